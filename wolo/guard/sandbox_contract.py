@@ -28,15 +28,10 @@ class SandboxedCommand(Struct, frozen=True):
 class Restored(Protocol):
     """Protected files that a command created or changed, and that were restored afterwards."""
 
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """Without lost ones."""
-        ...
-
-    @property
-    def lost(self) -> tuple[str, ...]:
-        """The paths that are not what they were."""
-        ...
+    paths: tuple[str, ...]
+    """Without lost ones."""
+    lost: tuple[str, ...]
+    """The paths that are not what they were."""
 
     def accept(self) -> None:
         """Applies the command's version of all paths. Raises OSError."""
@@ -48,16 +43,10 @@ MOST_TRIES = 4
 
 
 class Sandbox(Protocol):
-    @property
-    def backend(self) -> str:
-        """`bubblewrap`, `namespaces`, `landlock` or `seatbelt`."""
-        ...
-
-    @property
-    def covers(self) -> tuple[str, ...]: ...
-
-    @property
-    def not_covered(self) -> tuple[str, ...]: ...
+    backend: str
+    """`bubblewrap`, `namespaces`, `landlock` or `seatbelt`."""
+    covers: tuple[str, ...]
+    not_covered: tuple[str, ...]
 
     def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
         """`only_reads`: nothing needs to be writable. `in_background`: the command may outlive the call.

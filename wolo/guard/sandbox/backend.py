@@ -90,9 +90,14 @@ class Backend:
         """Watches the protected names for one command that is about to start. Raises OSError and ToolError."""
         if self._profile.is_copy:
             return self._watcher.watch(Watched(is_apart=is_apart), {})
+        below: list[str] = []
+        """Folders at the top in which some names are protected."""
+        for root in names:
+            with os.scandir(root) as entries:
+                below += [entry.path for entry in entries if fold(entry.name) in ABOVE and entry.is_dir(follow_symlinks=False)]
         watched = Watched(
             tops=tuple(names),
-            below=tuple(path for root in names for path in _folders_above(root)),
+            below=tuple(below),
             awaited=self._awaited(names),
             covered=tuple(covered),
             known=tuple(path for each in names.values() for path in each.known),
@@ -149,12 +154,6 @@ class Backend:
 
 
 def _nothing() -> None: ...
-
-
-def _folders_above(root: str) -> list[str]:
-    """Folders at the top in which some names are protected."""
-    with os.scandir(root) as entries:
-        return [entry.path for entry in entries if fold(entry.name) in ABOVE and entry.is_dir(follow_symlinks=False)]
 
 
 def cannot_apply(error: OSError) -> ToolError:

@@ -70,11 +70,6 @@ def _is_of_the_system(binary: str) -> bool:
     return False
 
 
-def _can_be_changed(folder: str) -> bool:
-    """Tells whether a command could write there, even if only after `chmod`."""
-    return os.access(folder, os.W_OK) or (os.stat(folder).st_uid == os.geteuid() and not os.statvfs(folder).f_flag & os.ST_RDONLY)  # noqa: PTH116
-
-
 class Descriptors:
     """Descriptors that the program inherits; -1 for none."""
 
@@ -94,8 +89,8 @@ class Descriptors:
 
 class Bubblewrap(Backend):
     backend = "bubblewrap"
-    covers = COVERS
-    not_covered = NOT_COVERED
+    covers: tuple[str, ...] = COVERS
+    not_covered: tuple[str, ...] = NOT_COVERED
 
     def __init__(self, program: str, profile: SandboxProfile, *, of_others: bool = False, is_old: bool = False) -> None:
         """`of_others`: root works on files of other users. `is_old`: this bwrap cannot set modes (before 0.5)."""
@@ -126,7 +121,9 @@ class Bubblewrap(Backend):
             if names and not in_background:  # while a job runs, new names further down cannot be attributed to it
                 saved = [*linked, *(path for each in names.values() for path in each.links)]
                 ending = self._begin(names, saved, [path for each in names.values() for path in each.present], watch)
-            words = [*tree.options(), *self._environment("/tmp"), "--chdir", str(cwd)]
+            variables = environment("/tmp", self.backend).items()
+            settings = [word for name, value in variables for word in ("--setenv", name, value)]
+            words = [*tree.options(), *settings, "--chdir", str(cwd)]
         except (OSError, ToolError) as error:
             ending()
             if isinstance(error, ToolError):
@@ -179,8 +176,13 @@ class Bubblewrap(Backend):
             tree.hide(path, for_long=False)
         for path in profile.kept:
             around = next((root for root in profile.writable if is_below(path, root)), "")
-            if around and Path(path).is_symlink():
-                path = _folder_of_link(path, around)
+            if around and Path(path).is_symlink():  # nothing can be mounted on a link, so its folder is made read-only instead
+                link, path = path, os.path.dirname(path)  # noqa: PTH120  # text all along
+                if path == around:
+                    raise ToolError(
+                        f"sandbox denied: {link} is a link to a program that a hook or a server runs, and the sandbox cannot "
+                        "prevent it from being replaced, so the command was not run."
+                    )
             if around and os.path.lexists(path):
                 for folder in folders_between(around, path) if names else ():
                     if not is_protected_name(folder):  # those are read-only completely
@@ -192,21 +194,6 @@ class Bubblewrap(Backend):
             for path in each.present:
                 tree.protect(path)
         return tree
-
-    def _environment(self, tmp: str) -> Iterable[str]:
-        for name, value in environment(tmp, self.backend).items():
-            yield from ("--setenv", name, value)
-
-
-def _folder_of_link(path: str, root: str) -> str:
-    """Nothing can be mounted on a link, so its folder is made read-only instead."""
-    folder = os.path.dirname(path)  # noqa: PTH120  # text all along
-    if folder == root:
-        raise ToolError(
-            f"sandbox denied: {path} is a link to a program that a hook or a server runs, and the sandbox cannot prevent "
-            "it from being replaced, so the command was not run."
-        )
-    return folder
 
 
 class _BubblewrapCleanup:

@@ -173,7 +173,7 @@ def read_whole(fd: int) -> bytes:
         return file.read()
 
 
-def tell_begin(watch: int) -> None:
+def report_begin(watch: int) -> None:
     """Closes the descriptor: the command must not have it."""
     if watch >= 0:
         os.write(watch, b"r")

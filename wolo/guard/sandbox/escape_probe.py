@@ -125,7 +125,9 @@ def _try(make: SandboxFactory, folder: Path) -> tuple[str, tuple[str, ...]]:
             listeners["an abstract socket"] = stack.enter_context(_listening(socket.AF_UNIX, f"\0{name}"))
             datagrams = _listening(socket.AF_UNIX, f"\0datagrams-{name}", socket.SOCK_DGRAM)
             listeners["a datagram from a pair of sockets"] = stack.enter_context(datagrams)
-        fifo = _fifo_in(folder / "outside")
+        fifo_path = folder / "outside" / "fifo"
+        os.mkfifo(fifo_path, 0o600)
+        fifo = os.open(fifo_path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         stack.callback(os.close, fifo)
         victim = stack.enter_context(_victim())
         limit = _limit_of(victim)
@@ -134,38 +136,34 @@ def _try(make: SandboxFactory, folder: Path) -> tuple[str, tuple[str, ...]]:
         within = folder / "inside" / "new"
         if not within.is_file() or within.read_text() != word:
             return f"no command could run in it{failure}", ()
-        found = [*_what_was_done(folder, int(word[:6], 16))]
+        found: list[str] = []
+        if (folder / "outside" / "new").exists() or (folder / "outside" / "kept").read_text() != "kept":
+            found.append("a command in it could write outside the workspace")
+        if (folder / "inside" / "set").exists():
+            found.append("a command in it could change kernel settings")
+        with suppress(OSError):
+            key = str(int(word[:6], 16))
+            if any(line.split()[:1] == [key] for line in Path("/proc/sysvipc/shm").read_text().splitlines()):
+                found.append("a command in it shares memory with this machine")
         found += [f"{way} got out of it" for way, listener in listeners.items() if _was_reached(listener)]
         if limit != _limit_of(victim):
             found.append("a command in it could change the limits of another process")
+        was_fed = False
+        with suppress(BlockingIOError):
+            was_fed = bool(os.read(fifo, 16))
+        victim.communicate(b"\n")  # it ends by itself then, unless a signal is pending
         has_set_id = any(path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) for path in (folder / "inside").iterdir())
         gaps = (
-            FIFOS if _was_fed(fifo) else "",
-            SIGNALS if _was_killed(victim) else "",
+            FIFOS if was_fed else "",
+            SIGNALS if victim.returncode else "",
             SET_ID if has_set_id else "",
         )
         return ", ".join(found), tuple(filter(None, gaps))
 
 
-def _what_was_done(folder: Path, key: int) -> Iterator[str]:
-    if (folder / "outside" / "new").exists() or (folder / "outside" / "kept").read_text() != "kept":
-        yield "a command in it could write outside the workspace"
-    if (folder / "inside" / "set").exists():
-        yield "a command in it could change kernel settings"
-    with suppress(OSError):
-        if any(line.split()[:1] == [str(key)] for line in Path("/proc/sysvipc/shm").read_text().splitlines()):
-            yield "a command in it shares memory with this machine"
-
-
 def _limit_of(victim: subprocess.Popen[bytes]) -> object:
     """Also of a process that was killed, as long as nothing waits for it."""
     return resource.prlimit(victim.pid, resource.RLIMIT_CORE) if sys.platform == "linux" else None
-
-
-def _was_killed(victim: subprocess.Popen[bytes]) -> bool:
-    """Lets the process end by itself, which it does not do when a signal is pending."""
-    victim.communicate(b"\n")
-    return victim.returncode != 0
 
 
 @contextmanager
@@ -176,18 +174,6 @@ def _victim() -> Iterator[subprocess.Popen[bytes]]:
             yield process
         finally:
             process.kill()
-
-
-def _fifo_in(folder: Path) -> int:
-    os.mkfifo(folder / "fifo", 0o600)
-    return os.open(folder / "fifo", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-
-
-def _was_fed(fifo: int) -> bool:
-    try:
-        return bool(os.read(fifo, 16))
-    except BlockingIOError:
-        return False
 
 
 def _run(make: SandboxFactory, folder: Path, words: list[str]) -> str:

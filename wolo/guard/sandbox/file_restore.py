@@ -17,9 +17,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.folder_identity import Folders, identity_of, is_folder, open_below
 from wolo.guard.sandbox.mounts import is_below
-from wolo.guard.sandbox.saved_files import FileReader, Saved, give_back, has_content, kind_of, names_below, write
+from wolo.guard.sandbox.saved_files import (
+    FileReader,
+    FoldersAbove,
+    Saved,
+    give_back,
+    has_content,
+    identity_of,
+    is_folder,
+    kind_of,
+    names_below,
+    open_below,
+    write,
+)
 from wolo.places import make_private
 
 _MOST_FDS = 64
@@ -40,7 +51,11 @@ class RestoredFiles:
 
     def __init__(self, changes: Sequence[ProtectedChange], lost: Sequence[str]) -> None:
         self._changes = changes
-        self.lost = tuple(_topmost(lost))
+        topmost: dict[str, None] = {}
+        for path in sorted(set(lost), key=lambda path: path.count("/")):
+            if not _is_within(path, topmost.keys()):
+                topmost[path] = None
+        self.lost = tuple(topmost)
         """Paths that are not what they were before the command."""
         paths = dict.fromkeys(change.path for change in changes)
         self.paths = tuple(path for path in paths if not any(is_below(each, path) for each in self.lost))
@@ -52,7 +67,10 @@ class RestoredFiles:
                 os.makedirs(os.path.dirname(place), exist_ok=True)
                 os.rename(path, place)
                 continue
-            _remove(path)
+            if is_folder(path):
+                shutil.rmtree(path)
+            elif os.path.lexists(path):
+                os.unlink(path)
             if aside:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 shutil.move(aside, path)
@@ -79,7 +97,7 @@ class FileSaver:
         mounted, roots = tuple(mounted), tuple(roots)
         try:
             saved = self._reader.read(tops)
-            folders = Folders(roots, (*tops, *mounted))
+            folders = FoldersAbove(roots, (*tops, *mounted))
         except OSError as error:
             raise ToolError(f"sandbox denied: {error.filename} cannot be saved, so the command was not run.") from error
         return Snapshot(self, tops, saved, tuple(missing), mounted, folders)
@@ -106,7 +124,7 @@ class Snapshot:
         saved: Mapping[str, Saved],
         missing: Sequence[str],
         mounted: Sequence[str],
-        folders: Folders,
+        folders: FoldersAbove,
     ) -> None:
         self._saver = saver
         self._tops = tops
@@ -157,7 +175,8 @@ class Snapshot:
                 if os.path.lexists(path) and not _is_empty(path):
                     self._set_aside(path)
         self._lost += uncertain
-        gone = [top for top in self._tops if _is_repository(top, self._saved) and not os.path.lexists(top)]
+        repositories = [top for top in self._tops if os.path.basename(top) == ".git"]
+        gone = [top for top in repositories if top in self._saved and self._saved[top].is_of_git and not os.path.lexists(top)]
         self._lost += gone  # the saved part alone is not a repository
         for path, saved in self._saved.items():
             with self._recording(path):
@@ -195,18 +214,15 @@ class Snapshot:
         if found == saved.kind:
             give_back(path, saved)
         if found != saved.kind or not has_content(path, saved):
-            self._make_way(path, is_there=bool(found))
+            if found:
+                self._set_aside(path)
+            elif not _is_within(os.path.dirname(path), self._removed):
+                self._removed.add(path)
+                self._changes.append(ProtectedChange(path))
             write(path, saved)
         for name in _extra_names(path, saved, self._saved):
             with self._recording(name):
                 self._set_aside(name)
-
-    def _make_way(self, path: str, *, is_there: bool) -> None:
-        if is_there:
-            self._set_aside(path)
-        elif not _is_within(os.path.dirname(path), self._removed):
-            self._removed.add(path)
-            self._changes.append(ProtectedChange(path))
 
     def _is_right(self, path: str, saved: Saved) -> bool:
         try:
@@ -246,22 +262,10 @@ class Snapshot:
             self._lost.append(path)
 
 
-def _topmost(paths: Iterable[str]) -> Iterator[str]:
-    found: set[str] = set()
-    for path in sorted(set(paths), key=lambda path: path.count("/")):
-        if not _is_within(path, found):
-            found.add(path)
-            yield path
-
-
 def _is_within(path: str, folders: Set[str]) -> bool:
     while path not in folders and len(path) > 1:
         path = os.path.dirname(path)
     return path in folders
-
-
-def _is_repository(top: str, saved: Mapping[str, Saved]) -> bool:
-    return os.path.basename(top) == ".git" and top in saved and saved[top].is_of_git
 
 
 def _extra_names(path: str, saved: Saved, known: Mapping[str, Saved]) -> Iterator[str]:
@@ -279,13 +283,6 @@ def _has_real_parent(path: str) -> bool:
     """False if a link was put on the way: nothing is written through it."""
     folder = os.path.dirname(path)
     return os.path.realpath(folder) == folder
-
-
-def _remove(path: str) -> None:
-    if is_folder(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
 
 
 def _copy_plain(source: str, target: str, *, follow_symlinks: bool = False) -> str:

@@ -27,7 +27,7 @@ def is_possible() -> bool:
 
 class Landlock(Backend):
     backend = "landlock"
-    covers = (
+    covers: tuple[str, ...] = (
         *("writing outside the workspace", "contents of secrets", "network", "host sockets", "FIFOs of the host"),
         *("shared memory", "limits of other processes", "system calls", "kernel settings", "set-user-ID bits"),
     )
@@ -37,10 +37,7 @@ class Landlock(Backend):
         self._filter = seccomp.program(in_namespaces=False)
         self._launcher = packed("calls", "launcher")
         self._ruleset = -1
-
-    @property
-    def not_covered(self) -> tuple[str, ...]:
-        return not_covered()
+        self.not_covered = not_covered()
 
     def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
         if in_background:

@@ -15,8 +15,8 @@ from wolo.guard.sandbox.calls import (
     drop_capabilities,
     lower_limits,
     read_whole,
+    report_begin,
     restrict,
-    tell_begin,
     write_only_below,
 )
 
@@ -27,7 +27,7 @@ def main() -> None:
     words = decoded(read_whole(words_fd))
     variables = {name: value for name, _, value in (word.partition("=") for word in words if word[0] != "/")}
     text = read_whole(filter_fd)
-    tell_begin(watch)
+    report_begin(watch)
     lower_limits()
     drop_capabilities(kept if os.geteuid() == 0 else 0)
     if ruleset >= 0:

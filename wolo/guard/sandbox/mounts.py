@@ -130,7 +130,8 @@ def host_sockets(*, by_modes: bool, is_seen: Callable[[str], bool] = lambda path
     named = [(fields[6], os.fsdecode(fields[7])) for line in lines if len(fields := line.split(maxsplit=7)) == 8]
     relative = {inode: path for inode, path in named if path[0] not in "/@"}
     absolute = [path for _, path in named if path.startswith("/")]
-    there = dict.fromkeys(resolve_path(path) for path in (*absolute, *_located(relative)) if os.path.lexists(path))
+    located = _located(relative) if relative else ()
+    there = dict.fromkeys(resolve_path(path) for path in (*absolute, *located) if os.path.lexists(path))
     reached = (_closed_above(path) or path for path in there) if by_modes else there
     found = [path for path in dict.fromkeys(reached) if is_seen(path)]
     if len(found) > _MOST:
@@ -140,13 +141,11 @@ def host_sockets(*, by_modes: bool, is_seen: Callable[[str], bool] = lambda path
 
 def _located(named: Mapping[bytes, str]) -> Iterator[str]:
     """Yields absolute paths of sockets bound under a relative name, from the directory of their process."""
-    if not named:
-        return
-    wanted = {f"socket:[{os.fsdecode(inode)}]": path for inode, path in named.items()}
+    sockets = {f"socket:[{os.fsdecode(inode)}]": path for inode, path in named.items()}
     for pid in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208  # names, not paths
         with suppress(OSError):
             for fd in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208  # the same
-                path = wanted.get(os.readlink(f"/proc/{pid}/fd/{fd}"))  # noqa: PTH115  # the same
+                path = sockets.get(os.readlink(f"/proc/{pid}/fd/{fd}"))  # noqa: PTH115  # the same
                 if path is not None:
                     yield os.path.normpath(f"{os.readlink(f'/proc/{pid}/cwd')}/{path}")  # noqa: PTH115  # the same
 

@@ -171,13 +171,13 @@ class WatchProcess:
 
     def watch(self, watched: Watched, folders: dict[int, str]) -> Watch:
         """Raises OSError."""
-        from wolo.guard.sandbox.folder_identity import identity_of  # noqa: PLC0415  # for the first command
+        from wolo.guard.sandbox.saved_files import identity_of  # noqa: PLC0415  # for the first command
 
-        told = {name: getattr(watched, name) for name in watched.__struct_fields__}
-        told["covered"] = {path: identity_of(path) for path in watched.covered}
+        fields = {name: getattr(watched, name) for name in watched.__struct_fields__}
+        fields["covered"] = {path: identity_of(path) for path in watched.covered}
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         its.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        payload = in_memory(marshal.dumps({"folders": folders, **told}, 2))
+        payload = in_memory(marshal.dumps({"folders": folders, **fields}, 2))
         try:
             with socket.socket(fileno=os.dup(self._control)) as control:
                 socket.send_fds(control, [b"b"], [payload, its.fileno()])

@@ -24,8 +24,8 @@ from wolo.guard.sandbox.calls import (
     function,
     lower_limits,
     read_whole,
+    report_begin,
     spawn,
-    tell_begin,
     write_only_below,
 )
 
@@ -99,7 +99,8 @@ class Root:
         try:
             return self.find(path, self.fd)
         except FileNotFoundError:
-            if not self.is_emptied(path):
+            nearest = max((each for each in self.kinds if f"{path}/".startswith(f"{each.rstrip('/')}/")), key=len, default="/")
+            if self.kinds.get(nearest) not in ("tmpfs", "own"):  # in memory, or in the private folder: no file of the user
                 raise
             above, _, name = path.rstrip("/").rpartition("/")
             folder = self.make(above, True)
@@ -109,11 +110,6 @@ class Root:
                 os.close(os.open(f"/proc/self/fd/{folder}/{name}", os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444))
             os.close(folder)
             return self.find(path, self.fd)
-
-    def is_emptied(self, path: str) -> bool:
-        """Tells whether `path` is in memory or in the private folder, so that creating it touches no file of the user."""
-        nearest = max((each for each in self.kinds if f"{path}/".startswith(f"{each.rstrip('/')}/")), key=len, default="/")
-        return self.kinds.get(nearest) in ("tmpfs", "own")
 
     def cover(self, target: str) -> None:
         """Covers a path below which nothing is mounted: clones of one mount are faster to make and to end than file systems."""
@@ -126,11 +122,6 @@ class Root:
 
     def new(self, kind: str, target: str, attributes: int, **options: str) -> None:
         self.attach(file_system(kind, attributes, **options), target, kind=kind)
-
-    def close_to_writing(self, path: str) -> None:
-        place = self.find(path, self.fd)
-        set_attributes(place, READ_ONLY, recursive=False)
-        os.close(place)
 
     def devices(self, target: str) -> None:
         self.new("tmpfs", target, NO_SUID, mode="0755")
@@ -163,21 +154,16 @@ def set_attributes(mount: int, attributes: int, *, recursive: bool = True) -> No
     call(MOUNT_SETATTR, mount, b"", EMPTY_PATH | (RECURSIVE if recursive else 0), wanted, len(wanted))
 
 
-def folders_above(words: list[str]) -> set[str]:
-    found: set[str] = set()
-    for word in words:
-        while (word := word.rpartition("/")[0]) and word not in found:
-            found.add(word)
-    return found
-
-
 def build(words: list[str]) -> tuple[str, dict[str, str], list[str]]:
     """Mounts everything; returns the start directory, environment variables and writable paths."""
     check(int(function("mount")(None, b"/", None, Long(PRIVATE | 0x4000), None)))
     root, mode, cwd = Root(), "0755", "/"
     variables: dict[str, str] = {}
     writable = ["/dev"]
-    above = folders_above(words)
+    above: set[str] = set()
+    for word in words:
+        while (word := word.rpartition("/")[0]) and word not in above:
+            above.add(word)
     rest = iter(words)
     for word in rest:
         match word:
@@ -197,7 +183,9 @@ def build(words: list[str]) -> tuple[str, dict[str, str], list[str]]:
                     root.new("tmpfs", target, NO_SUID | NO_DEVICES, mode=mode)
                 mode = "0755"
             case "--remount-ro":
-                root.close_to_writing(next(rest))
+                place = root.find(next(rest), root.fd)
+                set_attributes(place, READ_ONLY, recursive=False)
+                os.close(place)
             case "--proc":
                 root.new("proc", next(rest), NO_SUID | NO_DEVICES | NO_PROGRAMS)
             case "--dev":
@@ -242,20 +230,16 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-def switch_loopback_on() -> None:
-    interface = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
-    fcntl.ioctl(interface.fileno(), SET_INTERFACE_FLAGS, struct.pack("16sH22x", b"lo", UP_AND_RUNNING))
-    interface.close()
-
-
 def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun: int, held: int, watch: int) -> int:
     """Runs as the first process of the namespace: builds the sandbox, starts the command and waits for it."""
     control(PARENT_DEATH, KILL)
     if os.read(held, 1) != b"x":  # the parent has already ended
         return 1
     os.setsid()
-    tell_begin(watch)
-    switch_loopback_on()
+    report_begin(watch)
+    loopback = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    fcntl.ioctl(loopback.fileno(), SET_INTERFACE_FLAGS, struct.pack("16sH22x", b"lo", UP_AND_RUNNING))
+    loopback.close()
     cwd, variables, writable = build(words)
     os.chdir(cwd)
     lower_limits()

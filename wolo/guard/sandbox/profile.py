@@ -68,7 +68,11 @@ class SandboxProfile(Struct, frozen=True, kw_only=True):
 def hides(profile: SandboxProfile, path: str) -> bool:
     """Tells whether a command sees nothing there, although the path or its folder exists."""
     real = os.path.realpath(path)
-    return is_hidden(real, (*profile.closed, *profile.hidden, *profile.own), (*profile.needed, *profile.shown, *profile.writable))
+    if not any(is_below(real, folder) for folder in (*profile.closed, *profile.hidden, *profile.own)):
+        return False
+    if any(is_below(real, each) for each in (*profile.needed, *profile.shown, *profile.writable)):
+        return False
+    return os.path.lexists(real) or os.path.isdir(os.path.dirname(real))  # noqa: PTH112, PTH120  # text all along
 
 
 def profile_for(
@@ -83,7 +87,8 @@ def profile_for(
     """`own` are wolo's folders; `shown` the paths in them that the model may read. `is_trusted`: by the user, the workspace."""
     writable = tuple(dict.fromkeys(map(os.path.realpath, roots)))
     at_home = os.path.realpath(home or find_home())
-    secrets = dict.fromkeys(map(os.path.realpath, [*secrets_in(at_home), *secrets_of_tools(at_home), *OF_THE_SYSTEM]))
+    of_tools = [path for name in SECRETS_OF_TOOLS.split() if os.path.lexists(path := f"{at_home}/{name}")]
+    secrets = dict.fromkeys(map(os.path.realpath, [*secrets_in(at_home), *of_tools, *OF_THE_SYSTEM]))
     needed = [path for path in needed_in(writable, at_home, is_trusted=is_trusted) if path not in secrets]
     return SandboxProfile(
         home=at_home,
@@ -166,8 +171,15 @@ def closed_folders(roots: Sequence[str], home: str) -> list[str]:
 
 def needed_in(roots: Sequence[str], home: str, *, is_trusted: bool = False) -> list[str]:
     """Paths that commands need inside closed folders and folders for temporary files."""
-    programs = (_with_libraries(os.path.realpath(folder), home) for folder in os.get_exec_path() if folder.startswith("/"))
-    pythons = [os.path.realpath(place) for place in (sys.base_prefix, sys.prefix, *_prefix_of(bare_python()))]
+    shared = _SYSTEM - {"/usr/local"} | {home, f"{home}/.local", f"{home}/.config", f"{home}/.cache"}
+    programs: list[str] = []
+    for folder in (os.path.realpath(folder) for folder in os.get_exec_path() if folder.startswith("/")):
+        above = os.path.dirname(folder)  # noqa: PTH120  # text all along
+        programs.append(folder if above in shared else above)  # the folder above contains the libraries
+    python = bare_python()
+    pythons = [os.path.realpath(place) for place in (sys.base_prefix, sys.prefix)]
+    if python:
+        pythons.append(os.path.realpath(Path(python).parent.parent))
     environments = [f"{root}/{name}" for root in roots for name in _ENVIRONMENTS]
     environments += [os.path.dirname(folder) for folder in os.get_exec_path()]  # noqa: PTH120  # the same
     pointed = (
@@ -177,23 +189,6 @@ def needed_in(roots: Sequence[str], home: str, *, is_trusted: bool = False) -> l
     tools = (f"{home}/{name}" for name in TOOLS)
     found = dict.fromkeys(path for path in (*tools, *programs, *pythons, *pointed) if os.path.lexists(path))
     return [path for path in found if not is_below(home, os.path.realpath(path))]
-
-
-def secrets_of_tools(home: str) -> Iterator[str]:
-    """Passwords among the tools."""
-    return (path for name in SECRETS_OF_TOOLS.split() if os.path.lexists(path := f"{home}/{name}"))
-
-
-def _with_libraries(folder: str, home: str) -> str:
-    """The folder above a folder of programs, for its libraries, unless that is the home directory or a shared folder."""
-    above = os.path.dirname(folder)  # noqa: PTH120  # the same
-    shared = (home, f"{home}/.local", f"{home}/.config", f"{home}/.cache")
-    return folder if above in shared or above in _SYSTEM - {"/usr/local"} else above
-
-
-def _prefix_of(program: str) -> Iterator[str]:
-    if program:
-        yield str(Path(program).parent.parent)
 
 
 def _python_of(environment: str) -> str:
@@ -213,8 +208,11 @@ def _repositories(root: str, is_trusted: bool) -> Iterator[str]:
         if not _points_back(place, root):
             return
         common = _read(f"{place}/commondir").strip()
-        if common and not _is_worktree_of(place, common := os.path.realpath(Path(place, common))):
-            return
+        if common:
+            common = os.path.realpath(Path(place, common))
+            # A folder that the workspace brings could name any repository as its own.
+            if os.path.dirname(place) != f"{common}/worktrees":  # noqa: PTH120  # the same
+                return
         place = common or place
         yield place
     if not os.path.lexists(f"{place}/objects/info/alternates"):
@@ -224,11 +222,6 @@ def _repositories(root: str, is_trusted: bool) -> Iterator[str]:
     for other in map(str, borrowed_by(Path(place, "objects"))):
         if os.path.basename(other) == "objects" and (is_trusted or lends_objects(other, root)):  # noqa: PTH119  # the same
             yield other
-
-
-def _is_worktree_of(place: str, common: str) -> bool:
-    """A folder that the workspace brings could name any repository as its own."""
-    return os.path.dirname(place) == f"{common}/worktrees"  # noqa: PTH120  # the same
 
 
 def _points_back(place: str, root: str) -> bool:
@@ -246,10 +239,3 @@ def _read(path: str) -> str:
             return os.fsdecode(file.read(_MOST_BYTES)).replace("\0", "")
     except OSError:
         return ""
-
-
-def is_hidden(path: str, closed: Iterable[str], seen: Iterable[str]) -> bool:
-    """Tells whether the path or its folder exists and is closed to commands."""
-    if not any(is_below(path, folder) for folder in closed) or any(is_below(path, each) for each in seen):
-        return False
-    return os.path.lexists(path) or os.path.isdir(os.path.dirname(path))  # noqa: PTH112, PTH120  # the same

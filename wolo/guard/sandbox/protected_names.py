@@ -80,19 +80,18 @@ def _at_the_top(root: str) -> ProtectedPaths:
             continue  # git itself replaces it
         if not os.path.islink(path):  # noqa: PTH114  # the same
             paths.append(path)
-        elif not is_protected(path) or (is_readable(path) and _is_protected_file_of(root, resolve_path(path))):
-            links.append(path)
-        else:
-            raise ToolError(
-                f"sandbox denied: {path} is a link, and the sandbox cannot prevent a link "
-                "from being replaced, so the command was not run."
-            )
+            continue
+        if is_protected(path):
+            goal = resolve_path(path)
+            # `CLAUDE.md` may be a link to `AGENTS.md`, as many projects have it: the target is protected.
+            leads_to_protected = is_below(goal, root) and is_protected(goal) and os.path.isfile(goal)  # noqa: PTH113  # the same
+            if not is_readable(path) or not leads_to_protected:
+                raise ToolError(
+                    f"sandbox denied: {path} is a link, and the sandbox cannot prevent a link "
+                    "from being replaced, so the command was not run."
+                )
+        links.append(path)
     return ProtectedPaths(tuple(paths), tuple(links))
-
-
-def _is_protected_file_of(root: str, path: str) -> bool:
-    """Accepts `CLAUDE.md` as a link to `AGENTS.md`, as many projects have it: the target is protected."""
-    return is_below(path, root) and is_protected(path) and os.path.isfile(path)  # noqa: PTH113  # text all along
 
 
 def _git_places(git: str) -> Iterator[str]:
@@ -190,35 +189,32 @@ class Nested:
 
     def look(self) -> ProtectedPaths:
         """Callable from any thread. Raises ToolError if the search is incomplete: then nothing may run."""
-        with self._lock:
-            return self._look()
-
-    def _look(self) -> ProtectedPaths:
         until = time.monotonic() + _MOST_S
         now: dict[str, _Seen] = {}
         paths: list[str] = []
         links: list[str] = []
         waiting = [self._root]
-        while waiting:
-            folder = waiting.pop()
-            if len(now) >= MOST_FOLDERS or len(paths) > _MOST_FOUND or time.monotonic() > until:
-                self._seen |= now  # the next search gets further
-                raise ToolError(
-                    f"sandbox denied: {self._root} contains too many directories to search for protected names, so the "
-                    "command was not run."
-                )
-            try:
-                seen = self._see(folder)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                paths.append(folder)
-                continue
-            now[folder] = seen
-            paths += seen.found
-            links += seen.links
-            waiting += seen.folders
-        self._seen = now
+        with self._lock:
+            while waiting:
+                folder = waiting.pop()
+                if len(now) >= MOST_FOLDERS or len(paths) > _MOST_FOUND or time.monotonic() > until:
+                    self._seen |= now  # the next search gets further
+                    raise ToolError(
+                        f"sandbox denied: {self._root} contains too many directories to search for protected names, so the "
+                        "command was not run."
+                    )
+                try:
+                    seen = self._see(folder)
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    paths.append(folder)
+                    continue
+                now[folder] = seen
+                paths += seen.found
+                links += seen.links
+                waiting += seen.folders
+            self._seen = now
         return ProtectedPaths(tuple(sorted(paths)), tuple(sorted(links)))
 
     def _see(self, folder: str) -> _Seen:
@@ -231,17 +227,13 @@ class Nested:
         found: list[str] = []
         links: list[str] = []
         is_generated = not _GENERATED.isdisjoint(folder[len(self._root) :].split("/"))
-        for entry in _entries(folder):
-            stands_for = not is_generated and entry.is_symlink() and stands_for_folder(entry.path)
-            if stands_for or is_protected(entry.path, only_repositories=is_generated):
-                if folder != self._root:
-                    (links if entry.is_symlink() else found).append(entry.path)
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append(entry.path)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                stands_for = not is_generated and entry.is_symlink() and stands_for_folder(entry.path)
+                if stands_for or is_protected(entry.path, only_repositories=is_generated):
+                    if folder != self._root:
+                        (links if entry.is_symlink() else found).append(entry.path)
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
         is_stable = time.time_ns() - max(stamp[:2]) > _RACY_NS
         return _Seen(stamp if is_stable else (0, 0, 0), tuple(folders), tuple(found), tuple(links))
-
-
-def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        yield from entries

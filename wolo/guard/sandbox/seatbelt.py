@@ -35,8 +35,8 @@ _LAUNCHING = (
 
 class Seatbelt(Backend):
     backend = "seatbelt"
-    covers = COVERS
-    not_covered = NOT_COVERED
+    covers: tuple[str, ...] = COVERS
+    not_covered: tuple[str, ...] = NOT_COVERED
 
     def hides(self, path: str) -> bool:
         return any(is_below(path, each) for each in (*self._profile.hidden, *self._profile.own))

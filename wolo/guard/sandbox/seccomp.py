@@ -130,23 +130,17 @@ def program(*, in_namespaces: bool) -> bytes:
         lines += _for_call(number, [_argument(0), _line(_JUMP_BITS, _NEW_NAMESPACES, 0, 1), _refuse(errno.EPERM)])
     keys = [_line(_JUMP_EQUAL, _FAKED_KEYS[0], 1, 0), _line(_JUMP_EQUAL, _FAKED_KEYS[1], 0, 1), _refuse(errno.EPERM)]
     lines += _for_call(numbers.ioctl, [_argument(1), *keys])
-    lines += _mode_lines(numbers)
-    lines += _for_call(numbers.socket, _families()) if in_namespaces else _without_namespaces(numbers)
-    return b"".join([*lines, _line(_RETURN, _ALLOW)])
-
-
-def _mode_lines(numbers: _Numbers) -> Iterator[bytes]:
-    """Forbids set-user-ID and set-group-ID bits."""
     has_bits = [_line(_JUMP_BITS, _SET_ID_BITS, 0, 1), _refuse(errno.EPERM)]
     for number, mode in numbers.modes:
-        yield from _for_call(number, [_argument(mode), *has_bits])
+        lines += _for_call(number, [_argument(mode), *has_bits])
     for number, flags in numbers.opens:
-        yield from _for_call(number, [_argument(flags), _line(_JUMP_BITS, _CREATES, 0, 3), _argument(flags + 1), *has_bits])
-
-
-def _families() -> list[bytes]:
-    allowed = [_line(_JUMP_EQUAL, family, len(_FAMILIES) - at, 0) for at, family in enumerate(_FAMILIES)]
-    return [_argument(0), *allowed, _refuse(errno.EAFNOSUPPORT)]
+        lines += _for_call(number, [_argument(flags), _line(_JUMP_BITS, _CREATES, 0, 3), _argument(flags + 1), *has_bits])
+    if in_namespaces:
+        families = [_line(_JUMP_EQUAL, family, len(_FAMILIES) - at, 0) for at, family in enumerate(_FAMILIES)]
+        lines += _for_call(numbers.socket, [_argument(0), *families, _refuse(errno.EAFNOSUPPORT)])
+    else:
+        lines += _without_namespaces(numbers)
+    return b"".join([*lines, _line(_RETURN, _ALLOW)])
 
 
 def _without_namespaces(numbers: _Numbers) -> Iterator[bytes]:
@@ -158,14 +152,9 @@ def _without_namespaces(numbers: _Numbers) -> Iterator[bytes]:
     kinds = [_line(_MASK, _KIND_OF_SOCKET), _line(_JUMP_EQUAL, _STREAM, 2, 0), _line(_JUMP_EQUAL, _SEQUENCE, 1, 0)]
     pair = [_argument(0), _line(_JUMP_EQUAL, _UNIX, 1, 0), _refuse(errno.EACCES), _argument(1), *kinds, _refuse(errno.EACCES)]
     yield from _for_call(numbers.socketpair, pair)
-    keep_mark = [_line(_JUMP_EQUAL, MARK_LIMIT, 0, 5)]
-    keep_mark += [
-        _argument(2),
-        _line(_JUMP_EQUAL, 0, 0, 2),
-        _line(_LOAD, _AT_ARGUMENTS + 8 * 2 + 4),
-        _line(_JUMP_EQUAL, 0, 1, 0),
-    ]
-    keep_mark += [_refuse(errno.EPERM)]
+    higher_half = _line(_LOAD, _AT_ARGUMENTS + 8 * 2 + 4)
+    is_null = [_argument(2), _line(_JUMP_EQUAL, 0, 0, 2), higher_half, _line(_JUMP_EQUAL, 0, 1, 0)]
+    keep_mark = [_line(_JUMP_EQUAL, MARK_LIMIT, 0, 5), *is_null, _refuse(errno.EPERM)]
     own = [_argument(0), _line(_JUMP_EQUAL, 0, 1, 0), _refuse(errno.EPERM)]
     yield from _for_call(numbers.prlimit, [*own, _argument(1), *keep_mark])
     yield from _for_call(numbers.setrlimit, [_argument(0), _line(_JUMP_EQUAL, MARK_LIMIT, 0, 1), _refuse(errno.EPERM)])

@@ -54,7 +54,14 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> SandboxSe
     Without a `cache` every backend is probed now.
     """
     if sys.platform == "darwin":
-        return _seatbelt(state, cache)
+        from wolo.guard.sandbox.seatbelt import BINARY, Seatbelt  # noqa: PLC0415  # only for macOS
+
+        if not Path(BINARY).is_file():
+            return SandboxSelection(tried=(f"Seatbelt: there is no {BINARY}",))
+        proof = _prove(Seatbelt, f"seatbelt {_identity(BINARY)}", state, cache)
+        if proof.why:
+            return SandboxSelection(tried=(f"Seatbelt: {proof.why}",))
+        return proof.selection(Seatbelt, Seatbelt, Seatbelt.not_covered)
     tried: list[str] = []
     roots = [os.path.realpath(path) for path in writable]
     if "/" in roots:
@@ -68,10 +75,10 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> SandboxSe
         make = partial(Bubblewrap, binary, of_others=of_others, is_old=is_old)
         proof = _prove(make, f"bubblewrap {of_others} {is_old} {_identity(binary)}", state, cache)
         if not proof.why:
-            return proof.found(make, Bubblewrap, Bubblewrap.not_covered, tried=tried)
+            return proof.selection(make, Bubblewrap, Bubblewrap.not_covered, tried=tried)
         tried.append(f"bubblewrap: {proof.why}")
-    found = _namespaces(roots, tried, state, cache)
-    return found if found.make is not None else _landlock(tried, state, cache)
+    selection = _namespaces(roots, tried, state, cache)
+    return selection if selection.make is not None else _landlock(tried, state, cache)
 
 
 def _ways(roots: Sequence[str]) -> tuple[bool, ...]:
@@ -80,17 +87,6 @@ def _ways(roots: Sequence[str]) -> tuple[bool, ...]:
         return (False,)
     is_of_others = any(Path(root).exists() and Path(root).stat().st_uid != 0 for root in roots)
     return (True, False) if is_of_others else (False,)
-
-
-def _seatbelt(state: Path, cache: Path | None) -> SandboxSelection:
-    from wolo.guard.sandbox.seatbelt import BINARY, Seatbelt  # noqa: PLC0415  # only for macOS
-
-    if not Path(BINARY).is_file():
-        return SandboxSelection(tried=(f"Seatbelt: there is no {BINARY}",))
-    proof = _prove(Seatbelt, f"seatbelt {_identity(BINARY)}", state, cache)
-    if proof.why:
-        return SandboxSelection(tried=(f"Seatbelt: {proof.why}",))
-    return proof.found(Seatbelt, Seatbelt, Seatbelt.not_covered)
 
 
 def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path | None) -> SandboxSelection:
@@ -102,7 +98,7 @@ def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path
         make = partial(Namespaces, of_others=of_others)
         proof = _prove(make, f"namespaces {of_others}", state, cache)
         if not proof.why:
-            return proof.found(make, Namespaces, Namespaces.not_covered, tried=tried)
+            return proof.selection(make, Namespaces, Namespaces.not_covered, tried=tried)
         tried.append(f"namespaces: {proof.why}")
     return SandboxSelection()
 
@@ -117,7 +113,7 @@ def _landlock(tried: list[str], state: Path, cache: Path | None) -> SandboxSelec
     if proof.why:
         tried.append(f"Landlock: {proof.why}")
         return SandboxSelection(tried=tuple(tried))
-    return proof.found(landlock.Landlock, landlock.Landlock, landlock.not_covered(), is_whole=False, tried=tried)
+    return proof.selection(landlock.Landlock, landlock.Landlock, landlock.not_covered(), is_whole=False, tried=tried)
 
 
 class _Proof(Struct, frozen=True):
@@ -126,7 +122,7 @@ class _Proof(Struct, frozen=True):
     gaps: tuple[str, ...] = ()
     """Gaps that the probe found."""
 
-    def found(
+    def selection(
         self,
         make: SandboxFactory,
         backend: type[Bubblewrap | Landlock | Seatbelt],
@@ -149,15 +145,17 @@ def _prove(make: SandboxFactory, what: str, state: Path, cache: Path | None) -> 
     proofs = cache / "sandbox-probes"
     with suppress(OSError):
         for line in proofs.read_text().splitlines():
-            proof, *gaps = line.split("\t")
-            if proof == mark:
+            known, *gaps = line.split("\t")
+            if known == mark:
                 return _Proof(gaps=tuple(gaps))
-    found = _evaluate(*find_gap(make, state), what)
-    if not found.why:
+    proof = _evaluate(*find_gap(make, state), what)
+    if not proof.why:
         with suppress(OSError):
             make_private(cache)
-            _remember(proofs, "\t".join((mark, *found.gaps)))
-    return found
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            with open(os.open(proofs, flags, 0o600), "w") as file:
+                file.write("\t".join((mark, *proof.gaps)) + "\n")
+    return proof
 
 
 def _evaluate(why: str, gaps: tuple[str, ...], what: str) -> _Proof:
@@ -167,11 +165,6 @@ def _evaluate(why: str, gaps: tuple[str, ...], what: str) -> _Proof:
     tolerated = {"landlock": (SIGNALS,), "seatbelt": (FIFOS, SET_ID)}.get(what.split()[0], (FIFOS,))
     reasons = (why, *(f"it does not confine {gap}" for gap in gaps if gap not in tolerated))
     return _Proof(", ".join(filter(None, reasons)), gaps)
-
-
-def _remember(proofs: Path, proof: str) -> None:
-    with open(os.open(proofs, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "w") as file:
-        file.write(f"{proof}\n")
 
 
 def _identity(binary: str) -> str:

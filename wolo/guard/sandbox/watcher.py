@@ -28,7 +28,7 @@ from wolo.guard.sandbox.calls import CLOSE_WRITE, CREATE, DELETE_SELF, MOVE_SELF
 GONE = DELETE_SELF | MOVE_SELF | UNMOUNT
 HEAD = struct.calcsize("iIII")
 CREDENTIALS = struct.calcsize("3i")
-MOST_BYTES, MOST_TOLD, ENDING_S = 1 << 16, 200, 10
+MOST_BYTES, MOST_REPORTED, ENDING_S = 1 << 16, 200, 10
 GRACE_S = 0.2
 """For a command that somebody waits for: it may finish what it writes, which is already set aside."""
 
@@ -36,24 +36,24 @@ GRACE_S = 0.2
 class WatchedCommand:
     """A sandboxed command. `channel` connects it to its launcher and to wolo."""
 
-    def __init__(self, told: dict[str, Any], channel: socket.socket, inotify: int, aside: str) -> None:
-        self.folders: dict[int, str] = told["folders"]
+    def __init__(self, fields: dict[str, Any], channel: socket.socket, inotify: int, aside: str) -> None:
+        self.folders: dict[int, str] = fields["folders"]
         """Path of each watched folder, by its number."""
-        self.tops: tuple[str, ...] = told["tops"]
+        self.tops: tuple[str, ...] = fields["tops"]
         """Writable directories: any protected name in them counts."""
-        self.below: set[str] = set(told["below"])
+        self.below: set[str] = set(fields["below"])
         """Folders in them, such as `.github`, in which some names are protected."""
-        self.awaited: set[str] = set(told["awaited"])
+        self.awaited: set[str] = set(fields["awaited"])
         """Other missing paths."""
-        self.covered: dict[str, tuple[int, int] | None] = told["covered"]
+        self.covered: dict[str, tuple[int, int] | None] = fields["covered"]
         """Paths that mounts hold, and what was there before."""
-        self.known: set[str] = set(told["known"])
+        self.known: set[str] = set(fields["known"])
         """Protected names at a top that were there before."""
         self.replaced: set[str] = set()
         """Paths that a program outside has replaced: set aside only if they are changed after that."""
         self.allowed: set[str] = set()
         """Paths that wolo itself is about to write."""
-        self.is_apart, self.is_job = told["is_apart"], told["is_job"]
+        self.is_apart, self.is_job = fields["is_apart"], fields["is_job"]
         self.channel = channel
         self.inotify, self.aside = inotify, aside
         self.leader, self.pidfd, self.has_ended = 0, -1, False
@@ -67,7 +67,10 @@ class WatchedCommand:
         if self.is_over:
             return
         if mask & OVERFLOW:
-            self.look_at_covers()
+            for path, identity in list(self.covered.items()):  # nobody knows who wrote what is there now
+                if identity_of(path) != identity:
+                    self.lose(path, "replaced or removed")
+                    self.awaited.add(path)
             self.look()
         elif folder is None:
             return
@@ -88,7 +91,11 @@ class WatchedCommand:
         elif path in self.replaced or (is_there and (path in self.awaited or self.is_at_a_top(path))):
             self.seize(path)
         elif is_there and path.rpartition("/")[0] in self.tops:
-            self.watch_below(path)
+            if fold(os.path.basename(path)) in ABOVE and not os.path.islink(path):
+                with contextlib.suppress(OSError):
+                    self.folders[watch_folder(self.inotify, path)] = path
+                    self.below.add(path)
+                    self.look_in(path)
             head = f"{path.rpartition('/')[0]}/HEAD"
             if self.is_at_a_top(head):
                 self.seize(head)
@@ -104,13 +111,6 @@ class WatchedCommand:
             return False
         is_new_head = folder in self.tops and path not in self.known and makes_repository(path)
         return is_new_head or is_protected(path) or stands_for_folder(path)
-
-    def watch_below(self, path: str) -> None:
-        if fold(os.path.basename(path)) in ABOVE and not os.path.islink(path):
-            with contextlib.suppress(OSError):
-                self.folders[watch_folder(self.inotify, path)] = path
-                self.below.add(path)
-                self.look_in(path)
 
     def is_allowed(self, path: str) -> bool:
         return any(each == path or each.startswith(f"{path}/") for each in self.allowed)
@@ -128,12 +128,6 @@ class WatchedCommand:
         for folder in self.below:
             with contextlib.suppress(OSError):
                 self.look_in(folder)
-
-    def look_at_covers(self) -> None:
-        """Finds covers that were lost without an event that could be read; nobody knows who wrote what is there now."""
-        for path in [path for path, identity in self.covered.items() if not is_still(path, identity)]:
-            self.lose(path, "replaced or removed")
-            self.awaited.add(path)
 
     def lose(self, path: str, how: str) -> None:
         del self.covered[path]
@@ -178,21 +172,11 @@ class WatchedCommand:
         except OSError:
             self.lost.append(path)
 
-    def move_on(self) -> None:
-        for number, (path, place) in enumerate(self.seized):
-            folder = f"{self.aside}/{os.path.basename(place)[1:].partition('.')[0]}"
-            if place.startswith(self.aside):
-                continue
-            try:
-                self.seized[number] = path, shutil.move(place, f"{folder}/{os.path.basename(path)}")
-            except (OSError, shutil.Error):
-                self.lost.append(path)
-
     def end(self, why: str) -> None:
         if not self.why:
             self.why = why
             self.kill()
-        self.tell()
+        self.report()
 
     def begin(self, leader: int) -> None:
         """Takes the process id of the launcher, which is about to become the command."""
@@ -209,10 +193,10 @@ class WatchedCommand:
             if self.pidfd >= 0:
                 signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
-    def tell(self, *, is_last: bool = False) -> None:
-        told = marshal.dumps((self.why, self.seized[:MOST_TOLD], self.lost[:MOST_TOLD], self.has_ended, is_last), 2)
+    def report(self, *, is_last: bool = False) -> None:
+        report = marshal.dumps((self.why, self.seized[:MOST_REPORTED], self.lost[:MOST_REPORTED], self.has_ended, is_last), 2)
         with contextlib.suppress(OSError):
-            self.channel.send(told, socket.MSG_DONTWAIT)
+            self.channel.send(report, socket.MSG_DONTWAIT)
 
     def finish(self) -> None:
         """Everything it started has ended or is ended here; a last look follows."""
@@ -221,7 +205,13 @@ class WatchedCommand:
             self.kill()
         if not self.is_over:
             self.look()
-        self.move_on()
+        for number, (path, place) in enumerate(self.seized):  # from another file system
+            if not place.startswith(self.aside):
+                folder = f"{self.aside}/{os.path.basename(place)[1:].partition('.')[0]}"
+                try:
+                    self.seized[number] = path, shutil.move(place, f"{folder}/{os.path.basename(path)}")
+                except (OSError, shutil.Error):
+                    self.lost.append(path)
 
     def close(self) -> None:
         self.channel.close()
@@ -229,12 +219,13 @@ class WatchedCommand:
             os.close(self.pidfd)
 
 
-def is_still(path: str, identity: tuple[int, int] | None) -> bool:
+def identity_of(path: str) -> tuple[int, ...]:
+    """Empty for a missing path."""
     try:
         status = os.lstat(path)
     except OSError:
-        return False
-    return (status.st_dev, status.st_ino) == identity
+        return ()
+    return status.st_dev, status.st_ino
 
 
 def open_up(path: str) -> None:
@@ -287,7 +278,7 @@ class Watcher:
                 return
             for fd in ready:
                 if fd in self.commands:
-                    self.hear(self.commands[fd])
+                    self.read_message(self.commands[fd])
                 else:
                     self.reap(fd)
 
@@ -298,15 +289,15 @@ class Watcher:
             return False
         payload, channel_fd = struct.unpack("2i", ancillary[0][2])
         with open(payload, "rb") as file:
-            told = marshal.loads(file.read())
+            fields = marshal.loads(file.read())
         channel = socket.socket(fileno=channel_fd)
         if not self.commands:
             self.poll.register(self.inotify, select.POLLIN)
-        self.commands[channel_fd] = WatchedCommand(told, channel, self.inotify, self.aside)
+        self.commands[channel_fd] = WatchedCommand(fields, channel, self.inotify, self.aside)
         self.poll.register(channel_fd, select.POLLIN)
         return True
 
-    def hear(self, command: WatchedCommand) -> None:
+    def read_message(self, command: WatchedCommand) -> None:
         data, ancillary, _, _ = command.channel.recvmsg(MOST_BYTES, socket.CMSG_SPACE(CREDENTIALS))
         if data == b"r":
             command.begin(struct.unpack("3i", ancillary[0][2])[0])
@@ -327,7 +318,7 @@ class Watcher:
                 self.read_events()
                 command.look()
                 command.has_ended = True
-                command.tell()
+                command.report()
 
     def finish(self, command: WatchedCommand) -> None:
         command.finish()
@@ -339,7 +330,7 @@ class Watcher:
             self.poll.unregister(command.pidfd)
         if not self.commands:
             self.poll.unregister(self.inotify)
-        command.tell(is_last=True)
+        command.report(is_last=True)
         command.close()
 
     def read_events(self) -> None:
@@ -356,20 +347,16 @@ class Watcher:
                 for command in tuple(self.commands.values()):
                     command.notice(number, mask, name)
 
-    def end_all(self) -> None:
-        """Wolo has ended: so do its commands, and nothing that they made stays."""
-        self.read_events()
-        for command in self.commands.values():
-            command.end("wolo has ended")
-        for command in self.commands.values():
-            command.finish()
-
 
 def main() -> None:
     control, inotify = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     watcher = Watcher(control, inotify, sys.argv[3])
     watcher.serve()
-    watcher.end_all()
+    watcher.read_events()
+    for command in watcher.commands.values():  # wolo has ended: so do its commands, and nothing that they made stays
+        command.end("wolo has ended")
+    for command in watcher.commands.values():
+        command.finish()
     os._exit(0)
 
 
