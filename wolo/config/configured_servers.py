@@ -55,8 +55,8 @@ def _with_notices(found: dict[str, ConfiguredServer], notices: Notices) -> tuple
 def _of_user(config: Config, site: Site) -> dict[str, ConfiguredServer]:
     found = {}
     for name, server in config.settings.mcp_servers.items():
-        keys = [source for key, source in config.sources.items() if _is_about(key, name)]
-        source = keys[0] if keys else "the settings"
+        own_keys = (f"mcp_servers.{name}.", f'mcp_servers."{name}".')
+        source = next((source for key, source in config.sources.items() if key.startswith(own_keys)), "the settings")
         check(name, server, source)
         folder = site.places.config
         named_in = folder if _runs_relative_program(server, site.real_cwd, folder) else None
@@ -146,7 +146,3 @@ def _runs_relative_program(server: Server, cwd: Path, named_in: Path) -> bool:
     from wolo.extensions.referenced_files import runs_relative_program  # noqa: PLC0415  # most starts have no server
 
     return runs_relative_program(shlex.join((server.command, *server.args)), cwd, named_in)
-
-
-def _is_about(key: str, name: str) -> bool:
-    return key.startswith((f"mcp_servers.{name}.", f'mcp_servers."{name}".'))

@@ -57,9 +57,11 @@ class FoundTools(Struct, frozen=True):
 def find_files(config: Config, site: Site) -> list[CustomToolFile]:
     """The nearest file first. Reads nothing of an untrusted project, and runs nothing."""
     found = project_files(site) if config.trusts_project else []
-    own = site.places.config / "tools"
-    found += [_own_file(path) for path in _python_files(own)]
-    return [*found, *_entry_points(site.places)]
+    found += [_own_file(path) for path in _python_files(site.places.config / "tools")]
+    state = installation_state()
+    for each in find_installed(site.places.cache / TOOL_PACKAGES, package_folders(), state):  # the group `wolo.tools`
+        found.append(CustomToolFile(ToolFile(f"entry point {each}", state, f"entry point {each}"), "yours"))
+    return found
 
 
 def project_files(site: Site) -> list[CustomToolFile]:
@@ -169,10 +171,3 @@ def _decoded(data: bytes) -> str:
 
 def _asked(file: ToolFile) -> str:
     return f"tools {file.source} {file.digest}"
-
-
-def _entry_points(places: Places) -> list[CustomToolFile]:
-    """Of installed packages, in the group `wolo.tools`."""
-    state = installation_state()
-    entries = find_installed(places.cache / TOOL_PACKAGES, package_folders(), state)
-    return [CustomToolFile(ToolFile(f"entry point {each}", state, f"entry point {each}"), "yours") for each in entries]

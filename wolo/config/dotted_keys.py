@@ -109,7 +109,9 @@ def _find_leaves(data: Mapping[str, Any], kind: Any, key: Key, place: SettingsPl
         child_key = (*key, name)
         child = _child(kind, name)
         if child is None:
-            raise _unknown(child_key, kind, place)
+            near = _nearest(child_key, kind)
+            hint = f"Did you mean {near}?" if near else "`wolo config show` lists them all."
+            raise ConfigError(f"{place.at(child_key)}: there is no setting {dotted(child_key)}.", hint=hint)
         if not _is_group(child):
             yield Leaf(child_key, _convert(value, child, child_key, place, is_text=is_text))
         elif isinstance(value, Mapping):
@@ -157,12 +159,6 @@ def _list(text: str) -> Any:
     if not text.lstrip().startswith("["):
         return [text] if text else []
     return parse_toml(f"list = {text}".encode(), "the list")[1]["list"]
-
-
-def _unknown(key: Key, kind: Any, place: SettingsPlace) -> ConfigError:
-    near = _nearest(key, kind)
-    hint = f"Did you mean {near}?" if near else "`wolo config show` lists them all."
-    return ConfigError(f"{place.at(key)}: there is no setting {dotted(key)}.", hint=hint)
 
 
 def _nearest(key: Key, kind: Any) -> str:

@@ -33,7 +33,12 @@ def read_toml(path: Path, notices: Notices, *, is_secret: bool = False) -> tuple
 def read_own(path: Path, notices: Notices, *, is_secret: bool = False) -> bytes | None:
     """None if the file does not exist. Raises ConfigError if others may have written it."""
     if is_secret:
-        _remove_leftovers(path.parent)
+        # A killed writer may have left a copy of the secrets
+        with suppress(OSError):
+            if any(name.endswith(".new") for name in os.listdir(path.parent)):  # noqa: PTH208  # at every start
+                from wolo.workspace.files.unfinished import remove_leftovers  # noqa: PLC0415  # after a kill only
+
+                remove_leftovers(path.parent)
     try:
         check_owner(path.parent, path.parent.stat(), notices)
         found = path.stat()
@@ -51,15 +56,6 @@ def read_own(path: Path, notices: Notices, *, is_secret: bool = False) -> bytes 
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """A killed writer may have left a copy of the secrets."""
-    with suppress(OSError):
-        if any(name.endswith(".new") for name in os.listdir(folder)):  # noqa: PTH208  # at every start
-            from wolo.workspace.files.unfinished import remove_leftovers  # noqa: PLC0415  # after a kill only
-
-            remove_leftovers(folder)
-
-
 def parse_toml(data: bytes, path: Path | str) -> tuple[str, dict[str, Any]]:
     import tomllib  # noqa: PLC0415  # only where a settings file exists
 
@@ -71,7 +67,13 @@ def parse_toml(data: bytes, path: Path | str) -> tuple[str, dict[str, Any]]:
     try:
         return text, tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _syntax_error(path, text, str(error)) from error
+        # Parses tomllib's message, which ends with `(at line 3, column 7)` or `(at end of document)`
+        what, _, where = str(error).rpartition(" (at ")
+        numbers = [word.strip(",)") for word in where.split() if word.strip(",)").isdigit()]
+        line = int(numbers[0]) if numbers else text.count("\n") + 1
+        shown = text.split("\n")[line - 1].partition("=")[0].strip() if numbers else ""  # the rest may be a secret
+        hint = f"The line starts with: {shown}" if shown else ""
+        raise ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:] or 'this is not TOML'}.", hint=hint) from error
 
 
 def open_document(path: Path, *, is_secret: bool = False) -> TOMLDocument:
@@ -156,13 +158,3 @@ def find_line(text: str, key: tuple[str, ...]) -> int | None:
 
 def _names(dotted: str) -> tuple[str, ...]:
     return tuple(name.strip().strip("\"'") for name in dotted.split("."))
-
-
-def _syntax_error(path: Path | str, text: str, said: str) -> ConfigError:
-    """Parses tomllib's message, which ends with `(at line 3, column 7)` or `(at end of document)`."""
-    what, _, where = said.rpartition(" (at ")
-    numbers = [word.strip(",)") for word in where.split() if word.strip(",)").isdigit()]
-    line = int(numbers[0]) if numbers else text.count("\n") + 1
-    shown = text.split("\n")[line - 1].partition("=")[0].strip() if numbers else ""  # the rest may be a secret
-    hint = f"The line starts with: {shown}" if shown else ""
-    return ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:] or 'this is not TOML'}.", hint=hint)

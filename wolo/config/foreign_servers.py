@@ -92,12 +92,24 @@ def _files(root: Path) -> Iterator[_ServerFile]:
 def _read(file: _ServerFile, site: Site) -> Iterator[ForeignServer]:
     """Raises ConfigError."""
     source = str(file.path)
-    document = _document(file.path)
+    try:
+        if file.path.stat().st_size > MAX_BYTES:
+            raise ConfigError(f"{file.path} is not read: it is larger than {MAX_BYTES // 1024 // 1024} MiB.")
+        text = file.path.read_text(encoding="utf-8-sig")
+        document = tomllib.loads(text) if file.path.suffix == ".toml" else json.loads(without_comments(text))
+    except OSError as error:
+        raise ConfigError(f"{file.path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{file.path} cannot be read: {error}.") from error
+    if not isinstance(document, dict):
+        raise ConfigError(f"{file.path} is not an object.")
     groups = [(file.scope, _entries(document, source))]
     if isinstance(projects := document.get("projects"), dict) and isinstance(here := projects.get(str(site.root)), dict):
         groups.insert(0, ("local", _entries(here, source)))  # Claude Code's local scope
     for scope, entries in groups:
-        for name, server in read_entries({_fit_name(name): entry for name, entry in entries.items()}, source, site.notices):
+        # Names of other programs may hold blanks and slashes
+        fitted = {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-")[:64]: entry for name, entry in entries.items()}
+        for name, server in read_entries(fitted, source, site.notices):
             fixed = replace(server, transport="sse") if file.agent == "gemini" and _is_gemini_sse(entries, name) else server
             yield ForeignServer(name, fixed, source, scope)
 
@@ -111,27 +123,6 @@ def _is_gemini_sse(entries: Mapping[str, Any], name: str) -> bool:
     """Gemini CLI means SSE by `url`, and streamable HTTP by `httpUrl`."""
     entry = entries.get(name, {})
     return "url" in entry and "type" not in entry
-
-
-def _fit_name(name: str) -> str:
-    """Names of other programs may hold blanks and slashes."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-")[:64]
-
-
-def _document(path: Path) -> dict[str, Any]:
-    """Raises ConfigError."""
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ConfigError(f"{path} is not read: it is larger than {MAX_BYTES // 1024 // 1024} MiB.")
-        text = path.read_text(encoding="utf-8-sig")
-        found = tomllib.loads(text) if path.suffix == ".toml" else json.loads(without_comments(text))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}.") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f"{path} is not an object.")
-    return found
 
 
 def without_comments(text: str) -> str:

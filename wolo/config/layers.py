@@ -31,7 +31,7 @@ from wolo.messages.secret_values import is_secret_name
 from wolo.messages.terminal_text import clean_line
 from wolo.models import headers, secret_references
 from wolo.models.address import display_url
-from wolo.places import Notices, Places, Site, find_home
+from wolo.places import Notices, Site, find_home
 from wolo.workspace.root import find_root
 
 ENVIRONMENT = {"WOLO_MODEL": "model", "WOLO_MODE": "mode"}
@@ -69,15 +69,39 @@ def load(site: Site, flags: Given | None = None, sets: Iterable[str] = ()) -> Co
     """
     flags = {} if flags is None else flags
     found = _Layers(site.root)
-    _add_user_file(found, site.places.config / "config.toml")
-    _notice_misplaced(found, site.places)
+    path = site.places.config / "config.toml"
+    _add_user_text(found, *read_toml(path, found.notices), path)
+    misplaced = find_home() / ".wolo" / "config.toml"  # home is not a project, and other programs store settings there
+    if misplaced != path and os.path.lexists(misplaced):
+        found.notices.add(f"{misplaced} is not read: your settings are those in {path}.")
     found.rules += read_saved_rules(site.places.config / "permissions.toml", site.root, found.notices)
     _add_project(found, site, flags)
-    _add_environment(found, site.environ)
-    _add_flags(found, flags)
+    for name, key in ENVIRONMENT.items():
+        if written := site.environ.get(name, "").strip():
+            found.add(leaf(key, written, SettingsPlace(name)), name, SettingsPlace(name))
+    for name, key in FLAGS.items():
+        value = flags.get(name)
+        if isinstance(value, str):
+            place = SettingsPlace(f"--{name.replace('_', '-')}", is_command_line=True)
+            found.add(leaf(key, _normalised(key, value), place), place.name, place)
+    for name in ("allow", "deny"):
+        rules = flags.get(name)
+        place = SettingsPlace(f"--{name}", is_command_line=True)
+        if isinstance(rules, list):
+            found.add(Leaf(("permissions", name), tuple(rules)), place.name, place)
     for text in sets:
         _add_set(found, text)
-    config = found.config(_endpoint(found, site.environ, flags))
+    endpoint: dict[str, str] = {}
+    for variable, name in ENDPOINT_ENVIRONMENT.items():
+        if value := site.environ.get(variable, "").strip():
+            endpoint[name] = value
+            found.sources[name] = variable
+    for name in ENDPOINT_FLAGS:
+        option = flags.get(name)
+        if isinstance(option, str) and option:
+            endpoint[name] = option
+            found.sources[name] = f"--{name.replace('_', '-')}"
+    config = found.config(Endpoint(**endpoint))
     return _with_given_servers(config, flags) if flags.get("mcp_config") or flags.get("strict_mcp_config") else config
 
 
@@ -157,21 +181,10 @@ def check_user_file(data: bytes, path: Path) -> list[str]:
     return list(found.notices)
 
 
-def _add_user_file(found: _Layers, path: Path) -> None:
-    _add_user_text(found, *read_toml(path, found.notices), path)
-
-
 def _add_user_text(found: _Layers, text: str, data: Mapping[str, Any], path: Path) -> None:
     place = SettingsPlace(str(path), text)
     for one in leaves(data, place):
         found.add(one, str(path), place)
-
-
-def _notice_misplaced(found: _Layers, places: Places) -> None:
-    """Home is not a project, and other programs store settings there."""
-    misplaced = find_home() / ".wolo" / "config.toml"
-    if misplaced != places.config / "config.toml" and os.path.lexists(misplaced):
-        found.notices.add(f"{misplaced} is not read: your settings are those in {places.config / 'config.toml'}.")
 
 
 def _add_project(found: _Layers, site: Site, flags: Given) -> None:
@@ -190,22 +203,18 @@ def _add_project(found: _Layers, site: Site, flags: Given) -> None:
     if not found.trusts_project:
         return
     for path in project.settings_files(root, cwd):
-        _add_project_file(found, path, root)
+        text, data = parse_toml(project.read_file(path, root), path)
+        place = SettingsPlace(str(path), text)
+        ignored = [one.key for one in leaves(data, place) if not found.tighten(one, place)]
+        found.notices.extend(
+            f"{place.at(key)}: {dotted(key)} is ignored: a project may only make wolo stricter." for key in ignored[:MOST_NAMED]
+        )
+        if (more := len(ignored) - MOST_NAMED) > 0:
+            found.notices.add(f"{path}: {more} more settings are ignored.")
     for folder in project.folders(root, cwd):
         for name in project.CLAUDE_SETTINGS:
             if os.path.lexists(path := folder / name):
                 _add_claude_rules(found, path, root, folder)
-
-
-def _add_project_file(found: _Layers, path: Path, root: Path) -> None:
-    text, data = parse_toml(project.read_file(path, root), path)
-    place = SettingsPlace(str(path), text)
-    ignored = [one.key for one in leaves(data, place) if not found.tighten(one, place)]
-    found.notices.extend(
-        f"{place.at(key)}: {dotted(key)} is ignored: a project may only make wolo stricter." for key in ignored[:MOST_NAMED]
-    )
-    if (more := len(ignored) - MOST_NAMED) > 0:
-        found.notices.add(f"{path}: {more} more settings are ignored.")
 
 
 def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> None:
@@ -231,25 +240,6 @@ def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> N
             found.add(Leaf(("permissions", decision), (rule,)), name, SettingsPlace(str(path)))
         else:
             found.notices.add(f"{name}: {clean_line(finding.what)}: {clean_line(finding.why)}")
-
-
-def _add_environment(found: _Layers, environ: Mapping[str, str]) -> None:
-    for name, key in ENVIRONMENT.items():
-        if value := environ.get(name, "").strip():
-            found.add(leaf(key, value, SettingsPlace(name)), name, SettingsPlace(name))
-
-
-def _add_flags(found: _Layers, flags: Given) -> None:
-    for name, key in FLAGS.items():
-        value = flags.get(name)
-        if isinstance(value, str):
-            place = SettingsPlace(f"--{name.replace('_', '-')}", is_command_line=True)
-            found.add(leaf(key, _normalised(key, value), place), place.name, place)
-    for name in ("allow", "deny"):
-        rules = flags.get(name)
-        place = SettingsPlace(f"--{name}", is_command_line=True)
-        if isinstance(rules, list):
-            found.add(Leaf(("permissions", name), tuple(rules)), place.name, place)
 
 
 def _normalised(key: str, value: str) -> str:
@@ -279,20 +269,6 @@ def _with_given_servers(config: Config, flags: Given) -> Config:
     return replace(config, given_servers=given, only_given_servers=is_strict, notices=(*config.notices, *notices))
 
 
-def _endpoint(found: _Layers, environ: Mapping[str, str], flags: Given) -> Endpoint:
-    given: dict[str, str] = {}
-    for variable, name in ENDPOINT_ENVIRONMENT.items():
-        if value := environ.get(variable, "").strip():
-            given[name] = value
-            found.sources[name] = variable
-    for name in ENDPOINT_FLAGS:
-        option = flags.get(name)
-        if isinstance(option, str) and option:
-            given[name] = option
-            found.sources[name] = f"--{name.replace('_', '-')}"
-    return Endpoint(**given)
-
-
 def rows(config: Config) -> Iterator[tuple[str, Any, str]]:
     """Every setting with its key, plain value and source. Secrets are hidden."""
     for key, value in (*values(config.settings), *values(config.endpoint)):
@@ -316,15 +292,14 @@ def _without_secrets(key: Key, value: Any) -> Any:
         case ("headers", "extra") | (_, "headers" | "env") if isinstance(value, dict):
             return {name: _hidden(each) for name, each in value.items()}
         case (_, "query") if isinstance(value, dict):
-            return {name: _hidden(each) if _may_be_secret(name, each) else each for name, each in value.items()}
+            return {
+                name: _hidden(each) if (is_secret_name(name) or len(each) > LONGEST_PLAIN) else each
+                for name, each in value.items()
+            }
         case (*_, "base_url") if value:
             return display_url(value)
         case _:
             return value
-
-
-def _may_be_secret(name: str, value: str) -> bool:
-    return is_secret_name(name) or len(value) > LONGEST_PLAIN
 
 
 def _hidden(value: str) -> str:

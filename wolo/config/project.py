@@ -133,7 +133,18 @@ def read_file(path: Path, root: Path) -> bytes:
     except ToolError as error:
         raise ConfigError(f"{path} is not read: it is not a regular file.", hint=error.message) from error
     try:
-        _check(path, os.fstat(handle))
+        found = os.fstat(handle)
+        if found.st_uid not in (os.geteuid(), 0):
+            raise ConfigError(
+                f"{path} is not read: it belongs to another user.", hint=f"To own it: chown {os.geteuid()} '{path}'"
+            )
+        if found.st_mode & OTHERS_WRITE:
+            raise ConfigError(
+                f"{path} is not read: every user of this machine can write it.",
+                hint=f"If no one has tampered with it: chmod o-w '{path}'",
+            )
+        if found.st_size > MAX_BYTES:
+            raise ConfigError(f"{path} is not read: it is larger than {MAX_BYTES // 1024} KiB.")
         return read_all(handle, MAX_BYTES)
     finally:
         os.close(handle)
@@ -167,18 +178,6 @@ def _mode_of(path: Path) -> int | None:
         return 0
     except OSError:
         return None
-
-
-def _check(path: Path, found: os.stat_result) -> None:
-    if found.st_uid not in (os.geteuid(), 0):
-        raise ConfigError(f"{path} is not read: it belongs to another user.", hint=f"To own it: chown {os.geteuid()} '{path}'")
-    if found.st_mode & OTHERS_WRITE:
-        raise ConfigError(
-            f"{path} is not read: every user of this machine can write it.",
-            hint=f"If no one has tampered with it: chmod o-w '{path}'",
-        )
-    if found.st_size > MAX_BYTES:
-        raise ConfigError(f"{path} is not read: it is larger than {MAX_BYTES // 1024} KiB.")
 
 
 def _earlier_in(*words: str) -> Callable[[Any, Any], Any]:

@@ -40,7 +40,9 @@ def sentence(called: str, value: Any, kind: Any, said: str) -> str:
         value, kind = value[int(row[1])], row_kind
         names = re.findall(r"\.(\w+)", path)
         for name in names:
-            value, kind = value[name], _field(kind, name)
+            is_group = isinstance(kind, type) and issubclass(kind, Struct)
+            types = {each.encode_name: each.type for each in fields(kind)} if is_group else {}
+            value, kind = value[name], _without_none(types.get(name))
         called, path = f"{called}: {'.'.join(names)}" if names else called, ""
     if lacking := _LACKS.match(said):
         return f"{called}: {lacking[1]} is missing."
@@ -90,11 +92,6 @@ def _row_kind(kind: Any) -> type[Struct] | None:
     inner = get_args(kind)[0] if get_origin(kind) is tuple else None
     kinds = (inner, *get_args(inner))
     return next((each for each in kinds if isinstance(each, type) and issubclass(each, Struct)), None)
-
-
-def _field(kind: Any, name: str) -> Any:
-    types = {each.encode_name: each.type for each in fields(kind)} if isinstance(kind, type) and issubclass(kind, Struct) else {}
-    return _without_none(types.get(name))
 
 
 def _without_none(kind: Any) -> Any:

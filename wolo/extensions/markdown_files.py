@@ -65,7 +65,15 @@ class Document(Struct, frozen=True):
         if value is None:
             return ()
         if not isinstance(value, list):
-            return tuple(_split(self.text(key)))
+            # Splits at commas outside parentheses
+            parts, depth = [""], 0
+            for character in self.text(key):
+                depth = max(0, depth + (character == "(") - (character == ")"))
+                if character == "," and not depth:
+                    parts.append("")
+                else:
+                    parts[-1] += character
+            return tuple(part.strip() for part in parts if part.strip())
         if any(isinstance(each, list | dict) for each in value):
             raise self.wrong(key, "must be a list of words")
         return tuple(str(each).strip() for each in value if each is not None)
@@ -114,18 +122,6 @@ def _body(lines: list[str]) -> str:
     return "\n".join(lines[start:]).rstrip()
 
 
-def _split(text: str) -> list[str]:
-    """Splits at commas outside parentheses."""
-    parts, depth = [""], 0
-    for character in text:
-        depth = max(0, depth + (character == "(") - (character == ")"))
-        if character == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
-
-
 MOST_ENTRIES = 1_000
 """Per folder."""
 
@@ -153,7 +149,8 @@ def entries(shelf: ExtensionFolder, notices: Notices) -> list[os.DirEntry[str]]:
     """Sorted by name, without hidden files. Empty for a project's folder that links to outside."""
     try:
         with os.scandir(shelf.folder) as found:
-            listed = [entry for entry in islice(found, MOST_ENTRIES) if _is_used(entry.name, shelf)]
+            first, only = islice(found, MOST_ENTRIES), shelf.only
+            listed = [each for each in first if (not each.name.startswith(".") if only is None else each.name in only)]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
@@ -163,10 +160,6 @@ def entries(shelf: ExtensionFolder, notices: Notices) -> list[os.DirEntry[str]]:
         notices.add(f"{shown(shelf.folder)} is not read: it is a link to a folder outside {shown(shelf.project)}.")
         return []
     return sorted(listed, key=lambda entry: entry.name)
-
-
-def _is_used(name: str, shelf: ExtensionFolder) -> bool:
-    return not name.startswith(".") if shelf.only is None else name in shelf.only
 
 
 def first_notices(notices: Sequence[str]) -> tuple[str, ...]:

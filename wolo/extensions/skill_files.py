@@ -113,7 +113,11 @@ def listed(skills: Skills) -> str:
     offered = skills.for_model
     rows = [_row(skill, skill.description) for skill in offered]
     if sum(map(len, rows)) > MOST_LISTED_CHARS:
-        rows = [_row(skill, _shortened(skill.description)) for skill in offered]
+        rows = []
+        for skill in offered:
+            about = skill.description
+            is_short = len(about) <= SHORT_DESCRIPTION
+            rows.append(_row(skill, about if is_short else f"{about[: SHORT_DESCRIPTION - 1].rstrip()}…"))
     while sum(map(len, rows)) > MOST_LISTED_CHARS:
         rows.pop()
     more = [f"{len(offered) - len(rows)} more are not named here."] if len(rows) < len(offered) else []
@@ -219,10 +223,6 @@ def _first_paragraph(body: str) -> str:
 
 def _row(skill: Skill, description: str) -> str:
     return f"- {skill.name}: {description} ({shown(skill.path)})"
-
-
-def _shortened(description: str) -> str:
-    return description if len(description) <= SHORT_DESCRIPTION else f"{description[: SHORT_DESCRIPTION - 1].rstrip()}…"
 
 
 def files_alongside(path: Path) -> list[str]:

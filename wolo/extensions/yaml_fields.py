@@ -81,7 +81,13 @@ class _Settings:
 
     def _composed(self) -> yaml.Node | None:
         try:
-            self._check()
+            # Checks event by event before anything is built
+            depth = 0
+            for count, event in enumerate(yaml.parse(self._text, Loader=_LOADER)):
+                depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+                why = "the settings hold too much" if depth > _MAX_DEPTH or count > _MAX_EVENTS else _unfit(event)
+                if why:
+                    raise self._wrong(event.start_mark.line if event.start_mark else 0, why)
             return yaml.compose(self._text, Loader=_LOADER)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
@@ -91,15 +97,6 @@ class _Settings:
             ) from error
         except (yaml.YAMLError, UnicodeError) as error:
             raise self._wrong(0, "the settings hold a character that is not allowed in YAML") from error
-
-    def _check(self) -> None:
-        """Checks event by event before anything is built."""
-        depth = 0
-        for count, event in enumerate(yaml.parse(self._text, Loader=_LOADER)):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            why = "the settings hold too much" if depth > _MAX_DEPTH or count > _MAX_EVENTS else _unfit(event)
-            if why:
-                raise self._wrong(event.start_mark.line if event.start_mark else 0, why)
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Value]:
         found: dict[str, Value] = {}

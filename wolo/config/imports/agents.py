@@ -88,7 +88,12 @@ def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[Setting
         elif path.is_file():
             table = _load(path)
             if path.name == ".claude.json":
-                _claude_state(reading, table, root)
+                # `~/.claude.json` holds servers of the user and of single projects, and much that is no setting
+                _servers(reading, table.get("mcpServers", {}))
+                local = table.get("projects", {}).get(str(root), {})
+                if local.get("mcpServers"):
+                    reading.is_projects = True
+                    _servers(reading, local["mcpServers"])
             elif path.name == "mcp.json":
                 _servers(reading, table.get("mcpServers", {}))
             else:
@@ -241,15 +246,6 @@ def _claude(reading: Reading, table: dict[str, Any]) -> None:
     elif table.get("disableAllHooks") is not True:
         _hooks(reading, table.get("hooks"))
     reading.rest(table, {"model", "permissions", "env", "hooks", "effortLevel", "disableAllHooks"})
-
-
-def _claude_state(reading: Reading, table: dict[str, Any], root: Path) -> None:
-    """`~/.claude.json` holds servers of the user and of single projects, and much that is no setting."""
-    _servers(reading, table.get("mcpServers", {}))
-    local = table.get("projects", {}).get(str(root), {})
-    if local.get("mcpServers"):
-        reading.is_projects = True
-        _servers(reading, local["mcpServers"])
 
 
 def _codex(reading: Reading, table: dict[str, Any]) -> None:

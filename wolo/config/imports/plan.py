@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -76,7 +76,20 @@ class ImportPlan:
         """Raises ConfigError for a value that wolo does not accept."""
         match finding.kind:
             case "memory":
-                return self._add_memory(finding)
+                # The user's own file replaces those of other agents, so it has to import them
+                line = finding.what
+                if line in self._memory_text.splitlines():
+                    return "same", f"instructions: {line} in {self._memory}"
+                home = find_home()
+                in_place = next((name for name in OTHERS_OWN if (home / name).is_file()), "")
+                if not self._memory.exists() and not self._lines and line == f"@~/{in_place}":
+                    return "present", f"instructions: read from ~/{in_place}"
+                first = f"@~/{in_place}"
+                self._lines += (
+                    [first] if in_place and not self._memory.exists() and first not in self._lines and first != line else []
+                )
+                self._lines.append(line)
+                return "add", f"instructions: {line} in {self._memory}"
             case "file":
                 return self._add_file(finding)
             case "server" if finding.is_projects:
@@ -89,28 +102,21 @@ class ImportPlan:
                 f"{finding.what} = {json.dumps(finding.value)}: {json.dumps(other.value)} is taken from {other.source}",
             )
         if path not in self._documents:
-            self._open_project(path)
-        outcome, text = self._try(path, lambda document: _put(document, finding, path))
-        if outcome == "add" and finding.kind == "setting":
-            self._imported[f"{path} {finding.what}"] = finding
-        return outcome, text
-
-    def _try(self, path: Path, put: Callable[[TOMLDocument], tuple[Outcome, str]]) -> tuple[Outcome, str]:
+            self._check_inside(path)
+            self._documents[path] = open_document(path)
+            self._before[path] = self._documents[path].as_string()
         import tomlkit  # noqa: PLC0415  # 30 ms, for writing only
 
         before = self._documents[path].as_string()
         try:
-            result = put(self._documents[path])
+            outcome, text = _put(self._documents[path], finding, path)
             check_user_file(self._documents[path].as_string().encode(), path)
         except ConfigError:
             self._documents[path] = tomlkit.parse(before)
             raise
-        return result
-
-    def _open_project(self, path: Path) -> None:
-        self._check_inside(path)
-        self._documents[path] = open_document(path)
-        self._before[path] = self._documents[path].as_string()
+        if outcome == "add" and finding.kind == "setting":
+            self._imported[f"{path} {finding.what}"] = finding
+        return outcome, text
 
     def _check_inside(self, path: Path) -> None:
         """A link of a checkout must not lead the writer elsewhere."""
@@ -134,20 +140,6 @@ class ImportPlan:
         servers[finding.what] = written
         return "add", f"MCP server {finding.what} in {self._servers_file}, for your consent"
 
-    def _add_memory(self, finding: SettingFinding) -> tuple[Outcome, str]:
-        """The user's own file replaces those of other agents, so it has to import them."""
-        line = finding.what
-        if line in self._memory_text.splitlines():
-            return "same", f"instructions: {line} in {self._memory}"
-        home = find_home()
-        in_place = next((name for name in OTHERS_OWN if (home / name).is_file()), "")
-        if not self._memory.exists() and not self._lines and line == f"@~/{in_place}":
-            return "present", f"instructions: read from ~/{in_place}"
-        first = f"@~/{in_place}"
-        self._lines += [first] if in_place and not self._memory.exists() and first not in self._lines and first != line else []
-        self._lines.append(line)
-        return "add", f"instructions: {line} in {self._memory}"
-
     def _add_file(self, finding: SettingFinding) -> tuple[Outcome, str]:
         name, text = finding.value
         path = self._own.parent / name
@@ -169,7 +161,9 @@ class ImportPlan:
                 path.parent.mkdir(mode=0o700, exist_ok=True)
                 replace_file(path, text)
                 written.append(path)
-            if self._servers is not None and any(self._is_server_step(step) for step in self.steps):
+            if self._servers is not None and any(
+                (step.outcome == "add" and step.finding.kind == "server" and step.finding.is_projects) for step in self.steps
+            ):
                 self._servers_file.parent.mkdir(mode=0o700, exist_ok=True)
                 replace_file(self._servers_file, json.dumps(self._servers, indent=2, ensure_ascii=False) + "\n")
                 written.append(self._servers_file)
@@ -182,10 +176,6 @@ class ImportPlan:
                 replace_file(self._memory, text + "\n".join(self._lines) + "\n")
                 written.append(self._memory)
         return written
-
-    @staticmethod
-    def _is_server_step(step: Step) -> bool:
-        return step.outcome == "add" and step.finding.kind == "server" and step.finding.is_projects
 
 
 def make_plan(places: Places, root: Path, findings: Iterable[SettingFinding]) -> ImportPlan:

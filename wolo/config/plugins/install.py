@@ -162,7 +162,14 @@ def changing(places: Places) -> Iterator[PluginIndex]:
     """The index, locked for a change."""
     with locked(places.plugins):
         index = read_index(places)
-        _remove_unowned(index, places)
+        # Removes copies and data that a process left when it was killed before or after it changed the index
+        owned = {each.folder for each in index.plugins.values()} | {each.folder for each in index.marketplaces.values()}
+        for folder, kept in ((places.plugins / "store", owned), (places.plugins / "data", set(index.plugins))):
+            with suppress(OSError):
+                remove_leftovers(folder)
+                for path in folder.iterdir():
+                    if path.name not in kept and not path.name.startswith("."):
+                        shutil.rmtree(path, ignore_errors=True)
         yield index
 
 
@@ -193,17 +200,6 @@ def _placed(new: PluginCandidate, places: Places) -> Plugin:
 def _save(index: PluginIndex, places: Places) -> None:
     content = json.dumps(msgspec.to_builtins(index), indent=1) + "\n"
     replace_file(places.plugin_index, content)
-
-
-def _remove_unowned(index: PluginIndex, places: Places) -> None:
-    """Removes copies and data that a process left when it was killed before or after it changed the index."""
-    owned = {each.folder for each in index.plugins.values()} | {each.folder for each in index.marketplaces.values()}
-    for folder, kept in ((places.plugins / "store", owned), (places.plugins / "data", set(index.plugins))):
-        with suppress(OSError):
-            remove_leftovers(folder)
-            for path in folder.iterdir():
-                if path.name not in kept and not path.name.startswith("."):
-                    shutil.rmtree(path, ignore_errors=True)
 
 
 def _hashes(folder: Path) -> dict[str, tuple[bool, int, bytes]]:

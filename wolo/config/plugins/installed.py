@@ -141,7 +141,9 @@ def servers_of(plugin: Plugin, places: Places, notices: Notices) -> Iterator[Con
         return
     for name, server in found:
         own = replace(server, env={**server.env, **variables}) if server.command else server
-        yield ConfiguredServer(name=name, server=own, source=source, named_in=root if _is_relative(own) else None)
+        # A relative program is looked up in the plugin, not in the working directory
+        is_relative = any(word.startswith(("./", "../")) for word in (own.command, *own.args))
+        yield ConfiguredServer(name=name, server=own, source=source, named_in=root if is_relative else None)
 
 
 def allowed_hooks(places: Places, notices: Notices) -> list[PluginHooks]:
@@ -195,11 +197,6 @@ def digest_of(plugin: Plugin, places: Places) -> str:
 
 def _line(server: Server) -> str:
     return shlex.join((server.command, *server.args))
-
-
-def _is_relative(server: Server) -> bool:
-    """A relative program is looked up in the plugin, not in the working directory."""
-    return any(word.startswith(("./", "../")) for word in (server.command, *server.args))
 
 
 def _placed(text: str, root: Path, data: Path) -> str:

@@ -7,7 +7,6 @@ import itertools
 import math
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -223,19 +222,15 @@ def add_opencode(reading: Reading, permission: Any) -> None:
         elif action == "allow" and tool not in _TOOLS:
             reading.skip(f"allow {tool} {pattern}", "no equivalent in wolo")
         elif not (action == "ask" and pattern == "*" and _asked_in_modes(tool)):
-            add_rule(reading, action, _in_claudes_form(tool, pattern))
+            # OpenCode calls tools of servers SERVER_TOOL
+            server, _, name = tool.partition("_")
+            is_servers = bool(name) and tool.lower() not in _TOOLS and not tool.startswith("mcp__") and tool not in _NO_SERVERS
+            add_rule(reading, action, f"mcp__{server}__{name}" if is_servers else f"{tool}({pattern})" if tool != "*" else "*")
 
 
 def _asked_in_modes(tool: str) -> bool:
     """The mode `ask` asks about every call of this tool."""
     return tool == "*" or _TOOLS.get(tool.lower()) in ("shell", "write", "fetch")
-
-
-def _in_claudes_form(tool: str, pattern: str) -> str:
-    """OpenCode calls tools of servers SERVER_TOOL."""
-    server, _, name = tool.partition("_")
-    is_servers = bool(name) and tool.lower() not in _TOOLS and not tool.startswith("mcp__") and tool not in _NO_SERVERS
-    return f"mcp__{server}__{name}" if is_servers else f"{tool}({pattern})" if tool != "*" else "*"
 
 
 def add_codex(reading: Reading, text: str) -> None:
@@ -249,7 +244,12 @@ def add_codex(reading: Reading, text: str) -> None:
             continue
         try:
             fields = {each.arg: ast.literal_eval(each.value) for each in node.keywords if each.arg in ("pattern", "decision")}
-            commands = list(_alternatives(fields["pattern"]))
+            words = [each if isinstance(each, list) else [each] for each in fields["pattern"]]
+            if not words or not all(isinstance(word, str) and word for each in words for word in each):
+                raise TypeError
+            if math.prod(map(len, words)) > _MOST_ALTERNATIVES:
+                raise ValueError
+            commands = list(itertools.product(*words))
         except (ValueError, KeyError, TypeError):
             _refuse(reading, "deny", written, "it cannot be read")
             continue
@@ -259,15 +259,6 @@ def add_codex(reading: Reading, text: str) -> None:
             _refuse(reading, decision or "deny", written, "it cannot be expressed as a rule of wolo")
             continue
         save(reading, decision, [f"shell:{shlex.join(command)} *" for command in commands], written)
-
-
-def _alternatives(pattern: Any) -> Iterator[tuple[str, ...]]:
-    words = [each if isinstance(each, list) else [each] for each in pattern]
-    if not words or not all(isinstance(word, str) and word for each in words for word in each):
-        raise TypeError
-    if math.prod(map(len, words)) > _MOST_ALTERNATIVES:
-        raise ValueError
-    return itertools.product(*words)
 
 
 def rule_files(folder: Path) -> list[Path]:

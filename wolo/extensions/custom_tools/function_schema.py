@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import PurePath
 from typing import Annotated, Any, get_args, get_origin
@@ -38,15 +38,35 @@ class FunctionTool:
         self._parameters = _parameters(function)
         self._adapters: dict[str, Any] = {}
         """Types that only pydantic knows, by parameter."""
-        self.parameters: dict[str, Any] = _schema(self._parameters, texts, self._adapters)
+        definitions: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
+        for name, each in self._parameters.items():
+            try:
+                schema, more = schema_of(each.annotation)
+            except (TypeError, NotImplementedError, ValueError):
+                self._adapters[name], schema = _adapted(name, each.annotation)
+                more = schema.pop("$defs", {})
+            definitions |= more
+            text = texts.get(name, "")
+            found = dict(schema)
+            if text and "description" not in found:
+                found["description"] = text
+            if each.default is not inspect.Parameter.empty and each.default is not None:
+                with suppress(TypeError):  # the function knows its default
+                    found["default"] = as_json(each.default)
+            properties[name] = found
+        needed = [name for name, each in self._parameters.items() if each.default is inspect.Parameter.empty]
+        self.parameters: dict[str, Any] = {
+            "type": "object",
+            "properties": properties,
+            **({"required": needed} if needed else {}),
+            "additionalProperties": False,
+            **({"$defs": definitions} if definitions else {}),
+        }
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
         """Raises ArgumentError, and whatever the function raises."""
-        result = self._function(**self._converted(arguments))
-        return await result if inspect.isawaitable(result) else result
-
-    def _converted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a model that is the only parameter may be given without its name."""
+        # The fields of a model that is the only parameter may be given without its name
         if len(self._parameters) == 1 and arguments:
             ((name, only),) = self._parameters.items()
             if name not in arguments and _is_model(only.annotation):
@@ -56,11 +76,19 @@ class FunctionTool:
         needed = [name for name, each in self._parameters.items() if each.default is inspect.Parameter.empty]
         if missing := [name for name in needed if name not in arguments]:
             raise ArgumentError(f"{self.name} needs {', '.join(missing)}.")
-        return {name: self._value(name, value) for name, value in arguments.items()}
+        result = self._function(**{name: self._value(name, value) for name, value in arguments.items()})
+        return await result if inspect.isawaitable(result) else result
 
     def _value(self, name: str, value: Any) -> Any:
         if name not in self._adapters:
-            return _convert(name, value, self._parameters[name].annotation)
+            kind = self._parameters[name].annotation
+            for strict in (True, False):
+                try:
+                    return msgspec.convert(value, kind, strict=strict, dec_hook=made)
+                except msgspec.ValidationError as error:
+                    if not strict:
+                        raise ArgumentError(f"`{name}`: {_first_line(error)}") from error
+            raise AssertionError
         try:
             return self._adapters[name].validate_json(msgspec.json.encode(value))
         except ValueError as error:
@@ -100,29 +128,6 @@ def schema_of(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return schema, definitions | more
 
 
-def _schema(
-    parameters: Mapping[str, inspect.Parameter], texts: Mapping[str, str], adapters: MutableMapping[str, Any]
-) -> dict[str, Any]:
-    definitions: dict[str, Any] = {}
-    properties: dict[str, Any] = {}
-    for name, each in parameters.items():
-        try:
-            schema, more = schema_of(each.annotation)
-        except (TypeError, NotImplementedError, ValueError):
-            adapters[name], schema = _adapted(name, each.annotation)
-            more = schema.pop("$defs", {})
-        definitions |= more
-        properties[name] = _described(schema, texts.get(name, ""), each.default)
-    needed = [name for name, each in parameters.items() if each.default is inspect.Parameter.empty]
-    return {
-        "type": "object",
-        "properties": properties,
-        **({"required": needed} if needed else {}),
-        "additionalProperties": False,
-        **({"$defs": definitions} if definitions else {}),
-    }
-
-
 def _adapted(name: str, kind: Any) -> tuple[Any, dict[str, Any]]:
     """Pydantic's reader of a type that msgspec does not know, such as a union of models, and its schema."""
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter  # noqa: PLC0415  # few tools need it
@@ -132,16 +137,6 @@ def _adapted(name: str, kind: Any) -> tuple[Any, dict[str, Any]]:
         return adapter, adapter.json_schema()
     except (PydanticSchemaGenerationError, PydanticUserError, ImportError) as error:
         raise UnusableFunctionError(f"the type of {name} has no JSON schema: {_first_line(error)}") from error
-
-
-def _described(schema: dict[str, Any], text: str, default: Any) -> dict[str, Any]:
-    found = dict(schema)
-    if text and "description" not in found:
-        found["description"] = text
-    if default is not inspect.Parameter.empty and default is not None:
-        with suppress(TypeError):  # the function knows its default
-            found["default"] = as_json(default)
-    return found
 
 
 def _with_meta(kind: Any) -> Any:
@@ -163,16 +158,6 @@ def _with_meta(kind: Any) -> Any:
         return Annotated[inner, Meta(**found)] if found else inner
     except (TypeError, ValueError) as error:
         raise UnusableFunctionError(f"its limits cannot be read: {error}") from error
-
-
-def _convert(name: str, value: Any, kind: Any) -> Any:
-    for strict in (True, False):
-        try:
-            return msgspec.convert(value, kind, strict=strict, dec_hook=made)
-        except msgspec.ValidationError as error:
-            if not strict:
-                raise ArgumentError(f"`{name}`: {_first_line(error)}") from error
-    raise AssertionError
 
 
 def made(kind: type, value: Any) -> Any:

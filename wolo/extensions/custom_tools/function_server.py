@@ -50,7 +50,11 @@ def _load(where: str, text: str) -> tuple[dict[str, FunctionTool], dict[str, Any
     if where.startswith(ENTRY_POINT):
         module, functions = _from_package(where.removeprefix(ENTRY_POINT))
     else:
-        module = _from_file(where, text)
+        module = types.ModuleType(f"wolo_tools_{Path(where).stem}")
+        module.__file__ = where
+        sys.modules[module.__name__] = module
+        linecache.cache[where] = (len(text), None, text.splitlines(keepends=True), where)
+        exec(compile(text, where, "exec", dont_inherit=True), module.__dict__)  # the user allowed exactly this text
         functions = _public_functions(module)
     tools: dict[str, FunctionTool] = {}
     problems = []
@@ -68,15 +72,6 @@ def _load(where: str, text: str) -> tuple[dict[str, FunctionTool], dict[str, Any
         for name, tool in tools.items()
     ]
     return tools, {"tools": listed, "problems": problems, "effects": list(effects), "timeout_s": timeout_s}
-
-
-def _from_file(where: str, text: str) -> types.ModuleType:
-    module = types.ModuleType(f"wolo_tools_{Path(where).stem}")
-    module.__file__ = where
-    sys.modules[module.__name__] = module
-    linecache.cache[where] = (len(text), None, text.splitlines(keepends=True), where)
-    exec(compile(text, where, "exec", dont_inherit=True), module.__dict__)  # the user allowed exactly this text
-    return module
 
 
 def _from_package(entry: str) -> tuple[types.ModuleType, list[tuple[str, Callable[..., Any]]]]:
@@ -117,31 +112,23 @@ def _answer(tools: Mapping[str, FunctionTool], request: Mapping[str, Any]) -> di
     try:
         with contextlib.redirect_stdout(printed):
             result = asyncio.run(_called(tools[request["tool"]], request["input"]))
-        text = result if isinstance(result, str) else "" if result is None else _as_text(result)
+        text = "" if result is None else result
+        if not isinstance(text, str):
+            text = json.dumps(as_json(result), ensure_ascii=False, indent=2)
     except ArgumentError as error:
         return {"output": str(error), "is_error": True}
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return {"output": _told(error), "is_error": True, "printed": printed.getvalue()}
+        output = "".join(traceback.format_exception_only(error)).strip()
+        if frames := list(_frames(error)):  # the lines of the user's code that led to it
+            output = f"Traceback (most recent call last):\n{''.join(traceback.format_list(frames)).rstrip()}\n{output}"
+        return {"output": output, "is_error": True, "printed": printed.getvalue()}
     return {"output": text, "is_error": False, "printed": printed.getvalue()}
 
 
 async def _called(tool: FunctionTool, arguments: Mapping[str, Any]) -> Any:
     return await tool.call(arguments)
-
-
-def _as_text(result: Any) -> str:
-    return json.dumps(as_json(result), ensure_ascii=False, indent=2)
-
-
-def _told(error: BaseException) -> str:
-    """The error with the lines of the user's code that led to it."""
-    frames = list(_frames(error))
-    said = "".join(traceback.format_exception_only(error)).strip()
-    return "\n".join(
-        ["Traceback (most recent call last):", "".join(traceback.format_list(frames)).rstrip(), said] if frames else [said]
-    )
 
 
 def _frames(error: BaseException) -> Iterator[traceback.FrameSummary]:

@@ -33,16 +33,12 @@ def _entries(folder: str) -> list[str]:
         with suppress(OSError, UnicodeError):
             text = path.read_text(encoding="utf-8")
             if GROUP in text:
-                found += _of_group(text)
+                lines, is_ours = [], False
+                for line in map(str.strip, text.splitlines()):
+                    if line.startswith("["):
+                        is_ours = line == GROUP
+                    elif is_ours and "=" in line and not line.startswith("#"):
+                        name, _, value = line.partition("=")
+                        lines.append(f"{name.strip()}={value.partition('[')[0].strip()}")
+                found += lines
     return found
-
-
-def _of_group(text: str) -> list[str]:
-    lines, is_ours = [], False
-    for line in map(str.strip, text.splitlines()):
-        if line.startswith("["):
-            is_ours = line == GROUP
-        elif is_ours and "=" in line and not line.startswith("#"):
-            name, _, value = line.partition("=")
-            lines.append(f"{name.strip()}={value.partition('[')[0].strip()}")
-    return lines

@@ -51,7 +51,14 @@ class ToolProcess:
         except asyncio.LimitOverrunError as error:
             raise ToolCrashedError(f"its answer has more than {LONGEST_ANSWER_BYTES:,} bytes") from error
         except (OSError, asyncio.IncompleteReadError, msgspec.MsgspecError) as error:
-            raise ToolCrashedError(await self._ending()) from error
+            cause = await self._program.wait(1.0)
+            await self._program.output.drain(0.1)
+            code = self._program.exit_code
+            how = "closed its output"
+            if cause == "exited":
+                how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            lines = b"".join(self._said).decode(errors="replace").strip().splitlines()
+            raise ToolCrashedError("\n".join([f"its process {how}", *map(clean_line, lines[-5:])])) from error
         return answer
 
     def heard(self, piece: bytes) -> None:
@@ -63,20 +70,6 @@ class ToolProcess:
             await self._processes.end(self._program, INTERRUPT_GRACE_S)
         finally:
             os.close(self._requests)
-
-    async def _ending(self) -> str:
-        cause = await self._program.wait(1.0)
-        await self._program.output.drain(0.1)
-        code = self._program.exit_code
-        how = (
-            "closed its output"
-            if cause != "exited"
-            else f"was ended by signal {-code}"
-            if code < 0
-            else f"ended with exit code {code}"
-        )
-        lines = b"".join(self._said).decode(errors="replace").strip().splitlines()
-        return "\n".join([f"its process {how}", *map(clean_line, lines[-5:])])
 
 
 async def start_and_load(

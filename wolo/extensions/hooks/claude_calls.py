@@ -149,17 +149,13 @@ def _patched(patch: str) -> Iterator[ClaudeCall]:
 
 def _by_file(call: ClaudeCall, start: Path, *, follow_links: bool) -> Iterator[ClaudeCall]:
     key = next((each for each in ("file_path", "path") if each in call.input), None)
-    if key is None or not isinstance(call.input[key], str) or not _is_path_of(call.name):
+    if key is None or not isinstance(call.input[key], str) or call.name not in ("Read", "Write", "Edit", "Grep", "Glob"):
         yield call
         return
     written = os.path.normpath(start / _with_home(call.input[key], start))
     real = _real(start / _with_home(call.input[key], start)) if follow_links else written
     for path in dict.fromkeys((written, real)):
         yield ClaudeCall(name=call.name, input={**call.input, key: path}, file=path, at=call.at)
-
-
-def _is_path_of(name: str) -> bool:
-    return name in ("Read", "Write", "Edit", "Grep", "Glob")
 
 
 def _with_home(path: str, start: Path) -> str:

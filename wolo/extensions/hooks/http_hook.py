@@ -31,10 +31,24 @@ async def post(event: str, hook: Hook, data: bytes, timeout_s: float, *, is_own:
     A hook may name this machine; only the user's own hook (`is_own`) may name another private address.
     """
     address = None
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return os.environ.get(name, "") if name in hook.allowed_env_vars else ""
+
     try:
         address = read_address(hook.url)
         async with asyncio.timeout(timeout_s):
-            status, body = await _send(address, _headers(hook, os.environ), data, os.environ, is_own=is_own)
+            given = {name: re.sub(r"\$(?:\{(\w+)\}|(\w+))", value, text).strip() for name, text in hook.headers.items()}
+            if broken := [name for name, text in given.items() if not text.isprintable()]:
+                raise ConfigError(f"the header {broken[0]} contains a line break.")
+            status, body = await _send(
+                address,
+                {"content-type": "application/json", "user-agent": f"wolo/{__version__}", **given},
+                data,
+                os.environ,
+                is_own=is_own,
+            )
     except TimeoutError:
         return f"took longer than {timeout_s:g} s and was ended"
     except (ToolError, ConfigError) as error:
@@ -46,19 +60,6 @@ async def post(event: str, hook: Hook, data: bytes, timeout_s: float, *, is_own:
     if len(body) > MOST_BYTES:
         return f"was answered with more than {MOST_BYTES:,} bytes"
     return read_answer(event, 0, body, b"")
-
-
-def _headers(hook: Hook, environ: Mapping[str, str]) -> dict[str, str]:
-    """Fills in variables that are allowed; others become empty."""
-
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
-        return environ.get(name, "") if name in hook.allowed_env_vars else ""
-
-    given = {name: re.sub(r"\$(?:\{(\w+)\}|(\w+))", value, text).strip() for name, text in hook.headers.items()}
-    if broken := [name for name, text in given.items() if not text.isprintable()]:
-        raise ConfigError(f"the header {broken[0]} contains a line break.")
-    return {"content-type": "application/json", "user-agent": f"wolo/{__version__}", **given}
 
 
 async def _send(

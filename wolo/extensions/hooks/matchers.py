@@ -80,43 +80,42 @@ def holds(condition: str, call: ClaudeCall, names: Sequence[str], start: Path) -
     rule = re.fullmatch(RULE, condition)
     if rule is None:
         return True
-    wanted, pattern = rule[1], rule[2]
-    if not any(re.fullmatch(each.replace("*", ".*"), name) for each in (wanted, *_ALSO.get(wanted, ())) for name in names):
+    tool, pattern = rule[1], rule[2]
+    if not any(re.fullmatch(each.replace("*", ".*"), name) for each in (tool, *_ALSO.get(tool, ())) for name in names):
         return False
     if pattern is None or pattern.strip() in ("", "*"):
         return True
     if call.name == "Bash":
-        return _runs(pattern, str(call.input.get("command", "")))
+        # Any command of the line counts, including those in `$(…)`, after wrappers and after assignments
+        command = str(call.input.get("command", ""))
+        if re.search(r"[\s:]", pattern.strip().removesuffix("*").strip()) and _EXPANDS.search(command):
+            return True  # more than the name of a program, and what it is given is not known
+        try:
+            parts = [" ".join(words) for each in commands_in(command) for words in unwrapped(each.words)]
+        except (TooComplex, ToolError, RecursionError):
+            return True
+        prefix = re.sub(r"(?::\*|\s+\*)$", "", pattern.strip())
+        written = ".*".join(map(re.escape, prefix.split("*")))
+        tail = r"(?:\s.*)?" if prefix != pattern.strip() else ""
+        line = re.compile(written + tail, re.DOTALL)
+        return any(line.fullmatch(re.sub(r"^(?:\w+=\S*\s+)+", "", each)) for each in (command.strip(), *parts))
     if call.file:
-        return _is_file(pattern, Path(call.file), start)
+        file = Path(call.file)
+        if pattern.startswith("//"):
+            return _matches(pattern[2:], str(file).lstrip("/"))
+        if pattern.startswith("~/"):
+            return file.is_relative_to(Path.home()) and _matches(pattern[2:], str(file.relative_to(Path.home())))
+        if not file.is_relative_to(start):
+            return pattern.startswith("**/") and _matches(pattern, str(file).lstrip("/"))
+        return _matches(pattern.removeprefix("./").removeprefix("/"), str(file.relative_to(start)))
     if call.name == "WebFetch":
-        return _is_host(pattern, str(call.input.get("url", "")))
+        kind, _, host = pattern.partition(":")
+        if kind.strip() != "domain":
+            return True
+        asked = (urlsplit(str(call.input.get("url", ""))).hostname or "").lower()
+        allowed = host.strip().lower().removeprefix("*.")
+        return asked == allowed or asked.endswith(f".{allowed}")
     return True
-
-
-def _runs(pattern: str, command: str) -> bool:
-    """Tells whether any command of the line matches, including those in `$(…)`, after wrappers and after assignments."""
-    if re.search(r"[\s:]", pattern.strip().removesuffix("*").strip()) and _EXPANDS.search(command):
-        return True  # more than the name of a program, and what it is given is not known
-    try:
-        found = [" ".join(words) for each in commands_in(command) for words in unwrapped(each.words)]
-    except (TooComplex, ToolError, RecursionError):
-        return True
-    prefix = re.sub(r"(?::\*|\s+\*)$", "", pattern.strip())
-    written = ".*".join(map(re.escape, prefix.split("*")))
-    tail = r"(?:\s.*)?" if prefix != pattern.strip() else ""
-    wanted = re.compile(written + tail, re.DOTALL)
-    return any(wanted.fullmatch(re.sub(r"^(?:\w+=\S*\s+)+", "", each)) for each in (command.strip(), *found))
-
-
-def _is_file(pattern: str, file: Path, start: Path) -> bool:
-    if pattern.startswith("//"):
-        return _matches(pattern[2:], str(file).lstrip("/"))
-    if pattern.startswith("~/"):
-        return _matches(pattern[2:], str(file.relative_to(Path.home()))) if file.is_relative_to(Path.home()) else False
-    if not file.is_relative_to(start):
-        return pattern.startswith("**/") and _matches(pattern, str(file).lstrip("/"))
-    return _matches(pattern.removeprefix("./").removeprefix("/"), str(file.relative_to(start)))
 
 
 def _matches(pattern: str, path: str) -> bool:
@@ -124,11 +123,3 @@ def _matches(pattern: str, path: str) -> bool:
         return compile_glob(pattern).fullmatch(path) is not None
     except (BadPattern, re.error):
         return True
-
-
-def _is_host(pattern: str, url: str) -> bool:
-    kind, _, host = pattern.partition(":")
-    if kind.strip() != "domain":
-        return True
-    found, wanted = (urlsplit(url).hostname or "").lower(), host.strip().lower().removeprefix("*.")
-    return found == wanted or found.endswith(f".{wanted}")

@@ -67,7 +67,8 @@ class Imports:
             return None
         if is_there and real.is_dir():
             return None
-        if not is_there and not _is_meant(target):
+        is_meant = target.startswith(("./", "../", "~/", "/")) or re.search(_FILE_NAME, target, re.IGNORECASE)
+        if not is_there and not is_meant:
             return None
         if why := self._refusal(real, file, is_own=is_own, is_at_home=is_at_home, is_there=is_there):
             self._notices.add(f"{file.path}: @{escaped_line(target)} is not imported: {why}.")
@@ -89,8 +90,3 @@ def imports_of(text: str) -> list[str]:
     prose = re.sub(_NOT_TEXT, " ", re.sub(_FENCE, " ", text, flags=re.DOTALL))
     found = (each[1].replace("\\ ", " ").rstrip(_AFTER_A_PATH) for each in re.finditer(_IMPORT, prose, re.MULTILINE))
     return list(dict.fromkeys(each for each in found if each))
-
-
-def _is_meant(target: str) -> bool:
-    """Tells a path from a mention such as `@someone` or `@scope/package`."""
-    return target.startswith(("./", "../", "~/", "/")) or re.search(_FILE_NAME, target, re.IGNORECASE) is not None

@@ -107,7 +107,15 @@ class _ManifestReader:
         self._unread: list[str] = []
 
     def components(self, kind: str) -> tuple[PluginComponent, ...]:
-        paths = self._paths(kind)
+        said = self._fields.get(kind)
+        if isinstance(said, Mapping):
+            said = [each.get("source") if isinstance(each, Mapping) else each for each in said.values()]
+        said = said if isinstance(said, list) else [] if said is None else [said]
+        if not all(isinstance(each, str) for each in said):
+            raise ExtensionError(f"'{kind}' of the plugin must be a path, or a list of paths.")
+        for each in said:
+            self._inside(each, kind)
+        paths = [_plain(each) for each in said]
         found = [self._component(kind, path) for path in paths]
         if not self._is_listed:
             for default in _FOLDERS[kind]:
@@ -166,17 +174,6 @@ class _ManifestReader:
         said = said if isinstance(said, list) else [] if said is None else [said]
         named = [_plain(each) if isinstance(each, str) else each for each in said]
         return [*(each for each in there if each not in named), *named]
-
-    def _paths(self, kind: str) -> list[str]:
-        said = self._fields.get(kind)
-        if isinstance(said, Mapping):
-            said = [each.get("source") if isinstance(each, Mapping) else each for each in said.values()]
-        said = said if isinstance(said, list) else [] if said is None else [said]
-        if not all(isinstance(each, str) for each in said):
-            raise ExtensionError(f"'{kind}' of the plugin must be a path, or a list of paths.")
-        for each in said:
-            self._inside(each, kind)
-        return [_plain(each) for each in said]
 
     def _inside(self, path: str, kind: str) -> Path:
         """Raises ExtensionError for a path that leads out of the plugin."""

@@ -52,7 +52,10 @@ def _write(entries: Iterator[_ArchiveEntry], into: Path) -> None:
     for number, entry in enumerate(entries):
         if number > MOST_ENTRIES:
             raise ExtensionError(f"The archive has more than {MOST_ENTRIES:,} entries.")
-        path = into / _safe(entry.name)
+        parts = entry.name.replace("\\", "/").split("/")
+        if entry.name.startswith(("/", "\\")) or ".." in parts or "\0" in entry.name or ":" in parts[0]:
+            raise ExtensionError(f"The archive has an entry that leads outside: {entry.name!r}.")
+        path = into / "/".join(part for part in parts if part not in ("", "."))
         if entry.file is None:
             path.mkdir(parents=True, exist_ok=True)
             continue
@@ -64,14 +67,6 @@ def _write(entries: Iterator[_ArchiveEntry], into: Path) -> None:
                 size += len(block)
                 check_size(files, size)
                 file.write(block)
-
-
-def _safe(name: str) -> str:
-    """Raises ExtensionError for a name that leads out of the folder."""
-    parts = name.replace("\\", "/").split("/")
-    if name.startswith(("/", "\\")) or ".." in parts or "\0" in name or ":" in parts[0]:
-        raise ExtensionError(f"The archive has an entry that leads outside: {name!r}.")
-    return "/".join(part for part in parts if part not in ("", "."))
 
 
 def _zip(path: Path) -> Iterator[_ArchiveEntry]:

@@ -27,7 +27,25 @@ def check_out(url: str, ref: str, into: Path) -> Checkout:
     """`into` must not exist. Raises ExtensionError."""
     try:
         with _readable(url) as address:
-            return _check_out(address, ref, into, url)
+            folder = ""
+            if "/" in ref:
+                ref, folder = _split(ref, address)
+            _git("init", "-q", "--template=", str(into))
+            try:
+                _git("fetch", "-q", "--depth", "1", "--no-tags", "--", address, ref or "HEAD", cwd=into)
+                commit = _git("rev-parse", "FETCH_HEAD^{commit}", cwd=into)
+            except ExtensionError as error:
+                if not ref and "remote ref HEAD" in error.message:
+                    raise ExtensionError(
+                        f"The git repository {url} has no commit yet.", hint="Commit the files first."
+                    ) from error
+                if not re.fullmatch(_COMMIT, ref):
+                    raise
+                _git("fetch", "-q", "--", address, "+refs/heads/*:refs/remotes/source/*", "+refs/tags/*:refs/tags/*", cwd=into)
+                commit = _git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", cwd=into)
+            _git("config", "core.autocrlf", "false", cwd=into)
+            _git("checkout", "-q", "--detach", commit, cwd=into)
+            return Checkout(commit, folder)
     except GitFailed as error:
         raise ExtensionError(error.message, hint=error.hint) from error
 
@@ -42,26 +60,6 @@ def _readable(url: str) -> Iterator[str]:
         return
     with open_repository(found) as repository:
         yield str(repository.view)
-
-
-def _check_out(address: str, ref: str, into: Path, url: str) -> Checkout:
-    folder = ""
-    if "/" in ref:
-        ref, folder = _split(ref, address)
-    _git("init", "-q", "--template=", str(into))
-    try:
-        _git("fetch", "-q", "--depth", "1", "--no-tags", "--", address, ref or "HEAD", cwd=into)
-        commit = _git("rev-parse", "FETCH_HEAD^{commit}", cwd=into)
-    except ExtensionError as error:
-        if not ref and "remote ref HEAD" in error.message:
-            raise ExtensionError(f"The git repository {url} has no commit yet.", hint="Commit the files first.") from error
-        if not re.fullmatch(_COMMIT, ref):
-            raise
-        _git("fetch", "-q", "--", address, "+refs/heads/*:refs/remotes/source/*", "+refs/tags/*:refs/tags/*", cwd=into)
-        commit = _git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", cwd=into)
-    _git("config", "core.autocrlf", "false", cwd=into)
-    _git("checkout", "-q", "--detach", commit, cwd=into)
-    return Checkout(commit, folder)
 
 
 def _split(ref: str, address: str) -> tuple[str, str]:
