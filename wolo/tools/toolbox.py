@@ -50,7 +50,7 @@ BUILTIN = (
     ShippedTool("todo", "todo", "Todo"),
     ShippedTool("task", "task", "Task"),
     ShippedTool("ask", "ask", "Ask"),
-    ShippedTool("skill", "skill", "Skill"),
+    ShippedTool("skill", "skill", "SkillTool"),
     ShippedTool("remember", "remember", "Remember"),
     ShippedTool("expand_message", "expand_message", "ExpandMessage"),
 )
