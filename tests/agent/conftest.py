@@ -31,7 +31,7 @@ from wolo.models.catalog import find
 from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
-from wolo.tools.shell.shell import Shell
+from wolo.tools.shell import Shell
 from wolo.tools.tool import CallContext, ShellState, Tool, ToolServices
 from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import BUILTIN, Toolbox

@@ -46,7 +46,7 @@ LATER = {
     "wolo.frontends.terminal.dialogs.first_run",
     "wolo.frontends.terminal.dialogs.picker",
     "wolo.tools.editing.edit",
-    "wolo.tools.shell.shell",
+    "wolo.tools.shell",
     "wolo.workspace.checkpoints",
     "http.client",
     "email",

@@ -14,7 +14,8 @@ from wolo.errors import ToolError, UsageError
 from wolo.guard.intents import Intent
 from wolo.models.provider import EDIT_TOOLS
 from wolo.tools.editing.apply_patch import ApplyPatchArgs
-from wolo.tools.editing.edit import EditArgs, Replacement
+from wolo.tools.editing.edit import EditArgs
+from wolo.tools.editing.matching import Replacement
 from wolo.tools.editing.write import WriteArgs
 from wolo.tools.read import ReadArgs
 from wolo.tools.tool import CallContext, ToolServices

@@ -309,7 +309,7 @@ class ToolCalls:
 
     async def _run_post_hooks(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:
         """Attributes changes that hooks make to the call's files, such as formatting, to the call."""
-        from wolo.tools.shell.command_tracking import ChangeTracking  # noqa: PLC0415  # most users have no hooks
+        from wolo.tools.command_tracking import ChangeTracking  # noqa: PLC0415  # most users have no hooks
 
         looks = ChangeTracking(self._services.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
         try:

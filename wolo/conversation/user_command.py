@@ -12,7 +12,7 @@ from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import CallEnded, CallStarted
 from wolo.agent.tool_execution import NEVER_STARTED, Emit, LiveProgress, finished, run_guarded
 from wolo.messages.parts import ToolPart
-from wolo.tools.shell.shell import Shell, ShellArgs
+from wolo.tools.shell import Shell, ShellArgs
 from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import CallResult
 from wolo.workspace.processes.command_environment import user_environment

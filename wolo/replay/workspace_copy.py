@@ -21,12 +21,12 @@ from wolo.messages.parts import ToolPart
 from wolo.replay.recording import RecordedTurns
 from wolo.sessions import blobs
 from wolo.tools.editing.apply_patch import ApplyPatchArgs
-from wolo.tools.editing.edit import EditArgs, Replacement
-from wolo.tools.editing.matching import line_number
+from wolo.tools.editing.edit import EditArgs
+from wolo.tools.editing.matching import Replacement, line_number
 from wolo.tools.editing.patch_parser import AddFile, DeleteFile, UpdateFile, read_patch
 from wolo.tools.editing.write import WriteArgs
 from wolo.tools.read import ReadArgs
-from wolo.tools.shell.shell import FILES
+from wolo.tools.shell import FILES
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, Toolbox
 
 Content = bytes | None | Literal["unknown"]

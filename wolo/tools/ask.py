@@ -75,30 +75,21 @@ def read_questions(args: AskArgs) -> tuple[Question, ...]:
     """Raises ToolError for questions that cannot be answered."""
     if not 1 <= len(args.questions) <= MOST_QUESTIONS:
         raise ToolError(f"ask: {len(args.questions)} questions; there must be 1 to {MOST_QUESTIONS}.")
-    return tuple(_read_question(given, number) for number, given in enumerate(args.questions, start=1))
-
-
-def _read_question(given: GivenQuestion, number: int) -> Question:
-    if not given.question.strip():
-        raise ToolError(f"ask: question {number} is empty.")
-    options = tuple(map(_read_option, given.options))
-    labels = [option.label for option in options]
-    if "" in labels or len(set(labels)) < len(labels):
-        raise ToolError(f"ask: question {number} has options without a label, or two with the same.")
-    if len(options) > MOST_OPTIONS:
-        raise ToolError(f"ask: question {number} has {len(options)} options; {MOST_OPTIONS} is the most.")
-    return Question(
-        text=given.question.strip()[:LONGEST_TEXT],
-        header=_line(given.header),
-        options=options,
-        several=given.multi_select and len(options) > 1,
-    )
-
-
-def _read_option(given: GivenOption | str) -> AnswerOption:
-    if isinstance(given, str):
-        return AnswerOption(_line(given))
-    return AnswerOption(_line(given.label), _line(given.description))
+    questions: list[Question] = []
+    for number, question in enumerate(args.questions, start=1):
+        text = question.question.strip()
+        if not text:
+            raise ToolError(f"ask: question {number} is empty.")
+        whole = (GivenOption(option) if isinstance(option, str) else option for option in question.options)
+        options = tuple(AnswerOption(_line(option.label), _line(option.description)) for option in whole)
+        labels = [option.label for option in options]
+        if "" in labels or len(set(labels)) < len(labels):
+            raise ToolError(f"ask: question {number} has options without a label, or two with the same.")
+        if len(options) > MOST_OPTIONS:
+            raise ToolError(f"ask: question {number} has {len(options)} options; {MOST_OPTIONS} is the most.")
+        several = question.multi_select and len(options) > 1
+        questions.append(Question(text=text[:LONGEST_TEXT], header=_line(question.header), options=options, several=several))
+    return tuple(questions)
 
 
 def _line(text: str) -> str:

@@ -102,12 +102,7 @@ class Job:
 
 
 class BackgroundJobs:
-    def __init__(
-        self,
-        processes: Processes,
-        folder: Path,
-        secrets: Secrets | None = None,
-    ) -> None:
+    def __init__(self, processes: Processes, folder: Path, secrets: Secrets | None = None) -> None:
         """`folder` holds the output, one file per job; `secrets` are redacted in it."""
         self.on_change: Callable[[Job], None] = lambda job: None
         """Called at every start and end of a job. Must not raise."""
@@ -148,7 +143,13 @@ class BackgroundJobs:
             start.cleanup()
             raise ToolError(f"{MOST_RUNNING} jobs run already; stop one first.")
         try:
-            spool = self._new_spool()
+            make_private(self._folder)
+            if not self._jobs:
+                for path in self._folder.iterdir():
+                    with suppress(OSError):
+                        if time.time() - path.stat().st_mtime > _KEPT_S:
+                            path.unlink()
+            spool = JobOutput(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._secrets)
         except OSError:
             start.cleanup()
             raise
@@ -190,7 +191,20 @@ class BackgroundJobs:
         job.is_detached = True
         room = job.spool.room_bytes
         job.spool.close()
-        _go_on_reading(reading, job.spool.path, room)
+        os.set_blocking(reading, True)
+        try:
+            subprocess.run(
+                [sys.executable, "-I", "-S", "-c", _READER, job.spool.path, str(room)],
+                stdin=reading,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={},
+                start_new_session=True,
+                check=False,
+            )
+        finally:
+            os.close(reading)
 
     def news(self) -> list[str]:
         """Returns one line for each job that ended since the last call, unless the model knows already."""
@@ -207,12 +221,6 @@ class BackgroundJobs:
             else:
                 job.spool.remove()
 
-    def _new_spool(self) -> JobOutput:
-        make_private(self._folder)
-        if not self._jobs:
-            _remove_old(self._folder)
-        return JobOutput(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._secrets)
-
     async def _watch(self, job: Job, timeout_s: float | None) -> None:
         cause = await job.program.wait(timeout_s)
         if job.is_stopping:
@@ -228,30 +236,6 @@ class BackgroundJobs:
             job.ended.set()
             self.unreported.append(job)
             self.on_change(job)
-
-
-def _go_on_reading(reading: int, path: Path, room: int) -> None:
-    os.set_blocking(reading, True)
-    try:
-        subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _READER, path, str(room)],
-            stdin=reading,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env={},
-            start_new_session=True,
-            check=False,
-        )
-    finally:
-        os.close(reading)
-
-
-def _remove_old(folder: Path) -> None:
-    for path in folder.iterdir():
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _KEPT_S:
-                path.unlink()
 
 
 MAX_FILE_BYTES = 32 * 1024 * 1024

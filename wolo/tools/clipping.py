@@ -34,7 +34,16 @@ def clean(data: bytes) -> Iterator[bytes]:
 
     Yields pieces, to avoid holding the text in memory in several forms.
     """
-    return map(_clean_block, _blocks(data))
+    for block in _blocks(data):
+        text = block.decode(errors="replace")
+        if "\ufffd" in text:
+            text = re.sub(_NOISE, "\ufffd" * 8, text)
+        if re.search(f"[{CONTROLS}]", text) is not None:
+            text = without_sequences(text).replace("\r\n", "\n")
+            if "\r" in text or "\x08" in text:
+                text = "\n".join(map(_last_state, text.split("\n")))
+            text = re.sub(f"[{CONTROLS}]", "", text)
+        yield text.encode()
 
 
 def clip(data: bytes, *, max_lines: int = MAX_LINES, max_bytes: int = MAX_BYTES) -> Clipped:
@@ -87,18 +96,6 @@ def _blocks(data: bytes) -> Iterator[bytes]:
                 end -= 1  # not within a character
         yield data[start:end]
         start = end
-
-
-def _clean_block(block: bytes) -> bytes:
-    text = block.decode(errors="replace")
-    if "\ufffd" in text:
-        text = re.sub(_NOISE, "\ufffd" * 8, text)
-    if re.search(f"[{CONTROLS}]", text) is None:
-        return text.encode()
-    text = without_sequences(text).replace("\r\n", "\n")
-    if "\r" in text or "\x08" in text:
-        text = "\n".join(_last_state(line) for line in text.split("\n"))
-    return re.sub(f"[{CONTROLS}]", "", text).encode()
 
 
 def _last_state(line: str) -> str:

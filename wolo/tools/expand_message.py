@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -11,7 +12,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.message import Message
-from wolo.messages.parts import AnyPart, TextPart, ThinkingPart, ToolKind, ToolPart
+from wolo.messages.parts import TextPart, ThinkingPart, ToolKind, ToolPart
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import CallResult
 
@@ -62,7 +63,7 @@ class ExpandMessage:
             return CallResult(text=_contents(messages, args))  # the lead itself is sent already; list what it replaces
         if args.query.strip():
             return CallResult(text=_passages(found, args))
-        whole = "\n\n".join(text for each in found for text in _texts_of(each))
+        whole = "\n\n".join(text for each in found for text in _whole_texts(each))
         return CallResult(text=_range(whole, args))
 
 
@@ -82,22 +83,18 @@ def _is_lead(message: Message) -> bool:
     return message.role == "compaction_summary" and bool(message.metadata.get("compressed"))
 
 
-def _texts_of(each: Message | ToolPart) -> Iterator[str]:
+def _whole_texts(each: Message | ToolPart) -> Iterator[str]:
     if isinstance(each, ToolPart):
         yield each.output
         return
     for part in each.parts:
-        yield from _part(part)
-
-
-def _part(part: AnyPart) -> Iterator[str]:
-    if isinstance(part, TextPart | ThinkingPart):
-        yield part.text
-    elif isinstance(part, ToolPart):
-        yield f"[called {part.tool}, id {part.id}: {json.dumps(part.input, ensure_ascii=False)}]"
-        yield part.output
-    else:
-        yield f"[{part.type} {part.media_type}]"
+        if isinstance(part, TextPart | ThinkingPart):
+            yield part.text
+        elif isinstance(part, ToolPart):
+            yield f"[called {part.tool}, id {part.id}: {json.dumps(part.input, ensure_ascii=False)}]"
+            yield part.output
+        else:
+            yield f"[{part.type} {part.media_type}]"
 
 
 def _range(whole: str, args: ExpandMessageArgs) -> str:
@@ -112,7 +109,8 @@ def _range(whole: str, args: ExpandMessageArgs) -> str:
     end = len(units) if args.limit is None else min(begin + args.limit, len(units))
     shown = units[begin:end]
     if args.unit == "lines":
-        shown = _lines_that_fit(shown)
+        sizes = accumulate(map(len, shown))
+        shown = shown[: sum(1 for size in sizes if size <= MOST_CHARS)]
         if not shown:
             at = sum(map(len, units[:begin])) + 1
             return f"[Line {args.offset} is {len(units[begin]):,} characters long: use unit characters, from offset {at}.]"
@@ -123,15 +121,6 @@ def _range(whole: str, args: ExpandMessageArgs) -> str:
         return text
     more = "" if last == len(units) else f"; offset {last + 1} continues"
     return f"{text.rstrip(chr(10))}\n[{args.unit} {args.offset:,}–{last:,} of {len(units):,}{more}]"
-
-
-def _lines_that_fit(lines: Sequence[str]) -> Sequence[str]:
-    size = 0
-    for at, line in enumerate(lines):
-        size += len(line)
-        if size > MOST_CHARS:
-            return lines[:at]
-    return lines
 
 
 def _passages(found: Sequence[Message | ToolPart], args: ExpandMessageArgs) -> str:
@@ -182,13 +171,11 @@ def _contents(messages: Sequence[Message], args: ExpandMessageArgs) -> str:
     messages = [message for message in messages if not _is_lead(message)]
     begin = args.offset - 1
     listed = messages[begin : begin + min(args.limit or LISTED, LISTED)]
-    lines = [f"{message.id} {message.role}: {_headline(message)}" for message in listed]
+    lines: list[str] = []
+    for message in listed:
+        calls = ", ".join(f"{part.tool} ({part.id}, {len(part.output):,} characters)" for part in message.calls)
+        head = " · ".join(filter(None, (" ".join(message.text.split())[:80], calls)))[:LONGEST_LINE_CHARS]
+        lines.append(f"{message.id} {message.role}: {head or '(nothing)'}")
     last = begin + len(listed)
     more = f"; offset {last + 1} continues" if last < len(messages) else ""
     return "\n".join([*lines, f"[messages {args.offset:,}–{last:,} of {len(messages):,}{more}]"])
-
-
-def _headline(message: Message) -> str:
-    said = " ".join(message.text.split())[:80]
-    calls = ", ".join(f"{part.tool} ({part.id}, {len(part.output):,} characters)" for part in message.calls)
-    return " · ".join(filter(None, (said, calls)))[:LONGEST_LINE_CHARS] or "(nothing)"

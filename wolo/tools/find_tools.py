@@ -57,14 +57,12 @@ def best(query: str, tools: Mapping[str, ExternalTool]) -> list[str]:
     """Returns the best matches first. A tool that is named exactly is the only match."""
     if named := [name for name in tools if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", query)]:
         return named[:MOST_FOUND]
-    wanted = set(_words(query))
-    scores = {name: _score(wanted, tool) for name, tool in tools.items()}
+    terms = set(_words(query))
+    scores: dict[str, int] = {}
+    for name, tool in tools.items():
+        in_name, in_description = set(_words(tool.name)), set(_words(tool.spec.description))
+        scores[name] = sum(_OF_THE_NAME * _matches(term, in_name) + _matches(term, in_description) for term in terms)
     return sorted((name for name, score in scores.items() if score), key=lambda name: (-scores[name], name))[:MOST_FOUND]
-
-
-def _score(wanted: Iterable[str], tool: ExternalTool) -> int:
-    name, about = set(_words(tool.name)), set(_words(tool.spec.description))
-    return sum(_OF_THE_NAME * _matches(word, name) + _matches(word, about) for word in wanted)
 
 
 def _matches(word: str, words: set[str]) -> bool:

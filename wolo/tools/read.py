@@ -90,8 +90,14 @@ def _read(args: ReadArgs, call: CallContext) -> CallResult | int:
             raise ToolError(f"`{shown}` is no PDF, so it has no `pages`. Use `offset` and `limit`.")
         if media_type := image_type(head):
             return _image(handle, media_type, shown)
-        if resolved.path.suffix.lower() == ".ipynb" and (notebook := _notebook(handle, args, resolved, shown, call.services)):
-            return notebook
+        if resolved.path.suffix.lower() == ".ipynb":
+            from wolo.tools.editing import notebook  # noqa: PLC0415  # for notebooks only
+
+            data = read_all(handle, notebook.MOST_BYTES + 1)
+            cells = notebook.cells_of(data) if len(data) <= notebook.MOST_BYTES else None
+            if cells is not None:  # otherwise it is read as text
+                call.services.ledger.record(resolved.path, content_hash(data))
+                return notebook.show(cells, args.offset or 1, args.limit, shown)
         limits = PageLimits(min(args.limit or MAX_LINES, MAX_LINES), _MAX_WIDTH, _MAX_PAGE_BYTES)
         page = read_page(handle, args.offset or 1, limits)
         size = os.fstat(handle).st_size
@@ -128,17 +134,6 @@ async def _read_pdf(handle: int, args: ReadArgs, call: CallContext) -> CallResul
         return await read_pdf(handle, ranges, shown, call.services.secrets)
     finally:
         os.close(handle)
-
-
-def _notebook(handle: int, args: ReadArgs, resolved: Resolved, shown: str, services: ToolServices) -> CallResult | None:
-    """None: not a notebook of a known format, so it is read as text."""
-    from wolo.tools.documents import notebook  # noqa: PLC0415  # for notebooks only
-
-    data = read_all(handle, notebook.MOST_BYTES + 1)
-    if len(data) > notebook.MOST_BYTES or (cells := notebook.cells_of(data)) is None:
-        return None
-    services.ledger.record(resolved.path, content_hash(data))
-    return notebook.show(cells, args.offset or 1, args.limit, shown)
 
 
 def _folder(resolved: Resolved, shown: str, services: ToolServices) -> ToolError:

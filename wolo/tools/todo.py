@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, get_args
 
 from msgspec import Meta, Struct
@@ -65,18 +65,17 @@ def read_items(args: TodoArgs) -> tuple[TodoItem, ...]:
     """Raises ToolError for items without content."""
     if len(args.items) > MOST_ITEMS:
         raise ToolError(f"todo: {len(args.items)} items are too many; {MOST_ITEMS} is the most. Combine small steps.")
-    return tuple(_read_item(item, number) for number, item in enumerate(args.items, start=1))
-
-
-def _read_item(item: GivenItem | str, number: int) -> TodoItem:
-    item = GivenItem(item) if isinstance(item, str) else item
-    text = " ".join(item.text.split())
-    if not text:
-        raise ToolError(f"todo: item {number} has no text.")
-    status = _SPELLINGS.get("_".join(item.status.lower().replace("-", " ").split()))
-    if status is None:
-        raise ToolError(f"todo: item {number} has the status `{item.status}`. There are: {', '.join(_STATUSES)}.")
-    return TodoItem(text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…", status)
+    items: list[TodoItem] = []
+    for number, given in enumerate(args.items, start=1):
+        item = GivenItem(given) if isinstance(given, str) else given
+        text = " ".join(item.text.split())
+        if not text:
+            raise ToolError(f"todo: item {number} has no text.")
+        status = _SPELLINGS.get("_".join(item.status.lower().replace("-", " ").split()))
+        if status is None:
+            raise ToolError(f"todo: item {number} has the status `{item.status}`. There are: {', '.join(_STATUSES)}.")
+        items.append(TodoItem(text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…", status))
+    return tuple(items)
 
 
 def as_text(items: Sequence[TodoItem]) -> str:
@@ -86,7 +85,8 @@ def as_text(items: Sequence[TodoItem]) -> str:
 
 def latest_todos(messages: Sequence[Message]) -> tuple[TodoItem, ...] | None:
     """None: no list yet; an empty list was cleared."""
-    return next(filter(_is_list, map(todos_of, _calls_backwards(messages))), None)
+    calls = (part for message in reversed(messages) for part in reversed(message.calls))
+    return next((items for items in map(todos_of, calls) if items is not None), None)
 
 
 def todos_of(part: ToolPart) -> tuple[TodoItem, ...] | None:
@@ -98,11 +98,3 @@ def todos_of(part: ToolPart) -> tuple[TodoItem, ...] | None:
         return read_items(args) if isinstance(args, TodoArgs) else None
     except ToolError:
         return None
-
-
-def _is_list(items: tuple[TodoItem, ...] | None) -> bool:
-    return items is not None
-
-
-def _calls_backwards(messages: Sequence[Message]) -> Iterable[ToolPart]:
-    return (part for message in reversed(messages) for part in reversed(message.calls))

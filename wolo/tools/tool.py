@@ -223,7 +223,8 @@ class CallContext(Struct, frozen=True):
     def resolve(self, given: str) -> Resolved:
         """Resolves a path for a running call. Raises ToolError when a link has changed since the call was judged."""
         resolved = self.services.workspace.resolve(given)
-        if self.judged is not None and not any(_is_about(intent, resolved) for intent in self.judged):
+        paths = [intent.path for intent in self.judged or () if isinstance(intent, ReadIntent | WriteIntent)]
+        if self.judged is not None and resolved.path not in paths:
             raise ToolError(f"`{given}` resolves to another file than when this call was judged; nothing was done.")
         return resolved
 
@@ -263,10 +264,6 @@ def locations_of(args: Any, intents: Sequence[Intent], view: View | None = None)
     line = first if isinstance(first, int) and first > 0 else None
     paths = dict.fromkeys(str(each.path) for each in intents if isinstance(each, ReadIntent | WriteIntent))
     return tuple(Location(path, line) for path in paths)
-
-
-def _is_about(intent: Intent, resolved: Resolved) -> bool:
-    return isinstance(intent, ReadIntent | WriteIntent) and intent.path == resolved.path
 
 
 class Tool(Protocol):

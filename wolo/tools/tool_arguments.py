@@ -34,23 +34,7 @@ _WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "
 
 
 def decode_arguments(tool: BuiltinTool, arguments: Mapping[str, Any]) -> Struct:
-    """Raises ToolError that tells the model which argument is wrong."""
-    return _convert(tool, _rename(arguments, tool))
-
-
-def unwrap_arguments(tool: BuiltinTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Decodes JSON in strings where the tool does not want text."""
-    fields = {field.name: field.type for field in argument_fields(tool.Args)}
-    wrapped = {
-        given: value
-        for given, value in arguments.items()
-        if str not in ((kind := fields.get(tool.aliases.get(given, given), str)), *get_args(kind))
-    }
-    return {**arguments, **_unwrap(wrapped, tool)}
-
-
-def _rename(arguments: Mapping[str, Any], tool: BuiltinTool) -> dict[str, Any]:
-    """Applies aliases and drops arguments without effect. Raises ToolError for unknown ones."""
+    """Applies aliases and drops arguments without effect. Raises ToolError that tells the model which argument is wrong."""
     known = tool.Args.__struct_fields__
     renamed: dict[str, Any] = {}
     for given, value in arguments.items():
@@ -65,7 +49,27 @@ def _rename(arguments: Mapping[str, Any], tool: BuiltinTool) -> dict[str, Any]:
         if name in renamed and renamed[name] != value:
             raise ToolError(f"{tool.name}: `{name}` is given twice, with different values.")
         renamed[name] = value
-    return renamed
+    try:
+        return msgspec.convert(renamed, tool.Args, strict=False)
+    except msgspec.ValidationError as error:
+        unwrapped = _unwrap(renamed, tool)
+        if unwrapped != renamed:
+            try:
+                return msgspec.convert(unwrapped, tool.Args, strict=False)
+            except msgspec.ValidationError:
+                pass  # report the first error, which refers to the model's text
+        raise ToolError(f"{tool.name}: {_sentence(str(error))} {_usage(tool)}") from error
+
+
+def unwrap_arguments(tool: BuiltinTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Decodes JSON in strings where the tool does not want text."""
+    fields = {field.name: field.type for field in argument_fields(tool.Args)}
+    wrapped = {
+        given: value
+        for given, value in arguments.items()
+        if str not in ((kind := fields.get(tool.aliases.get(given, given), str)), *get_args(kind))
+    }
+    return {**arguments, **_unwrap(wrapped, tool)}
 
 
 def _rename_within(value: Any, tool: BuiltinTool) -> Any:
@@ -76,19 +80,6 @@ def _rename_within(value: Any, tool: BuiltinTool) -> Any:
         {tool.aliases.get(key, key): item for key, item in each.items() if item is not None} if isinstance(each, dict) else each
         for each in value
     ]
-
-
-def _convert(tool: BuiltinTool, arguments: dict[str, Any]) -> Struct:
-    try:
-        return msgspec.convert(arguments, tool.Args, strict=False)
-    except msgspec.ValidationError as error:
-        unwrapped = _unwrap(arguments, tool)
-        if unwrapped != arguments:
-            try:
-                return msgspec.convert(unwrapped, tool.Args, strict=False)
-            except msgspec.ValidationError:
-                pass  # report the first error, which refers to the model's text
-        raise ToolError(f"{tool.name}: {_sentence(str(error))} {_usage(tool)}") from error
 
 
 def _unwrap(arguments: dict[str, Any], tool: BuiltinTool) -> dict[str, Any]:

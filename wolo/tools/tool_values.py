@@ -176,14 +176,13 @@ class TaskRequest(Struct, frozen=True, kw_only=True):
 def describe_subagents(offers: Sequence[SubagentOffer]) -> str:
     """Returns the text for the model; identical for the same subagents."""
     shown = sorted((offer for offer in offers if not offer.is_hidden), key=lambda offer: offer.name)
-    lines = [f"- {offer.name}: {_short(offer.description)}".rstrip(": ") for offer in shown[:MOST_OFFERED]]
+    lines: list[str] = []
+    for offer in shown[:MOST_OFFERED]:
+        about = " ".join(offer.description.split())
+        about = about if len(about) <= MOST_DESCRIPTION else f"{about[: MOST_DESCRIPTION - 1].rstrip()}…"
+        lines.append(f"- {offer.name}: {about}".rstrip(": "))
     more = [offer.name for offer in shown[MOST_OFFERED:MOST_NAMED]]
     return "\n".join(["Agents:", *lines, *([f"- and {', '.join(more)}"] if more else [])])
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MOST_DESCRIPTION else f"{line[: MOST_DESCRIPTION - 1].rstrip()}…"
 
 
 class AnswerOption(Struct, frozen=True):

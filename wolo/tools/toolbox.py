@@ -41,8 +41,8 @@ BUILTIN = (
     ShippedTool("write", "editing.write", "Write"),
     ShippedTool("edit", "editing.edit", "Edit"),
     ShippedTool("apply_patch", "editing.apply_patch", "ApplyPatch"),
-    ShippedTool("shell", "shell.shell", "Shell"),
-    ShippedTool("jobs", "shell.jobs", "Jobs"),
+    ShippedTool("shell", "shell", "Shell"),
+    ShippedTool("jobs", "shell", "Jobs"),
     ShippedTool("grep", "search.grep", "Grep"),
     ShippedTool("glob", "search.glob", "Glob"),
     ShippedTool("fetch", "fetch", "Fetch"),
@@ -160,19 +160,22 @@ class Toolbox:
 
         External tools are deferred when there would be too many.
         """
-        new = {tool.name: tool for tool in tools if self._is_wanted(tool)}
+        new: dict[str, AnyTool] = {}
+        for tool in tools:
+            is_known = tool.name in self._tools or tool.name in self._deferred
+            is_hidden = (self._only is not None and not _is_among(tool.name, self._only)) or _is_among(tool.name, self._hide)
+            if not is_known and not is_hidden and not getattr(tool, "finds_in_another_toolbox", False):
+                new[tool.name] = tool
         foreign = {name: tool for name, tool in new.items() if isinstance(tool, ExternalTool) and name != READ_RESOURCE}
         own = {name: tool for name, tool in new.items() if name not in foreign}
         self._tools |= own
-        if foreign and (self._are_too_many(foreign) or self._are_too_large(foreign)):
+        are_too_many = self._most is not None and len(self.names) + len(foreign) > self._most - 1
+        if foreign and (are_too_many or self._are_too_large(foreign)):
             self._defer(foreign)
         else:
             self._tools |= foreign
         if new:
             self._specs.clear()
-
-    def _are_too_many(self, foreign: Mapping[str, ExternalTool]) -> bool:
-        return self._most is not None and len(self.names) + len(foreign) > self._most - 1
 
     def _are_too_large(self, foreign: Mapping[str, ExternalTool]) -> bool:
         if self._budget is None:
@@ -182,11 +185,6 @@ class Toolbox:
         offered = [tool for name, tool in self._tools.items() if name.startswith(MCP_PREFIX) and name not in self._found]
         specs = [tool.spec for tool in (*offered, *foreign.values()) if isinstance(tool, ExternalTool)]
         return estimate_tools(specs) > self._budget
-
-    def _is_wanted(self, tool: AnyTool) -> bool:
-        if tool.name in self._tools or tool.name in self._deferred or getattr(tool, "finds_in_another_toolbox", False):
-            return False
-        return (self._only is None or _is_among(tool.name, self._only)) and not _is_among(tool.name, self._hide)
 
     def _defer(self, foreign: Mapping[str, ExternalTool]) -> None:
         self._deferred |= foreign

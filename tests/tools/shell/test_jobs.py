@@ -20,7 +20,7 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Secret
 from wolo.tools import background_jobs
 from wolo.tools.background_jobs import BackgroundJobs, Job
-from wolo.tools.shell.shell import ShellArgs
+from wolo.tools.shell import ShellArgs
 from wolo.tools.tool_values import CallResult
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Processes

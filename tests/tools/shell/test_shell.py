@@ -20,7 +20,7 @@ from tests.workspace.living import alive, gone, unique_seconds
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
-from wolo.tools.shell.shell import ShellArgs
+from wolo.tools.shell import ShellArgs
 from wolo.tools.tool_values import CallResult, Interrupted, Output
 
 

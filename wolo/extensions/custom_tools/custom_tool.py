@@ -17,8 +17,8 @@ from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import CallIntent, Intent
 from wolo.tools.clipping import clean, clip_and_keep
-from wolo.tools.shell.command_tracking import ChangeTracking, changes_metadata
-from wolo.tools.shell.shell import FILES
+from wolo.tools.command_tracking import ChangeTracking, changes_metadata
+from wolo.tools.shell import FILES
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import Answered, CallResult, Interrupted
 from wolo.workspace.processes.command_environment import command_environment

@@ -93,7 +93,13 @@ async def _extract(handle: int, ranges: str) -> _Found:
     try:
         async with asyncio.timeout(WHOLE_S):
             async for line in process.stdout:
-                _take(found, msgspec.json.decode(line))
+                row = msgspec.json.decode(line)
+                if "page" in row:
+                    found.pages.append(row)
+                elif "total" in row:
+                    found.total = row["total"]
+                else:
+                    found.error, found.why = row["error"], row.get("why", "")
             await process.wait()
     except TimeoutError:
         found.timed_out = True
@@ -107,15 +113,6 @@ async def _extract(handle: int, ranges: str) -> _Found:
     if process.returncode and not found.error and not found.timed_out:
         found.error = "memory"
     return found
-
-
-def _take(found: _Found, row: dict[str, Any]) -> None:
-    if "page" in row:
-        found.pages.append(row)
-    elif "total" in row:
-        found.total = row["total"]
-    else:
-        found.error, found.why = row["error"], row.get("why", "")
 
 
 def _text(page: dict[str, Any], secrets: Secrets) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.editing.matching import EditPassage, line_number, with_line_endings_of
+from wolo.tools.editing.matching import EditPassage, Replacement, line_number, with_line_endings_of
 from wolo.tools.editing.patch_hunks import PlacedHunks, place_hunks
 from wolo.tools.editing.patch_parser import AddFile, DeleteFile, Hunk, Section, UpdateFile, read_patch
 from wolo.tools.editing.write import finish, intends_to_write, links_note, text_change, view_diff
@@ -22,7 +22,7 @@ from wolo.tools.tool_arguments import missing
 from wolo.tools.tool_values import CallResult, Diff
 from wolo.workspace.files.atomic_write import FileChanged, WrittenFile, content_hash
 from wolo.workspace.files.encodings import UTF8, find_encoding, splice
-from wolo.workspace.files.file_reading import FileLedger, TextFile, read_file, read_whole
+from wolo.workspace.files.file_reading import FileLedger, read_file, read_whole
 from wolo.workspace.files.multi_file_write import MultiFileError, Put, Removal, Step, apply_changes
 from wolo.workspace.files.safe_open import explain
 from wolo.workspace.root import Resolved
@@ -130,7 +130,15 @@ def _plan(sections: Sequence[Section], call: CallContext) -> PatchPlan:
     wrong: list[str] = []
     for section in sections:
         try:
-            planned.append(plan_one(section, call))
+            resolved = call.resolve(section.path)
+            shown = call.services.workspace.relative(resolved.path)
+            match section:
+                case AddFile():
+                    planned.append(_checked(_add(section, resolved, shown, call.services), resolved))
+                case DeleteFile():
+                    planned.append(_delete(resolved, shown, call.services))
+                case UpdateFile():
+                    planned.append(_checked(_update(section, resolved, shown, call), resolved))
         except ToolError as error:
             is_named = len(sections) == 1 or f"`{section.path}`" in error.message
             wrong.append(error.message if is_named else f"`{section.path}`: {error.message}")
@@ -149,16 +157,16 @@ def _plan(sections: Sequence[Section], call: CallContext) -> PatchPlan:
 def _report(failed: MultiFileError, plan: PatchPlan, services: ToolServices) -> str:
     """Reports for each file how far the patch was applied."""
     name = services.workspace.relative
-    said = [f"`{name(failed.failed)}`: {_reason(failed.cause, name(failed.failed))}"]
+    lines = [f"`{name(failed.failed)}`: {_reason(failed.cause, name(failed.failed))}"]
     if failed.put_back:
-        said.append(f"Written before it and restored: {', '.join(f'`{name(path)}`' for path in failed.put_back)}.")
+        lines.append(f"Written before it and restored: {', '.join(f'`{name(path)}`' for path in failed.put_back)}.")
     if not failed.not_reverted:
-        return "\n".join(("Nothing was changed: one of the files could not be written.", *said))
-    said += [
+        return "\n".join(("Nothing was changed: one of the files could not be written.", *lines))
+    lines += [
         f"`{name(path)}` was changed and could not be restored: {_reason(error, name(path))}"
         for path, error in failed.not_reverted
     ]
-    return "\n".join(("The patch was applied in part.", *said))
+    return "\n".join(("The patch was applied in part.", *lines))
 
 
 def _reason(error: Exception, shown: str) -> str:
@@ -263,23 +271,10 @@ class PatchPlan(Struct, frozen=True):
         return tuple(step for each in self.files for step in each.steps)
 
 
-def plan_one(section: Section, call: CallContext) -> PatchedFile:
-    """Raises ToolError or OSError."""
-    resolved = call.resolve(section.path)
-    shown = call.services.workspace.relative(resolved.path)
-    match section:
-        case AddFile():
-            return _checked(_add(section, resolved, shown, call.services), resolved)
-        case DeleteFile():
-            return _delete(resolved, shown, call.services)
-        case UpdateFile():
-            return _checked(_update(section, resolved, shown, call), resolved)
-
-
 def _checked(changed: PatchedFile, resolved: Resolved) -> PatchedFile:
     """Raises ToolError for a change after which a notebook would be none."""
     if resolved.path.suffix.lower() == ".ipynb":
-        from wolo.tools.editing.notebook_edit import check_notebook  # noqa: PLC0415  # notebooks only
+        from wolo.tools.editing.notebook import check_notebook  # noqa: PLC0415  # notebooks only
 
         check_notebook(resolved.path.name, changed.after, changed.shown)
     return changed
@@ -324,7 +319,10 @@ def _update(section: UpdateFile, resolved: Resolved, shown: str, call: CallConte
         was, text = content_hash(data), _decoded(data)
         steps, moved_to = _steps(section, resolved, shown, was, data, call)
         return PatchedFile(verb="Moved", shown=shown, steps=steps, before=text, after=text, knew=knew, was=was, moved_to=moved_to)
-    file = _text(resolved, call.services)
+    try:
+        file = read_file(resolved.path)
+    except FileNotFoundError:
+        raise missing(resolved, call.services) from None
     placed = _in_notebook(file.text, section.hunks, resolved, shown) or place_hunks(
         file.text, section.hunks, shown, call.services.ledger, resolved.path
     )
@@ -350,8 +348,7 @@ def _in_notebook(text: str, hunks: Sequence[Hunk], resolved: Resolved, shown: st
     """Applies the hunks to the source of cells; None: not a notebook, or they are meant for its JSON."""
     if resolved.path.suffix.lower() != ".ipynb":
         return None
-    from wolo.tools.editing.edit import Replacement  # noqa: PLC0415  # notebooks only
-    from wolo.tools.editing.notebook_edit import edit_cells  # noqa: PLC0415  # notebooks only
+    from wolo.tools.editing.notebook import edit_cells  # noqa: PLC0415  # notebooks only
 
     edits = [Replacement(each.old.removesuffix("\n"), each.new.removesuffix("\n")) for each in hunks]
     edited = edit_cells(text, edits, shown) if all(each.old for each in edits) else None
@@ -371,13 +368,6 @@ def _steps(
     if os.path.lexists(target.path):
         raise ToolError(f"`{shown}` cannot be moved to `{moved_to}`: that exists already. Nothing was changed.")
     return (Put(target.path, data, None, like=resolved.path), Removal(resolved.path, was)), moved_to
-
-
-def _text(resolved: Resolved, services: ToolServices) -> TextFile:
-    try:
-        return read_file(resolved.path)
-    except FileNotFoundError:
-        raise missing(resolved, services) from None
 
 
 def _whole(resolved: Resolved, services: ToolServices) -> bytes:

@@ -12,7 +12,15 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.editing.matching import EditPassage, describe_ambiguity, describe_miss, find, line_number
+from wolo.tools.editing.matching import (
+    EditPassage,
+    Replacement,
+    describe_ambiguity,
+    describe_miss,
+    find,
+    join_passages,
+    line_number,
+)
 from wolo.tools.editing.write import finish, intends_to_write, links_note, view_diff
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FILE_ALIASES, missing
@@ -25,12 +33,6 @@ from wolo.workspace.files.safe_open import explain
 _TRIES = 20
 """Attempts while other programs keep writing the same file."""
 _MORE_LINES = "Add lines around it until it occurs once, or set `replace_all`."
-
-
-class Replacement(Struct, frozen=True):
-    old: str
-    new: str
-    replace_all: bool = False
 
 
 class EditArgs(Struct, frozen=True):
@@ -80,7 +82,7 @@ class Edit:
         edits, path = _replacements(args), services.workspace.resolve(args.path).path
         file, shown = read_file(path), services.workspace.relative(path)
         plan = _plan_notebook(file, edits, path, shown) or _plan(file, edits, path, shown, services)
-        return view_diff(path, shown, file.text, _joined(file.text, plan.passages))
+        return view_diff(path, shown, file.text, join_passages(file.text, plan.passages))
 
     async def run(self, args: EditArgs, call: CallContext) -> CallResult:
         return await finish(lambda: _edit(args, call))
@@ -124,7 +126,9 @@ def _edit(args: EditArgs, call: CallContext) -> CallResult:
             plan = _plan_notebook(file, edits, path, shown) or _plan(file, edits, path, shown, call.services)
             data = splice(file.data, file.encoding, file.text, plan.passages)
             if path.suffix.lower() == ".ipynb":
-                _check_notebook(path, file, data, shown)
+                from wolo.tools.editing.notebook import check_notebook  # noqa: PLC0415  # notebooks only
+
+                check_notebook(path.name, file.encoding.decode(data), shown)
             if data == file.data:
                 raise ToolError(f"The edit would leave `{shown}` as it is.")
             try:
@@ -143,18 +147,12 @@ def _plan_notebook(file: TextFile, edits: tuple[Replacement, ...], path: Path, s
     """None: not a notebook, or the edit is meant for its JSON."""
     if path.suffix.lower() != ".ipynb":
         return None
-    from wolo.tools.editing.notebook_edit import edit_cells  # noqa: PLC0415  # notebooks only
+    from wolo.tools.editing.notebook import edit_cells  # noqa: PLC0415  # notebooks only
 
     edited = edit_cells(file.text, edits, shown)
     if edited is None:
         return None
     return _Plan([EditPassage(0, len(file.text), edited.text)], list(edited.rules), edited.cells)
-
-
-def _check_notebook(path: Path, file: TextFile, data: bytes, shown: str) -> None:
-    from wolo.tools.editing.notebook_edit import check_notebook  # noqa: PLC0415  # notebooks only
-
-    check_notebook(path.name, file.encoding.decode(data), shown)
 
 
 def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str, services: ToolServices) -> _Plan:
@@ -169,7 +167,11 @@ def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str
             raise ToolError(name + describe_miss("`old`", file.text, edit.old, edit.new, misses, shown))
         if len(found.passages) > 1 and not edit.replace_all:
             raise ToolError(name + describe_ambiguity("`old`", file.text, found, shown, _MORE_LINES))
-        passages += _apart(found.passages)
+        end = 0
+        for passage in found.passages:
+            if passage.start >= end:  # an occurrence that overlaps an earlier one is dropped: `aa` in `aaa`
+                passages.append(passage)
+                end = passage.end
         if found.rule and found.rule not in rules:
             rules.append(found.rule)
     passages.sort()
@@ -180,15 +182,6 @@ def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str
     return _Plan(passages, rules)
 
 
-def _apart(passages: list[EditPassage]) -> list[EditPassage]:
-    """Drops occurrences that overlap an earlier one (`aa` in `aaa`)."""
-    free: list[EditPassage] = []
-    for passage in passages:
-        if not free or passage.start >= free[-1].end:
-            free.append(passage)
-    return free
-
-
 def _result(file: TextFile, plan: _Plan, written: WrittenFile, path: Path, shown: str, services: ToolServices) -> CallResult:
     seen = services.ledger.seen(path)
     services.ledger.found(path)
@@ -197,7 +190,7 @@ def _result(file: TextFile, plan: _Plan, written: WrittenFile, path: Path, shown
         services.ledger.record(path, written.hash)
     elif seen is not None:
         stale = " The file had changed since you last read it; those changes are kept."
-    after = _joined(file.text, plan.passages)
+    after = join_passages(file.text, plan.passages)
     diff = view_diff(path, shown, file.text, after)
     lines = [str(line_number(file.text, passage.start)) for passage in plan.passages[:10]]
     more = ", …" if len(plan.passages) > 10 else ""
@@ -207,11 +200,3 @@ def _result(file: TextFile, plan: _Plan, written: WrittenFile, path: Path, shown
     forgiven = f" Matched despite different {' and '.join(plan.rules)}." if plan.rules else ""
     text = f"Edited {shown} at {where} (+{diff.added} -{diff.removed}).{forgiven}{stale}{links_note(written)}"
     return CallResult(text, view=diff, files_changed=(str(path),), metadata={"matched_by": plan.rules or ["exact"]})
-
-
-def _joined(text: str, passages: list[EditPassage]) -> str:
-    out, position = [], 0
-    for passage in passages:
-        out += [text[position : passage.start], passage.new]
-        position = passage.end
-    return "".join((*out, text[position:]))

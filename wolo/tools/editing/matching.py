@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from wolo.workspace.files.encodings import printable, split_lines
 from wolo.workspace.files.line_diff import compare
@@ -23,6 +25,12 @@ _MANY = 100
 """Overlapping passages beyond this number are not reported."""
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|])")
 _NUMBERED_WIDE = re.compile(r"[ \t]*(\d+)[:|](?: |(?=[\r\n]|\Z))")
+
+
+class Replacement(Struct, frozen=True):
+    old: str
+    new: str
+    replace_all: bool = False
 
 
 class EditPassage(NamedTuple):
@@ -46,6 +54,15 @@ def find(text: str, old: str, new: str, *, fits: Callable[[EditPassage], bool] =
     return PassageMatches([], "")
 
 
+def join_passages(text: str, passages: Sequence[EditPassage]) -> str:
+    """The text with its passages replaced; they are in order and do not overlap."""
+    out, position = [], 0
+    for passage in passages:
+        out += [text[position : passage.start], passage.new]
+        position = passage.end
+    return "".join((*out, text[position:]))
+
+
 def line_number(text: str, position: int) -> int:
     end = "\r" if "\r" in text and "\n" not in text else "\n"
     return text.count(end, 0, position) + 1
@@ -59,10 +76,6 @@ def with_line_endings_of(place: str, new: str, default: str = "\n") -> str:
     if len(set(endings)) < 2:
         ending = endings[0] if endings else default
         return _WRITTEN_ENDING.sub(lambda _: ending, new)
-    return _with_mixed_endings(place, new, endings)
-
-
-def _with_mixed_endings(place: str, new: str, endings: list[str]) -> str:
     old_lines, new_lines = _ENDING.split(place), _WRITTEN_ENDING.split(new)
     kept: dict[int, str] = {}
     at, at_new = 0, 0
@@ -123,12 +136,8 @@ def _exact(text: str, old: str, new: str) -> list[EditPassage]:
     return found
 
 
-def _blind_to_endings(text: str, old: str, new: str) -> list[EditPassage]:
-    return _by_lines(text, old, new, lambda line: line) if _ENDING.search(old) else []
-
-
-def _blind_to_trailing_spaces(text: str, old: str, new: str) -> list[EditPassage]:
-    return _by_lines(text, old, new, lambda line: line.rstrip(" \t")) if old.strip() else []
+def _trim(line: str) -> str:
+    return line.rstrip(" \t")
 
 
 def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list[EditPassage]:
@@ -250,8 +259,8 @@ def _strip_numbers(copied: str, *, consecutive: bool = True) -> str | None:
 
 _LADDER: tuple[tuple[str, Callable[[str, str, str], list[EditPassage]]], ...] = (
     ("", _exact),
-    ("line endings", _blind_to_endings),
-    ("trailing spaces", _blind_to_trailing_spaces),
+    ("line endings", lambda text, old, new: _by_lines(text, old, new, str) if _ENDING.search(old) else []),
+    ("trailing spaces", lambda text, old, new: _by_lines(text, old, new, _trim) if old.strip() else []),
     ("indentation", _shifted),
     ("copied line numbers", _without_numbers),
 )

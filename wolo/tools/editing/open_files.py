@@ -39,27 +39,23 @@ async def run_in_editor(
 
 
 async def _show(editor: Editor, path: Path) -> None:
-    if (text := await asyncio.to_thread(_text, path)) is not None:
-        await editor.write(path, text)
+    if (file := await asyncio.to_thread(_read, path)) is not None:
+        await editor.write(path, file.text)
 
 
 async def _unsaved(editor: Editor, context: CallContext) -> Mapping[Path, bytes]:
     """Content of files whose text in the editor differs from the disk, in the encoding of the file."""
     intents = [each for each in context.judged or () if isinstance(each, ReadIntent | WriteIntent)]
     paths = list(dict.fromkeys(each.path for each in intents))[:MOST_FILES]
-    changed = await asyncio.gather(*(_unsaved_text(editor, path) for path in paths))
+    changed = await asyncio.gather(*(_unsaved_data(editor, path) for path in paths))
     return {path: data for path, data in zip(paths, changed, strict=True) if data is not None}
 
 
-async def _unsaved_text(editor: Editor, path: Path) -> bytes | None:
-    file = await asyncio.to_thread(_file, path)
-    text = await editor.text(path) if file is not None else None
-    return None if file is None or text is None else _changed(file, text)
-
-
-def _changed(file: TextFile, text: str) -> bytes | None:
+async def _unsaved_data(editor: Editor, path: Path) -> bytes | None:
     """None: it is the same, apart from line ends."""
-    if _plain(text) == _plain(file.text):
+    file = await asyncio.to_thread(_read, path)
+    text = await editor.text(path) if file is not None else None
+    if file is None or text is None or _plain(text) == _plain(file.text):
         return None
     try:
         return file.encoding.bom + file.encoding.encode(with_line_endings_of(file.text, text))
@@ -84,16 +80,11 @@ def _save(path: Path, data: bytes, context: CallContext) -> bool:
     return True
 
 
-def _file(path: Path) -> TextFile | None:
+def _read(path: Path) -> TextFile | None:
     try:
         return read_file(path)
     except (ToolError, OSError):
         return None
-
-
-def _text(path: Path) -> str | None:
-    file = _file(path)
-    return None if file is None else file.text
 
 
 def open_text(data: bytes) -> int:

@@ -45,12 +45,11 @@ def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, ledger: FileLedger
     rules: list[str] = []
     free = 0
     for hunk in hunks:
-        found = sheet.find(hunk, free)
-        passage = found.passages[0]
+        passage, rule = sheet.find(hunk, free)
         pieces += sheet.pieces(hunk, passage)
         free = passage.end
-        if found.rule and found.rule not in rules:
-            rules.append(found.rule)
+        if rule and rule not in rules:
+            rules.append(rule)
     pieces.sort(key=lambda piece: (piece.start, piece.end))
     for one, following in pairwise(pieces):
         if following.start < one.end:
@@ -70,12 +69,15 @@ class _Sheet:
         self._shown = shown
         self._ledger, self._path = ledger, path
 
-    def find(self, hunk: Hunk, free: int) -> PassageMatches:
-        """Returns the one matching passage. `free` is the end of the previous hunk, which this one usually follows."""
+    def find(self, hunk: Hunk, free: int) -> tuple[EditPassage, str]:
+        """Returns the one matching passage, and the difference that was tolerated.
+
+        `free` is the end of the previous hunk, which this one usually follows.
+        """
         what = f"What the hunk at line {hunk.line} of the patch shows"
         anchors = list(self._anchored(hunk.anchors, free)) or list(self._anchored(hunk.anchors, 0))
         if not hunk.old:
-            return self._insertion(hunk, anchors)
+            return self._insertion(hunk, anchors), ""
         first = min(anchors, default=0)
         found = self._look(hunk, max(free, first)) or self._look(hunk, first)
         if found is None:
@@ -94,7 +96,7 @@ class _Sheet:
             passages = sorted({min(each for each in passages if each.start >= at) for at in anchors if at <= passages[-1].start})
         if len(passages) > 1:
             raise ToolError(describe_ambiguity(what, self._text, PassageMatches(passages, found.rule), self._shown, _MORE_LINES))
-        return PassageMatches(passages, found.rule)
+        return passages[0], found.rule
 
     def pieces(self, hunk: Hunk, passage: EditPassage) -> Iterator[EditPassage]:
         """Returns the runs of lines that are removed and added."""
@@ -103,11 +105,13 @@ class _Sheet:
         if len(before) != hunk.count("-") or len(after) != hunk.count("+"):
             yield self._clipped(*passage)  # a lone CR was treated as a line end
             return
-        run = _LineRun(passage.start, passage.start, self._ending_before(passage.start))
+        above = _LINE_END.search(self._text, max(passage.start - 2, 0), passage.start)
+        ending = above[0] if above and above.end() == passage.start else self._ending
+        run = _LineRun(passage.start, passage.start, ending)
         at_old = at_new = 0
         for sign, _ in hunk.lines:
             if sign == "+":
-                run.coming.append(_bare(after[at_new]))
+                run.coming.append(after[at_new].removesuffix(_end_of(after[at_new])))
                 at_new += 1
                 continue
             line = before[at_old]
@@ -122,11 +126,6 @@ class _Sheet:
             run = _LineRun(run.end + len(line), run.end + len(line), _end_of(line))
         if not run.is_empty:
             yield self._clipped(run.start, run.end, run.text())
-
-    def _ending_before(self, position: int) -> str:
-        """Returns the line end of the line above, or of the file."""
-        found = _LINE_END.search(self._text, max(position - 2, 0), position)
-        return found[0] if found and found.end() == position else self._ending
 
     def _clipped(self, start: int, end: int, new: str) -> EditPassage:
         """Removes the final line end again that the file does not have."""
@@ -149,13 +148,14 @@ class _Sheet:
         return list(accumulate(map(len, self._lines), initial=0))
 
     def _look(self, hunk: Hunk, begin: int) -> PassageMatches | None:
-        found = find(self._text, hunk.old, hunk.new, fits=lambda each: each.start >= begin and self._begins_line(each.start))
-        return found if found.passages else None
+        def fits(passage: EditPassage) -> bool:
+            begins_line = passage.start == 0 or self._text[passage.start - 1] in "\r\n"
+            return begins_line and passage.start >= begin
 
-    def _begins_line(self, position: int) -> bool:
-        return position == 0 or self._text[position - 1] in "\r\n"
+        matches = find(self._text, hunk.old, hunk.new, fits=fits)
+        return matches if matches.passages else None
 
-    def _insertion(self, hunk: Hunk, anchors: list[int]) -> PassageMatches:
+    def _insertion(self, hunk: Hunk, anchors: list[int]) -> EditPassage:
         """Places lines without context after the line named by `@@`, otherwise at the end of the file."""
         if hunk.anchors and not hunk.at_end:
             if len(anchors) != 1:
@@ -164,22 +164,22 @@ class _Sheet:
             place = anchors[0] + len(split_lines(self._text[anchors[0] :])[0])
         else:
             place = len(self._text)
-        return PassageMatches([EditPassage(place, place, with_line_endings_of("", hunk.new, self._ending))], "")
+        return EditPassage(place, place, with_line_endings_of("", hunk.new, self._ending))
 
     def _anchored(self, anchors: tuple[str, ...], begin: int) -> Iterator[int]:
         """Returns the position of the innermost anchor whose outer anchors precede it in order."""
         if not anchors:
             return
         lines, starts = self._lines, self._starts
-        found = [at for at in range(len(lines)) if starts[at] >= begin]
+        inner = [at for at in range(len(lines)) if starts[at] >= begin]
         for depth, anchor in enumerate(anchors):
-            places = _lines_like(anchor, lines, found if depth == 0 else range(len(lines)))
+            places = _lines_like(anchor, lines, inner if depth == 0 else range(len(lines)))
             if depth == 0:
-                found = places
+                inner = places
             else:
-                below = {next((place for place in places if place > outer), None) for outer in found}
-                found = sorted(place for place in below if place is not None)
-        yield from (starts[at] for at in found)
+                below = {next((place for place in places if place > outer), None) for outer in inner}
+                inner = sorted(place for place in below if place is not None)
+        yield from (starts[at] for at in inner)
 
 
 class _LineRun:
@@ -202,10 +202,6 @@ class _LineRun:
         endings = [_end_of(line) for line in self.going] or [self._ending]
         beyond = len(self.coming) - len(endings)
         return "".join(line + end for line, end in zip(self.coming, endings + endings[-1:] * beyond, strict=False))
-
-
-def _bare(line: str) -> str:
-    return line.removesuffix(_end_of(line))
 
 
 def _end_of(line: str) -> str:

@@ -74,18 +74,23 @@ def read_patch(patch: str) -> list[Section]:
     lines = patch.split("\n")
     if all(line.endswith("\r") for line in lines[:-1]):
         lines = [line.removesuffix("\r") for line in lines]
-    return _PatchReader(_without_padding(lines)).read()
+    return _PatchReader(_strip_padding(lines)).read()
 
 
-def _without_padding(lines: list[str]) -> list[str]:
+def _strip_padding(lines: list[str]) -> list[str]:
     """Removes blanks before markers that cannot be lines of a file."""
     padded = [at for at, line in enumerate(lines) if line[:1] in " \t" and line.lstrip().startswith("*** ")]
     if not padded:
         return lines
     mended = list(lines)
     for at in reversed(padded):  # decided by what follows the marker
-        if _is_padded_marker(mended, at) and not _may_be_kept(lines, at):
-            mended[at] = lines[at].strip()
+        marker = lines[at].strip()
+        before = next((line for line in reversed(lines[:at]) if line.strip()), "")
+        after = next((line for line in lines[at + 1 :] if line.strip()), "")
+        # After a change, a padded deletion marker is a context line, unless the next marker is padded too.
+        may_stay = marker.startswith("*** Delete") and before[:1] in ("+", "-", " ") and after.startswith("***")
+        if _is_padded_marker(mended, at) and not may_stay:
+            mended[at] = marker
     for at in padded:
         if at and _MOVE.fullmatch(lines[at].strip()) and _SECTION.fullmatch(mended[at - 1]):
             mended[at] = lines[at].strip()
@@ -94,14 +99,14 @@ def _without_padding(lines: list[str]) -> list[str]:
 
 def _is_padded_marker(lines: list[str], at: int) -> bool:
     """Decides by the surrounding lines; within a change it may be a context line."""
-    said = lines[at].strip()
+    marker = lines[at].strip()
     before = next((line.strip() for line in reversed(lines[:at]) if line.strip()), "")
     after = next((line for line in lines[at + 1 :] if line.strip()), "")
-    if said == END:
+    if marker == END:
         return all(_WRAPPING.fullmatch(line) for line in lines[at + 1 :])
-    if said == _END_OF_FILE:
+    if marker == _END_OF_FILE:
         return after == END or _SECTION.fullmatch(after) is not None
-    section = _SECTION.fullmatch(said)
+    section = _SECTION.fullmatch(marker)
     if section is None:
         return False
     if not before or before == BEGIN or before.startswith("*** Delete File:") or _WRAPPING.fullmatch(before):
@@ -109,13 +114,6 @@ def _is_padded_marker(lines: list[str], at: int) -> bool:
     if section[1] == "Delete":
         return after == END or _SECTION.fullmatch(after) is not None
     return after.startswith("+") if section[1] == "Add" else after.startswith("@@") or _MOVE.fullmatch(after.strip()) is not None
-
-
-def _may_be_kept(lines: list[str], at: int) -> bool:
-    """After a change, a padded deletion marker is a context line, unless the next marker is padded too."""
-    before = next((line for line in reversed(lines[:at]) if line.strip()), "")
-    after = next((line for line in lines[at + 1 :] if line.strip()), "")
-    return lines[at].strip().startswith("*** Delete") and before[:1] in ("+", "-", " ") and after.startswith("***")
 
 
 class _PatchReader:
@@ -132,7 +130,7 @@ class _PatchReader:
             line = self._lines[self._at]
             if line.strip() == END:
                 self._at += 1
-                if not self._goes_on():
+                if not self._begins_again():
                     break
             elif match := _SECTION.fullmatch(line):
                 self._at += 1
@@ -160,7 +158,7 @@ class _PatchReader:
             )
         raise ToolError(f"This is not a patch. {_FORM}")
 
-    def _goes_on(self) -> bool:
+    def _begins_again(self) -> bool:
         """True when another envelope follows. Raises ToolError for other text."""
         for number, line in enumerate(self._lines[self._at :], start=self._at):
             if line.strip() == BEGIN:
@@ -216,25 +214,22 @@ class _PatchReader:
             line = self._lines[self._at]
             if line.strip() == END:
                 break
-            if not line.strip() and (following := self._behind_layout()):
-                self._at = following
+            at = self._at
+            while at < len(self._lines) and not self._lines[at].strip():
+                at += 1
+            # Empty lines that separate hunks or files are layout; others belong to the hunk.
+            if at > self._at and (at == len(self._lines) or self._lines[at].startswith("@@") or self._is_marker(self._lines[at])):
+                self._at = at
                 continue
             hunks.append(self._hunk())
         return tuple(hunks)
-
-    def _behind_layout(self) -> int:
-        """Returns the position after empty lines that separate hunks or files; 0: they belong to the hunk."""
-        at = self._at
-        while at < len(self._lines) and not self._lines[at].strip():
-            at += 1
-        is_layout = at == len(self._lines) or self._lines[at].startswith("@@") or self._is_marker(self._lines[at])
-        return at if is_layout else 0
 
     def _hunk(self) -> Hunk:
         first = self._at
         anchors: list[str] = []
         while self._at < len(self._lines) and self._lines[self._at].startswith("@@"):
-            if anchor := _anchor(self._lines[self._at]):
+            anchor = self._lines[self._at][2:].removeprefix(" ")
+            if not _SPAN.fullmatch(anchor) and (anchor := anchor.rstrip().removesuffix(" @@")):
                 anchors.append(anchor)
             self._at += 1
         lines = self._changes()
@@ -265,15 +260,9 @@ class _PatchReader:
             return True
         raise self._error(f"`{_short(line)}` is not valid here. {_FORM}", at=self._lines.index(line, self._at))
 
-    def _error(self, said: str, *, back: int = 0, at: int | None = None) -> ToolError:
+    def _error(self, complaint: str, *, back: int = 0, at: int | None = None) -> ToolError:
         number = (self._at if at is None else at) - back + 1
-        return ToolError(f"Line {number} of the patch: {said}")
-
-
-def _anchor(line: str) -> str:
-    """Empty: names no line."""
-    said = line[2:].removeprefix(" ")
-    return "" if _SPAN.fullmatch(said) else said.rstrip().removesuffix(" @@")
+        return ToolError(f"Line {number} of the patch: {complaint}")
 
 
 def _short(text: str) -> str:

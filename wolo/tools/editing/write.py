@@ -77,25 +77,21 @@ def _write(args: WriteArgs, call: CallContext) -> CallResult:
     if args.path.endswith("/"):
         raise ToolError(f"`{args.path}` ends with a slash, so it names a folder. Give the name of a file.")
     if args.path.lower().endswith(".ipynb"):
-        from wolo.tools.editing.notebook_edit import check_notebook  # noqa: PLC0415  # notebooks only
+        from wolo.tools.editing.notebook import check_notebook  # noqa: PLC0415  # notebooks only
 
         check_notebook(args.path, args.content, shown)
     try:
         try:
             old = read_file(resolved.path)
         except FileNotFoundError:
-            _refuse_once_deleted(resolved, shown, call.services)
+            if call.services.ledger.seen(resolved.path) is not None:  # someone else deleted it: the model is warned once
+                call.services.ledger.forget(resolved.path)
+                again = f"`{shown}` was deleted since you last saw it; nothing was written. Write it again to recreate it."
+                raise ToolError(again) from None
             return _create(args.content, resolved, shown, call)
         return _replace(args.content, old, resolved, shown, call)
     except OSError as error:
         raise explain(error, shown) from error
-
-
-def _refuse_once_deleted(resolved: Resolved, shown: str, services: ToolServices) -> None:
-    """Warns the model once before it recreates a file that someone else deleted."""
-    if services.ledger.seen(resolved.path) is not None:
-        services.ledger.forget(resolved.path)
-        raise ToolError(f"`{shown}` was deleted since you last saw it; nothing was written. Write it again to recreate it.")
 
 
 def _create(content: str, resolved: Resolved, shown: str, call: CallContext) -> CallResult:

@@ -1,20 +1,27 @@
-"""The `glob` tool: finds files by name."""
+"""The `glob` tool, which finds files by name, and the selection of files that it shares with `grep`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+import asyncio
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, NamedTuple
 
 from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, FileSelection, find_files, shown
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_arguments import FOLDER_ALIASES
+from wolo.tools.tool_arguments import FOLDER_ALIASES, missing
 from wolo.tools.tool_values import CallResult, Listing
-from wolo.workspace.walk import WalkLimits
+from wolo.workspace.files.safe_open import explain
+from wolo.workspace.globs import BadPattern, compile_glob
+from wolo.workspace.root import Resolved
+from wolo.workspace.walk import WalkLimits, WalkStopped, walk
 
 _MAX_NAMES = 500
 
@@ -47,27 +54,197 @@ class Glob:
             raise ToolError("The pattern is empty.")
         resolved = call.resolve(args.path)
         found = await find_files(resolved, args.pattern, call.services, WalkLimits(max_s=MAX_S))
-        names = _names(found, call.services)
+        names: list[str] = []
+        room = MAX_TEXT_BYTES
+        for path in found.files[:_MAX_NAMES]:
+            name = shown(call.services.workspace.relative(found.start / path))
+            room -= len(name.encode()) + 1
+            if room < 0:
+                break
+            names.append(name)
         notes = found.notes
         if len(names) < len(found.files):
             notes.insert(0, f"{len(names)} of {len(found.files):,} files: narrow the pattern.")
         elif not names:
-            notes.insert(0, f"No file matches {args.pattern}.{_hint(args.pattern)}")
+            hint = " `[` opens a set of characters; write \\[ for the character itself." if "[" in args.pattern else ""
+            notes.insert(0, f"No file matches {args.pattern}.{hint}")
         text = "\n".join([*names, *(f"[{note}]" for note in notes)])
         return CallResult(text, Listing(args.pattern, tuple(names), len(found.files), found.incomplete))
 
 
-def _names(found: FileSelection, services: ToolServices) -> list[str]:
-    names: list[str] = []
-    room = MAX_TEXT_BYTES
-    for path in found.files[:_MAX_NAMES]:
-        name = shown(services.workspace.relative(found.start / path))
-        room -= len(name.encode()) + 1
-        if room < 0:
-            break
-        names.append(name)
-    return names
+MAX_S = 9.0
+"""Time limit of a search; the whole answer comes within ten seconds."""
+MAX_TEXT_BYTES = 25_000
+
+_UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f]"
 
 
-def _hint(pattern: str) -> str:
-    return " `[` opens a set of characters; write \\[ for the character itself." if "[" in pattern else ""
+class Gap(NamedTuple):
+    """A reason why a search may be incomplete."""
+
+    note: str
+    """Sentence for the model."""
+    shown: str
+    """A few words for the user."""
+
+
+class FileSelection(Struct):
+    start: Path
+    """The searched folder."""
+    files: list[str] = []
+    """Relative to `start`, sorted."""
+    protected: int = 0
+    """Number of files omitted because they must not be read."""
+    gaps: list[Gap] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on completeness for the model."""
+        were = "file was" if self.protected == 1 else "files were"
+        left_out = [f"{self.protected:,} protected {were} left out."] if self.protected else []
+        return [*(gap.note for gap in self.gaps), *left_out]
+
+    @property
+    def incomplete(self) -> str:
+        """The same for the user; empty: complete."""
+        return ", ".join(gap.shown for gap in self.gaps)
+
+
+async def find_files(resolved: Resolved, glob: str, services: ToolServices, bounds: WalkLimits) -> FileSelection:
+    """Lists the readable files at or below a path that git does not ignore. Raises ToolError."""
+
+    def find() -> FileSelection:
+        found, files = look_for_files(resolved, glob, services, bounds)
+        found.files += files
+        return found
+
+    try:
+        return await asyncio.to_thread(find)
+    finally:
+        bounds.cancel()  # the thread outlives a cancelled task
+
+
+def shown(path: str) -> str:
+    """Escapes control characters, so that a file name cannot look like two."""
+    readable = os.fsencode(path).decode(errors="replace")
+    return re.sub(_UNPRINTABLE, lambda match: f"\\x{ord(match[0]):02x}", readable)
+
+
+def not_read(count: int, kind: str) -> Gap:
+    what = f"{count:,} {kind}{'' if count == 1 else 's'} could not be read"
+    return Gap(f"{what}.", what)
+
+
+def look_for_files(
+    resolved: Resolved, glob: str | None, services: ToolServices, bounds: WalkLimits, of_type: re.Pattern[str] | None = None
+) -> tuple[FileSelection, Iterator[str]]:
+    """The iterator yields the files of `find_files` and completes the counts and gaps of `FileSelection`. Raises ToolError.
+
+    A file of a folder must match `glob`, which may begin with the full path or `./`, and `of_type`.
+    """
+    try:
+        mode = resolved.path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing(resolved, services) from None
+    except OSError as error:
+        raise explain(error, services.workspace.relative(resolved.path)) from error
+    if stat.S_ISREG(mode):
+        found = FileSelection(resolved.path.parent)
+        return found, _readable([resolved.path.name], found, services)
+    if not stat.S_ISDIR(mode):
+        raise ToolError(f"`{resolved.given}` is neither a file nor a folder.")
+    found = FileSelection(resolved.path)
+    filters = [of_type] if of_type else []
+    if glob:
+        relative = glob.removeprefix(f"{resolved.path}/").removeprefix("./")
+        try:
+            filters.append(compile_glob(f"{relative}**" if relative.endswith("/") else relative))
+        except BadPattern as error:
+            raise ToolError(f"`{glob}` is not a usable glob: {error}") from error
+    top = services.workspace.root if resolved.inside else None
+    paths = _walked(walk(resolved.path, bounds, top=top), bounds, found)
+    return found, _readable((path for path in paths if all(pattern.fullmatch(path) for pattern in filters)), found, services)
+
+
+def _walked(paths: Iterator[str], bounds: WalkLimits, found: FileSelection) -> Iterator[str]:
+    try:
+        yield from paths
+    except WalkStopped as stopped:
+        found.gaps.append(Gap(f"The search stopped {stopped}: narrow `path`.", f"stopped {stopped}"))
+    if bounds.unreadable_folders:
+        found.gaps.append(not_read(bounds.unreadable_folders, "folder"))
+
+
+def _readable(paths: Iterable[str], found: FileSelection, services: ToolServices) -> Iterator[str]:
+    for path in paths:
+        if services.is_readable(found.start / path):
+            yield path
+        else:
+            found.protected += 1
+
+
+_TYPES = {
+    "c": "*.{c,h}",
+    "config": "*.{cfg,conf,config,ini}",
+    "cpp": "*.{cpp,cc,cxx,hpp,hh,hxx,h,inl}",
+    "cs": "*.cs",
+    "css": "*.{css,scss,sass,less}",
+    "csharp": "*.cs",
+    "docker": "{Dockerfile*,*.dockerfile}",
+    "elixir": "*.{ex,exs,eex,heex}",
+    "erlang": "*.{erl,hrl}",
+    "go": "*.go",
+    "h": "*.{h,hh,hpp}",
+    "haskell": "*.{hs,lhs}",
+    "html": "*.{html,htm}",
+    "java": "*.java",
+    "javascript": "*.{js,jsx,mjs,cjs}",
+    "js": "*.{js,jsx,mjs,cjs}",
+    "json": "*.{json,jsonl,json5}",
+    "julia": "*.jl",
+    "kotlin": "*.{kt,kts}",
+    "lua": "*.lua",
+    "make": "{Makefile,makefile,GNUmakefile,*.mk,*.mak}",
+    "markdown": "*.{md,markdown,mdx}",
+    "md": "*.{md,markdown,mdx}",
+    "objc": "*.{m,h}",
+    "ocaml": "*.{ml,mli}",
+    "perl": "*.{pl,pm,t}",
+    "php": "*.php",
+    "proto": "*.proto",
+    "ps": "*.{ps1,psm1,psd1}",
+    "py": "*.{py,pyi}",
+    "python": "*.{py,pyi}",
+    "r": "*.{r,R,Rmd}",
+    "rb": "*.{rb,gemspec,rake}",
+    "rs": "*.rs",
+    "ruby": "*.{rb,gemspec,rake}",
+    "rust": "*.rs",
+    "scala": "*.{scala,sbt}",
+    "sh": "*.{sh,bash,zsh,ksh,fish}",
+    "shell": "*.{sh,bash,zsh,ksh,fish}",
+    "sql": "*.sql",
+    "swift": "*.swift",
+    "tex": "*.{tex,sty,cls,bib}",
+    "toml": "*.toml",
+    "ts": "*.{ts,tsx,mts,cts}",
+    "tsx": "*.tsx",
+    "txt": "*.txt",
+    "typescript": "*.{ts,tsx,mts,cts}",
+    "vue": "*.vue",
+    "xml": "*.{xml,xsd,xsl,xslt,svg}",
+    "yaml": "*.{yaml,yml}",
+    "yml": "*.{yaml,yml}",
+    "zig": "*.zig",
+}
+_ENDING = r"[\w+-]+(?:\.[\w+-]+)*"
+
+
+def compile_type(name: str) -> re.Pattern[str]:
+    """Returns a pattern for paths of this language; an unknown name is taken as a suffix. Raises ToolError."""
+    ending = name.strip().removeprefix("*").removeprefix(".")
+    if not re.fullmatch(_ENDING, ending):
+        raise ToolError(
+            f"`{name}` is not a known file type. Known types: {', '.join(_TYPES)}; or a file name suffix, such as `vue`."
+        )
+    return compile_glob(_TYPES.get(ending.lower(), f"*.{ending}"))

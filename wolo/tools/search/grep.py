@@ -8,6 +8,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -17,8 +18,8 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
+from wolo.tools.search.glob import MAX_S, MAX_TEXT_BYTES, Gap, compile_type, look_for_files, not_read, shown
 from wolo.tools.search.ripgrep import GrepHit, GrepQuery, Mode, Searched, find_hits, find_names, find_program
-from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Gap, compile_type, look_for_files, not_read, shown
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
 from wolo.tools.tool_values import CallResult, Listing
@@ -155,13 +156,22 @@ async def _search(
     lines: _ResultLines,
 ) -> list[Gap]:
     """Searches batches in parallel, with hits in order, until the limit or the time is reached."""
+    query = GrepQuery(
+        args.pattern,
+        args.output_mode,
+        before=args.context if args.before is None else args.before,
+        after=args.context if args.after is None else args.after,
+        ignore_case=args.ignore_case,
+        multiline=args.multiline,
+        max_count=args.offset + args.head_limit + 1,
+    )
     running: deque[asyncio.Task[Searched]] = deque()
     not_searched, has_failed = 0, False
     try:
         at_once = 1  # a common word needs only the first batch
         while True:
             while len(running) < at_once and (batch := await batches.take()) is not None:
-                search = _search_batch(program, _query(args), batch, start, services.shell.processes, bounds)
+                search = _search_batch(program, query, batch, start, services.shell.processes, bounds)
                 running.append(asyncio.create_task(search))
             if not running:
                 break
@@ -169,7 +179,7 @@ async def _search(
             at_once = _processors()
             not_searched += searched.not_read
             has_failed = has_failed or searched.has_failed
-            if not lines.add_all(searched.hits) or searched.has_more:
+            if not all(map(lines.add, searched.hits)) or searched.has_more:
                 upto = lines.skipped + len(lines.shown)
                 note = f"There is more: narrow `pattern`, `path` or `glob`, or continue with offset={upto}."
                 return [Gap(note, "there is more")]
@@ -182,18 +192,6 @@ async def _search(
         await asyncio.gather(*running, return_exceptions=True)
     gaps = [not_read(not_searched, "file")] if not_searched else []
     return [*gaps, Gap("Some files could not be searched.", "some files could not be searched")] if has_failed else gaps
-
-
-def _query(args: GrepArgs) -> GrepQuery:
-    return GrepQuery(
-        args.pattern,
-        args.output_mode,
-        before=args.context if args.before is None else args.before,
-        after=args.context if args.after is None else args.after,
-        ignore_case=args.ignore_case,
-        multiline=args.multiline,
-        max_count=args.offset + args.head_limit + 1,
-    )
 
 
 async def _search_batch(
@@ -234,12 +232,11 @@ class _ResultLines:
         self._room_bytes = MAX_TEXT_BYTES
         self._last: GrepHit | None = None
 
-    def add_all(self, hits: Sequence[GrepHit]) -> bool:
-        """False when some did not fit."""
-        return all(self._add(hit) for hit in hits)
-
-    def _add(self, hit: GrepHit) -> bool:
-        more = [*self._separator(hit), self._line(hit)]
+    def add(self, hit: GrepHit) -> bool:
+        """False when it did not fit."""
+        follows = self._last is None or (self._last.path == hit.path and self._last.line == hit.line - 1)
+        is_apart = self._has_neighbours and hit.line and not follows
+        more = [*(["--"] if is_apart else []), self._line(hit)]
         if (skipping := min(self._args.offset - self.skipped, len(more))) > 0:
             self.skipped += skipping
             more = more[skipping:]
@@ -250,10 +247,6 @@ class _ResultLines:
         self._room_bytes -= size
         self._last = hit
         return True
-
-    def _separator(self, hit: GrepHit) -> list[str]:
-        follows = self._last is None or (self._last.path == hit.path and self._last.line == hit.line - 1)
-        return [] if follows or not self._has_neighbours or not hit.line else ["--"]
 
     def _line(self, hit: GrepHit) -> str:
         name = shown(self._workspace.relative(self._start / hit.path))
@@ -291,19 +284,17 @@ def _batches(files: Iterable[str]) -> Iterator[list[str]]:
 
 def text_files(start: Path, files: Sequence[str], *, unopened_bytes: int = 0) -> tuple[list[str], int]:
     """Returns the text files, and the number of unreadable files. Files below `unopened_bytes` count as text."""
-    paths = ((path, f"{start}/{path}") for path in files)
-    kinds = [(path, _is_small(full, unopened_bytes) or _is_text(full)) for path, full in paths]
-    return [path for path, is_text in kinds if is_text], sum(is_text is None for _, is_text in kinds)
-
-
-def _is_small(path: str, limit: int) -> bool:
-    if not limit:
-        return False
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_size < limit
+    texts: list[str] = []
+    num_unreadable = 0
+    for path in files:
+        is_text: bool | None = False
+        with suppress(OSError):
+            status = os.lstat(f"{start}/{path}") if unopened_bytes else None
+            is_text = status is not None and stat.S_ISREG(status.st_mode) and status.st_size < unopened_bytes
+        is_text = is_text or _is_text(f"{start}/{path}")
+        texts += [path] if is_text else []
+        num_unreadable += is_text is None
+    return texts, num_unreadable
 
 
 def _is_text(path: str) -> bool | None:

@@ -35,20 +35,27 @@ _CLASSES = {
 
 
 def main(argv: list[str]) -> int:
-    options = _read_options(argv)
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--regexp", required=True)
+    for name in ("--files-with-matches", "--count", "--ignore-case", "--multiline"):
+        parser.add_argument(name, action="store_true")
+    parser.add_argument("--before-context", type=int, default=0)
+    parser.add_argument("--after-context", type=int, default=0)
+    parser.add_argument("--max-count", type=int, default=sys.maxsize)
+    parser.add_argument("files", nargs="*")
+    options = parser.parse_args(argv)
     try:
         pattern = compile_pattern(options.regexp, ignore_case=options.ignore_case, multiline=options.multiline)
     except (re.error, OverflowError, RecursionError) as error:
         sys.stderr.write(f"error: {error}\n")
         return _BAD_PATTERN
-    show = _show_name if options.files_with_matches else _show_count if options.count else _show_lines
     needed = needed_bytes(pattern)
     is_complete = True
     for path in options.files:
         try:
             data = _read(path)
             if may_match(data, needed, pattern):
-                show(path, _decoded(data), pattern, options)
+                _show(path, _decoded(data), pattern, options)
                 sys.stdout.buffer.flush()  # flush, so that a timeout in the next file loses nothing
         except FileNotFoundError:
             continue
@@ -99,18 +106,6 @@ def compile_pattern(pattern: str, *, ignore_case: bool, multiline: bool) -> re.P
         return re.compile(translated, flags)
 
 
-def _read_options(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--regexp", required=True)
-    for name in ("--files-with-matches", "--count", "--ignore-case", "--multiline"):
-        parser.add_argument(name, action="store_true")
-    parser.add_argument("--before-context", type=int, default=0)
-    parser.add_argument("--after-context", type=int, default=0)
-    parser.add_argument("--max-count", type=int, default=sys.maxsize)
-    parser.add_argument("files", nargs="*")
-    return parser.parse_args(argv)
-
-
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size > _MOST_BYTES:
@@ -126,18 +121,16 @@ def _decoded(data: bytes) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _show_name(path: str, text: str, pattern: re.Pattern[str], options: argparse.Namespace) -> None:
-    if next(_matches(text, pattern, options.multiline), None) is not None:
-        sys.stdout.buffer.write(os.fsencode(path) + b"\0")
-
-
-def _show_count(path: str, text: str, pattern: re.Pattern[str], options: argparse.Namespace) -> None:
-    count = sum(1 for _ in _matches(text, pattern, options.multiline))
-    if count:
-        sys.stdout.buffer.write(os.fsencode(path) + b"\0%d\n" % count)
-
-
-def _show_lines(path: str, text: str, pattern: re.Pattern[str], options: argparse.Namespace) -> None:
+def _show(path: str, text: str, pattern: re.Pattern[str], options: argparse.Namespace) -> None:
+    if options.files_with_matches:
+        if next(_matches(text, pattern, options.multiline), None) is not None:
+            sys.stdout.buffer.write(os.fsencode(path) + b"\0")
+        return
+    if options.count:
+        count = sum(1 for _ in _matches(text, pattern, options.multiline))
+        if count:
+            sys.stdout.buffer.write(os.fsencode(path) + b"\0%d\n" % count)
+        return
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -135,7 +135,7 @@ async def find_hits(
     hits: list[GrepHit] = []
     has_more = has_failed = False
     for at in range(0, len(files), _MOST_HANDLES):
-        with _opened(start, files[at : at + _MOST_HANDLES]) as opened:
+        with _open_files(start, files[at : at + _MOST_HANDLES]) as opened:
             if opened:
                 handles = [f"{_HANDLES}{handle}" for handle in opened]
                 left_s = max(deadline - time.monotonic(), _LEAST_S)
@@ -148,7 +148,7 @@ async def find_hits(
 
 
 @contextmanager
-def _opened(start: Path, names: Sequence[str]) -> Iterator[dict[int, str]]:
+def _open_files(start: Path, names: Sequence[str]) -> Iterator[dict[int, str]]:
     """Opens regular files; returns names by handle."""
     opened: dict[int, str] = {}
     try:
@@ -189,7 +189,10 @@ async def _run(
         raise ToolError(f"The search could not be started: {error.strerror}.") from error
     output, tail = printed.take()
     if finished.exit_code == _FAULT and output and not output.startswith((b"./", _HANDLES.encode())):
-        raise ToolError(f"The pattern cannot be used: {_reason(output)}. Escape literal characters with \\.")
+        lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
+        error_line = next((line for line in lines if line.startswith("error:")), lines[-1])
+        reason = error_line.removeprefix("error:").removeprefix("rg:").strip().rstrip(".")
+        raise ToolError(f"The pattern cannot be used: {reason}. Escape literal characters with \\.")
     has_failed = finished.cause == "exited" and finished.exit_code not in (0, _NOTHING_FOUND)
     return Searched(tuple(_read(query, output)), bool(tail), has_failed=has_failed)
 
@@ -234,9 +237,3 @@ def _read_lines(output: bytes) -> Iterator[GrepHit]:
         if is_cut:
             shown = re.sub(_CUT_MARK, "", shown)[:_MAX_COLUMNS]
         yield GrepHit(os.fsdecode(path), int(line), shown, int(column or bool(no_column)), is_cut=is_cut)
-
-
-def _reason(output: bytes) -> str:
-    lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
-    reason = next((line for line in lines if line.startswith("error:")), lines[-1])
-    return reason.removeprefix("error:").removeprefix("rg:").strip().rstrip(".")

@@ -97,8 +97,22 @@ def _spelled(parts: SplitResult, host: str, port: int) -> WebAddress:
 def _read_host(host: str) -> str:
     """Raises ToolError for anything but a plain name or IP address."""
     if ":" in host:
-        return _read_ipv6(host)
-    name = _in_ascii(host).removesuffix(".")
+        try:
+            address = IPv6Address(host)
+        except ValueError as error:
+            raise ToolError(f"`{host[:200]}` is not an address.") from error
+        if address.scope_id is not None:
+            raise ToolError("An address with a zone is only for this machine's own network; it is not fetched.")
+        return str(address)
+    name = host
+    if not host.isascii():
+        import idna  # noqa: PLC0415  # rarely needed
+
+        try:
+            name = idna.encode(host, uts46=True).decode()  # international names as `xn--…`
+        except idna.IDNAError as error:
+            raise ToolError(f"`{host[:200]}` is not a host name.") from error
+    name = name.removesuffix(".")
     if not _NAME.fullmatch(name):
         raise ToolError(f"`{host[:200]}` is not a host name.")
     if _NUMBER.fullmatch(name.rpartition(".")[2]):
@@ -109,28 +123,6 @@ def _read_host(host: str) -> str:
                 f"`{host[:200]}` is an unusual spelling of an address; write it as four numbers, or a name."
             ) from error
     return name
-
-
-def _read_ipv6(host: str) -> str:
-    try:
-        address = IPv6Address(host)
-    except ValueError as error:
-        raise ToolError(f"`{host[:200]}` is not an address.") from error
-    if address.scope_id is not None:
-        raise ToolError("An address with a zone is only for this machine's own network; it is not fetched.")
-    return str(address)
-
-
-def _in_ascii(host: str) -> str:
-    """Encodes international names as `xn--…`."""
-    if host.isascii():
-        return host
-    import idna  # noqa: PLC0415  # rarely needed
-
-    try:
-        return idna.encode(host, uts46=True).decode()
-    except idna.IDNAError as error:
-        raise ToolError(f"`{host[:200]}` is not a host name.") from error
 
 
 LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -189,13 +181,9 @@ def is_public(address: str) -> bool:
         return False
     if isinstance(found, IPv4Address):
         return not any(found in network for network in _NOT_PUBLIC_4)
-    return _is_public_6(found)
-
-
-def _is_public_6(address: IPv6Address) -> bool:
-    if address.scope_id is not None or address not in _PUBLIC_6 or any(address in network for network in _NOT_PUBLIC_6):
+    if found.scope_id is not None or found not in _PUBLIC_6 or any(found in network for network in _NOT_PUBLIC_6):
         return False
-    return (int(address) >> 32) & 0xFFFFFFFF not in _ISATAP
+    return (int(found) >> 32) & 0xFFFFFFFF not in _ISATAP
 
 
 class Hosts:
@@ -207,7 +195,9 @@ class Hosts:
 
     def check_name(self, address: WebAddress) -> None:
         """Checks what is known without a lookup. Raises ToolError."""
-        if not (self.is_open(address.host) if address.is_literal else _may_be_public(address.host)):
+        _, dot, last = address.host.rpartition(".")
+        may_be_public = bool(dot) and last not in _NAMES_OF_THIS_NETWORK  # a name without a dot resolves locally first
+        if not (self.is_open(address.host) if address.is_literal else may_be_public):
             raise _not_public(address.host)
 
     async def find(self, address: WebAddress) -> tuple[str, ...]:
@@ -221,12 +211,6 @@ class Hosts:
         if not all(map(self.is_open, found)):
             raise _not_public(address.host)
         return found
-
-
-def _may_be_public(name: str) -> bool:
-    """False for a name without a dot, which resolves locally first."""
-    _, dot, last = name.rpartition(".")
-    return bool(dot) and last not in _NAMES_OF_THIS_NETWORK
 
 
 def _not_public(host: str) -> ToolError:

@@ -7,6 +7,7 @@ import codecs
 import re
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -94,10 +95,16 @@ class Web:
 
     async def _open(self, address: WebAddress) -> tuple[httpx2.Response, httpx2.AsyncHTTPTransport]:
         """Returns the response headers. Raises ToolError."""
-        proxy = self._proxy(address)
+        try:
+            proxy = proxy_for(address.url, self._environ)
+        except ConfigError as error:
+            raise ToolError(error.message) from error
         try:
             if proxy:
-                await self._check_behind_proxy(address)
+                self._hosts.check_name(address)
+                with suppress(OSError, TimeoutError):  # perhaps only the proxy knows the name
+                    async with asyncio.timeout(LOOK_UP_BEHIND_PROXY_S):
+                        await self._hosts.find(address)
                 return await self._ask(address, address.url, proxy)
             *others, last = await self._hosts.find(address)
             for found in others:
@@ -137,44 +144,27 @@ class Web:
                 raise ToolError(error.message) from error
         return httpx2.AsyncHTTPTransport(verify=self._trusting, trust_env=False, proxy=proxy or None)
 
-    def _proxy(self, address: WebAddress) -> str:
-        try:
-            return proxy_for(address.url, self._environ)
-        except ConfigError as error:
-            raise ToolError(error.message) from error
-
-    async def _check_behind_proxy(self, address: WebAddress) -> None:
-        """Checks the host as far as possible, because the proxy resolves names itself. Raises ToolError."""
-        self._hosts.check_name(address)
-        try:
-            async with asyncio.timeout(LOOK_UP_BEHIND_PROXY_S):
-                await self._hosts.find(address)
-        except (OSError, TimeoutError):
-            pass  # only the proxy knows the name
-
 
 async def _read(response: httpx2.Response, address: WebAddress, is_read: Callable[[str], bool]) -> WebPage:
-    kind, charset = _content_type(response.headers.get("content-type", ""))
+    kind, _, parameters = response.headers.get("content-type", "").partition(";")
+    kind, charset = kind.strip().lower(), ""
+    for name, _, value in (parameter.partition("=") for parameter in parameters.split(";")):
+        if name.strip().lower() == "charset":
+            charset = value.strip().strip("\"'").lower()
+            break
     if not is_read(kind):
         size = response.headers.get("content-length", "")
         described = f", {int(size):,} bytes" if size.isascii() and size.isdecimal() and len(size) < 16 else ""
         raise ToolError(f"{address.url} is not text: {kind}{described}.")
     data, is_cut = await _body(response, address)
-    return WebPage(
-        address=address,
-        status=response.status_code,
-        kind=kind,
-        charset=charset,
-        data=data,
-        is_cut=is_cut,
-    )
+    return WebPage(address=address, status=response.status_code, kind=kind, charset=charset, data=data, is_cut=is_cut)
 
 
 async def _body(response: httpx2.Response, address: WebAddress) -> tuple[bytes, bool]:
     """Returns the body within the limits, and True if it was truncated. A broken connection ends the body."""
     taken = bytearray()
     try:
-        async for piece in _unpacked(response, address):
+        async for piece in _unpack(response, address):
             taken += piece
             if len(taken) > MOST_BYTES:
                 return bytes(taken[:MOST_BYTES]), True
@@ -194,7 +184,7 @@ def _broken(error: Exception, address: WebAddress, *, proxy: str, answering: boo
     return ToolError(described.message)
 
 
-async def _unpacked(response: httpx2.Response, address: WebAddress) -> AsyncIterator[bytes]:
+async def _unpack(response: httpx2.Response, address: WebAddress) -> AsyncIterator[bytes]:
     """Unpacks in small pieces, against decompression bombs."""
     unpacker = _unpacker(response.headers.get("content-encoding", ""), address)
     received_bytes = 0
@@ -220,16 +210,6 @@ def _unpacker(encoding: str, address: WebAddress) -> zlib._Decompress | None:
             return zlib.decompressobj(zlib.MAX_WBITS | _AUTOMATIC_HEADER)
         case other:
             raise ToolError(f"{address.host} sent the page in an unrequested encoding: {other[:40]}.")
-
-
-def _content_type(header: str) -> tuple[str, str]:
-    """Returns media type and charset."""
-    kind, _, rest = header.partition(";")
-    for parameter in rest.split(";"):
-        name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset":
-            return kind.strip().lower(), value.strip().strip("\"'").lower()
-    return kind.strip().lower(), ""
 
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -259,9 +239,13 @@ def decode(data: bytes, charset: str, *, is_cut: bool = False) -> str:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
     named = _NAMED.search(data[:_LOOKED_AT_BYTES])
-    for said in (charset, named[1].decode("ascii", "replace") if named else ""):
-        if codec := _codec(said):
-            return data.decode(codec, "replace")
+    for label in (charset, named[1].decode("ascii", "replace") if named else ""):
+        try:
+            codec = codecs.lookup(label).name if label else ""
+        except (LookupError, ValueError):
+            continue
+        if _KNOWN.match(codec):
+            return data.decode(_BROADER.get(codec, codec), "replace")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -272,12 +256,3 @@ def decode(data: bytes, charset: str, *, is_cut: bool = False) -> str:
 def is_binary(data: bytes) -> bool:
     """True for a NUL byte near the start, except in UTF-16."""
     return b"\0" in data[:8000] and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-
-
-def _codec(charset: str) -> str:
-    """Empty: unknown or not allowed."""
-    try:
-        name = codecs.lookup(charset).name if charset else ""
-    except (LookupError, ValueError):
-        return ""
-    return _BROADER.get(name, name) if _KNOWN.match(name) else ""

@@ -25,41 +25,11 @@ _UNSEEN = frozenset(
 )
 _AROUND = frozenset(("button", "dialog", "footer", "nav"))
 """Elements around the content of a page."""
-_BLOCKS = frozenset(
-    (
-        *(
-            "address",
-            "article",
-            "aside",
-            "body",
-            "center",
-            "dd",
-            "details",
-            "dialog",
-            "div",
-            "dl",
-            "dt",
-            "fieldset",
-            "figcaption",
-        ),
-        *(
-            "figure",
-            "footer",
-            "form",
-            "header",
-            "hgroup",
-            "legend",
-            "main",
-            "nav",
-            "noscript",
-            "p",
-            "search",
-            "section",
-            "summary",
-        ),
-        *("caption", "td", "th", "tr"),
-    )
-)
+_BLOCK_NAMES = """
+address article aside body caption center dd details dialog div dl dt fieldset figcaption figure footer form header hgroup legend
+main nav noscript p search section summary td th tr
+"""
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
 _ENDS_WITH_THE_NEXT = frozenset(("dd", "dt", "li", "p", "td", "th", "tr"))
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"))
@@ -155,8 +125,6 @@ class _HtmlPage:
             if region.depth:
                 region.end = self._layout.count
 
-    # Text
-
     def _say(self, text: str) -> None:
         if self._is_title:
             self.title = " ".join(text.split())[:300]
@@ -172,21 +140,24 @@ class _HtmlPage:
         if not text:
             return
         if self._table is not None:
-            self._fill_cell(" ".join(text.split()))
+            text = " ".join(text.split())
+            if not self._table or not self._table[-1]:
+                self._layout.put(text)  # a caption, or text outside cells
+            else:
+                self._table[-1][-1].append(f"{self._layout.marker}{text}")
+                self._layout.marker = ""
         elif self._heading:
             self._layout.put(f"{'#' * self._heading} {' '.join(text.split()).removesuffix('¶').rstrip()}")
         else:
             self._layout.put(text)
 
-    # Tags
-
     def _begin(self, tag: Tag) -> None:
-        name = tag.name
+        name, style = tag.name, tag.attributes.get("style", "")
         if name == "title" and self._skipped in ("", "head") and not self.title:
             self._is_title = True
         elif self._skipped and not (name == self._skipped and name in _ENDS_WITH_THE_NEXT):
             self._skipped_depth += name == self._skipped
-        elif name in self._unseen or (name not in _VOID and _is_hidden(tag)):
+        elif name in self._unseen or (name not in _VOID and ("hidden" in tag.attributes or _HIDDEN.search(style))):
             if name in _BLOCKS:
                 self._end_block()
             self._skipped, self._skipped_depth = name, 1
@@ -194,9 +165,15 @@ class _HtmlPage:
             self._skipped = ""
             self._begin(tag)
         elif name == "pre":
-            self._begin_pre(tag)
+            self._end_pre()
+            if self._table is None:
+                self._end_block()
+            self._pre, self._language = [], _language(tag)
         elif self._pre is not None:
-            self._within_pre(tag)
+            if name == "br":
+                self._pre.append("\n")
+            elif name == "code":
+                self._language = self._language or _language(tag)
         elif name in _BLOCKS or name in _HEADINGS or name in ("ul", "ol", "li", "blockquote", "table", "hr"):
             self._begin_block(tag)
         else:
@@ -228,7 +205,9 @@ class _HtmlPage:
         if name in _HEADINGS:
             self._heading = _HEADINGS[name]
         elif name in ("ul", "ol"):
-            self._layout.lists.append(_first_number(tag) if name == "ol" else 0)
+            start = tag.attributes.get("start", "1")
+            is_number = start.isascii() and start.isdecimal() and len(start) < 6
+            self._layout.lists.append(0 if name == "ul" else int(start) if is_number else 1)
         elif name == "li":
             self._layout.begin_item()
         elif name == "blockquote":
@@ -290,21 +269,6 @@ class _HtmlPage:
             return ""
         return url if url.startswith(("http:", "https:", "mailto:", "ftp:")) and len(url) <= LONGEST_TARGET_CHARS else ""
 
-    # Code
-
-    def _begin_pre(self, tag: Tag) -> None:
-        self._end_pre()
-        if self._table is None:
-            self._end_block()
-        self._pre, self._language = [], _language(tag)
-
-    def _within_pre(self, tag: Tag) -> None:
-        assert self._pre is not None  # checked by the caller
-        if tag.name == "br":
-            self._pre.append("\n")
-        elif tag.name == "code":
-            self._language = self._language or _language(tag)
-
     def _end_pre(self) -> None:
         """Puts code in a table before the table, and drops columns of line numbers."""
         if self._pre is None:
@@ -313,16 +277,6 @@ class _HtmlPage:
         self._pre = None
         if code.strip() and not (self._table is not None and _LINE_NUMBERS.match(code)):
             self._layout.put_code(code, self._language)
-
-    # Tables
-
-    def _fill_cell(self, text: str) -> None:
-        assert self._table is not None  # checked by the caller
-        if not self._table or not self._table[-1]:
-            self._layout.put(text)  # a caption, or text outside cells
-            return
-        self._table[-1][-1].append(f"{self._layout.marker}{text}")
-        self._layout.marker = ""
 
     def _end_table(self, *, is_layout: bool = False) -> None:
         self._end_block()
@@ -333,15 +287,6 @@ class _HtmlPage:
             self._layout.put_table(rows)
 
 
-def _is_hidden(tag: Tag) -> bool:
-    return "hidden" in tag.attributes or _HIDDEN.search(tag.attributes.get("style", "")) is not None
-
-
 def _language(tag: Tag) -> str:
     named = _LANGUAGE.search(tag.attributes.get("class", ""))
     return named[1] if named else ""
-
-
-def _first_number(tag: Tag) -> int:
-    start = tag.attributes.get("start", "1")
-    return int(start) if start.isascii() and start.isdecimal() and len(start) < 6 else 1

@@ -37,8 +37,14 @@ def tokens(source: str) -> Iterator[str | Tag]:
             return
         name = _TAG_NAME.match(source, opens + 2 if source.startswith("/", opens + 1) else opens + 1)
         if name is None:
-            at = _after_other(source, opens)
-            if at == opens + 1:
+            if source.startswith("<!--", opens):
+                end = source.find("-->", opens + 2)
+                at = end + 3 if end >= 0 else len(source)
+            elif source.startswith(("<!", "<?", "</"), opens):
+                end = source.find(">", opens)
+                at = end + 1 if end >= 0 else len(source)
+            else:
+                at = opens + 1
                 yield "<"
             continue
         attributes, at = _attributes(source, name.end())
@@ -47,19 +53,10 @@ def tokens(source: str) -> Iterator[str | Tag]:
         tag = Tag(name[0].lower(), name.start() == opens + 2, attributes)
         yield tag
         if tag.name in RAW and not tag.is_end:
-            raw, at = _raw(source, at, tag.name)
-            yield _text(raw)
-
-
-def _after_other(source: str, opens: int) -> int:
-    """Returns the position after a comment or declaration; one further for a lone `<`."""
-    if source.startswith("<!--", opens):
-        end = source.find("-->", opens + 2)
-        return end + 3 if end >= 0 else len(source)
-    if source.startswith(("<!", "<?", "</"), opens):
-        end = source.find(">", opens)
-        return end + 1 if end >= 0 else len(source)
-    return opens + 1
+            ending = re.compile(rf"</{tag.name}(?=[\s/>])", re.IGNORECASE).search(source, at)
+            end = ending.start() if ending and tag.name != "plaintext" else len(source)
+            yield _text(source[at:end])
+            at = end
 
 
 def _attributes(source: str, at: int) -> tuple[dict[str, str], int]:
@@ -92,11 +89,6 @@ def _value(source: str, at: int) -> tuple[str, int]:
     bare = _BARE_VALUE.match(source, at)
     assert bare is not None  # matches anything
     return bare[0], bare.end()
-
-
-def _raw(source: str, at: int, name: str) -> tuple[str, int]:
-    end = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(source, at)
-    return (source[at : end.start()], end.start()) if end and name != "plaintext" else (source[at:], len(source))
 
 
 def _text(raw: str) -> str:

@@ -174,8 +174,8 @@ def _decoded(part: ToolPart) -> Any:
 
 def _changes(given: Any, before: str | None) -> Iterator[Text]:
     from wolo.tools.editing.apply_patch import ApplyPatchArgs  # noqa: PLC0415  # a tool is loaded at its first call
-    from wolo.tools.editing.edit import EditArgs, Replacement  # noqa: PLC0415
-    from wolo.tools.editing.matching import with_line_endings_of  # noqa: PLC0415
+    from wolo.tools.editing.edit import EditArgs  # noqa: PLC0415
+    from wolo.tools.editing.matching import Replacement, with_line_endings_of  # noqa: PLC0415
     from wolo.tools.editing.write import WriteArgs  # noqa: PLC0415
 
     match given:

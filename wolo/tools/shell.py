@@ -1,4 +1,4 @@
-"""The `shell` tool: runs a command line without a terminal and reports how it ended."""
+"""The tools `shell`, which runs a command line without a terminal, and `jobs`, which manages those in the background."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from wolo.errors import ToolError
+from wolo.errors import SessionError, ToolError
 from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.parts import ToolKind
-from wolo.tools.clipping import clean, clip_and_keep
-from wolo.tools.shell.command_tracking import ChangeTracking, LiveOutput, changes_metadata, shell_report
-from wolo.tools.shell.jobs import job_report
+from wolo.tools.background_jobs import Job
+from wolo.tools.clipping import clean, clip, clip_and_keep
+from wolo.tools.command_tracking import ChangeTracking, LiveOutput, changes_metadata, shell_report
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import CallResult, Interrupted, Output
+from wolo.tools.tool_values import CallResult, Interrupted, Listing, Output
 from wolo.workspace.checkpoints.path_state import ChangedPaths
 from wolo.workspace.processes.command_environment import command_environment, find_program
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import MOST_PROCESSES, Finished, ProgramStart
-from wolo.workspace.root import Workspace
 
 FILES = "files"
 """Metadata key of the files that a command created, changed and removed."""
@@ -108,13 +108,13 @@ class _ShellRun:
 
     async def to_its_end(self) -> Finished:
         for _ in range(MOST_TRIES - 1):
-            finished, has_begun = await self._once()
+            finished, has_begun = await self._run_once()
             if has_begun:
                 return finished
             self._printed.take()
-        return (await self._once())[0]
+        return (await self._run_once())[0]
 
-    async def _once(self) -> tuple[Finished, bool]:
+    async def _run_once(self) -> tuple[Finished, bool]:
         with shell_report() as report:
             start = self._start(report.script, report.fd)
             try:
@@ -165,7 +165,8 @@ class _ShellRun:
         return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
 
     def _start(self, at_the_end: str = "", *fds: int, in_background: bool = False) -> ProgramStart:
-        shell = _shell(self._services.workspace)
+        bash = find_program("bash", self._services.workspace)
+        shell = [bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]
         argv = [*shell, f'{at_the_end}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
         enclosed = self._call.enclosed(argv, self._place.cwd, in_background=in_background)
         return ProgramStart(
@@ -181,16 +182,18 @@ class _ShellRun:
         )
 
     def result(self, finished: Finished, changes: ChangedPaths) -> CallResult:
-        ended = [f"the sandbox ended it: {self._why_ended}"] if self._why_ended else []
-        notes = [*_ending(finished, self._timeout_s), *ended, *_leftovers(finished), *self._lost(finished), *self._directory()]
+        notes = [_ending(finished, self._timeout_s)]
+        if self._why_ended:
+            notes.append(f"the sandbox ended it: {self._why_ended}")
+        if finished.overrun:
+            notes.append(f"it left {len(finished.leftovers)} processes running; all of them were ended")
+        elif finished.leftovers:
+            listed = "; ".join(str(member) for member in finished.leftovers)
+            notes.append(f"still running in the background until this conversation ends: {listed}")
+        elif finished.cause == "exited" and self._call.confined and self._left_running:
+            notes.append("the sandbox ended the processes that it left running with &; use background for that")
         code = 128 - finished.exit_code if finished.exit_code < 0 else finished.exit_code
-        return self._result(notes, code if finished.cause == "exited" else None, changes)
-
-    def _lost(self, finished: Finished) -> list[str]:
-        """Explains that the sandbox ended background processes of the command."""
-        if finished.cause == "exited" and self._call.confined and self._left_running and not finished.leftovers:
-            return ["the sandbox ended the processes that it left running with &; use background for that"]
-        return []
+        return self._result([*notes, *self._directory()], code if finished.cause == "exited" else None, changes)
 
     def interrupted(self, changes: ChangedPaths) -> CallResult:
         notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
@@ -204,7 +207,7 @@ class _ShellRun:
             dropped_bytes=self._printed.omitted_bytes,
         )
         first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
-        text = "".join([*map(_bracketed, first), body or "(no output)\n", *map(_bracketed, notes)])
+        text = "".join([*(f"[{note}]\n" for note in first), body or "(no output)\n", *(f"[{note}]\n" for note in notes)])
         view = Output(self._command, body, code, time.monotonic() - self._started)
         files = {FILES: kept} if (kept := changes_metadata(changes)) else {}
         return CallResult(text, view, is_error=code != 0, files_changed=changes.paths, metadata=files)
@@ -264,40 +267,85 @@ def _refuse_unusable(args: ShellArgs) -> None:
         raise ToolError(f"timeout_s is in seconds, above 0 and at most {_MAX_TIMEOUT_S:g}.")
 
 
-def _shell(workspace: Workspace) -> list[str]:
-    bash = find_program("bash", workspace)
-    return [bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]
-
-
 def _unstartable(error: OSError) -> ToolError:
     return ToolError(f"The command could not be started: {error.strerror}.")
 
 
-def _ending(finished: Finished, timeout_s: float) -> list[str]:
+def _ending(finished: Finished, timeout_s: float) -> str:
     if finished.cause == "crowded":
-        return [f"it had started more than {MOST_PROCESSES} processes: all of them were ended"]
+        return f"it had started more than {MOST_PROCESSES} processes: all of them were ended"
     if finished.timed_out:
-        return [f"timed out after {timeout_s:g} s: the command and everything it started were ended"]
-    if finished.exit_code < 0:
-        return [f"exit {128 - finished.exit_code}: ended by {_signal_name(-finished.exit_code)}"]
-    return [f"exit {finished.exit_code}"]
-
-
-def _leftovers(finished: Finished) -> list[str]:
-    if finished.overrun:
-        return [f"it left {len(finished.leftovers)} processes running; all of them were ended"]
-    if not finished.leftovers:
-        return []
-    listed = "; ".join(str(member) for member in finished.leftovers)
-    return [f"still running in the background until this conversation ends: {listed}"]
-
-
-def _signal_name(number: int) -> str:
+        return f"timed out after {timeout_s:g} s: the command and everything it started were ended"
+    if finished.exit_code >= 0:
+        return f"exit {finished.exit_code}"
     try:
-        return signal.Signals(number).name
+        name = signal.Signals(-finished.exit_code).name
     except ValueError:
-        return f"signal {number}"
+        name = f"signal {-finished.exit_code}"
+    return f"exit {128 - finished.exit_code}: ended by {name}"
 
 
-def _bracketed(note: str) -> str:
-    return f"[{note}]\n"
+MAX_WAIT_S = 600.0
+_PATIENCE_S = 1.0
+"""Seconds to wait for new output when no time is given; polling costs a request each."""
+
+
+class JobsArgs(Struct, frozen=True):
+    action: Literal["list", "output", "stop"] = "list"
+    id: Annotated[int | None, Meta(description="of the job")] = None
+    wait_s: Annotated[float | None, Meta(description=f"output: seconds to wait for its end, {MAX_WAIT_S:g} at most")] = None
+
+
+class Jobs:
+    """Manage commands that run in the background: `list` shows them; `output` returns what one has printed since the last
+    call, and how it ended; `stop` ends it with everything it started. You are notified when one ends. All end with this
+    conversation."""
+
+    name: ClassVar[str] = "jobs"
+    Args: ClassVar[type[Struct]] = JobsArgs
+    aliases: ClassVar[Mapping[str, str]] = {"job_id": "id", "job": "id", "task_id": "id", "bash_id": "id", "timeout_s": "wait_s"}
+    reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "execute"
+
+    def intents(self, args: JobsArgs, services: ToolServices) -> Sequence[Intent]:
+        """Returns none, because the commands were judged when they started."""
+        if args.wait_s is not None and not 0 <= args.wait_s <= MAX_WAIT_S:
+            raise ToolError(f"wait_s is in seconds, {MAX_WAIT_S:g} at most.")
+        return ()
+
+    async def run(self, args: JobsArgs, call: CallContext) -> CallResult:
+        if call.services.shell.jobs is None:
+            raise ToolError("Nothing can run in the background here.")
+        if args.action == "list":
+            jobs = call.services.shell.jobs.all
+            for job in jobs:
+                job.is_reported = job.ending is not None
+            lines = tuple(f"{job.name}: {job.state}" for job in jobs)
+            text = "".join(f"{line}\n" for line in lines) or "There are no jobs.\n"
+            return CallResult(text, Listing("jobs", lines, len(lines)))
+        job = call.services.shell.jobs.find(args.id)
+        if args.action == "stop":
+            await call.services.shell.jobs.stop(job)
+        elif args.wait_s is not None:
+            await job.wait(args.wait_s)
+        elif not job.spool.has_unread:
+            await job.wait(_PATIENCE_S)
+        return job_report(job, call.services)
+
+
+def job_report(job: Job, services: ToolServices) -> CallResult:
+    """Returns new output and the state of a job."""
+    output = job.spool.read_new()
+    shown = clip(output)
+    job.is_reported = job.ending is not None
+    notes = [f"{job.name}: {job.state}"]
+    if job.ending is None or shown.is_cut or len(output) < job.spool.size_bytes:
+        path = job.spool.path
+        if job.ending is not None and not job.is_detached:  # the output of an ended job moves to the files of the session
+            with suppress(OSError, SessionError):
+                path = services.save_output(f"job-{job.id}.txt", path.read_bytes())
+        notes.append(f"all it {'prints' if job.ending is None else 'printed'}: {path} — page it with read")
+    text = shown.text or "(nothing new was printed)\n"
+    lines = [text if text.endswith("\n") else f"{text}\n", *(f"[{note}]\n" for note in notes)]
+    code = None if job.ending is None else job.ending.shell_code
+    return CallResult("".join(lines), Output(job.command, shown.text, code, job.seconds))

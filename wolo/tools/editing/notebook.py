@@ -1,4 +1,4 @@
-"""Shows Jupyter notebooks cell by cell, with their outputs, and edits the source of cells."""
+"""Shows Jupyter notebooks cell by cell, with their outputs, and edits the source of cells without breaking them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from wolo.errors import ToolError
 from wolo.messages.media import image_type
 from wolo.messages.parts import ImagePart
 from wolo.tools.clipping import clean, clip
+from wolo.tools.editing.matching import EditPassage, Replacement, find, join_passages
 from wolo.tools.tool_values import CallResult
 
 SUFFIX = ".ipynb"
@@ -100,21 +102,15 @@ def _output(output: Mapping[str, Any], number: int, images: list[ImagePart]) -> 
             lines = "\n".join(map(str, trace)) if isinstance(trace, list) and trace else str(output.get("evalue", ""))
             yield _clipped(lines, MOST_OUTPUT_BYTES)
         case "execute_result" | "display_data":
-            data = output.get("data")
-            yield from _bundle(data if isinstance(data, dict) else {}, number, images)
-
-
-def _bundle(data: Mapping[str, Any], number: int, images: list[ImagePart]) -> Iterator[str]:
-    """The image and the text of an output; other forms are only named."""
-    for kind in _IMAGES:
-        if kind in data:
-            yield _image(_joined(data[kind]), kind, number, images)
-    text = next((_joined(data[kind]) for kind in ("text/markdown", "text/plain") if kind in data), None)
-    if text is not None:
-        yield f"[output of cell {number}]"
-        yield _clipped(text, MOST_OUTPUT_BYTES)
-    elif others := [str(kind)[:60] for kind in data if kind not in _IMAGES]:
-        yield f"[output of cell {number} is not shown: {', '.join(others[:5])}]"
+            # The image and the text of an output; other forms are only named.
+            data = forms if isinstance(forms := output.get("data"), dict) else {}
+            yield from (_image(_joined(data[kind]), kind, number, images) for kind in _IMAGES if kind in data)
+            text = next((_joined(data[kind]) for kind in ("text/markdown", "text/plain") if kind in data), None)
+            if text is not None:
+                yield f"[output of cell {number}]"
+                yield _clipped(text, MOST_OUTPUT_BYTES)
+            elif others := [str(kind)[:60] for kind in data if kind not in _IMAGES]:
+                yield f"[output of cell {number} is not shown: {', '.join(others[:5])}]"
 
 
 def _image(encoded: str, kind: str, number: int, images: list[ImagePart]) -> str:
@@ -141,7 +137,7 @@ def _clipped(text: str, most_bytes: int) -> str:
     return clip(b"".join(clean(text.encode(errors="replace"))), max_bytes=most_bytes).text.rstrip("\n")
 
 
-def with_sources(text: str, changed: Mapping[int, str]) -> str:
+def _with_sources(text: str, changed: Mapping[int, str]) -> str:
     """The notebook with other sources, by the number of the cell; indentation, order and outputs stay."""
     notebook = json.loads(text)
     for number, source in changed.items():
@@ -154,3 +150,58 @@ def with_sources(text: str, changed: Mapping[int, str]) -> str:
     written = json.dumps(notebook, indent=indent, ensure_ascii=escaped, separators=separators)
     ending = "\n" if text.endswith("\n") else ""
     return (written + ending).replace("\n", "\r\n") if "\r\n" in text else written + ending
+
+
+class EditedNotebook(Struct, frozen=True):
+    text: str
+    cells: tuple[int, ...]
+    """Numbers of the changed cells."""
+    rules: tuple[str, ...]
+    """Tolerated differences of the passages."""
+
+
+def check_notebook(path: str, text: str, shown: str) -> None:
+    """Raises ToolError if the file is a notebook and the text is not the JSON of one."""
+    if not path.lower().endswith(SUFFIX) or not text.strip():
+        return
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ToolError(f"`{shown}` would no longer be a notebook ({error}); nothing was written. A notebook is JSON.") from None
+    if not isinstance(found, dict):
+        raise ToolError(
+            f"`{shown}` would no longer be a notebook; nothing was written. A notebook is a JSON object with `cells`."
+        )
+
+
+def edit_cells(text: str, edits: Sequence[Replacement], shown: str) -> EditedNotebook | None:
+    """None: not a notebook, or some passage is in no cell, so that the edit is meant for the JSON. Raises ToolError."""
+    cells = cells_of(text)
+    if cells is None:
+        return None
+    passages: dict[int, list[EditPassage]] = {}
+    rules: dict[str, None] = {}
+    for number, edit in enumerate(edits, start=1):
+        matches = {cell.number: find(cell.source, edit.old, edit.new) for cell in cells if cell.source}
+        exact = {number: each for number, each in matches.items() if each.passages and not each.rule}
+        found = exact or {number: each for number, each in matches.items() if each.passages}
+        if not found:
+            return None
+        name = f"edits[{number}]: " if len(edits) > 1 else ""
+        count = sum(len(each.passages) for each in found.values())
+        if count > 1 and not edit.replace_all:
+            where = ", ".join(map(str, found))
+            raise ToolError(
+                f"{name}`old` occurs {count} times in `{shown}` (cell {where}). Add lines around it until it occurs once,"
+                " or set `replace_all`."
+            )
+        for cell, each in found.items():
+            passages.setdefault(cell, []).extend(each.passages)
+            rules |= dict.fromkeys(filter(None, [each.rule]))
+    changed: dict[int, str] = {}
+    for cell, inside in sorted(passages.items()):
+        inside.sort()
+        if any(next_one.start < one.end for one, next_one in pairwise(inside)):
+            raise ToolError(f"Two of the edits overlap in cell {cell} of `{shown}`; nothing was changed. Join them into one.")
+        changed[cell] = join_passages(cells[cell - 1].source, inside)
+    return EditedNotebook(_with_sources(text, changed), tuple(changed), tuple(rules))

@@ -1,1 +1,0 @@
-"""Runs shell commands."""
