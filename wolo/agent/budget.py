@@ -29,13 +29,22 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 def add(one: Usage, other: Usage) -> Usage:
     """Adds two usages. The cost is unknown if either cost is unknown, and estimated if either is estimated."""
+    cost = None
+    if one.cost is not None and other.cost is not None:
+        cost = UsageCost(
+            input=one.cost.input + other.cost.input,
+            output=one.cost.output + other.cost.output,
+            cache_read=one.cost.cache_read + other.cost.cache_read,
+            cache_write=one.cost.cache_write + other.cost.cache_write,
+            total=one.cost.total + other.cost.total,
+        )
     return Usage(
         input_tokens=one.input_tokens + other.input_tokens,
         output_tokens=one.output_tokens + other.output_tokens,
         cache_read_tokens=one.cache_read_tokens + other.cache_read_tokens,
         cache_write_tokens=one.cache_write_tokens + other.cache_write_tokens,
         reasoning_tokens=one.reasoning_tokens + other.reasoning_tokens,
-        cost=None if one.cost is None or other.cost is None else _add_costs(one.cost, other.cost),
+        cost=cost,
         estimated=one.estimated or other.estimated,
     )
 
@@ -89,13 +98,3 @@ def describe(limits: Limits, cause: Spent) -> str:
         "max_seconds": f"Stopped after {seconds:g} second{'' if seconds == 1 else 's'}",
     }
     return f"{said[cause]} (limit --{cause.replace('_', '-')})."
-
-
-def _add_costs(one: UsageCost, other: UsageCost) -> UsageCost:
-    return UsageCost(
-        input=one.input + other.input,
-        output=one.output + other.output,
-        cache_read=one.cache_read + other.cache_read,
-        cache_write=one.cache_write + other.cache_write,
-        total=one.total + other.total,
-    )

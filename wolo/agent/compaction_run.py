@@ -93,7 +93,13 @@ class CompactionRun:
     async def _summarize(self, request: SummaryRequest) -> str:
         services = self._services
         await self._run_pre_compact_hooks("auto")
-        result = await self._summarize_small(request) if services.open_small is not None else None
+        result = None
+        if services.open_small is not None:
+            small = services.open_small()
+            try:
+                result = await self._summarize_with(small, request)
+            finally:
+                await small.close()
         if result is None or (result.why_none and can_summarize(services.asker)):
             if result is not None:
                 instead = f"{result.why_none} {services.asker.choice.label} does it instead."
@@ -103,15 +109,6 @@ class CompactionRun:
             self._has_failed = True
             await services.emit(Noticed(text=result.why_none, level="warning"))
         return result.summary
-
-    async def _summarize_small(self, request: SummaryRequest) -> SummaryResult:
-        """Asks the small model."""
-        assert self._services.open_small is not None
-        small = self._services.open_small()
-        try:
-            return await self._summarize_with(small, request)
-        finally:
-            await small.close()
 
     async def _summarize_with(self, asker: ModelClient, request: SummaryRequest) -> SummaryResult:
         services = self._services
@@ -200,7 +197,15 @@ def _usage_of(compactor: Compactor, cut: Cut, messages: Sequence[Message], fixed
     tokens[TOOLS] -= tokens[REMOTE_TOOLS]
     shown = cut.apply(messages)
     for message in shown:
-        _add(tokens, message)
+        # The overhead of a message counts for its role.
+        kind = SUMMARY if message.role.endswith("_summary") else ANSWERS if message.role == "assistant" else PROMPTS
+        rest = estimate_message(message)
+        for part in message.parts:
+            source = THINKING if isinstance(part, ThinkingPart) else CALLS if isinstance(part, ToolPart) else ""
+            source = source or (MEDIA if isinstance(part, MediaPart) else kind)
+            tokens[source] += estimate_part(part)
+            rest -= estimate_part(part)
+        tokens[kind] += rest
     most = compactor.window.most(fixed)
     return ContextUsage(
         tokens={source: round(count * scale) for source, count in tokens.items() if count},
@@ -209,18 +214,6 @@ def _usage_of(compactor: Compactor, cut: Cut, messages: Sequence[Message], fixed
         left_out=len(cut.left_out),
         shortened=sum(message.id in cut.shortened for message in messages),
     )
-
-
-def _add(tokens: dict[str, int], message: Message) -> None:
-    """Adds the estimate of each part to its source; the overhead of a message counts for its role."""
-    kind = SUMMARY if message.role.endswith("_summary") else ANSWERS if message.role == "assistant" else PROMPTS
-    rest = estimate_message(message)
-    for part in message.parts:
-        source = THINKING if isinstance(part, ThinkingPart) else CALLS if isinstance(part, ToolPart) else ""
-        source = source or (MEDIA if isinstance(part, MediaPart) else kind)
-        tokens[source] += estimate_part(part)
-        rest -= estimate_part(part)
-    tokens[kind] += rest
 
 
 MAX_ATTEMPTS = 2
@@ -273,24 +266,20 @@ class Summarizer:
         """Raises BadAnswer for an unusable summary."""
         question = ModelQuestion(
             messages=(user(_prompt(request, piece, so_far, number, self._focus)),),
-            system=_system(),
+            system=(Path(__file__).parent / "prompts" / "summary.md").read_text(encoding="utf-8").strip(),
             session_id=self._session_id,
             prompt_id=self._prompt_id,
         )
         answer = await self._asker.ask(question, _Listener(self._emit, self._asker, request, number))
         self.usage = add(self.usage, answer.usage or Usage())
-        return _usable(answer, request.most_tokens * MAX_LENGTH_FACTOR)
-
-
-def _usable(answer: Message, most_tokens: int) -> str:
-    text = answer.text.strip()
-    if answer.finish_reason not in FINISHED and not (answer.finish_reason == "tool_calls" and text):
-        raise BadAnswer(answer.error or f"its answer ended with {answer.finish_reason!r}")
-    if not text:
-        raise BadAnswer("its answer was empty")
-    if estimate_text(text) > most_tokens:
-        raise BadAnswer("its summary is too long")
-    return text
+        text = answer.text.strip()
+        if answer.finish_reason not in FINISHED and not (answer.finish_reason == "tool_calls" and text):
+            raise BadAnswer(answer.error or f"its answer ended with {answer.finish_reason!r}")
+        if not text:
+            raise BadAnswer("its answer was empty")
+        if estimate_text(text) > request.most_tokens * MAX_LENGTH_FACTOR:
+            raise BadAnswer("its summary is too long")
+        return text
 
 
 def _prompt(request: SummaryRequest, piece: str, so_far: str, number: int, focus: str) -> str:
@@ -301,10 +290,6 @@ def _prompt(request: SummaryRequest, piece: str, so_far: str, number: int, focus
     ask = _ASK.format(words=max(request.most_tokens * 2 // 3, 100))
     attention = f"The user asks for attention to this: {focus}" if focus else ""
     return "\n\n".join(filter(None, (before, transcript, task, ask, attention)))
-
-
-def _system() -> str:
-    return (Path(__file__).parent / "prompts" / "summary.md").read_text(encoding="utf-8").strip()
 
 
 class _Listener:

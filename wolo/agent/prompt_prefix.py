@@ -101,8 +101,10 @@ class PromptPrefix:
         """Instructions of MCP servers that none of the sent messages holds; empty: none."""
         if self.late_tools is None or not (instructions := self.late_tools.instructions):
             return ""
-        hidden = {server: self._secrets.hide(text) for server, text in instructions.items()}
-        return missing_instructions(hidden, self._compactor.shown(messages))
+        sent = self._compactor.shown(messages)
+        sent_texts = [message.text for message in sent if message.metadata.get(NUDGE) == MCP_INSTRUCTIONS]
+        blocks = (_INSTRUCTIONS.format(server=server, text=self._secrets.hide(text)) for server, text in instructions.items())
+        return "\n".join(block for block in blocks if not any(block in each for each in sent_texts))
 
     def apply_tool_limit(self, refusal: str) -> str:
         """Offers fewer tools when a provider refused the request for their number. Returns a notice, or "" for other refusals."""
@@ -118,13 +120,6 @@ class PromptPrefix:
             return ""
         self._toolbox.drop(name)
         return f"{name} is no longer offered, because the provider rejected it: {refusal}"
-
-
-def missing_instructions(instructions: Mapping[str, str], sent: Sequence[Message]) -> str:
-    """Returns the instructions that no sent message contains; empty: none."""
-    blocks = (_INSTRUCTIONS.format(server=server, text=text) for server, text in instructions.items())
-    sent_texts = [message.text for message in sent if message.metadata.get(NUDGE) == MCP_INSTRUCTIONS]
-    return "\n".join(block for block in blocks if not any(block in each for each in sent_texts))
 
 
 def stated_tool_limit(refusal: str) -> int | None:
@@ -155,26 +150,22 @@ def build_system_prompt(
     """`replacement` replaces the built-in prose; facts, instructions, the list of `skills` and the appendix follow in any
     case."""
     prose = renamed(default_prompt() if replacement is None else replacement.strip(), display_name)
+    if skills:
+        skills = f"{(Path(__file__).parent / 'prompts' / 'skills.md').read_text(encoding='utf-8').strip()}\n\n{skills}"
+    system = os.uname()
+    # A line break in the name of a directory must not inject text into the prompt.
+    place = "".join(
+        letter if letter.isprintable() or (letter.isspace() and letter.splitlines() == [letter]) else "\ufffd"
+        for letter in str(cwd)
+    )
     return "\n\n".join(
         part
-        for part in (prose, _environment_section(cwd), instructions.strip(), _skills_section(skills), appendix.strip())
+        for part in (
+            prose,
+            f"# Here\n\nWorking directory: {place}\nSystem: {system.sysname} {system.machine}",
+            instructions.strip(),
+            skills,
+            appendix.strip(),
+        )
         if part
     )
-
-
-def _environment_section(cwd: Path) -> str:
-    system = os.uname()
-    place = "".join(letter if letter.isprintable() or _is_blank(letter) else "\ufffd" for letter in str(cwd))
-    return f"# Here\n\nWorking directory: {place}\nSystem: {system.sysname} {system.machine}"
-
-
-def _is_blank(letter: str) -> bool:
-    """Accepts space within a line. A line break in the name of a directory must not inject text into the prompt."""
-    return letter.isspace() and letter.splitlines() == [letter]
-
-
-def _skills_section(skills: str) -> str:
-    if not skills:
-        return ""
-    prose = (Path(__file__).parent / "prompts" / "skills.md").read_text(encoding="utf-8").strip()
-    return f"{prose}\n\n{skills}"

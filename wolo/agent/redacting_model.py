@@ -58,19 +58,17 @@ class RedactingAsker:
             self._tools = (question.tools, _hide_tools(question.tools, self._secrets))
         known = common_prefix_length(self._last[0], question.messages)
         more = question.messages[known:]
-        redacted = tuple(map(self._message, more))
+        redacted = []
+        for message in more:
+            before, after = self._sent.get(message.id, (None, None))
+            is_sent = after is not None and (before is message or before == message)
+            redacted.append(after if after is not None and is_sent else self._secrets.hide_message(message))
         self._sent |= {before.id: (before, after) for before, after in zip(more, redacted, strict=True)}
         is_same = self._last[0] is self._last[1] and all(map(operator.is_, more, redacted))
-        messages = question.messages if is_same else self._last[1][:known] + redacted
+        messages = question.messages if is_same else self._last[1][:known] + tuple(redacted)
         self._last = (question.messages, messages)
         tools = self._tools[1] if question.tools else ()
         return replace(question, messages=messages, system=self._systems[question.system], tools=tools)
-
-    def _message(self, message: Message) -> Message:
-        before, after = self._sent.get(message.id, (None, None))
-        if after is not None and (before is message or before == message):
-            return after
-        return self._secrets.hide_message(message)
 
 
 def redact_question(question: ModelQuestion, secrets: Secrets) -> ModelQuestion:
@@ -109,9 +107,17 @@ class _RedactingListener:
         passed: list[Delta] = []
         for delta in deltas:
             if isinstance(delta, TextDelta | ThinkingDelta | CallDelta):
-                if not _goes_on(self._last, delta):
+                is_same_run = self._last is None or type(self._last) is type(delta) or isinstance(delta, CallDelta)
+                if not is_same_run:  # calls may alternate
                     passed += self._rest()
-                passed.append(self._hidden(delta))
+                slot = delta.slot if isinstance(delta, CallDelta) else -1
+                if slot not in self._pieces or (isinstance(delta, CallDelta) and delta.replaces):
+                    self._pieces[slot] = self._secrets.stream()
+                feed = self._pieces[slot].feed
+                if isinstance(delta, CallDelta):
+                    passed.append(replace(delta, arguments=feed(delta.arguments)))
+                else:
+                    passed.append(replace(delta, text=feed(delta.text)))
                 self._last = delta
             else:
                 if not isinstance(delta, UsageDelta):  # usage may arrive in the middle of a word
@@ -134,27 +140,11 @@ class _RedactingListener:
         if rest := self._rest():
             await self._listener.on_deltas(rest)
 
-    def _hidden(self, delta: TextDelta | ThinkingDelta | CallDelta) -> Delta:
-        slot = delta.slot if isinstance(delta, CallDelta) else -1
-        if slot not in self._pieces or (isinstance(delta, CallDelta) and delta.replaces):
-            self._pieces[slot] = self._secrets.stream()
-        if isinstance(delta, CallDelta):
-            return replace(delta, arguments=self._pieces[slot].feed(delta.arguments))
-        return replace(delta, text=self._pieces[slot].feed(delta.text))
-
     def _rest(self) -> list[Delta]:
         """Flushes text held back because it might have been the start of a secret."""
         rest: list[Delta] = []
         for slot, piece in self._pieces.items():
             if held := piece.close():
-                rest.append(CallDelta(slot=slot, arguments=held) if slot >= 0 else _more(self._last, held))
+                kind = ThinkingDelta if isinstance(self._last, ThinkingDelta) else TextDelta
+                rest.append(CallDelta(slot=slot, arguments=held) if slot >= 0 else kind(held))
         return rest
-
-
-def _goes_on(last: Delta | None, delta: Delta) -> bool:
-    """True when both deltas belong to the same run of text; calls may alternate."""
-    return last is None or type(last) is type(delta) or isinstance(delta, CallDelta)
-
-
-def _more(last: Delta | None, text: str) -> Delta:
-    return ThinkingDelta(text) if isinstance(last, ThinkingDelta) else TextDelta(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -66,7 +66,9 @@ class SandboxEscape:
         )
         if restored is not None:
             return await _offer_changes(result, restored, call, running if may_ask else None)
-        denied = _denied(result, call)
+        denied = ""
+        if call.confined and result.outcome is None:
+            denied = _find_denial(result, call)
         if not denied:
             return result
         is_offered = result.is_error or refuses_shared(result.text[-_MOST_CHARS:])
@@ -80,7 +82,11 @@ class SandboxEscape:
                 self._grants.remember(_outside(key), allowed=given.allowed)
             if not given.allowed:
                 return _with_line(result, denied, *filter(None, (STAYED_INSIDE, given.reason)))
-            free = await running.run(_where_it_began(call))
+            for intent in call.judged or ():
+                if isinstance(intent, RunIntent):  # back to the directory before the failed attempt
+                    call.services.shell.cwd = intent.cwd
+                    break
+            free = await running.run(replace(call, confined=False))
         except Cancelled:
             return _with_line(result, denied)
         changed = tuple(dict.fromkeys((*result.files_changed, *free.files_changed)))
@@ -127,39 +133,21 @@ def _names(paths: Sequence[str], call: CallContext, *, most: int = _MOST_NAMED) 
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _denied(result: CallResult, call: CallContext) -> str:
-    if not call.confined or result.outcome is not None:
-        return ""
-    if not result.is_error:
-        return _perhaps_denied(result, call)
-    return SandboxEscape.why_it_never_ran(result, call) or what_was_denied(result.text, _roots(call), _hides(call))
+def _find_denial(result: CallResult, call: CallContext) -> str:
+    """Reads what the sandbox denied from the output, also of a command that succeeded, such as `make || true`. Output of programs
+    that display files is ignored."""
+    workspace, walls, cwd = call.services.workspace, call.services.sandbox.walls, call.services.shell.cwd
+    roots = [str(root) for root in (workspace.root, *workspace.extra)]
 
+    def is_hidden(path: str) -> bool:  # as a command prints it
+        return walls is not None and walls.hides(str(Path(cwd, Path(path).expanduser())))
 
-def _perhaps_denied(result: CallResult, call: CallContext) -> str:
-    """Looks for denials in the output of a command that succeeded, such as `make || true`. Output of programs that display files
-    is ignored."""
+    if result.is_error:
+        return SandboxEscape.why_it_never_ran(result, call) or what_was_denied(result.text, roots, is_hidden)
     if call.only_reads or not isinstance(result.view, Output) or re.match(_SHOWS_TEXTS, result.view.command):
         return ""
-    said = what_was_denied(result.text[-_MOST_CHARS:], _roots(call), _hides(call))
-    return f"{said} The command itself succeeded." if said else ""
-
-
-def _hides(call: CallContext) -> Callable[[str], bool]:
-    """Takes paths as printed by a command."""
-    walls, cwd = call.services.sandbox.walls, call.services.shell.cwd
-    return lambda path: walls is not None and walls.hides(str(Path(cwd, Path(path).expanduser())))
-
-
-def _roots(call: CallContext) -> list[str]:
-    return [str(root) for root in (call.services.workspace.root, *call.services.workspace.extra)]
-
-
-def _where_it_began(call: CallContext) -> CallContext:
-    """Leaves the sandbox and returns to the directory before the failed attempt."""
-    began = [intent.cwd for intent in call.judged or () if isinstance(intent, RunIntent)]
-    if began:
-        call.services.shell.cwd = began[0]
-    return replace(call, confined=False)
+    denied = what_was_denied(result.text[-_MOST_CHARS:], roots, is_hidden)
+    return f"{denied} The command itself succeeded." if denied else ""
 
 
 def _with_line(result: CallResult, denied: str, *more: str) -> CallResult:

@@ -36,40 +36,31 @@ async def ask_aside(services: AgentServices, history: Sequence[Message], questio
         raise UsageError("The embedded model cannot answer side questions.", hint="Send the question as a prompt.")
     if limit := spent(services.account.limits, services.account.used, 0):
         raise UsageError(describe(services.account.limits, limit), hint="Raise the limit, or continue with -c.")
-    said = services.compactor.cut.apply(services.history.messages or history)
+    sent = services.compactor.cut.apply(services.history.messages or history)
     window = services.compactor.window.most(services.fixed())
-    answer = await _ask(services, said, question, None if window is None else round(window))
-    services.account.use(answer.usage or Usage())
-    return answer
-
-
-async def _ask(services: AgentServices, said: Sequence[Message], question: str, window: int | None) -> Message:
     most_tokens = min(round(window * WINDOW_SHARE), MAX_TOKENS) if window else MAX_TOKENS
+    messages = [user(f"<aside>\n{question}\n</aside>")]
+    for shrink in (lambda message: message, shorten, _clip) if sent else ():
+        memory = ConversationMemory[Message](most_tokens)
+        is_whole = not [gone for message in sent for gone in memory.add(shrink(message))]
+        # One cached block, so that a second question hits the provider's cache.
+        lead = memory.messages if is_whole else (user(_OMITTED_NOTE), *memory.messages)
+        messages = [format_conversation_for_cache(lead), messages[-1]]
+        if is_whole:
+            break
     asked = ModelQuestion(
-        messages=(*_as_cached_block(said, most_tokens), user(f"<aside>\n{question}\n</aside>")),
+        messages=tuple(messages),
         system=(Path(__file__).parent / "prompts" / "side_question.md").read_text(encoding="utf-8").strip(),
         session_id=services.session_id,
     )
     answer = await services.asker.ask(asked, SideQuestionListener())
     if not answer.text.strip():
         raise BadAnswer("The model did not answer.", hint="Ask again, or send the question as a prompt.")
+    services.account.use(answer.usage or Usage())
     return answer
 
 
-def _as_cached_block(said: Sequence[Message], most_tokens: int) -> list[Message]:
-    """Returns the conversation as one cached block, so that a second question hits the provider's cache."""
-    remembered: tuple[Message, ...] = ()
-    is_whole = False
-    for shrink in (lambda message: message, shorten, _clipped):
-        memory = ConversationMemory[Message](most_tokens)
-        is_whole = not [gone for message in said for gone in memory.add(shrink(message))]
-        remembered = memory.messages
-        if is_whole:
-            break
-    return [format_conversation_for_cache(remembered if is_whole else (user(_OMITTED_NOTE), *remembered))] if said else []
-
-
-def _clipped(message: Message) -> Message:
+def _clip(message: Message) -> Message:
     """Shortens outputs and omits the middle of long texts."""
     parts = (
         replace(part, text=f"{part.text[: CLIP_CHARS // 2]}\n[…]\n{part.text[-CLIP_CHARS // 2 :]}")

@@ -102,7 +102,7 @@ class CallBatch:
     def __init__(self, calls: ToolCalls, message_id: str, planned: Sequence[PlannedCall], cancellation: Cancellation) -> None:
         self._calls = calls
         self._message_id = message_id
-        self._planned = planned
+        self._planned = list(planned)
         self._cancellation = cancellation
         self._ended: list[EndedCall | None] = [None] * len(planned)
         self._emitted = 0
@@ -122,13 +122,15 @@ class CallBatch:
         at = 0
         while at < len(self._planned):
             if at and steering is not None and steering.waiting:
-                self._skip_rest(at)
-            readers = _count_readers(self._planned, at)
-            if readers > 1:
-                await self._run_side_by_side(range(at, at + readers), note)
+                for position, call in enumerate(self._planned[at:], start=at):
+                    if call.tool is not None:
+                        self._planned[position] = PlannedCall(part=end(call.part, "never_started", SKIPPED_FOR_STEERING))
+            num_readers = sum(1 for _ in takewhile(attrgetter("reads_freely"), self._planned[at:]))
+            if num_readers > 1:
+                await self._run_side_by_side(range(at, at + num_readers), note)
             else:
                 await self._run_one(at, note)
-            at += max(readers, 1)
+            at += max(num_readers, 1)
 
     async def _run_one(self, at: int, note: str) -> None:
         ended = await self._calls.run(self._message_id, self._planned[at], self._cancellation)
@@ -137,16 +139,11 @@ class CallBatch:
         self._ended[at] = ended
         async with self._emit_lock:
             while self._emitted < len(self._ended) and (following := self._ended[self._emitted]) is not None:
-                following = self._ended[self._emitted] = self._calls.explained(following)
+                # In call order: the first result with a placeholder explains it to the model.
+                part = self._calls.services.secrets.explain_once(following.part)
+                following = self._ended[self._emitted] = replace(following, part=part)
                 await self._calls.emit_result(self._message_id, following)
                 self._emitted += 1
-
-    def _skip_rest(self, at: int) -> None:
-        """Skips the remaining calls because the user has sent a message."""
-        self._planned = (
-            *self._planned[:at],
-            *(_not_begun(call) if call.tool is not None else call for call in self._planned[at:]),
-        )
 
     async def _run_side_by_side(self, positions: range, note: str) -> None:
         places = asyncio.Semaphore(MAX_PARALLEL)
@@ -161,15 +158,6 @@ class CallBatch:
                     group.create_task(run_in_place(at))
         except BaseExceptionGroup as failed:  # only `emit` can fail; its first failure cancels the others
             raise failed.exceptions[0] from None
-
-
-def _not_begun(call: PlannedCall) -> PlannedCall:
-    return PlannedCall(part=end(call.part, "never_started", SKIPPED_FOR_STEERING))
-
-
-def _count_readers(planned: Sequence[PlannedCall], at: int) -> int:
-    """Counts the calls from `at` on that are read-only and need no approval."""
-    return sum(1 for _ in takewhile(attrgetter("reads_freely"), planned[at:]))
 
 
 class ToolCalls:
@@ -188,7 +176,7 @@ class ToolCalls:
     ) -> None:
         self._hooks = hooks
         self._toolbox = toolbox
-        self._services = services
+        self.services = services
         self._judge = judge
         self._emit = emit
         self._approvals = Approvals(ask_user, judge, services, hooks, emit) if ask_user else None
@@ -206,17 +194,17 @@ class ToolCalls:
     def _plan_one(self, part: ToolPart) -> PlannedCall:
         if part.status != "pending":
             return PlannedCall(part=part)
-        given = self._services.secrets.restore(self._toolbox.unwrapped(part.tool, part.input))
+        given = self.services.secrets.restore(self._toolbox.unwrapped(part.tool, part.input))
         try:
             tool, args = self._toolbox.decode(part.tool, given.value)
         except ToolError as error:
-            return PlannedCall(part=end(part, "invalid", self._services.secrets.hide(error.message)))
+            return PlannedCall(part=end(part, "invalid", self.services.secrets.hide(error.message)))
         part = replace(part, kind=call_kind(tool, args))
         call = PlannedCall(part=part, tool=tool, args=args, given=given)
         try:
             intents, verdict = self._judged(call, tool)
         except Exception as error:
-            return PlannedCall(part=self._services.secrets.hide_part(_not_judgeable(part, error)))
+            return PlannedCall(part=self.services.secrets.hide_part(_not_judgeable(part, error)))
         verdict = verdict if self._approvals else verdict.without_person()
         saved = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
         marked = replace(part, metadata={**part.metadata, "verdict": saved})
@@ -224,7 +212,7 @@ class ToolCalls:
 
     def _judged(self, call: PlannedCall, tool: Tool, response: HookResponse = NOTHING) -> tuple[tuple[Intent, ...], Verdict]:
         """Judges the arguments with secrets, and redacts the reason of the verdict."""
-        intents = tuple(tool.intents(call.args, self._services))
+        intents = tuple(tool.intents(call.args, self.services))
         verdict = self._judge.judge(tool.name, intents, call.part.input)
         if response.decision == "allow" and verdict.decision == "ask":
             verdict = self._judge.as_if_allowed(intents, verdict, "hook")
@@ -234,18 +222,9 @@ class ToolCalls:
         if call.part.metadata.get(IN_FENCE) and verdict.decision != "deny":
             reason = f"{MAY_BE_EXAMPLE} {verdict.reason}" if verdict.decision == "ask" else MAY_BE_EXAMPLE
             verdict = replace(verdict, decision="ask", reason=reason, rule="", source=IN_FENCE)
-        return intents, replace(verdict, reason=self._services.secrets.hide(verdict.reason))
+        return intents, replace(verdict, reason=self.services.secrets.hide(verdict.reason))
 
     # After the answer is saved
-
-    async def emit_refused(self, message_id: str, parts: Sequence[ToolPart]) -> None:
-        """Emits the end of calls that may not run."""
-        for part in parts:
-            await self._emit(CallEnded(message_id=message_id, part=part))
-
-    def explained(self, ended: EndedCall) -> EndedCall:
-        """Adds explanations for the model; called in call order."""
-        return replace(ended, part=self._services.secrets.explain_once(ended.part))
 
     async def emit_result(self, message_id: str, end: EndedCall) -> None:
         if end.denied:
@@ -290,8 +269,8 @@ class ToolCalls:
 
     def _with_arguments(self, call: PlannedCall, arguments: Mapping[str, Any]) -> PlannedCall:
         """Replaces the arguments by those of a hook. Raises ToolError."""
-        hidden = self._services.secrets.hide_value(dict(arguments))
-        given = self._services.secrets.restore(hidden)
+        hidden = self.services.secrets.hide_value(dict(arguments))
+        given = self.services.secrets.restore(hidden)
         _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrapped(call.part.tool, given.value))
         return replace(call, part=replace(call.part, input=hidden), args=args, given=given)
 
@@ -311,7 +290,7 @@ class ToolCalls:
         """Attributes changes that hooks make to the call's files, such as formatting, to the call."""
         from wolo.tools.command_tracking import ChangeTracking  # noqa: PLC0415  # most users have no hooks
 
-        looks = ChangeTracking(self._services.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
+        looks = ChangeTracking(self.services.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
         try:
             if looks is not None:
                 await looks.before()
@@ -373,16 +352,16 @@ class ToolCalls:
     async def _run_tool(self, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation) -> EndedCall:
         if cancellation.cause is not None:
             raise Cancelled
-        await (secrets := self._services.secrets).scan_workspace()
+        await (secrets := self.services.secrets).scan_workspace()
         part = replace(call.part, status="running", start_time=time.time())
-        places = self._services.secrets.hide_structs(locations_of(call.args, call.intents))
+        places = self.services.secrets.hide_structs(locations_of(call.args, call.intents))
         await self._emit(CallStarted(message_id=message_id, part=part, locations=places))
         progress = LiveProgress(part.id, self._emit, secrets.stream())
         escape = self._sandbox_escape() if call.verdict is not None and call.verdict.confined else None
         name = fingerprint(tool.name, call.intents, part.input) if escape else ""
         confined = escape is not None and not escape.is_allowed(name)
         only_reads = call.verdict is not None and call.verdict.source == SAFE
-        context = self._services.for_call(
+        context = self.services.for_call(
             part.wire_id, progress.add, call.intents, confined=confined, only_reads=only_reads, part_id=part.id
         )
 
@@ -408,7 +387,7 @@ class ToolCalls:
 
     def _hidden(self, ended: EndedCall) -> EndedCall:
         """Redacts everything that leaves a call: for the model, the user and the disk."""
-        secrets = self._services.secrets
+        secrets = self.services.secrets
         part = secrets.hide_part(replace(ended.part, metadata=secrets.hide_value(ended.part.metadata)))
         view = ended.view and secrets.hide_fields(ended.view)
         files, places = tuple(map(secrets.hide, ended.files_changed)), secrets.hide_structs(ended.locations)

@@ -79,7 +79,12 @@ class TurnPolicy:
             words = EMPTY_CUT_OFF if answer.finish_reason == "length" else EMPTY
             return self._nudge(words, "The model returned an empty answer and was asked to continue.", save_answer=False)
         if answer.finish_reason == "paused" and not answer.calls:
-            return self._after_pause()
+            # Asks again; the provider continues the paused answer
+            self._pauses += 1
+            if self._pauses < MAX_PAUSES:
+                return NextStep()
+            error = BadAnswer(f"The provider paused its answer {MAX_PAUSES} times in a row.", hint=_OTHER_MODEL)
+            return NextStep(stop=Stop.by(error))
         self._pauses = 0
         if not answer.calls:
             if answer.finish_reason == "tool_calls":
@@ -91,7 +96,14 @@ class TurnPolicy:
             return NextStep(stop=_cut_text() if answer.finish_reason == "length" else Stop(cause="done"))
         self._nudged = False
         if answer.finish_reason == "length":
-            return self._after_cut_off()
+            self._cut_off += 1
+            refuse: tuple[Outcome, str] = ("cut_off", BROKEN_OFF.format(reason="output limit"))
+            if self._cut_off < MAX_BAD_ANSWERS:
+                return NextStep(refuse=refuse, notice="The answer hit the output limit inside a call; nothing of it was run.")
+            error = BadAnswer(
+                f"{self._cut_off} answers in a row hit the output limit inside a call.", hint="Ask for smaller steps."
+            )
+            return NextStep(refuse=refuse, stop=Stop.by(error))
         self._cut_off = 0
         return self._after_unreadable(answer) or self._after_circles(answer)
 
@@ -103,22 +115,6 @@ class TurnPolicy:
             )
         self._nudged = True
         return NextStep(save_answer=save_answer, nudge=words, notice=notice)
-
-    def _after_pause(self) -> NextStep:
-        """Asks again; the provider continues the paused answer."""
-        self._pauses += 1
-        if self._pauses < MAX_PAUSES:
-            return NextStep()
-        error = BadAnswer(f"The provider paused its answer {MAX_PAUSES} times in a row.", hint=_OTHER_MODEL)
-        return NextStep(stop=Stop.by(error))
-
-    def _after_cut_off(self) -> NextStep:
-        self._cut_off += 1
-        refuse: tuple[Outcome, str] = ("cut_off", BROKEN_OFF.format(reason="output limit"))
-        if self._cut_off < MAX_BAD_ANSWERS:
-            return NextStep(refuse=refuse, notice="The answer hit the output limit inside a call; nothing of it was run.")
-        error = BadAnswer(f"{self._cut_off} answers in a row hit the output limit inside a call.", hint="Ask for smaller steps.")
-        return NextStep(refuse=refuse, stop=Stop.by(error))
 
     def _after_unreadable(self, answer: Message) -> NextStep | None:
         if not all(part.outcome == "invalid" for part in answer.calls):

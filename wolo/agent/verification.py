@@ -66,7 +66,10 @@ class Verifier:
 
     async def before(self, planned: Sequence[PlannedCall]) -> None:
         """Call it with the calls that are about to run. A cancellation is left to the calls themselves."""
-        changes = any(call.tool is not None and not call.only_reads and not _is_denied(call) for call in planned)
+        changes = any(
+            call.tool is not None and not call.only_reads and not (call.verdict is not None and call.verdict.decision == "deny")
+            for call in planned
+        )
         if self._before is None and changes:
             with suppress(Cancelled):
                 self._before = await self._run(self._verify, "before")
@@ -129,10 +132,6 @@ def new_failures(before: Check, after: Check) -> tuple[str, ...]:
 
 async def _checked(verify: Verify) -> Check:
     return await verify.run()
-
-
-def _is_denied(call: PlannedCall) -> bool:
-    return call.verdict is not None and call.verdict.decision == "deny"
 
 
 _NAMED = (

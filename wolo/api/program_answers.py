@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from inspect import isawaitable
 from typing import TypeVar, cast
 
@@ -60,7 +60,9 @@ async def turn_events(conversation: Conversation, prompt: UserPrompt, functions:
         conversation.interrupt()
         for answer in answering:
             answer.cancel()  # the function may wait for a person
-        with _shield():
+        # Keeps a cancelled scope of anyio, where the program uses it, from cancelling every wait again
+        anyio = sys.modules.get("anyio")
+        with anyio.CancelScope(shield=True) if anyio else nullcontext():
             await _ended(reading, *answering)
 
 
@@ -73,34 +75,25 @@ async def _answer(functions: ProgramAnswers, conversation: Conversation, asked: 
             conversation.questions.answer(asked.id, to_replies(answers, asked.questions))
         else:
             assert functions.on_approval is not None
-            _decide(conversation, asked, await value_of(functions.on_approval(asked)))
+            decision = await value_of(functions.on_approval(asked))
+            scope = "once" if decision is True else decision
+            if isinstance(scope, str) and scope in _SCOPES:
+                conversation.answer(asked.id, allowed=True, scope=cast("Scope", scope))
+            elif scope == "dismiss":
+                conversation.dismiss(asked.id)
+            elif scope in (False, None, "no", "deny", "never"):
+                lasting: Scope = "always" if scope == "never" else "once"
+                conversation.answer(asked.id, allowed=False, scope=lasting, reason="the program that runs wolo denied it")
+            else:
+                hint = 'It may return True, False, "once", "session", "always", "never" or "dismiss".'
+                raise UsageError(f"on_approval returned {scope!r}.", hint=hint)
     except Exception:
         conversation.interrupt()
         raise
 
 
-def _decide(conversation: Conversation, asked: ApprovalAsked, decision: Decision) -> None:
-    scope = "once" if decision is True else decision
-    if isinstance(scope, str) and scope in _SCOPES:
-        conversation.answer(asked.id, allowed=True, scope=cast("Scope", scope))
-    elif scope == "dismiss":
-        conversation.dismiss(asked.id)
-    elif scope in (False, None, "no", "deny", "never"):
-        lasting: Scope = "always" if scope == "never" else "once"
-        conversation.answer(asked.id, allowed=False, scope=lasting, reason="the program that runs wolo denied it")
-    else:
-        hint = 'It may return True, False, "once", "session", "always", "never" or "dismiss".'
-        raise UsageError(f"on_approval returned {scope!r}.", hint=hint)
-
-
 async def value_of(result: T | Awaitable[T]) -> T:
     return await result if isawaitable(result) else result
-
-
-def _shield() -> AbstractContextManager[object]:
-    """Keeps a cancelled scope of anyio, where the program uses it, from cancelling every wait again."""
-    anyio = sys.modules.get("anyio")
-    return anyio.CancelScope(shield=True) if anyio else nullcontext()
 
 
 async def _ended(*tasks: asyncio.Task[None]) -> None:

@@ -26,11 +26,10 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 def arguments(context: CommandContext) -> list[tuple[str, str]]:
     """The files that this session has changed."""
     cwd = context.conversation.info.cwd
-    return [(_relative(path, cwd), "") for path in paths_changed(context.conversation.files.tracker)]
-
-
-def _relative(path: str, cwd: Path) -> str:
-    return str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path
+    return [
+        (str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path, "")
+        for path in paths_changed(context.conversation.files.tracker)
+    ]
 
 
 def _shown(changed: list[ChangedFile], where: Path) -> str:

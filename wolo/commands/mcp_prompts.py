@@ -25,7 +25,11 @@ def prompt_commands(conversation: Conversation) -> Iterator[Command]:
     for server, prompts in conversation.servers.prompts.items():
         for prompt in prompts:
             wanted = [f"<{each.name}>" if each.required else f"[{each.name}]" for each in prompt.arguments]
-            facts = [f"A prompt of the MCP server {server}.", prompt.description, *_described(prompt)]
+            facts = [
+                f"A prompt of the MCP server {server}.",
+                prompt.description,
+                *[f"{each.name}: {each.description}" for each in prompt.arguments if each.description],
+            ]
             yield Command(
                 offered_name(server, prompt.name),
                 shortened(prompt.description, _LONGEST_HELP) or f"prompt of {server}",
@@ -36,10 +40,6 @@ def prompt_commands(conversation: Conversation) -> Iterator[Command]:
                 makes_prompt=True,
                 complete=partial(_complete, server, prompt) if prompt.arguments else None,
             )
-
-
-def _described(prompt: ListedPrompt) -> list[str]:
-    return [f"{each.name}: {each.description}" for each in prompt.arguments if each.description]
 
 
 async def _send(server: str, prompt: ListedPrompt, context: CommandContext, rest: str) -> Outcome:

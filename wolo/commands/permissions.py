@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
-from wolo.conversation.conversation import Conversation
 from wolo.conversation.permission_check import remove_rule, rule_lines, verdict_lines
 from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
@@ -27,7 +26,11 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
             bench = conversation.permissions
             return ShowText("\n".join([f"mode {conversation.info.mode}", *bench.judge.explain([bench.intent(what)])]))
         case "remove":
-            return await _remove(conversation, what)
+            words = what.split()
+            everywhere = EVERYWHERE in words
+            rule = " ".join(word for word in words if word != EVERYWHERE)
+            remove_rule(rule, conversation.info.root, everywhere=everywhere)
+            return SwitchConversation(await conversation.reopen(ConversationChange()), text=f"Removed {rule}.")
         case _:
             raise UsageError(f"Unknown action: {action}.", hint=_HINT)
 
@@ -40,14 +43,6 @@ def _arguments(context: CommandContext) -> list[tuple[str, str]]:
         ("remove", 'remove a rule saved with "always"'),
         *((each, 'saved with "always"') for each in saved),
     ]
-
-
-async def _remove(conversation: Conversation, what: str) -> Outcome:
-    words = what.split()
-    everywhere = EVERYWHERE in words
-    rule = " ".join(word for word in words if word != EVERYWHERE)
-    remove_rule(rule, conversation.info.root, everywhere=everywhere)
-    return SwitchConversation(await conversation.reopen(ConversationChange()), text=f"Removed {rule}.")
 
 
 COMMANDS = (

@@ -23,19 +23,16 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     if level is None:
         raise UsageError(f"Unknown thinking level: {rest}.", hint=f"Levels: {NAMES}.")
     used = conversation.think(level)
+    from wolo.models.capabilities import no_effect_notice  # noqa: PLC0415  # only once a level is asked for
+
     return ShowText(
-        _no_effect(conversation, level) or f"Thinking level {used} from the next request on{_instead(conversation, level)}."
+        no_effect_notice(replace(conversation.choice, thinking=level))
+        or f"Thinking level {used} from the next request on{_instead(conversation, level)}."
     )
 
 
 def _instead(conversation: Conversation, level: ThinkingLevel) -> str:
     return "" if conversation.thinking_used == level else f"; {conversation.info.model} does not support {level}"
-
-
-def _no_effect(conversation: Conversation, level: ThinkingLevel) -> str:
-    from wolo.models.capabilities import no_effect_notice  # noqa: PLC0415  # only once a level is asked for
-
-    return no_effect_notice(replace(conversation.choice, thinking=level))
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:

@@ -10,11 +10,11 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     tools = context.conversation.tools
     if not tools:
         return ShowText("The model has no tools.")
-    return ShowText("\n".join(rows([(tool.name, _first_sentence(tool.description)) for tool in tools], context.columns)))
-
-
-def _first_sentence(text: str) -> str:
-    return " ".join(text.split()).split(". ")[0].rstrip(".")
+    return ShowText(
+        "\n".join(
+            rows([(tool.name, " ".join(tool.description.split()).split(". ")[0].rstrip(".")) for tool in tools], context.columns)
+        )
+    )
 
 
 COMMANDS = (Command("tools", "tools of the model", _run, group="Permissions", while_working=True),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,13 +65,31 @@ def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -
     library = conversation.user_files
     commands = [_command(each) for each in library.commands().found if each.for_person and each.name not in taken]
     taken.update(each.name for each in commands)
-    skills = [_skill(each) for each in library.skills().found if each.for_person and f"skill:{each.name}" not in taken]
+    skills = [
+        Command(
+            f"skill:{each.name}",
+            shortened(each.description, LONGEST_HELP),
+            partial(_use, each),
+            usage=each.hint or "[WORDS]",
+            more=f"{each.description} Defined in {shown(each.path)}.",
+            group=GROUP,
+            makes_prompt=True,
+        )
+        for each in library.skills().found
+        if each.for_person and f"skill:{each.name}" not in taken
+    ]
     taken.update(each.name for each in skills)
     prompts = [each for each in _server_prompts(conversation) if each.name not in taken]
     found = (*commands, *skills, *prompts)
     endings = Counter(ending for each in found for ending in _endings(each.name))
+    # The full name of a skill is meant, whatever else ends with it
     return tuple(
-        replace(each, aliases=tuple(name for name in _endings(each.name) if name not in taken and _is_meant(name, each, endings)))
+        replace(
+            each,
+            aliases=tuple(
+                name for name in _endings(each.name) if name not in taken and (each.name == f"skill:{name}" or endings[name] == 1)
+            ),
+        )
         for each in found
     )
 
@@ -90,11 +108,6 @@ def _endings(name: str) -> list[str]:
     return [":".join(parts[at:]) for at in range(1, len(parts))]
 
 
-def _is_meant(ending: str, command: Command, endings: Mapping[str, int]) -> bool:
-    """The full name of a skill is meant, whatever else ends with it."""
-    return command.name == f"skill:{ending}" or endings[ending] == 1
-
-
 def _command(found: WrittenCommand) -> Command:
     facts = [f"Defined in {shown(found.path)}."]
     if found.model:
@@ -110,18 +123,6 @@ def _command(found: WrittenCommand) -> Command:
         partial(_send, found),
         usage=found.hint,
         more=" ".join(facts),
-        group=GROUP,
-        makes_prompt=True,
-    )
-
-
-def _skill(skill: Skill) -> Command:
-    return Command(
-        f"skill:{skill.name}",
-        shortened(skill.description, LONGEST_HELP),
-        partial(_use, skill),
-        usage=skill.hint or "[WORDS]",
-        more=f"{skill.description} Defined in {shown(skill.path)}.",
         group=GROUP,
         makes_prompt=True,
     )

@@ -119,8 +119,11 @@ class Compactor:
     def view(self, messages: Sequence[Message], fixed: Fixed) -> tuple[tuple[Message, ...], Compacted | None]:
         """Returns the messages that would be sent without a summary, and the compaction needed for that."""
         goal = self._goal(messages, fixed)
-        cut = self._apply(messages, fixed, goal, self._without_model(messages, fixed, goal)) if goal else None
-        return self.shown(messages), cut
+        compacted = None
+        if goal is not None:
+            cut = self._deeper(messages, fixed, goal, self._pruned(messages, fixed, goal))
+            compacted = self._apply(messages, fixed, goal, cut)
+        return self.shown(messages), compacted
 
     async def overflowed(
         self, messages: Sequence[Message], fixed: Fixed, error: ContextOverflow | None, summarize: Summarize | None = None
@@ -228,9 +231,6 @@ class Compactor:
                     cut = self._smaller(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
         return self._apply(messages, fixed, goal, self._deeper(messages, fixed, goal, cut))
 
-    def _without_model(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal) -> Cut:
-        return self._deeper(messages, fixed, goal, self._pruned(messages, fixed, goal))
-
     def _pruned(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal) -> Cut:
         excess = self._excess(messages, fixed, goal, self.cut)
         pruned = self.cut.pruned(messages, excess, self.settings.keep_turns, self.settings.protected_tools)
@@ -243,7 +243,9 @@ class Compactor:
         room = (goal.room - self.window.size((), fixed)) / self.window.scale
         gone = self._omitted(messages, fixed, goal, cut)
         is_worth_it = self.settings.summary and room >= SUMMARY_ROOM_TOKENS
-        if not (is_worth_it or goal.reason == "manual") or not self._is_much(messages, gone, cut):
+        sizes = accumulate(estimate_message(message) for message in cut.apply(messages) if message.id in gone)
+        is_much = any(size >= WORTH_IT_TOKENS for size in sizes)
+        if not (is_worth_it or goal.reason == "manual") or not is_much:
             return None
         so_far, until = summary_in(cut.lead)
         covered = next((at + 1 for at, message in enumerate(messages) if message.id == until), 0) if so_far else 0
@@ -262,10 +264,6 @@ class Compactor:
             reason=goal.reason,
             tokens=round(size),
         )
-
-    def _is_much(self, messages: Sequence[Message], gone: frozenset[str], cut: Cut) -> bool:
-        sizes = accumulate(estimate_message(message) for message in cut.apply(messages) if message.id in gone)
-        return any(size >= WORTH_IT_TOKENS for size in sizes)
 
     def _omitted(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> frozenset[str]:
         """Selects all messages except the newest that fit, the current prompt, and system messages."""

@@ -64,8 +64,10 @@ class Window:
     def most(self, fixed: Fixed) -> float | None:
         """Returns the maximum size of a request; None: unknown."""
         window = self._context.window_of(fixed.window)
-        known = None if window is None else window - min(self._reserve(window), window // 2)
-        return min(filter(None, (known, self._learned)), default=None)
+        if window is not None:
+            reserve = self._context.reserve or min(int(window * RESERVE_SHARE), RESERVE_TOKENS)
+            window -= min(reserve, window // 2)
+        return min(filter(None, (window, self._learned)), default=None)
 
     def whole(self, fixed: Fixed) -> float | None:
         """Returns the window including the room for the answer; None: unknown."""
@@ -84,9 +86,6 @@ class Window:
         theirs = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
         if ours >= COARSE_TOKENS and theirs:
             self.scale = min(max(theirs / ours, 1.0), MOST_SCALE)
-
-    def _reserve(self, window: int) -> int:
-        return self._context.reserve or min(int(window * RESERVE_SHARE), RESERVE_TOKENS)
 
 
 def stated_limit(message: str) -> int | None:

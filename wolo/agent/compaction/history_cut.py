@@ -63,7 +63,15 @@ class Cut:
         before, shown = self._applied
         if common_prefix_length(before, messages) < len(before):
             before, shown = (), []
-        shown = [*shown, *(self._shown(message) for message in messages[len(before) :] if message.id not in self.left_out)]
+        shown = [*shown]
+        for message in messages[len(before) :]:
+            if message.id in self.shortened and message.id not in self.left_out:
+                known = self._short.get(message.id)
+                if known is None or known[0] is not message:
+                    known = self._short[message.id] = (message, shorten(message))
+                shown.append(known[1])
+            elif message.id not in self.left_out:
+                shown.append(message)
         self._applied = (tuple(messages), [*shown])
         if self.lead is not None:
             opening = next((at for at, message in enumerate(shown) if message.role != "system"), len(shown))
@@ -73,7 +81,10 @@ class Cut:
     def pruned(self, messages: Sequence[Message], excess_tokens: float, keep_turns: int, protected: Collection[str] = ()) -> Cut:
         """Shortens old outputs only, except those of the newest turns and of protected tools."""
         shortened = set(self.shortened)
-        for message in _old(self._remaining(messages), keep_turns):
+        remaining = self._remaining(messages)
+        recent, current = _recent(remaining, keep_turns)
+        answers = [message for message in remaining[current + 1 :] if message.role == "assistant"]
+        for message in (*remaining[:recent], *answers[:-WHOLE_ANSWERS]):  # a long turn's own old answers come last
             if excess_tokens <= 0:
                 break
             if message.id in shortened or any(part.tool in protected for part in message.calls):
@@ -86,13 +97,18 @@ class Cut:
 
     def without_media(self, messages: Sequence[Message]) -> Cut:
         """Removes large attachments of outputs, including the newest."""
-        large = (message.id for message in self._remaining(messages) if any(map(_is_large, message.calls)))
+        large = (
+            message.id
+            for message in self._remaining(messages)
+            if any(sum(len(each.data) for each in part.output_parts) >= LARGE_BYTES for part in message.calls)
+        )
         return Cut(self.shortened.union(large), self.left_out, self.lead)
 
     def summarised(self, messages: Sequence[Message], gone: Collection[str], summary: str, words_tokens: int) -> Cut:
         """Omits the messages `gone` as well; `summary` covers all omitted messages."""
         left_out = self.left_out | set(gone)
-        lead = self._lead(messages, left_out, (summary, _last(messages, left_out)), words_tokens)
+        until = next((message.id for message in reversed(messages) if message.id in left_out), "")
+        lead = self._lead(messages, left_out, (summary, until), words_tokens)
         return Cut(self.shortened - left_out, left_out, lead)
 
     def deeper(self, messages: Sequence[Message], excess_tokens: float, keep_turns: int, words_tokens: int = 0) -> Cut:
@@ -152,14 +168,6 @@ class Cut:
     def _remaining(self, messages: Sequence[Message]) -> list[Message]:
         return [message for message in messages if message.id not in self.left_out]
 
-    def _shown(self, message: Message) -> Message:
-        if message.id not in self.shortened:
-            return message
-        known = self._short.get(message.id)
-        if known is None or known[0] is not message:
-            known = self._short[message.id] = (message, shorten(message))
-        return known[1]
-
 
 def cut_of(kept: CompactionEntry | None) -> Cut:
     """Reads the cut that a session saved last."""
@@ -174,39 +182,27 @@ def _summary_in(lead: Message | None) -> tuple[str, str]:
 
 def shorten(message: Message) -> Message:
     """Shortens the outputs of a message's calls to their start and end."""
-    parts = tuple(_shorten(part) for part in message.parts)
-    return message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else replace(message, parts=parts)
-
-
-def _shorten(part: AnyPart) -> AnyPart:
-    if not isinstance(part, ToolPart):
-        return part
-    output, end = part.output, SHORT_CHARS // 2
-    is_long = len(output) > SHORT_CHARS + len(SHORTENED + MEDIA_LEFT_OUT + SHORT_HINT) + len(part.id) + 10
-    if is_long:
-        output = output[:end] + SHORTENED.format(count=len(output) - SHORT_CHARS) + output[-end:]
-    if part.output_parts:
-        output += MEDIA_LEFT_OUT
-    if is_long:
-        output += SHORT_HINT.format(id=part.id)
-    return part if output == part.output else replace(part, output=output, output_parts=())
-
-
-def _is_large(part: ToolPart) -> bool:
-    return sum(len(each.data) for each in part.output_parts) >= LARGE_BYTES
+    parts: list[AnyPart] = []
+    for part in message.parts:
+        if not isinstance(part, ToolPart):
+            parts.append(part)
+            continue
+        output, end = part.output, SHORT_CHARS // 2
+        is_long = len(output) > SHORT_CHARS + len(SHORTENED + MEDIA_LEFT_OUT + SHORT_HINT) + len(part.id) + 10
+        if is_long:
+            output = output[:end] + SHORTENED.format(count=len(output) - SHORT_CHARS) + output[-end:]
+        if part.output_parts:
+            output += MEDIA_LEFT_OUT
+        if is_long:
+            output += SHORT_HINT.format(id=part.id)
+        parts.append(part if output == part.output else replace(part, output=output, output_parts=()))
+    is_same = all(a is b for a, b in zip(parts, message.parts, strict=True))
+    return message if is_same else replace(message, parts=tuple(parts))
 
 
 def turn_under_way(messages: Sequence[Message]) -> int:
     """Returns the position of its prompt."""
     return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].is_prompt), 0)
-
-
-def _old(messages: Sequence[Message], keep_turns: int) -> Iterator[Message]:
-    """Oldest first; in a long turn its own old answers come last."""
-    recent, current = _recent(messages, keep_turns)
-    yield from messages[:recent]
-    answers = [message for message in messages[current + 1 :] if message.role == "assistant"]
-    yield from answers[:-WHOLE_ANSWERS]
 
 
 def _moves(messages: Sequence[Message], keep_turns: int) -> Iterator[Move]:
@@ -227,7 +223,3 @@ def _recent(messages: Sequence[Message], keep_turns: int) -> tuple[int, int]:
     """Returns the positions where the newest turns and the current turn begin."""
     prompts = [at for at, message in enumerate(messages) if message.is_prompt] or [0]
     return prompts[-min(keep_turns, len(prompts))], prompts[-1]
-
-
-def _last(messages: Sequence[Message], left_out: Collection[str]) -> str:
-    return next((message.id for message in reversed(messages) if message.id in left_out), "")

@@ -182,7 +182,9 @@ def _filled(messages: Sequence[Message], clip_chars: int, most_tokens: int) -> t
     """Returns as many messages as fit, at least one, and their number."""
     filled: list[str] = []
     for message in messages:
-        lines = _message_text(message, clip_chars)
+        who = {"assistant": "assistant", "user": "user"}.get(message.role, "note")
+        parts = [clean(line) for part in message.parts if (line := _part(part, clip_chars))]
+        lines = f"## {who}\n" + ("\n".join(parts) or "(nothing)")
         most_tokens -= _size(lines)
         if most_tokens < 0 and filled:
             break
@@ -194,12 +196,6 @@ def _filled(messages: Sequence[Message], clip_chars: int, most_tokens: int) -> t
 
 def _size(lines: str) -> int:
     return estimate_text(lines) + 1
-
-
-def _message_text(message: Message, clip_chars: int) -> str:
-    who = {"assistant": "assistant", "user": "user"}.get(message.role, "note")
-    said = [clean(line) for part in message.parts if (line := _part(part, clip_chars))]
-    return f"## {who}\n" + ("\n".join(said) or "(nothing)")
 
 
 def _part(part: AnyPart, clip_chars: int) -> str:
