@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -86,7 +86,7 @@ class HookAnswer(Protocol):
 class RunHook(Protocol):
     """Runs all hooks of an event. Must not raise; a cancellation ends them."""
 
-    async def __call__(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
+    def __call__(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> Coroutine[Any, Any, HookAnswer]:
         """`slow` receives the commands that take long."""
         ...
 
@@ -169,9 +169,8 @@ class AgentHooks:
             hidden = tuple(map(self._secrets.hide, commands))
             await self._emit(HookAwaited(hook=event, commands=hidden))
 
-        answer = await (
-            cancellation.run(_run(self._run, event, payload, slow)) if cancellation else self._run(event, payload, slow)
-        )
+        work = self._run(event, payload, slow)
+        answer = await (cancellation.run(work) if cancellation else work)
         hide = self._secrets.hide
         for notice in answer.notices:
             await self._emit(Noticed(text=hide(notice), level="warning"))
@@ -250,12 +249,6 @@ class AgentHooks:
 
     # Calls
 
-    async def before_call(self, call: HookedCall, cancellation: Cancellation) -> HookResponse:
-        return await self.run("PreToolUse", cancellation, **call.payload)
-
-    async def before_asking(self, call: HookedCall, reason: str, cancellation: Cancellation) -> HookResponse:
-        return await self.run("PermissionRequest", cancellation, **call.payload, reason=reason)
-
     async def on_denial(self, call: HookedCall, part: ToolPart, reason: str, cancellation: Cancellation) -> ToolPart:
         """Returns the denied call with the text that hooks add."""
         if self._run is None:
@@ -315,8 +308,3 @@ def changed_inputs(part: ToolPart) -> Iterator[dict[str, Any]]:
     responses = saved if isinstance(saved, dict) else {}
     changed = (responses.get(event, {}).get("updated_input") for event in ("PermissionRequest", "PreToolUse"))
     yield from (dict(each) for each in changed if each is not None)
-
-
-async def _run(run: RunHook, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
-    """Starts nothing before it is awaited."""
-    return await run(event, payload, slow)

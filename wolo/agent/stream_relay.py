@@ -73,7 +73,14 @@ class StreamRelay:
         while at < len(deltas):
             first = deltas[at]
             if isinstance(first, CallDelta):
-                await self._emit_call(first)
+                slot = first.slot
+                tool = self._tools[slot] = first.tool or self._tools.get(slot, "")
+                id = self._ids[slot] = first.part_id or self._ids.get(slot, "")
+                size = self._sizes[slot] = self._sizes.get(slot, 0) + len(first.arguments.encode("utf-8", "surrogatepass"))
+                tool_kind = self._kind(tool) if tool else "other"
+                await self._emit(
+                    CallStreamed(id=id, slot=slot, tool=tool, kind=tool_kind, fragment=first.arguments, size_bytes=size)
+                )
                 at += 1
             elif isinstance(first, TextDelta | ThinkingDelta):
                 if isinstance(first, ThinkingDelta) and first.takes_text:
@@ -83,7 +90,12 @@ class StreamRelay:
                 while at < len(deltas) and isinstance(deltas[at], kind):
                     pieces.append(deltas[at].text)  # type: ignore[union-attr]  # both kinds have a text
                     at += 1
-                await self._emit_text(kind, "".join(pieces))
+                text = "".join(pieces)
+                if text and kind is TextDelta:
+                    self._text.append(text)
+                    await self._emit(TextStreamed(text=text))
+                elif text:
+                    await self._emit(ThinkingStreamed(text=text))
             else:
                 at += 1
         self._guard.take(deltas)
@@ -108,20 +120,3 @@ class StreamRelay:
         self._sizes: dict[int, int] = {}
         self._size_bytes = self._context_tokens = 0
         self._guard = RepetitionGuard()
-
-    async def _emit_text(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> None:
-        if not text:
-            return
-        if kind is TextDelta:
-            self._text.append(text)
-            await self._emit(TextStreamed(text=text))
-        else:
-            await self._emit(ThinkingStreamed(text=text))
-
-    async def _emit_call(self, delta: CallDelta) -> None:
-        slot = delta.slot
-        tool = self._tools[slot] = delta.tool or self._tools.get(slot, "")
-        id = self._ids[slot] = delta.part_id or self._ids.get(slot, "")
-        size = self._sizes[slot] = self._sizes.get(slot, 0) + len(delta.arguments.encode("utf-8", "surrogatepass"))
-        kind = self._kind(tool) if tool else "other"
-        await self._emit(CallStreamed(id=id, slot=slot, tool=tool, kind=kind, fragment=delta.arguments, size_bytes=size))

@@ -105,7 +105,8 @@ class CallBatch:
         self._planned = list(planned)
         self._cancellation = cancellation
         self._ended: list[EndedCall | None] = [None] * len(planned)
-        self._emitted = 0
+        self._num_emitted = 0
+        self._slots = asyncio.Semaphore(MAX_PARALLEL)
         self._emit_lock = asyncio.Lock()
 
     @property
@@ -126,38 +127,40 @@ class CallBatch:
                     if call.tool is not None:
                         self._planned[position] = PlannedCall(part=end(call.part, "never_started", SKIPPED_FOR_STEERING))
             num_readers = sum(1 for _ in takewhile(attrgetter("reads_freely"), self._planned[at:]))
-            if num_readers > 1:
-                await self._run_side_by_side(range(at, at + num_readers), note)
-            else:
+            if num_readers <= 1:
                 await self._run_one(at, note)
-            at += max(num_readers, 1)
+                at += 1
+                continue
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for position in range(at, at + num_readers):
+                        group.create_task(self._run_one(position, note))
+            except BaseExceptionGroup as failed:  # only `emit` can fail; its first failure cancels the others
+                raise failed.exceptions[0] from None
+            at += num_readers
 
     async def _run_one(self, at: int, note: str) -> None:
-        ended = await self._calls.run(self._message_id, self._planned[at], self._cancellation)
-        if note and at == len(self._planned) - 1:
-            ended = replace(ended, part=replace(ended.part, output=f"{ended.part.output}\n\n{note}"))
-        self._ended[at] = ended
-        async with self._emit_lock:
-            while self._emitted < len(self._ended) and (following := self._ended[self._emitted]) is not None:
-                # In call order: the first result with a placeholder explains it to the model.
-                part = self._calls.services.secrets.explain_once(following.part)
-                following = self._ended[self._emitted] = replace(following, part=part)
-                await self._calls.emit_result(self._message_id, following)
-                self._emitted += 1
-
-    async def _run_side_by_side(self, positions: range, note: str) -> None:
-        places = asyncio.Semaphore(MAX_PARALLEL)
-
-        async def run_in_place(at: int) -> None:
-            async with places:
-                await self._run_one(at, note)
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for at in positions:
-                    group.create_task(run_in_place(at))
-        except BaseExceptionGroup as failed:  # only `emit` can fail; its first failure cancels the others
-            raise failed.exceptions[0] from None
+        async with self._slots:
+            ended = await self._calls.run(self._message_id, self._planned[at], self._cancellation)
+            if note and at == len(self._planned) - 1:
+                ended = replace(ended, part=replace(ended.part, output=f"{ended.part.output}\n\n{note}"))
+            self._ended[at] = ended
+            async with self._emit_lock:
+                while self._num_emitted < len(self._ended) and (following := self._ended[self._num_emitted]) is not None:
+                    # In call order: the first result with a placeholder explains it to the model.
+                    part = self._calls.services.secrets.explain_once(following.part)
+                    following = self._ended[self._num_emitted] = replace(following, part=part)
+                    if following.denied:
+                        await self._calls.emit(CallDenied(part=part, reason=following.denied))
+                    end_event = CallEnded(
+                        message_id=self._message_id,
+                        part=part,
+                        view=following.view,
+                        files_changed=following.files_changed,
+                        locations=following.locations,
+                    )
+                    await self._calls.emit(end_event)
+                    self._num_emitted += 1
 
 
 class ToolCalls:
@@ -178,7 +181,7 @@ class ToolCalls:
         self._toolbox = toolbox
         self.services = services
         self._judge = judge
-        self._emit = emit
+        self.emit = emit
         self._approvals = Approvals(ask_user, judge, services, hooks, emit) if ask_user else None
         self._escape: SandboxEscape | None = None
         """None: no call was sandboxed so far."""
@@ -226,27 +229,23 @@ class ToolCalls:
 
     # After the answer is saved
 
-    async def emit_result(self, message_id: str, end: EndedCall) -> None:
-        if end.denied:
-            await self._emit(CallDenied(part=end.part, reason=end.denied))
-        part, view, files = end.part, end.view, end.files_changed
-        await self._emit(CallEnded(message_id=message_id, part=part, view=view, files_changed=files, locations=end.locations))
-
-    # One call
-
     async def run(self, message_id: str, call: PlannedCall, cancellation: Cancellation) -> EndedCall:
         """Runs hooks, approval and the tool. Raises only what `emit` raises."""
         if call.tool is None:
             return EndedCall(part=call.part)
         try:
-            response = await self._hooks.before_call(_hook_view(call, call.tool), cancellation)
+            response = NOTHING
+            if self._hooks.is_active:
+                response = await self._hooks.run("PreToolUse", cancellation, **_hook_view(call, call.tool).payload)
             ended = await self._run_with_hooks(response, message_id, call, call.tool, cancellation)
         except ToolError as error:
             ended = EndedCall(part=end(call.part, "error", WRONGLY_CHANGED.format(reason=error.message)))
         except Cancelled:
             ended = EndedCall(part=end(call.part, "never_started", NEVER_STARTED))
-        self._hooks.cancel_if_ended(cancellation)
-        part = self._hooks.with_record(replace(ended.part, input=call.part.input))
+        part = replace(ended.part, input=call.part.input)
+        if self._hooks.is_active:
+            self._hooks.cancel_if_ended(cancellation)
+            part = self._hooks.with_record(part)
         return self._hidden(replace(ended, part=part, locations=locations_of(call.args, call.intents, ended.view)))
 
     async def _run_with_hooks(
@@ -263,9 +262,14 @@ class ToolCalls:
             is_changed = is_changed or decided.part.input is not call.part.input
             call = decided
         ended = decided if isinstance(decided, EndedCall) else await self._run_tool(message_id, decided, tool, cancellation)
-        return await self._apply_post_hooks(
-            _hook_view(call, tool), self._hidden(ended), response, cancellation, is_changed=is_changed
-        )
+        if not self._hooks.is_active:
+            return ended
+        ended = self._hidden(ended)
+        part = with_hook_text(ended.part, replace(response, decision=""), is_changed=is_changed)
+        result = HookedResult(part=part, view=ended.view, files_changed=ended.files_changed)
+        with suppress(Cancelled):  # the result is valid even if the hooks after the call are interrupted
+            part = await self._run_post_hooks(_hook_view(call, tool), result, cancellation)
+        return replace(ended, part=part)
 
     def _with_arguments(self, call: PlannedCall, arguments: Mapping[str, Any]) -> PlannedCall:
         """Replaces the arguments by those of a hook. Raises ToolError."""
@@ -273,18 +277,6 @@ class ToolCalls:
         given = self.services.secrets.restore(hidden)
         _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrapped(call.part.tool, given.value))
         return replace(call, part=replace(call.part, input=hidden), args=args, given=given)
-
-    async def _apply_post_hooks(
-        self, call: HookedCall, ended: EndedCall, response: HookResponse, cancellation: Cancellation, *, is_changed: bool
-    ) -> EndedCall:
-        """Runs the hooks after the call. The result is valid even if they are interrupted."""
-        if not self._hooks.is_active:
-            return ended
-        part = with_hook_text(ended.part, replace(response, decision=""), is_changed=is_changed)
-        result = HookedResult(part=part, view=ended.view, files_changed=ended.files_changed)
-        with suppress(Cancelled):
-            part = await self._run_post_hooks(call, result, cancellation)
-        return replace(ended, part=part)
 
     async def _run_post_hooks(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:
         """Attributes changes that hooks make to the call's files, such as formatting, to the call."""
@@ -322,7 +314,8 @@ class ToolCalls:
                 return EndedCall(part=_not_judgeable(part, error))
             if verdict.decision == "ask" and intents != approved and not are_hooks_asked:
                 are_hooks_asked = True
-                hook = await self._hooks.before_asking(_hook_view(call, tool), verdict.reason, cancellation)
+                payload = {**_hook_view(call, tool).payload, "reason": verdict.reason}
+                hook = await self._hooks.run("PermissionRequest", cancellation, **payload)
                 if hook.decision == "deny":
                     return _denied_by_hook(part, hook.reason)
                 if hook.decision == "allow" and response.decision != "ask":
@@ -355,9 +348,13 @@ class ToolCalls:
         await (secrets := self.services.secrets).scan_workspace()
         part = replace(call.part, status="running", start_time=time.time())
         places = self.services.secrets.hide_structs(locations_of(call.args, call.intents))
-        await self._emit(CallStarted(message_id=message_id, part=part, locations=places))
-        progress = LiveProgress(part.id, self._emit, secrets.stream())
-        escape = self._sandbox_escape() if call.verdict is not None and call.verdict.confined else None
+        await self.emit(CallStarted(message_id=message_id, part=part, locations=places))
+        progress = LiveProgress(part.id, self.emit, secrets.stream())
+        escape: SandboxEscape | None = None
+        if call.verdict is not None and call.verdict.confined:
+            from wolo.agent.sandbox_escape import SandboxEscape  # noqa: PLC0415  # not needed before the first sandboxed call
+
+            escape = self._escape = self._escape or SandboxEscape(self._judge.grants)
         name = fingerprint(tool.name, call.intents, part.input) if escape else ""
         confined = escape is not None and not escape.is_allowed(name)
         only_reads = call.verdict is not None and call.verdict.source == SAFE
@@ -378,12 +375,6 @@ class ToolCalls:
         if self._add_instructions is not None and part.outcome == "ok":
             part = await self._add_instructions(part, message_id, call.intents)
         return EndedCall(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
-
-    def _sandbox_escape(self) -> SandboxEscape:
-        from wolo.agent.sandbox_escape import SandboxEscape  # noqa: PLC0415  # not needed before the first sandboxed call
-
-        self._escape = self._escape or SandboxEscape(self._judge.grants)
-        return self._escape
 
     def _hidden(self, ended: EndedCall) -> EndedCall:
         """Redacts everything that leaves a call: for the model, the user and the disk."""

@@ -93,7 +93,10 @@ class TurnPolicy:
                 )
             if self._is_local and is_written_call(answer.text):
                 return NextStep(stop=Stop.by(BadAnswer(UNREADABLE, hint=OTHER_DRIVE)))
-            return NextStep(stop=_cut_text() if answer.finish_reason == "length" else Stop(cause="done"))
+            if answer.finish_reason != "length":
+                return NextStep(stop=Stop(cause="done"))
+            hint = "The text so far is saved; ask the model to continue."
+            return NextStep(stop=Stop.by(BadAnswer("The answer was cut off at the output limit.", hint=hint)))
         self._nudged = False
         if answer.finish_reason == "length":
             self._cut_off += 1
@@ -105,7 +108,11 @@ class TurnPolicy:
             )
             return NextStep(refuse=refuse, stop=Stop.by(error))
         self._cut_off = 0
-        return self._after_unreadable(answer) or self._after_circles(answer)
+        self._unreadable = self._unreadable + 1 if all(part.outcome == "invalid" for part in answer.calls) else 0
+        if self._unreadable >= MAX_BAD_ANSWERS:
+            error = BadAnswer(f"{self._unreadable} answers in a row made calls that cannot be read.", hint=_OTHER_MODEL)
+            return NextStep(stop=Stop.by(error))
+        return self._after_circles(answer)
 
     def _nudge(self, words: str, notice: str, *, save_answer: bool) -> NextStep:
         if self._nudged:
@@ -115,16 +122,6 @@ class TurnPolicy:
             )
         self._nudged = True
         return NextStep(save_answer=save_answer, nudge=words, notice=notice)
-
-    def _after_unreadable(self, answer: Message) -> NextStep | None:
-        if not all(part.outcome == "invalid" for part in answer.calls):
-            self._unreadable = 0
-            return None
-        self._unreadable += 1
-        if self._unreadable < MAX_BAD_ANSWERS:
-            return None
-        error = BadAnswer(f"{self._unreadable} answers in a row made calls that cannot be read.", hint=_OTHER_MODEL)
-        return NextStep(stop=Stop.by(error))
 
     def _after_circles(self, answer: Message) -> NextStep:
         calls, texts = self._circles.count_calls(answer), self._circles.count_text(answer)
@@ -155,11 +152,6 @@ def _failure(answer: Message) -> ProviderError | None:
             return BadAnswer(answer.error or "The provider ended the answer with an error.", hint=_OTHER_MODEL)
         case _:
             return None
-
-
-def _cut_text() -> Stop:
-    error = BadAnswer("The answer was cut off at the output limit.", hint="The text so far is saved; ask the model to continue.")
-    return Stop.by(error)
 
 
 def is_written_call(text: str) -> bool:
