@@ -82,14 +82,19 @@ def _instruction_adder(parts: AgentParts, read: NestedInstructions) -> AddInstru
 def assemble(parts: AgentParts) -> AgentLoop:
     services, toolbox, emit = parts.services, parts.toolbox, parts.emit
     calls = ToolCalls(
-        *(toolbox, services, parts.judge),
+        toolbox,
+        services,
+        parts.judge,
         emit=emit,
         ask_user=parts.ask_user,
         hooks=parts.hooks,
         add_instructions=_instruction_adder(parts, parts.nested) if parts.nested else None,
     )
     prefix = PromptPrefix(
-        *(parts.system, toolbox, parts.compactor, services.secrets),
+        parts.system,
+        toolbox,
+        parts.compactor,
+        services.secrets,
         late_tools=parts.late_tools,
         reread=parts.reread,
         changed_instructions=parts.changed_instructions,

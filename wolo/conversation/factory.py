@@ -16,18 +16,22 @@ from wolo.agent.agent_services import MessageHistory
 from wolo.agent.budget import Account
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.history_cut import cut_of
-from wolo.agent.hook_calls import AgentHooks
+from wolo.agent.hook_calls import AgentHooks, RunHook
 from wolo.agent.tool_execution import Emit
-from wolo.agent.verification import Verify
 from wolo.config.cli_options import text
-from wolo.config.schema import Config
 from wolo.conversation.agent_assembly import AgentParts, assemble
 from wolo.conversation.conversation import Conversation, ConversationInfo, ConversationParts
 from wolo.conversation.handover import Handover
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream, Recorder, SessionAccess
-from wolo.conversation.resources.conversation_hooks import ConversationHooks, HookSet, component_hooks, find_hooks, notices_about
+from wolo.conversation.resources.conversation_hooks import (
+    ConversationHooks,
+    HookSet,
+    component_hooks,
+    find_hooks,
+    notices_about,
+)
 from wolo.conversation.resources.file_tracking import FileTracking, track_files
 from wolo.conversation.resources.mcp_servers import FoundServers, connect_servers, find_servers
 from wolo.conversation.resources.model_selection import ModelAccess, make_asker
@@ -40,12 +44,11 @@ from wolo.conversation.resources.request_prefix import (
     build_prefix,
     instruction_reader,
     options_of,
-    prompt_options,
+    read_prompts,
     tool_budget,
-    with_prompt,
 )
 from wolo.conversation.resources.secrets import make_secrets
-from wolo.conversation.resources.startup import StartOptions, StartupState, prepare_start
+from wolo.conversation.resources.startup import HookSessionStart, StartOptions, StartupState, prepare_start
 from wolo.conversation.resources.tool_environment import (
     ConversationFiles,
     SandboxSetup,
@@ -80,7 +83,10 @@ async def open_conversation(options: StartOptions) -> Conversation:
     state = prepare_start(options)
     try:
         found = await find_servers(
-            *(state.config, state.workspace, state.site, options.servers),
+            state.config,
+            state.workspace,
+            state.site,
+            options.servers,
             attended=options.attended,
             was_asked=options.was_asked,
         )
@@ -124,9 +130,8 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
     if state.agent is not None and state.agent.ceiling is not None:
         judge = judge.under(state.agent.ceiling)
     search_key = state.web_search.key if state.web_search else ""
-    secrets = make_secrets(
-        *(places, config.settings, (workspace.root, *workspace.extra), (state.choice, state.fallback)), search_key=search_key
-    )
+    roots, models = (workspace.root, *workspace.extra), (state.choice, state.fallback)
+    secrets = make_secrets(places, config.settings, roots, models, search_key=search_key)
     found.servers.report_secrets(secrets.learn)
     shell = options.shell.go_on(cwd) if options.shell else new_shell(cwd, places.state, secrets)
     compactor = Compactor(config.settings.context, config.settings.compaction, options.cut or cut_of(state.sink.compaction))
@@ -136,11 +141,8 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
     own_hooks = _hooks_of_components(state, user_files, skills, agents, site)
     if own_hooks:
         skills, agents = user_files.skills(state.choice), user_files.agents(state.choice)
-    hooks = ConversationHooks(
-        (*find_hooks(config, site), *own_hooks),
-        *(workspace, shell, passed_variables(config), history),
-        before=options.hooks,
-    )
+    hook_sets = (*find_hooks(config, site), *own_hooks)
+    hooks = ConversationHooks(hook_sets, workspace, shell, passed_variables(config), history, before=options.hooks)
     judge.protect_files((*hooks.programs(), *found.programs))
     sandbox = SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
     sandbox.apply(state.sandbox_plan)
@@ -179,232 +181,257 @@ def _hooks_of_components(state: StartupState, user_files: UserFiles, skills: Ski
     return found
 
 
-def _assemble_conversation(state: StartupState, found: FoundServers, custom: FoundTools | None) -> Conversation:
-    environment = _prepare_environment(state, found)
-    secrets, judge, shell, sink, attended = (
-        *(environment.secrets, environment.judge, environment.shell),
-        *(state.sink, state.options.attended),
-    )
-    prompts = _prompts(state)  # read once: a file that is named may be a pipe
+class _Requests(Struct, frozen=True, kw_only=True):
+    """What the model is sent, and who sends it."""
+
+    prompts: PromptOptions
+    reader: InstructionReader
+    prefix: RequestPrefix
+    access: ModelAccess
+    asker: ModelClient
+    account: Account
+
+
+def _prepare_requests(state: StartupState, found: FoundServers, tools: Sequence[ExternalTool], env: _Environment) -> _Requests:
+    """`tools` are those of the user's Python files."""
+    config, choice = state.config, state.choice
+    window = config.settings.context.window_of(choice.model.context)
+    prompts = read_prompts(state.given, state.agent)  # read once: a file that is named may be a pipe
     reader = instruction_reader(
-        *(
-            state.config,
-            state.site,
-            state.workspace,
-            state.choice,
-            lambda path: judge.rule_against_reading(path) is None,
-        ),
+        config, state.site, state.workspace, choice, lambda path: env.judge.rule_against_reading(path) is None
     )
-    prefix = _build_prefix(state, found, environment, prompts, reader, (*(custom.tools if custom else ()), *state.options.tools))
-    access = _model_access(state, secrets)
-    asker, account = make_asker(access, state.choice, state.fallback), Account(state.config.settings.limits)
-    facts = partial(_hook_payload, state, judge)
-    run_hook = environment.hooks.start(
-        *(state.places, facts),
-        *(partial(_ask_for_hook, access, state, asker, account), prefix.instructions.files),
-        is_resumed=sink.is_started,
-        is_attended=attended,
-        agent=state.agent.name if state.agent else "",
-    )
-    if state.options.hook_functions:
-        from wolo.conversation.hook_functions import HookFunctions  # the Python API's
-
-        run_hook = HookFunctions(state.options.hook_functions, facts, run_hook).run
-    recorder = Recorder(sink, sink.session_id, has_hooks=run_hook is not None)
-    events = EventStream(recorder, sink, environment.tracking, shell.processes)
-    approvals = PendingApprovals(events.emit, judge, state.places, state.workspace.root)
-    questions = PendingQuestions(events.emit, secrets)
-    telemetry_notices = Notices()
-    telemetry = _open_telemetry(state, telemetry_notices)
-    events.watch = telemetry.spans.on_event if telemetry else None
-    hooks = AgentHooks(run_hook, events.emit_tracked, secrets)
-    parent = Parent(
-        state=state,
-        access=access,
-        asker=asker,
-        prefix=prefix,
-        judge=judge,
-        hooks=hooks,
-        run_hook=run_hook,
-        account=account,
-        emit=events.emit,
-        ask_user=approvals.ask if state.options.asks_approvals else None,
-        ask_questions=questions.ask if state.options.asks_questions else None,
-        nested=None if state.choice.provider.name == "local" else reader.nested,
-        watch=telemetry.spans.on_event if telemetry else None,
-    )
-    agent, services, subagents = _assemble_agent(parent, environment, found, events.emit_tracked, reader)
-    parts = ConversationParts(
-        agent=agent,
-        services=services,
-        events=events,
-        recorder=recorder,
-        approvals=approvals,
-        questions=questions,
-        permissions=PermissionCheck(judge, state.config, state.workspace, shell, environment.agents.offers),
-        session=SessionAccess(sink, recorder, state.places.data, state.cwd),
-        files=ConversationFiles(services, judge),
-        sandbox=environment.sandbox,
-        user_files=environment.user_files,
-        servers=found.servers,
-        hooks=environment.hooks.sets,
-        subagents=subagents,
-        instructions=reader,
-        telemetry=telemetry,
-    )
-    return Conversation(
-        _info(state, prefix, (*environment.notices, *telemetry_notices, *(custom.notices if custom else ()))),
-        parts,
-        Handover(state, parts, environment.hooks, environment.tracking, follow=open_conversation),
-        sink.history,
-        attended=attended,
-        options=options_of(state.config, state.workspace, prompts, secrets),
-        side_question_usage=sink.side_question_usage,
-    )
-
-
-def _assemble_agent(
-    parent: Parent, environment: _Environment, found: FoundServers, emit: Emit, reader: InstructionReader
-) -> tuple[AgentLoop, ToolServices, Subagents]:
-    """The main agent, the services of its tools, and its subagents."""
-    state, prefix, judge = parent.state, parent.prefix, parent.judge
-    config, places = state.config, state.places
-    subagents = Subagents(parent, environment.agents)
-    services = ToolServices(
-        workspace=state.workspace,
-        ledger=FileLedger(places.state / "file-locks"),
-        save_output=partial(save_redacted, state.sink, environment.secrets),
-        shell=environment.shell,
-        secrets=environment.secrets,
-        shell_timeout_s=config.settings.shell.timeout_s,
-        shell_env=passed_variables(config),
-        session_env=environment.hooks.variables,
-        may_fetch=judge.may_fetch,
-        web_search=state.web_search,
-        is_readable=judge.readable,
-        ask_user=parent.ask_questions and partial(_ask_and_notify, parent.hooks, parent.ask_questions),
-        agents=environment.agents.offers,
-        delegate=subagents.delegate,
-        find_task=subagents.find_task,
-        find_skill=environment.user_files.offered,
-        recall=environment.history.recall,
-        propose_note=partial(_propose_note, state),
-        sandbox=environment.sandbox.sandbox,
-        tracker=environment.tracking.tracker,
-        edit_checks=partial(_edit_checks, state, environment, parent.emit) if config.settings.lsp.enabled else None,
-        editor=state.options.editor,
-        record_change=environment.tracking.note,
-    )
-    system = SystemPrompt(prefix, reader, partial(_prompts, state), environment.user_files, environment.secrets.hide)
-    parts = AgentParts(
-        asker=parent.asker,
-        emit=emit,
-        hooks=parent.hooks,
-        judge=judge,
-        services=services,
-        toolbox=prefix.toolbox,
-        system=prefix.system,
-        compactor=environment.compactor,
-        history=environment.history,
-        account=parent.account,
-        ask_user=parent.ask_user,
-        limits=config.settings.limits,
-        session_id=state.sink.session_id,
-        tasks=subagents,
-        open_small=partial(make_asker, parent.access, state.small, None) if state.small else None,
-        verify=_make_verify(config, services, judge),
-        late_tools=None if found.servers.is_empty else found.servers,
-        reread=system.reread,
-        changed_instructions=system.changes,
-        nested=parent.nested,
-    )
-    return assemble(parts), services, subagents
-
-
-def _edit_checks(state: StartupState, environment: _Environment, emit: Emit) -> EditChecks:
-    from wolo.conversation.resources import edit_checks
-
-    return edit_checks.LanguageServerChecks(state.config, environment.sandbox, environment.shell, emit, environment.secrets.hide)
-
-
-def _build_prefix(
-    state: StartupState,
-    found: FoundServers,
-    environment: _Environment,
-    prompts: PromptOptions,
-    reader: InstructionReader,
-    custom_tools: Sequence[ExternalTool],
-) -> RequestPrefix:
-    return build_prefix(
-        *(state.config, state.site, prompts),
-        calls_in_text=state.choice.format == "xml",
-        edit_tool=state.choice.edit_tool,
-        most_tools=state.choice.most_tools,
-        budget=tool_budget(state.config.settings.context.window_of(state.choice.model.context)),
+    prefix = build_prefix(
+        config,
+        state.site,
+        prompts,
+        calls_in_text=choice.format == "xml",
+        edit_tool=choice.edit_tool,
+        most_tools=choice.most_tools,
+        budget=tool_budget(window),
         attended=state.options.asks_questions,
-        skills=environment.skills,
-        agents=environment.agents,
+        skills=env.skills,
+        agents=env.agents,
         can_search=state.web_search is not None,
-        custom_tools=custom_tools,
+        custom_tools=(*tools, *state.options.tools),
         more_tools=found.servers.tools,
         instructions=reader.read(),
-        can_learn=isinstance(state.sink, SavedSession) and state.choice.provider.name != "local",
+        can_learn=isinstance(state.sink, SavedSession) and choice.provider.name != "local",
     )
-
-
-def _propose_note(state: StartupState, text: str, everywhere: bool) -> str:
-    from wolo.conversation.resources.learned_notes import LearnedNotes  # not needed before the first note
-
-    return LearnedNotes(state.places, state.workspace.root).propose(text, state.sink.session_id, everywhere=everywhere)
-
-
-def _make_verify(config: Config, services: ToolServices, judge: Judge) -> Verify | None:
-    if not config.settings.verify.command:
-        return None
-    from wolo.conversation.resources.verify_command import make_verify  # most users have no check
-
-    return make_verify(config.settings.verify, services, judge.confine)
-
-
-def _model_access(state: StartupState, secrets: Secrets) -> ModelAccess:
     wire_log = text(state.given, "debug_wire")
-    return ModelAccess(
-        settings=state.config.settings,
+    access = ModelAccess(
+        settings=config.settings,
         places=state.places,
-        project=secrets.hide(state.cwd.name),
+        project=env.secrets.hide(state.cwd.name),
         cwd=state.cwd,
-        secrets=secrets,
+        secrets=env.secrets,
         attended=state.options.attended,
         wire_log=Path(wire_log) if wire_log else None,
         progress=state.options.progress,
         transport=state.options.transport,
     )
+    return _Requests(
+        prompts=prompts,
+        reader=reader,
+        prefix=prefix,
+        access=access,
+        asker=make_asker(access, choice, state.fallback),
+        account=Account(config.settings.limits),
+    )
 
 
-def _prompts(state: StartupState) -> PromptOptions:
-    """Raises UsageError."""
-    prompts = prompt_options(state.given)
-    return prompts if state.agent is None else with_prompt(prompts, state.agent)
+class _Outlets(Struct, frozen=True, kw_only=True):
+    """Where events go: to the disk, the front end, hooks and telemetry."""
+
+    recorder: Recorder
+    events: EventStream
+    approvals: PendingApprovals
+    questions: PendingQuestions
+    run_hook: RunHook | None
+    hooks: AgentHooks
+    telemetry: Telemetry | None
+    notices: tuple[str, ...]
 
 
-async def _ask_for_hook(
-    access: ModelAccess, state: StartupState, asker: ModelClient, account: Account, prompt: str, model: str
-) -> str:
+def _open_outlets(state: StartupState, env: _Environment, requests: _Requests) -> _Outlets:
+    facts = partial(_hook_facts, state, env.judge)
+    beginning = HookSessionStart(
+        places=state.places,
+        facts=facts,
+        instructions=requests.prefix.instructions.files,
+        is_resumed=state.sink.is_started,
+        is_attended=state.options.attended,
+        agent=state.agent.name if state.agent else "",
+    )
+    run_hook = env.hooks.start(beginning, partial(_ask_for_hook, state, requests))
+    if state.options.hook_functions:
+        from wolo.conversation.hook_functions import HookFunctions  # the Python API's
+
+        run_hook = HookFunctions(state.options.hook_functions, facts, run_hook).run
+    recorder = Recorder(state.sink, state.sink.session_id, has_hooks=run_hook is not None)
+    events = EventStream(recorder, state.sink, env.tracking, env.shell.processes)
+    telemetry, notices = None, Notices()
+    if any(map(os.environ.get, OTEL_ENDPOINTS)):
+        from wolo.conversation.telemetry import open_telemetry  # most users have none
+
+        telemetry = open_telemetry(state, os.environ, notices)
+    events.watch = telemetry.spans.on_event if telemetry else None
+    return _Outlets(
+        recorder=recorder,
+        events=events,
+        approvals=PendingApprovals(events.emit, env.judge, state.places, state.workspace.root),
+        questions=PendingQuestions(events.emit, env.secrets),
+        run_hook=run_hook,
+        hooks=AgentHooks(run_hook, events.emit_tracked, env.secrets),
+        telemetry=telemetry,
+        notices=tuple(notices),
+    )
+
+
+def _assemble_conversation(state: StartupState, found: FoundServers, custom: FoundTools | None) -> Conversation:
+    env = _prepare_environment(state, found)
+    requests = _prepare_requests(state, found, custom.tools if custom else (), env)
+    outlets = _open_outlets(state, env, requests)
+    parent = Parent(
+        state=state,
+        access=requests.access,
+        asker=requests.asker,
+        prefix=requests.prefix,
+        judge=env.judge,
+        hooks=outlets.hooks,
+        run_hook=outlets.run_hook,
+        account=requests.account,
+        emit=outlets.events.emit,
+        ask_user=outlets.approvals.ask if state.options.asks_approvals else None,
+        ask_questions=outlets.questions.ask if state.options.asks_questions else None,
+        nested=None if state.choice.provider.name == "local" else requests.reader.nested,
+        watch=outlets.telemetry.spans.on_event if outlets.telemetry else None,
+    )
+    subagents = Subagents(parent, env.agents)
+    services = _make_services(state, env, parent, subagents)
+    parts = ConversationParts(
+        agent=_assemble_agent(state, env, found, requests, outlets, parent, subagents, services),
+        services=services,
+        events=outlets.events,
+        recorder=outlets.recorder,
+        approvals=outlets.approvals,
+        questions=outlets.questions,
+        permissions=PermissionCheck(env.judge, state.config, state.workspace, env.shell, env.agents.offers),
+        session=SessionAccess(state.sink, outlets.recorder, state.places.data, state.cwd),
+        files=ConversationFiles(services, env.judge),
+        sandbox=env.sandbox,
+        user_files=env.user_files,
+        servers=found.servers,
+        hooks=env.hooks.sets,
+        subagents=subagents,
+        instructions=requests.reader,
+        telemetry=outlets.telemetry,
+    )
+    return Conversation(
+        _info(state, requests.prefix, (*env.notices, *outlets.notices, *(custom.notices if custom else ()))),
+        parts,
+        Handover(state, parts, env.hooks, env.tracking, follow=open_conversation),
+        state.sink.history,
+        attended=state.options.attended,
+        options=options_of(state.config, state.workspace, requests.prompts, env.secrets),
+        side_question_usage=state.sink.side_question_usage,
+    )
+
+
+def _make_services(state: StartupState, env: _Environment, parent: Parent, subagents: Subagents) -> ToolServices:
+    """What the tools of the main agent share."""
+    config, judge = state.config, env.judge
+    return ToolServices(
+        workspace=state.workspace,
+        ledger=FileLedger(state.places.state / "file-locks"),
+        save_output=partial(save_redacted, state.sink, env.secrets),
+        shell=env.shell,
+        secrets=env.secrets,
+        shell_timeout_s=config.settings.shell.timeout_s,
+        shell_env=passed_variables(config),
+        session_env=env.hooks.variables,
+        may_fetch=judge.may_fetch,
+        web_search=state.web_search,
+        is_readable=judge.readable,
+        ask_user=parent.ask_questions and partial(_ask_and_notify, parent.hooks, parent.ask_questions),
+        agents=env.agents.offers,
+        delegate=subagents.delegate,
+        find_task=subagents.find_task,
+        find_skill=env.user_files.offered,
+        recall=env.history.recall,
+        propose_note=partial(_propose_note, state),
+        sandbox=env.sandbox.sandbox,
+        tracker=env.tracking.tracker,
+        edit_checks=partial(_edit_checks, state, env, parent.emit) if config.settings.lsp.enabled else None,
+        editor=state.options.editor,
+        record_change=env.tracking.note,
+    )
+
+
+def _assemble_agent(
+    state: StartupState,
+    env: _Environment,
+    found: FoundServers,
+    requests: _Requests,
+    outlets: _Outlets,
+    parent: Parent,
+    subagents: Subagents,
+    services: ToolServices,
+) -> AgentLoop:
+    settings, prefix = state.config.settings, requests.prefix
+    verify = None
+    if settings.verify.command:
+        from wolo.conversation.resources.verify_command import make_verify  # most users have no check
+
+        verify = make_verify(settings.verify, services, env.judge.confine)
+    system = SystemPrompt(
+        prefix, requests.reader, partial(read_prompts, state.given, state.agent), env.user_files, env.secrets.hide
+    )
+    parts = AgentParts(
+        asker=requests.asker,
+        emit=outlets.events.emit_tracked,
+        hooks=outlets.hooks,
+        judge=env.judge,
+        services=services,
+        toolbox=prefix.toolbox,
+        system=prefix.system,
+        compactor=env.compactor,
+        history=env.history,
+        account=requests.account,
+        ask_user=parent.ask_user,
+        limits=settings.limits,
+        session_id=state.sink.session_id,
+        tasks=subagents,
+        open_small=partial(make_asker, requests.access, state.small, None) if state.small else None,
+        verify=verify,
+        late_tools=None if found.servers.is_empty else found.servers,
+        reread=system.reread,
+        changed_instructions=system.changes,
+        nested=parent.nested,
+    )
+    return assemble(parts)
+
+
+def _edit_checks(state: StartupState, env: _Environment, emit: Emit) -> EditChecks:
+    from wolo.conversation.resources import edit_checks
+
+    return edit_checks.LanguageServerChecks(state.config, env.sandbox, env.shell, emit, env.secrets.hide)
+
+
+def _propose_note(state: StartupState, note: str, everywhere: bool) -> str:
+    from wolo.conversation.resources.learned_notes import LearnedNotes  # not needed before the first note
+
+    return LearnedNotes(state.places, state.workspace.root).propose(note, state.sink.session_id, everywhere=everywhere)
+
+
+async def _ask_for_hook(state: StartupState, requests: _Requests, prompt: str, model: str) -> str:
     """Raises WoloError."""
     from wolo.conversation.resources.hook_model import ask_for_hook  # few hooks ask a model
 
+    access, asker, account = requests.access, requests.asker, requests.account
     return await ask_for_hook(access, state.config, asker, state.small, account, prompt, model)
 
 
-def _open_telemetry(state: StartupState, notices: Notices) -> Telemetry | None:
-    if not any(map(os.environ.get, OTEL_ENDPOINTS)):
-        return None
-    from wolo.conversation.telemetry import open_telemetry  # most users have none
-
-    return open_telemetry(state, os.environ, notices)
-
-
-def _hook_payload(state: StartupState, judge: Judge) -> dict[str, str]:
+def _hook_facts(state: StartupState, judge: Judge) -> dict[str, str]:
     """Part of the payload of every hook event."""
     payload = {"session_id": state.sink.session_id, "cwd": str(state.cwd), "permission_mode": judge.mode.name}
     return {**payload, "agent_type": state.agent.name} if state.agent else payload

@@ -54,13 +54,12 @@ class Judge:
         free_reads: Iterable[Path] = (),
         free_folders: Iterable[Path] = (),
         home: Path | None = None,
-        grants: Grants | None = None,
         confine: Confine = "never",
     ) -> None:
         """`own_places` contain wolo's settings, rules and sessions; `free_reads` the spilled output in them that the model may
         page. `free_folders` may be listed too: skills and plugins.
         """
-        self.grants = Grants() if grants is None else grants
+        self.grants = Grants()
         self._confine: Confine = confine
         self._session = self
         """The judge of the conversation; another one if this is limited."""

@@ -145,7 +145,11 @@ class HttpModelClient:
     def _wait_s(self, error: ProviderError, attempt: int, spent_s: float) -> float | None:
         options = self._options
         return retry.next_wait_s(
-            *(error, attempt, spent_s, options.retries, options.random),
+            error,
+            attempt,
+            spent_s,
+            options.retries,
+            options.random,
             attended=options.attended,
             has_fallback=options.has_fallback,
         )

@@ -227,7 +227,9 @@ class _Replay:
         in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
         called = [call.tool for call in self._calls.values()]
         preamble = build_prefix(
-            *(config, site, options.prompts if options else PromptOptions()),
+            config,
+            site,
+            options.prompts if options else PromptOptions(),
             calls_in_text=in_text,
             edit_tool=edit_tool,
             attended=turn.is_attended,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from wolo.config import consents, project
 from wolo.config.cli_options import Given
 from wolo.config.files import read_own
 from wolo.config.schema import Config
-from wolo.conversation.resources.startup import HookProgress
+from wolo.conversation.resources.startup import HookProgress, HookSessionStart
 from wolo.errors import ConfigError, ExtensionError, WoloError
 from wolo.extensions.hooks.definitions import EVENTS, Hook
 from wolo.places import Notices, Places, Site
@@ -314,18 +314,8 @@ class ConversationHooks:
                 found += find_programs(lines, folder, roots)
         return list(dict.fromkeys(found))
 
-    def start(
-        self,
-        places: Places,
-        facts: Callable[[], Mapping[str, Any]],
-        ask_model: AskModel,
-        instructions: Sequence[Path],
-        *,
-        is_resumed: bool,
-        is_attended: bool,
-        agent: str,
-    ) -> RunHook | None:
-        """Returns None if no hook may run. `facts` are sent with every event."""
+    def start(self, beginning: HookSessionStart, ask_model: AskModel) -> RunHook | None:
+        """Returns None if no hook may run."""
         if not any(each.hooks and each.runs for each in self.sets):
             return None
         from wolo.conversation.resources.hook_session import HookSession  # noqa: PLC0415  # only where there are hooks
@@ -339,14 +329,14 @@ class ConversationHooks:
             ask_model=ask_model,
         )
         self._session = HookSession(
-            *(placed(self.sets), around, places, self._workspace, facts, instructions),
-            history=self._history,
+            beginning,
+            placed(self.sets),
+            around,
+            self._workspace,
+            self._history,
             before=self._before,
             variables=self.variables,
             plain=command_environment(os.environ, self._shell_env),
-            source=self._before.source or ("resume" if is_resumed else "startup"),
-            is_attended=is_attended,
-            agent=agent,
         )
         return self._session.run
 

@@ -122,7 +122,9 @@ async def variables_set(
     """
     script = 'set -a; . "$1" >/dev/null 2>&1; exec env -0'
     finished = await run_with_input(
-        *(processes, [shell, "-c", script, shell, str(file)], b""),
+        processes,
+        [shell, "-c", script, shell, str(file)],
+        b"",
         cwd=cwd,
         env=before,
         timeout_s=_READ_WITHIN_S,

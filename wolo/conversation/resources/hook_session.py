@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ from wolo.agent.agent_services import MessageHistory
 from wolo.agent.hook_calls import NEWS, HookAnswer, ReportSlow
 from wolo.config import project
 from wolo.conversation.resources.hook_records import HookRecords, variables_set
-from wolo.conversation.resources.startup import HookProgress
+from wolo.conversation.resources.startup import HookProgress, HookSessionStart
 from wolo.extensions.hooks.definitions import FILE_CHANGED
 from wolo.extensions.hooks.file_watch import FileWatch
 from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook
 from wolo.extensions.hooks.response import NOTHING, HookReply, combined
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
-from wolo.places import Places, make_private
+from wolo.places import make_private
 from wolo.workspace.root import Workspace
 
 END_WITHIN_S = 1.5
@@ -33,35 +33,30 @@ _LOCAL = ("CLAUDE.local.md", "settings.local.json")
 class HookSession:
     def __init__(
         self,
+        beginning: HookSessionStart,
         placed: Sequence[RegisteredHook],
         around: HookEnvironment,
-        places: Places,
         workspace: Workspace,
-        facts: Callable[[], Mapping[str, Any]],
-        instructions: Sequence[Path],
-        *,
         history: MessageHistory,
+        *,
         before: HookProgress,
         variables: dict[str, str],
         plain: Mapping[str, str],
-        source: str,
-        is_attended: bool,
-        agent: str,
     ) -> None:
-        """`agent`: that of the conversation; empty: none. `variables` is extended by hooks; `plain` is that without."""
+        """`variables` is extended by hooks; `plain` is that without."""
         self._hooks = HookRunner(placed, around, before.ran)
-        self._around, self._places, self._workspace = around, places, workspace
-        self._hooks.active.add(f"agent {agent}")
+        self._around, self._places, self._workspace = around, beginning.places, workspace
+        self._hooks.active.add(f"agent {beginning.agent}")
         self._has_looked_back = False
         self._has_components = any(each.active_with for each in placed)
-        self._facts = facts
-        self._instructions = instructions
+        self._facts = beginning.facts
+        self._instructions = beginning.instructions
         self._history = history
         self._variables, self._plain = variables, plain
         self._has_begun = before.has_begun
-        self._source = source
-        self._is_attended = is_attended
-        self._records = HookRecords(places.state, str(facts()["session_id"]), around.cwd)
+        self._source = before.source or ("resume" if beginning.is_resumed else "startup")
+        self._is_attended = beginning.is_attended
+        self._records = HookRecords(beginning.places.state, str(beginning.facts()["session_id"]), around.cwd)
         with suppress(OSError):  # as in `_payload`
             earlier = history.load_earlier()
             self._records.update(earlier)

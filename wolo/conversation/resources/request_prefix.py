@@ -57,9 +57,12 @@ class PromptOptions(Struct, frozen=True):
     appendix: str = ""
 
 
-def prompt_options(given: Given) -> PromptOptions:
-    """Reads the named files. Raises UsageError."""
-    return PromptOptions(text(given, "name"), text_or_file(given, "system_prompt"), text_or_file(given, "append_system_prompt"))
+def read_prompts(given: Given, agent: AgentProfile | None) -> PromptOptions:
+    """Reads the named files; the prompt of the agent comes before what is appended. Raises UsageError."""
+    appendix = text_or_file(given, "append_system_prompt")
+    if agent is not None:
+        appendix = "\n\n".join(filter(None, (agent.prompt, appendix)))
+    return PromptOptions(text(given, "name"), text_or_file(given, "system_prompt"), appendix)
 
 
 _TOOLS_SHARE = 0.1
@@ -311,8 +314,3 @@ def saved_options(opened: Mapping[str, Any]) -> RunOptions | None:
         return convert(opened[OPTIONS], RunOptions)
     except (KeyError, ValidationError):
         return None
-
-
-def with_prompt(prompts: PromptOptions, profile: AgentProfile) -> PromptOptions:
-    """Adds the prompt of the agent to the end of the system prompt."""
-    return replace(prompts, appendix="\n\n".join(filter(None, (profile.prompt, prompts.appendix))))

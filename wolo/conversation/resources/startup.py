@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -63,6 +63,19 @@ class HookProgress(Struct, frozen=True):
 
 
 NO_HOOKS = HookProgress()
+
+
+class HookSessionStart(Struct, frozen=True, kw_only=True):
+    """What hooks are told about the conversation that begins."""
+
+    places: Places
+    facts: Callable[[], Mapping[str, Any]]
+    """Sent with every event."""
+    instructions: Sequence[Path]
+    is_resumed: bool
+    is_attended: bool
+    agent: str
+    """That of the conversation; empty: none."""
 
 
 class StartOptions(Struct, frozen=True, kw_only=True):
