@@ -51,7 +51,9 @@ def nodes() -> tuple[tuple[str, ast.Call | ast.FunctionDef], ...]:
 
 
 def running(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
+    stack = [tree]
+    while stack:
+        node = stack.pop()
         if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
             yield node
-            yield from running(node)
+            stack.extend(ast.iter_child_nodes(node))
