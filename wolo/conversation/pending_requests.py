@@ -35,7 +35,12 @@ class PendingApprovals:
             given = await future
         finally:
             del self.waiting[asked.id]
-        self._save_rule(asked, given)
+        rule = given.rule or (asked.rule if given.allowed else asked.denial)
+        if given.scope in ("always", "everywhere") and rule:
+            from wolo.config.settings_writer import save_rule  # noqa: PLC0415  # few turns save a rule
+
+            decision: Decision = "allow" if given.allowed else "deny"
+            save_rule(self._places, self._root if given.scope == "always" else None, rule, decision)
         return given
 
     def answer(self, given: ApprovalGiven) -> None:
@@ -50,14 +55,6 @@ class PendingApprovals:
     def rule_problem(self, asked: ApprovalAsked, rule: str) -> str:
         """The reason why the user's edited rule cannot be saved for this call; empty: it can."""
         return self._judge.complaint(rule, asked.intents)
-
-    def _save_rule(self, asked: ApprovalAsked, given: ApprovalGiven) -> None:
-        rule = given.rule or (asked.rule if given.allowed else asked.denial)
-        if given.scope in ("always", "everywhere") and rule:
-            from wolo.config.settings_writer import save_rule  # noqa: PLC0415  # few turns save a rule
-
-            decision: Decision = "allow" if given.allowed else "deny"
-            save_rule(self._places, self._root if given.scope == "always" else None, rule, decision)
 
 
 class PendingQuestions:

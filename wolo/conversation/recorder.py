@@ -92,7 +92,12 @@ class Recorder:
         await self._join_timer_save()
         match event:
             case TextStreamed(text=text):
-                await self._stream(text)
+                self._unsaved.append(text)
+                self._unsaved_chars += len(text)
+                if self._unsaved_chars >= PARTIAL_EVERY_CHARS or self._clock() - self._saved_at >= PARTIAL_EVERY_S:
+                    await self.save(self._take_partial())
+                elif self._timer is None:
+                    self._start_timer()
             case TurnStarted(prompt=prompt):
                 await self.save(MessageEntry(message=prompt))
             case RequestStarted():
@@ -102,11 +107,23 @@ class Recorder:
                 await self._void_partials()
             case Compacted():
                 await self._void_partials()
-                await self.save(_compaction(event))
+                saved = CompactionEntry(
+                    summary=event.summary,
+                    shortened=event.shortened,
+                    left_out=event.left_out,
+                    sent_from=event.sent_from,
+                    reason=event.reason,
+                    tokens_before=event.tokens_before,
+                    tokens_after=event.tokens_after,
+                    usage=event.usage,
+                )
+                await self.save(saved)
             case AnswerEnded(message=message):
                 self._begin_attempt()
-                self._first_call = message.calls[0].id if message.calls else ""
-                if self._only_reads(message):
+                calls = message.calls
+                self._first_call = calls[0].id if calls else ""
+                can_wait = not self._has_hooks and len(calls) == 1 and calls[0].kind in READING
+                if can_wait and calls[0].status == "pending" and calls[0].was_allowed_at_once:
                     self._waiting = (MessageEntry(message=message),)
                     self._start_timer()
                 else:
@@ -114,13 +131,18 @@ class Recorder:
             case TurnEnded():
                 await self._save_waiting()
                 await asyncio.get_running_loop().run_in_executor(self._writer, self._sink.cleanup)
-            case TaskStarted():
-                await self._name_subagent_session(event)
+            case TaskStarted() if event.part_id in self._running:
+                # A session that is killed now finds the work of its subagent.
+                message_id, part = self._running[event.part_id]
+                task = {"agent": event.agent, "session": event.session_id}
+                named = replace(part, metadata={**part.metadata, TASK: task})
+                await self.save(ResultsEntry(message_id=message_id, parts=(named,)))
             case MessageAdded(message=message):
                 await self.save(MessageEntry(message=message))
             case CallStarted(part=part, message_id=message_id):
                 self._running[part.id] = (message_id, part)
-                if not self._is_started_by_answer(part):
+                is_implied_by_answer = part.id == self._first_call and part.was_allowed_at_once
+                if not is_implied_by_answer:
                     await self.save(ResultsEntry(message_id=message_id, parts=(part,)))
             case CallEnded(part=part, message_id=message_id):
                 self._running.pop(part.id, None)
@@ -154,23 +176,6 @@ class Recorder:
         if self._waiting:
             await self.save()
 
-    def _only_reads(self, message: Message) -> bool:
-        calls = message.calls
-        if self._has_hooks or len(calls) != 1:
-            return False
-        return calls[0].kind in READING and calls[0].status == "pending" and calls[0].was_allowed_at_once
-
-    async def _name_subagent_session(self, event: TaskStarted) -> None:
-        """Lets a session that is killed now find the work of its subagent."""
-        if event.part_id in self._running:
-            message_id, part = self._running[event.part_id]
-            named = replace(part, metadata={**part.metadata, TASK: {"agent": event.agent, "session": event.session_id}})
-            await self.save(ResultsEntry(message_id=message_id, parts=(named,)))
-
-    def _is_started_by_answer(self, part: ToolPart) -> bool:
-        """The entry of the answer implies the start of its first call if that is allowed at once."""
-        return part.id == self._first_call and part.was_allowed_at_once
-
     def _begin_attempt(self) -> None:
         self._stop_timer()
         self._attempt_id = new_id("msg")
@@ -184,14 +189,6 @@ class Recorder:
         if self._has_partial:
             await self.save(PartialEntry(message_id=self._attempt_id, text=""))
         self._begin_attempt()
-
-    async def _stream(self, text: str) -> None:
-        self._unsaved.append(text)
-        self._unsaved_chars += len(text)
-        if self._unsaved_chars >= PARTIAL_EVERY_CHARS or self._clock() - self._saved_at >= PARTIAL_EVERY_S:
-            await self.save(self._take_partial())
-        elif self._timer is None:
-            self._start_timer()
 
     def _take_partial(self) -> PartialEntry:
         self._stop_timer()
@@ -220,19 +217,6 @@ class Recorder:
             save, self._timer_save = self._timer_save, None
             await asyncio.wrap_future(save)
             self._waiting = ()
-
-
-def _compaction(event: Compacted) -> CompactionEntry:
-    return CompactionEntry(
-        summary=event.summary,
-        shortened=event.shortened,
-        left_out=event.left_out,
-        sent_from=event.sent_from,
-        reason=event.reason,
-        tokens_before=event.tokens_before,
-        tokens_after=event.tokens_after,
-        usage=event.usage,
-    )
 
 
 class EventStream:

@@ -236,13 +236,7 @@ def _values(answer: str, *, takes_text: bool) -> Iterator[Any]:
     for fenced in reversed(_FENCED.findall(text)):
         with suppress(ValueError, RecursionError):
             yield _DECODER.decode(fenced.strip())
-    yield from reversed(_between_words(text))
-    if takes_text and text:
-        yield text
-
-
-def _between_words(text: str) -> list[Any]:
-    """Objects and lists in a text, from the first to the last."""
+    # Objects and lists in a text, from the first to the last
     found: list[Any] = []
     at, tries = 0, 0
     while tries < _MOST_TRIES and (match := _BRACKET.search(text, at)):
@@ -251,7 +245,9 @@ def _between_words(text: str) -> list[Any]:
             found.append(value)
         except (ValueError, RecursionError):
             at, tries = match.end(), tries + 1
-    return found
+    yield from reversed(found)
+    if takes_text and text:
+        yield text
 
 
 def _no_json(answer: str) -> str:

@@ -70,7 +70,13 @@ class HookSet(Struct, frozen=True, kw_only=True):
 
 def find_hooks(config: Config, site: Site) -> tuple[HookSet, ...]:
     """Reads nothing of an untrusted project. Raises ConfigError for errors in the user's own files."""
-    sets = [*_of_settings(config, site.places), *_of_user(site), *_of_plugins(site)]
+    settings = config.settings.hooks
+    hooks = [(event, hook) for event in EVENTS for hook in getattr(settings, event)]
+    sets = [
+        *([HookSet(source="the settings", hooks=tuple(hooks), named_in=site.places.config)] if hooks else []),
+        *_of_user(site),
+        *_of_plugins(site),
+    ]
     if config.trusts_project:
         sets += _of_project_files(site)
     return tuple(sets)
@@ -116,12 +122,6 @@ def _of_component(
     digest = digest_of(hooks, site.root)
     standing = _STANDINGS[consents.consent_to(site.places, site.root, _asked(source, digest), Notices())]
     return HookSet(source=source, hooks=hooks, standing=standing, folder=site.root, digest=digest, active_with=active_with)
-
-
-def _of_settings(config: Config, places: Places) -> list[HookSet]:
-    settings = config.settings.hooks
-    hooks = [(event, hook) for event in EVENTS for hook in getattr(settings, event)]
-    return [HookSet(source="the settings", hooks=tuple(hooks), named_in=places.config)] if hooks else []
 
 
 def _of_user(site: Site) -> list[HookSet]:

@@ -44,7 +44,9 @@ class LanguageServerChecks(Struct, frozen=True):
     """With the settings; told once."""
 
     async def run(self, context: CallContext, call: Callable[[], Awaitable[CallResult]], *, is_edit: bool) -> CallResult:
-        servers = self._servers()
+        if not isinstance(self.shell.language_servers, LanguageServers):
+            self.shell.language_servers = self._make()
+        servers = self.shell.language_servers
         if not is_edit:
             return await self._with_errors(await call(), servers.told_late(), servers)
         paths = [intent.path for intent in context.judged or () if isinstance(intent, WriteIntent)]
@@ -66,11 +68,6 @@ class LanguageServerChecks(Struct, frozen=True):
         if not told:
             return result
         return replace(result, text=f"{result.text}\n\n{told}", metadata={**result.metadata, DIAGNOSTICS: told})
-
-    def _servers(self) -> LanguageServers:
-        if not isinstance(self.shell.language_servers, LanguageServers):
-            self.shell.language_servers = self._make()
-        return self.shell.language_servers
 
     def _make(self) -> LanguageServers:
         workspace, processes = self.setup.workspace, Processes(self.setup.places.state / "commands")
@@ -121,13 +118,11 @@ def _find(name: str, config: Config, workspace: Workspace) -> str | None:
         path = Path(name).expanduser()
         is_own = path.is_absolute() and (config.trusts_project or not path.resolve().is_relative_to(workspace.root))
         return str(path) if is_own and os.access(path, os.X_OK) else None
-    if config.trusts_project and (found := _first(workspace.root / folder / name for folder in _OF_PROJECT)):
-        return found
+    for folder in _OF_PROJECT if config.trusts_project else ():
+        path = workspace.root / folder / name
+        if os.access(path, os.X_OK) and path.is_file():
+            return str(path)
     return find_program(name, workspace)
-
-
-def _first(paths: Iterator[Path]) -> str | None:
-    return next((str(path) for path in paths if os.access(path, os.X_OK) and path.is_file()), None)
 
 
 def problems_of(config: Config, workspace: Workspace) -> Sequence[str]:

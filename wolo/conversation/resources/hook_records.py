@@ -30,7 +30,11 @@ class HookRecords:
     """Lives in a private folder that is deleted with the conversation."""
 
     def __init__(self, state: Path, session_id: str, cwd: Path) -> None:
-        _remove_left_over(state)
+        # Folders of killed processes
+        for folder in state.glob("hooks-*-*"):
+            with suppress(ValueError):
+                if status_of(int(folder.name.split("-")[1])) is None:
+                    shutil.rmtree(folder, ignore_errors=True)
         self._folder = state / f"hooks-{os.getpid()}-{os.urandom(4).hex()}"
         make_private(self._folder)
         self._session_id = session_id
@@ -103,14 +107,6 @@ def _assistant(message: Message, cwd: Path) -> dict[str, Any]:
 
 def _result(part: ToolPart) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": part.id, "content": part.output, "is_error": part.is_error}
-
-
-def _remove_left_over(state: Path) -> None:
-    """Folders of killed processes."""
-    for folder in state.glob("hooks-*-*"):
-        with suppress(ValueError):
-            if status_of(int(folder.name.split("-")[1])) is None:
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 async def variables_set(

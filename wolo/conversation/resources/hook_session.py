@@ -71,7 +71,17 @@ class HookSession:
 
     async def run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
         if event == NEWS:
-            return await self._news(slow)
+            # Runs hooks for changed files, and adds the output of hooks in the background
+            answers = []
+            for path, change in self._watched.changes() if self._watched else ():
+                payload = {"file_path": str(path), "event": change}
+                answers.append(await self._run_with_variables(FILE_CHANGED, payload, slow))
+            sources = self._sources() if self._settings else {}
+            for path, _ in self._settings.changes() if self._settings else ():
+                payload = {"source": sources.get(path, "skills"), "file_path": str(path)}
+                answers.append(_objection(await self._run("ConfigChange", payload, slow), path))
+            late = self._hooks.take_late()
+            return combined([*answers, late]) if answers else late
         if not self._has_looked_back:
             self._has_looked_back = True
             self._activate_earlier(self._history.messages)
@@ -154,19 +164,6 @@ class HookSession:
         names = ", ".join(refused)
         notice = f"A {event} hook sets {names}; commands never get variables that look like a secret or a shell hook."
         return replace(answer, notices=(*answer.notices, notice))
-
-    async def _news(self, slow: ReportSlow) -> HookReply:
-        """Runs hooks for changed files, and adds the output of hooks in the background."""
-        answers = []
-        for path, change in self._watched.changes() if self._watched else ():
-            payload = {"file_path": str(path), "event": change}
-            answers.append(await self._run_with_variables(FILE_CHANGED, payload, slow))
-        sources = self._sources() if self._settings else {}
-        for path, _ in self._settings.changes() if self._settings else ():
-            payload = {"source": sources.get(path, "skills"), "file_path": str(path)}
-            answers.append(_objection(await self._run("ConfigChange", payload, slow), path))
-        late = self._hooks.take_late()
-        return combined([*answers, late]) if answers else late
 
     def _named_files(self) -> Iterator[Path]:
         for each in self._hooks.placed:

@@ -44,7 +44,9 @@ async def find_servers(
     """
     site = replace(site, notices=Notices())
     written = wanted_servers(config, site)
-    wanted = tuple(each if _is_offered(each.name, config) else _off(each) for each in written)
+    wanted = tuple(
+        each if _is_offered(each.name, config) else replace(each, server=replace(each.server, enabled=False)) for each in written
+    )
     around = server_environment(workspace, site, wanted)
     if not was_asked and (notice := consent_notice(wanted, site.places, site.root)):
         site.notices.add(notice)
@@ -89,10 +91,6 @@ def _is_offered(name: str, config: Config) -> bool:
     if beginning in map(beginning_of, tools.hide):
         return False
     return tools.offer is None or any(beginning_of(each).startswith(beginning) for each in tools.offer)
-
-
-def _off(wanted: ConfiguredServer) -> ConfiguredServer:
-    return replace(wanted, server=replace(wanted.server, enabled=False))
 
 
 def server_environment(workspace: Workspace, site: Site, wanted: Iterable[ConfiguredServer]) -> ServerEnvironment:

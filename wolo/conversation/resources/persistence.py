@@ -184,7 +184,13 @@ class SavedSession:
         if self._lock is not None:
             with suppress(SessionError):  # saved entries are safe in the log; the next commit reports a full disk
                 self._store.checkpoint()
-            self._make_findable()
+            try:
+                self._index = self._index or Index.open(self._store.data_dir)
+                after_turn(self._index, self._store, self.session_id)
+            except IndexDamaged:
+                self._index = None  # the next turn makes a new one
+            except SessionError as error:
+                log.info("%s", error)  # a search makes up for it
 
     def save_output(self, name: str, data: bytes) -> Path:
         if self._lock is None:
@@ -216,15 +222,6 @@ class SavedSession:
         self.history = (*rest, *self.history)
         self.unread_usage = NOTHING_UNREAD
         return rest
-
-    def _make_findable(self) -> None:
-        try:
-            self._index = self._index or Index.open(self._store.data_dir)
-            after_turn(self._index, self._store, self.session_id)
-        except IndexDamaged:
-            self._index = None  # the next turn makes a new one
-        except SessionError as error:
-            log.info("%s", error)  # a search makes up for it
 
     def _begin(self, entries: Sequence[AnyEntry] = ()) -> None:
         origin, lock = self._origin, self._store.lock(self.session_id)

@@ -162,7 +162,10 @@ def find_main_agent(config: Config, site: Site) -> AgentProfile:
     profile = find_agent(found.found, name)
     usable = [each.name for each in found.found if each.mode != "subagent"]
     if profile is None:
-        hint = " ".join([*_near(name, usable), *_named(usable), *found.notices[:1], *config.notices])
+        from difflib import get_close_matches  # noqa: PLC0415  # only on the way to an error
+
+        near = [f"Did you mean {other}?" for other in get_close_matches(name, usable, n=1)]
+        hint = " ".join([*near, *_named(usable), *found.notices[:1], *config.notices])
         raise UsageError(f"Unknown agent: {name}.", hint=hint)
     if profile.mode == "subagent":
         raise UsageError(f"The agent {profile.name} is for tasks only (mode: subagent).", hint=" ".join(_named(usable)))
@@ -225,12 +228,6 @@ def _both(offer: Sequence[str] | None, named: Sequence[str]) -> tuple[str, ...]:
 
 def _covers(wide: str, name: str) -> bool:
     return name == wide or (wide.startswith(MCP_PREFIX) and name.startswith(f"{wide.removesuffix('__')}__"))
-
-
-def _near(name: str, usable: Sequence[str]) -> list[str]:
-    from difflib import get_close_matches  # noqa: PLC0415  # only on the way to an error
-
-    return [f"Did you mean {near}?" for near in get_close_matches(name, usable, n=1)]
 
 
 def _named(usable: Sequence[str]) -> list[str]:

@@ -122,7 +122,9 @@ class SubagentRun:
                 self.begun += 1
                 self._does(in_short(event.part))
             case CallEnded():
-                self._ended(event)
+                self.files |= dict.fromkeys(event.files_changed)
+                bad = "" if event.part.outcome == "ok" else f" · {(event.part.outcome or 'error').replace('_', ' ')}"
+                self.calls.append(f"{in_short(event.part)}{bad}")
             case CallDenied():
                 self.denied += 1
                 await self._emit(replace(event, agent=self.agent))
@@ -191,17 +193,7 @@ class SubagentRun:
             cost_usd=ended.usage.cost.total if ended.usage.cost is not None else None,
             seconds=ended.duration_s,
         )
-        return CallResult(
-            self._result_text(ended, how),
-            view,
-            is_error=not is_done,
-            outcome="interrupted" if how == "interrupted" else None,
-            files_changed=tuple(self.files),
-            metadata={TASK: metadata},
-        )
-
-    def _result_text(self, ended: TurnEnded, how: str) -> str:
-        """The result for the calling model."""
+        # The result for the calling model
         lines = [ended.answer.strip() or _NOTHING_SAID]
         if ended.cause != "done":
             why = f": {ended.error.message}" if ended.error is not None and how not in ("timed out", "interrupted") else ""
@@ -215,12 +207,14 @@ class SubagentRun:
         lines.append(f"[{self.agent}: {counts} · {spent} · id {self.session_id}]")
         if self.files:
             lines.append(f"[files changed: {', '.join(self.files)}]")
-        return "\n".join(lines)
-
-    def _ended(self, event: CallEnded) -> None:
-        self.files |= dict.fromkeys(event.files_changed)
-        bad = "" if event.part.outcome == "ok" else f" · {(event.part.outcome or 'error').replace('_', ' ')}"
-        self.calls.append(f"{in_short(event.part)}{bad}")
+        return CallResult(
+            "\n".join(lines),
+            view,
+            is_error=not is_done,
+            outcome="interrupted" if how == "interrupted" else None,
+            files_changed=tuple(self.files),
+            metadata={TASK: metadata},
+        )
 
     def _does(self, words: str) -> None:
         if words == self.doing:

@@ -166,22 +166,18 @@ class Subagents:
     async def delegate(self, request: TaskRequest, call: CallContext) -> CallResult:
         """Runs a task, or starts it in the background. Raises ToolError if it cannot start."""
         if request.background:
-            return await self._start_in_background(request, call)
+            from wolo.conversation.subagents.background_tasks import BackgroundTasks  # noqa: PLC0415  # most tasks run in a call
+
+            tasks = self.background = self.background or BackgroundTasks(call.services.secrets)
+            tasks.check_room()
+            prepared = await self._begin(request, call, number=len(tasks.all) + 1)
+            task = tasks.start(prepared.run, prepared.agent.interrupt, self._run(prepared))
+            id = prepared.sink.session_id
+            started = f"Started as background task {task.number}, id {id}."
+            text = f"{started} Its result comes as a message when it ends; do not wait for it."
+            return CallResult(text, metadata={TASK: {"agent": request.agent, "session": id, "background": True}})
         async with self._places:
             return await self._run(await self._begin(request, call))
-
-    async def _start_in_background(self, request: TaskRequest, call: CallContext) -> CallResult:
-        from wolo.conversation.subagents.background_tasks import BackgroundTasks  # noqa: PLC0415  # most tasks run in a call
-
-        tasks = self.background = self.background or BackgroundTasks(call.services.secrets)
-        tasks.check_room()
-        prepared = await self._begin(request, call, number=len(tasks.all) + 1)
-        task = tasks.start(prepared.run, prepared.agent.interrupt, self._run(prepared))
-        id = prepared.sink.session_id
-        text = (
-            f"Started as background task {task.number}, id {id}. Its result comes as a message when it ends; do not wait for it."
-        )
-        return CallResult(text, metadata={TASK: {"agent": request.agent, "session": id, "background": True}})
 
     async def _begin(self, request: TaskRequest, call: CallContext, *, number: int = 0) -> Prepared:
         """Raises ToolError."""
