@@ -14,8 +14,7 @@ from tests.agent.conftest import AgentHarness
 from tests.fakes.provider_server import Asked
 from tests.fakes.replies import Reply, call, calls, error, sse, text, usage
 from wolo.agent.budget import Limits
-from wolo.agent.compaction.compactor import OVERFLOWS, CompactionSettings, Compactor, SummaryRequest
-from wolo.agent.compaction.context_window import Context, Fixed
+from wolo.agent.compaction.compactor import OVERFLOWS, CompactionSettings, Compactor, Context, Fixed, SummaryRequest
 from wolo.agent.compaction.history_cut import Cut
 from wolo.agent.compaction.summary_text import MOST_PIECES, pieces, summary_in
 from wolo.agent.compaction_run import MAX_ATTEMPTS, context_usage, preview

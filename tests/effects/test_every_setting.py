@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from tests.effects.observing import GO, PAGE, Effect, Elsewhere, broken, fine, observe, runs, writes
-from wolo.agent.compaction.compactor import CompactionSettings, Compactor
-from wolo.agent.compaction.context_window import Context, Fixed
+from wolo.agent.compaction.compactor import CompactionSettings, Compactor, Context, Fixed
 from wolo.config.schema import Settings
 from wolo.guard.rules import RuleWithExamples
 from wolo.messages.message import Message, user

@@ -13,8 +13,7 @@ from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, delta, finish, sse, text
 from tests.formats.histories import request
-from wolo.agent.compaction.compactor import Compactor
-from wolo.agent.compaction.context_window import Fixed
+from wolo.agent.compaction.compactor import Compactor, Fixed
 from wolo.agent.events import AnswerEnded, CallEnded, CallStarted, RequestStarted, TextStreamed, TurnEnded, TurnStarted
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions

@@ -10,8 +10,7 @@ from msgspec import Struct, field
 
 from wolo.agent.budget import Account, Limits
 from wolo.agent.cancellation import SteeringQueue
-from wolo.agent.compaction.compactor import Compactor
-from wolo.agent.compaction.context_window import Fixed
+from wolo.agent.compaction.compactor import Compactor, Fixed
 from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls

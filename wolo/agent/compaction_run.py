@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from wolo.agent.agent_services import AgentServices
 from wolo.agent.budget import NOTHING, add
 from wolo.agent.cancellation import Cancellation, Cancelled
-from wolo.agent.compaction.compactor import Compactor, Summarize, SummaryRequest
-from wolo.agent.compaction.context_window import Fixed
+from wolo.agent.compaction.compactor import Compactor, Fixed, Summarize, SummaryRequest
 from wolo.agent.compaction.history_cut import Cut
 from wolo.agent.events import AttemptFailed, Compacted, CompactionStarted, ErrorInfo, ModelReplaced, Noticed
 from wolo.agent.hook_calls import NOTHING as NO_RESPONSE

@@ -9,8 +9,7 @@ from msgspec import Meta, Struct, field
 
 from wolo.agent import verification
 from wolo.agent.budget import Limits
-from wolo.agent.compaction.compactor import CompactionSettings
-from wolo.agent.compaction.context_window import Context
+from wolo.agent.compaction.compactor import CompactionSettings, Context
 from wolo.extensions.hooks import definitions
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.rules import Rule, RuleWithExamples

@@ -8,8 +8,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.agent.compaction.compactor import Compactor
-from wolo.agent.compaction.context_window import Fixed
+from wolo.agent.compaction.compactor import Compactor, Fixed
 from wolo.agent.compaction.history_cut import cut_of
 from wolo.agent.redacting_model import redact_question
 from wolo.config import keys, layers

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.agent.conftest import AgentHarness
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, delta, error, finish, sse, text
-from wolo.agent.compaction.compactor import CompactionSettings, Compactor
-from wolo.agent.compaction.context_window import Context, Fixed, stated_limit
+from wolo.agent.compaction.compactor import CompactionSettings, Compactor, Context, Fixed, stated_limit
 from wolo.agent.compaction.history_cut import Cut, shorten
 from wolo.agent.events import AnswerEnded, Compacted
 from wolo.errors import ContextOverflow
