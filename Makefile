@@ -7,10 +7,11 @@ INSTALL := $(BIN)/python -m pip install -q --require-hashes --only-binary :all:
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "PYTEST_DEBUG_TEMPROOT=/dev/shm" }')
 # the folders of the tests, where there is room: on a disk they wait for it
+OF_ROOM = $(if $(ROOM),tests/$(ROOM) $(shell grep -rlE "wolo\.$(ROOM)\b" tests/end_to_end --include='test_*.py'))
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
-.PHONY: demo test test-again test-terminals check conformance soak mutants bench scale peers docs site requirements format clean
+.PHONY: demo test test-fast test-again test-terminals check conformance soak mutants bench scale peers docs site requirements format clean
 
 demo: .venv/.demo .venv/.weights
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -18,17 +19,22 @@ demo: .venv/.demo .venv/.weights
 	&& env -u WOLO_BASE_URL -u WOLO_API WOLO_MODEL=$(MODEL) "$(CURDIR)/$(BIN)/wolo" "create a calculator" \
 	&& "$(CURDIR)/$(BIN)/python" "$(CURDIR)/tests/end_to_end/try_calculator.py" "$$scratch"
 
-test: .venv/.test
-	$(IN_MEMORY) $(BIN)/python -m pytest -q -n 5 --dist worksteal -m "not soak and not real_model"  # half of the time is waiting
+test: .venv/.test  # ROOM=guard: tests/guard alone, and the end-to-end tests that import that room
+	$(IN_MEMORY) $(BIN)/python -m pytest -q --workers 5 -m "not soak and not real_model" $(OF_ROOM)  # half of the time is waiting
+ifndef ROOM
 	$(BIN)/python -m pytest -q -m real_model tests/end_to_end/test_embedded_model.py  # alone: beside others the model is several times slower
+endif
+
+test-fast: .venv/.test  # without those that may start a process or drive a terminal
+	$(IN_MEMORY) $(BIN)/python -m pytest -q --workers 3 --fast -m "not soak and not real_model" $(OF_ROOM)
 
 test-again: .venv/.test  # the tests that failed last, alone
 	$(IN_MEMORY) $(BIN)/python -m pytest -q --last-failed -m "not soak"
 	$(BIN)/python -m pytest -q -m real_model tests/end_to_end/test_embedded_model.py
 
 test-terminals: .venv/.test  # whatever drives a terminal: in a window of 20x5, and on a slow line
-	$(BIN)/python -m pytest -q -n 2 --terminal=small
-	$(BIN)/python -m pytest -q -n 2 --terminal=slow
+	$(BIN)/python -m pytest -q --workers 2 --terminal=small
+	$(BIN)/python -m pytest -q --workers 2 --terminal=slow
 
 check: .venv/.test
 	$(BIN)/ruff format --check .
@@ -45,7 +51,7 @@ conformance: .venv/.test  # the official MCP suite, with wolo as the client; ski
 
 soak: .venv/.test
 	$(BIN)/python -m pytest -q -m soak --timeout 3600  # also the model's tests
-	$(BIN)/python -m pytest -q -n 2 -m hypothesis --hypothesis-profile=soak --timeout 3600  # properties, with random examples
+	$(BIN)/python -m pytest -q --workers 2 -m hypothesis --hypothesis-profile=soak --timeout 3600  # properties, with random examples
 
 mutants: .venv/.test  # changes sampled lines of wolo; the tests of their room must notice
 	$(BIN)/python tests/mutation/sample.py

@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,11 +17,24 @@ from hypothesis import HealthCheck, settings
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.screen import KINDS, Conditions
 from tests.fakes.users import drives_a_terminal
+from tests.workers import Workers
 
 FOREIGN = ("WOLO_", "XDG_", "OLLAMA_", "AWS_", "GOOGLE_", "AZURE_", "GIT_", "OTEL_", "TRACEPARENT", "PYTHONUNBUFFERED")
 """Beginnings of environment names that must not reach a test from outside."""
 FOREIGN_ENDS = ("_API_KEY", "_PROXY", "_TOKEN", "_BASE_URL")
-
+WITH_PROCESSES = {"conformance", "durability", "effects", "end_to_end", "fleet", "guard/sandbox", "lsp", "tools/shell"}
+"""Folders in which nearly every test starts a process."""
+STARTERS = {
+    *("subprocess", "pty", "multiprocessing", "tests.components", "tests.unprivileged", "tests.fakes.command"),
+    *(
+        "tests.fakes.fork_server",
+        "tests.fakes.repositories",
+        "tests.fakes.screen",
+        "tests.fakes.tmux",
+        "tests.guard.sandbox_setup",
+    ),
+}
+"""Modules with which a test starts a process."""
 
 settings.register_profile(
     "soak", deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -32,6 +46,8 @@ settings.load_profile("test")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--terminal", choices=[*KINDS], default="usual", help="what the terminals of the tests are like")
+    parser.addoption("--fast", action="store_true", help="leave out what may start a process or drive a terminal")
+    parser.addoption("--workers", type=int, default=0, help="run the tests in so many forked processes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,9 +58,19 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(ended_by, lambda *_: None)  # still ignored here; a program that a test starts does not inherit it
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    is_slow = collection_path.is_dir() and collection_path.relative_to(Path(__file__).parent).as_posix() in WITH_PROCESSES
+    return True if config.getoption("--fast") and is_slow else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long tests begin first, or all wait for them. In a terminal of another kind only those tests are run that have one."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    if config.getoption("--fast"):
+        modules = {item.module for item in items if isinstance(item, pytest.Function)}
+        slow = {module for module in modules if _may_start_a_process(module)}
+        config.hook.pytest_deselected(items=[item for item in items if getattr(item, "module", None) in slow])
+        items[:] = [item for item in items if getattr(item, "module", None) not in slow]
     kind = config.getoption("--terminal")
     if kind == "usual":
         return
@@ -55,6 +81,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for unfit in item.iter_markers("unfit"):
             if kind == unfit.args[0]:
                 item.add_marker(pytest.mark.skip(reason=unfit.kwargs["reason"]))
+
+
+def _may_start_a_process(module: ModuleType) -> bool:
+    """Something in its namespace does, or comes from a module that does."""
+    return any(
+        (each.__name__ if isinstance(each, ModuleType) else getattr(each, "__module__", None)) in STARTERS
+        for each in vars(module).values()
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    num_workers = session.config.getoption("--workers")
+    if not num_workers or session.config.option.collectonly or session.testsfailed:
+        return None
+    Workers(session, num_workers).run()
+    return True
 
 
 @pytest.fixture(autouse=True)

@@ -134,6 +134,7 @@ def test_a_recorded_stream_becomes_a_message(recording: Path) -> None:
     assert (message.finish_reason, shape(message), message.usage) == EXPECTED[recording.stem]
 
 
+@pytest.mark.soak  # tests/formats/test_every_stream.py tries some cuts of each recording
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
 def test_a_stream_may_be_cut_anywhere_into_pieces(recording: Path) -> None:
     data = recording.read_bytes()
@@ -143,6 +144,7 @@ def test_a_stream_may_be_cut_anywhere_into_pieces(recording: Path) -> None:
     assert shape(played(data, list(range(len(data))))) == whole
 
 
+@pytest.mark.soak  # tests/formats/test_every_stream.py tries some cuts of each recording
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
 def test_a_stream_that_ends_early_is_no_answer(recording: Path) -> None:
     """Up to the last event: nothing before it says that the answer is complete."""

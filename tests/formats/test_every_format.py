@@ -21,7 +21,9 @@ from wolo.models.catalog import find
 from wolo.models.catalog_files import PROVIDERS, load
 from wolo.models.format_selection import FORMATS, format_of
 
-EXAMPLES = settings(max_examples=25)
+EXAMPLES = settings(max_examples=settings().max_examples // 3)
+PAIR_EXAMPLES = settings(max_examples=settings().max_examples // 10)
+"""`make soak` tries ten times as many."""
 MODELS = {"openai-responses": "gpt-5.5", "anthropic": "claude-sonnet-5-5", "gemini": "gemini-3-pro", "ollama": "qwen3"}
 """A name on the wire that means something to the format; any will do."""
 LISTS = {"openai-responses": "input", "gemini": "contents"}
@@ -127,7 +129,7 @@ def test_a_conversation_from_disk_makes_the_same_bytes(side: Side, history: tupl
 
 
 @handed_over
-@settings(max_examples=5)
+@PAIR_EXAMPLES
 @given(history=histories)
 def test_any_conversation_goes_on_with_any_other_format(before: Side, after: Side, history: tuple[Message, ...]) -> None:
     format = after.format()
