@@ -13,7 +13,7 @@ from runs import Table
 from wolo.formats.format import Format, Request, ToolSpec
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.format_selection import FORMATS, format_of
 
 MESSAGES = 1_000
@@ -64,7 +64,7 @@ def spent(work: Callable[[], object]) -> float:
 
 
 def new_format(name: str) -> Format:
-    return format_of(find("custom/m", environ={}, base_url="http://127.0.0.1/v1", api_key="none", api=name))
+    return format_of(Catalog({}).find("custom/m", base_url="http://127.0.0.1/v1", api_key="none", api=name))
 
 
 def request(producer: Producer, messages: tuple[Message, ...]) -> Request:

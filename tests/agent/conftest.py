@@ -27,7 +27,7 @@ from wolo.guard.rules import Rule
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message, user
 from wolo.messages.secret_values import Secret
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
@@ -238,7 +238,7 @@ class AgentHarness:
         )
         tools: tuple[Tool, ...] = (*BUILTIN, self.say, self.look, self.hang, self.command, *self._more)
         shells = () if any(tool.name == "shell" for tool in BUILTIN) else (Shell(),)
-        choice = find(f"custom/{MODEL}", environ={}, base_url=self.provider.base_url, api_key=KEY)
+        choice = Catalog({}).find(f"custom/{MODEL}", base_url=self.provider.base_url, api_key=KEY)
         around = ClientOptions(sleep=lambda seconds: asyncio.sleep(min(seconds, self.longest_wait_s)))
         self._stream = HttpModelClient(choice, format_of(choice), HttpTransport(), around)
         toolbox, hooks = Toolbox((*tools, *shells)), AgentHooks(None, self.emit, secrets)

@@ -15,7 +15,7 @@ import pytest
 from tests.formats.histories import request
 from wolo.formats.lint.linters import LINTERS
 from wolo.messages.message import user
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.format_selection import format_of
 from wolo.models.provider import ModelChoice, Provider, ProviderSettings
 
@@ -91,7 +91,7 @@ def test_the_providers_that_the_guide_shows_work() -> None:
         name: msgspec.convert(table, ProviderSettings) for each in (own, azure) for name, table in each["providers"].items()
     }
     environ = {"ACME_API_KEY": "k", "ACME_TOKEN": "t", "AZURE_OPENAI_API_KEY": "a"}
-    chosen = [find(name, environ=environ, overrides=settings) for name in ("acme/large:high", "azure-openai/my-gpt")]
+    chosen = [Catalog(environ, settings).find(name) for name in ("acme/large:high", "azure-openai/my-gpt")]
     provider = msgspec.convert(file, Provider)
     chosen += [ModelChoice(provider, model, provider.base_url) for model in provider.models]
     assert len(chosen) > 2

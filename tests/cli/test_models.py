@@ -11,7 +11,7 @@ from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, text
 from wolo.models import probe_cache
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.probe_cache import ProbeResult, ServerFacts, remember
 from wolo.places import find_places
 
@@ -213,6 +213,6 @@ def test_page_explains_how_the_model_is_driven(name: str, driven: str) -> None:
 
 
 def test_last_server_statement_settles_the_mode_shown() -> None:
-    choice = find("ollama/whatever", environ={})
+    choice = Catalog({}).find("ollama/whatever")
     remember(find_places().cache, choice, ServerFacts(kind="ollama", parameters=7_000_000_000, tools=False))
     assert "driven     constrained (7.0B parameters)\n" in run_wolo("models", "show", "ollama/whatever").stdout

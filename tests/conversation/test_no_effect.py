@@ -103,7 +103,7 @@ def test_ineffective_level_is_reported_for_every_model(name: str) -> None:
     environ = dict.fromkeys(load(name, environ=os.environ).key_env, "k-0123456789abcdef")
     for model in load(name, environ={}).models:
         try:
-            choice = catalog.find(f"{name}/{model.id}", environ=environ)
+            choice = catalog.Catalog(environ).find(f"{name}/{model.id}")
         except Exception:  # it needs an address of its own
             continue
         notices = {level: no_effect_notice(replace(choice, thinking=level)) for level in LEVELS}
@@ -290,11 +290,11 @@ async def test_unoffered_tool_is_not_named_in_errors(provider: ProviderServer) -
 
 @pytest.mark.parametrize("spec", ["zai/glm-5.2", "custom/m", "m"])
 def test_hint_concerns_the_asked_address(spec: str) -> None:
-    choice = catalog.find(spec, environ={}, base_url="http://127.0.0.1:9/v1", api_key="k-0123456789abcdef")
+    choice = catalog.Catalog({}).find(spec, base_url="http://127.0.0.1:9/v1", api_key="k-0123456789abcdef")
     assert choice.provider.hint == "Check --api-key (or WOLO_API_KEY) and --base-url."
 
 
 def test_a_level_reaches_a_provider_of_the_settings() -> None:
     own = {"mine": ProviderSettings(base_url="http://127.0.0.1:9/v1")}
-    choice = catalog.find("mine/m", environ={}, overrides=own)
+    choice = catalog.Catalog({}, own).find("mine/m")
     assert not no_effect_notice(replace(choice, thinking="high"))

@@ -18,7 +18,7 @@ from wolo.formats.format import Format, Request
 from wolo.formats.lint.linters import LINTERS
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Producer, user
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.format_selection import FORMATS, format_of
 from wolo.models.http.stream_framing import LineSplitter, SseSplitter
 
@@ -32,7 +32,7 @@ damages = st.lists(st.tuples(st.floats(0, 0.999), st.floats(0, 0.999), wrong), m
 
 
 def format_named(name: str) -> Format:
-    return format_of(find("custom/m-1", environ={}, base_url="http://h/v1", api_key="k", api=name))
+    return format_of(Catalog({}).find("custom/m-1", base_url="http://h/v1", api_key="k", api=name))
 
 
 def payloads_of(path: Path, framing: str) -> list[bytes]:

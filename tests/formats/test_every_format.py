@@ -17,7 +17,7 @@ from wolo.formats.format import Format, Request, ThinkingLevel
 from wolo.formats.lint.linters import LINTERS
 from wolo.messages.message import MESSAGES, Message, Producer, user
 from wolo.messages.parts import Blob, TextPart, ThinkingPart, ToolPart
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.catalog_files import PROVIDERS, load
 from wolo.models.format_selection import FORMATS, format_of
 
@@ -55,7 +55,7 @@ class Side(NamedTuple):
         return MODELS.get(self.name, "m-1")
 
     def format(self) -> Format:
-        return format_of(find(f"custom/{self.model}", environ={}, base_url="http://h/v1", api_key="k", api=self.name))
+        return format_of(Catalog({}).find(f"custom/{self.model}", base_url="http://h/v1", api_key="k", api=self.name))
 
     def request(self, history: tuple[Message, ...], **more: Any) -> Request:
         asked: dict[str, Any] = {"system": "You are Wolo.", "tools": TOOLS, "max_output": 8192} | more
@@ -198,7 +198,7 @@ def test_every_catalogue_model_is_sent_its_format_fields(
 ) -> None:
     model = data.draw(st.sampled_from(load(provider).models), label="model")
     level = data.draw(st.sampled_from((None, *get_args(ThinkingLevel))), label="level")
-    choice = find(f"{provider}/{model.id}", environ=EVERY_KEY)
+    choice = Catalog(EVERY_KEY).find(f"{provider}/{model.id}")
     producer = Producer(provider=provider, format=choice.format, model=model.id)
     more: dict[str, Any] = {"thinking": level, "max_output": model.max_output, "context": model.context}
     format = format_of(choice)
@@ -217,7 +217,7 @@ def test_every_catalogue_model_is_sent_its_format_fields(
 @EXAMPLES
 @given(history=histories)
 def test_mistral_validator_accepts_every_conversation(history: tuple[Message, ...]) -> None:
-    choice = find("mistral/mistral-medium-latest", environ={"MISTRAL_API_KEY": "k"})
+    choice = Catalog({"MISTRAL_API_KEY": "k"}).find("mistral/mistral-medium-latest")
     producer = Producer(provider="mistral", format="openai-chat", model=choice.model.id)
     body = format_of(choice).encode(
         Request(model=choice.model.id, producer=producer, messages=(user("begin"), *history), system="You are Wolo.", tools=TOOLS)

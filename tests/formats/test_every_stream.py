@@ -16,7 +16,7 @@ from wolo.errors import ProviderError
 from wolo.formats.format import Format, Request
 from wolo.messages.deltas import Assembler, Delta, FinishDelta, joined
 from wolo.messages.message import Message, Producer, user
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.format_selection import format_of
 from wolo.models.http.stream_framing import LineSplitter, SseSplitter
 
@@ -35,7 +35,7 @@ class Read(NamedTuple):
 
 
 def format_for(path: Path) -> Format:
-    return format_of(find("custom/m-1", environ={}, base_url="http://h/v1", api_key="k", api=path.parent.name))
+    return format_of(Catalog({}).find("custom/m-1", base_url="http://h/v1", api_key="k", api=path.parent.name))
 
 
 def read(path: Path, pieces: Iterable[bytes]) -> Read:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.components import miss, require_weights
 from tests.fakes.turns import PromptRunner
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.embedded import DEFAULT, EmbeddedProcess, ServerAddress, has_engine
 from wolo.models.local.local_chat import ChatServer, LocalChat
@@ -55,5 +55,5 @@ async def chat(serving: ServerAddress) -> AsyncIterator[LocalChat]:
 @pytest.fixture
 def runner(chat: LocalChat, tmp_path: Path) -> PromptRunner:
     """The real model in simple mode, with real tools, in the empty directory of the test."""
-    mode = SimpleMode(chat, find(f"local/{DEFAULT}", environ={}), Path.cwd())
+    mode = SimpleMode(chat, Catalog({}).find(f"local/{DEFAULT}"), Path.cwd())
     return PromptRunner(mode, tmp_path)

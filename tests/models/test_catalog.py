@@ -13,7 +13,7 @@ import pytest
 
 from wolo.errors import ConfigError
 from wolo.models import address
-from wolo.models.catalog import ALIASES, default_choice, find, list_models
+from wolo.models.catalog import ALIASES, Catalog
 from wolo.models.catalog_files import PROVIDERS, load, ollama_address
 from wolo.models.format_selection import FORMATS, dialect_of, format_of, key_headers
 from wolo.models.provider import Model, ModelChoice, ModelSettings, Price, ProviderSettings
@@ -23,7 +23,7 @@ ELSEWHERE = "http://127.0.0.1:9999/v1"
 
 
 def found(spec: str, **more: str) -> ModelChoice:
-    return find(spec, environ=KEYS, **more)  # type: ignore[arg-type]  # only text is passed
+    return Catalog(KEYS).find(spec, **more)  # type: ignore[arg-type]  # only text is passed
 
 
 # Names
@@ -105,15 +105,15 @@ def test_many_possible_models_are_named_in_part() -> None:
 
 def test_beginning_is_completed_where_any_name_fits() -> None:
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, models=(ModelSettings(id="xyzzy-large"),))}
-    assert find("xyzzy", environ={}, overrides=own).label == "mine/xyzzy-large"
-    assert find("mine/xyzzy", environ={}, overrides=own).label == "mine/xyzzy", "said outright, it goes as it is"
+    assert Catalog({}, own).find("xyzzy").label == "mine/xyzzy-large"
+    assert Catalog({}, own).find("mine/xyzzy").label == "mine/xyzzy", "said outright, it goes as it is"
 
 
 def test_own_provider_name_ignores_case() -> None:
     own = {"Mine": ProviderSettings(base_url=ELSEWHERE), "kimi": ProviderSettings(base_url=ELSEWHERE)}
-    assert find("mine/big", environ={}, overrides=own).label == "Mine/big"
-    assert find("MINE:big", environ={}, overrides=own).label == "Mine/big"
-    assert find("kimi/big", environ={}, overrides=own).label == "kimi/big", "it comes before the other name of moonshot"
+    assert Catalog({}, own).find("mine/big").label == "Mine/big"
+    assert Catalog({}, own).find("MINE:big").label == "Mine/big"
+    assert Catalog({}, own).find("kimi/big").label == "kimi/big", "it comes before the other name of moonshot"
 
 
 def test_a_provider_that_could_be_several_names_them() -> None:
@@ -139,7 +139,7 @@ def test_model_named_like_a_level_is_found() -> None:
         ("mine/qwen:max:low", "qwen:max", "low"),
         ("mine/qwen:low", "qwen", "low"),
     ):
-        choice = find(spec, environ={}, overrides=own)
+        choice = Catalog({}, own).find(spec)
         assert (choice.model.id, choice.thinking) == (model, level)
 
 
@@ -149,7 +149,7 @@ def test_without_a_key_the_variables_are_named() -> None:
 
 
 def test_model_servers_on_this_machine_need_no_key() -> None:
-    assert find("vllm/any", environ={}).api_key == ""
+    assert Catalog({}).find("vllm/any").api_key == ""
 
 
 # Addresses and keys
@@ -233,7 +233,7 @@ def test_key_from_a_file_loses_its_line_end() -> None:
 )
 def test_ollama_host_is_read_as_ollama_reads_it(host: str, address: str) -> None:
     assert ollama_address(host) == address
-    assert find("ollama/qwen3", environ={"OLLAMA_HOST": host}).base_url == address
+    assert Catalog({"OLLAMA_HOST": host}).find("ollama/qwen3").base_url == address
 
 
 @pytest.mark.parametrize(
@@ -246,25 +246,25 @@ def test_ollama_host_is_read_as_ollama_reads_it(host: str, address: str) -> None
     ],
 )
 def test_address_decides_among_the_server_formats(base_url: str, api: str | None, format: str, flags: dict[str, str]) -> None:
-    named = find("ollama/qwen3", environ={}, base_url=base_url, api=api)
+    named = Catalog({}).find("ollama/qwen3", base_url=base_url, api=api)
     settings = {"ollama": ProviderSettings(base_url=base_url, api=api)}
-    for choice in (named, find("ollama/qwen3", environ={}, overrides=settings)):
+    for choice in (named, Catalog({}, settings).find("ollama/qwen3")):
         assert (choice.base_url, choice.format) == (base_url, format)
         assert flags.items() <= choice.provider.dialect.items()
-    assert find("ollama/qwen3", environ={}, api="openai-chat").base_url == "http://127.0.0.1:11434/v1"
-    assert find("ollama/qwen3", environ={"OLLAMA_HOST": "box:1/v1"}).format == "openai-chat"
+    assert Catalog({}).find("ollama/qwen3", api="openai-chat").base_url == "http://127.0.0.1:11434/v1"
+    assert Catalog({"OLLAMA_HOST": "box:1/v1"}).find("ollama/qwen3").format == "openai-chat"
 
 
 # The default, and what the settings change
 
 
 def test_the_first_key_in_the_environment_decides() -> None:
-    choice = default_choice({"MISTRAL_API_KEY": "m", "OPENAI_API_KEY": "o"})
+    choice = Catalog({"MISTRAL_API_KEY": "m", "OPENAI_API_KEY": "o"}).default_choice()
     assert choice is not None
     assert choice.provider.name == "openai"
-    assert default_choice({}) is None
-    assert default_choice({"ZAI_API_KEY": "  "}) is None
-    assert default_choice({"GITHUB_KEY": "x"}) is None
+    assert Catalog({}).default_choice() is None
+    assert Catalog({"ZAI_API_KEY": "  "}).default_choice() is None
+    assert Catalog({"GITHUB_KEY": "x"}).default_choice() is None
 
 
 def test_settings_add_a_provider_of_ones_own() -> None:
@@ -273,22 +273,22 @@ def test_settings_add_a_provider_of_ones_own() -> None:
             base_url="https://llm.example.com/v1", key_env=("MINE_KEY",), models=(ModelSettings(id="big", context=9),)
         )
     }
-    choice = find("mine/big:low", environ={"MINE_KEY": "k"}, overrides=mine)
+    choice = Catalog({"MINE_KEY": "k"}, mine).find("mine/big:low")
     assert (choice.label, choice.base_url, choice.api_key, choice.model.context) == (
         "mine/big",
         "https://llm.example.com/v1",
         "k",
         9,
     )
-    assert find("mine/other", environ={"MINE_KEY": "k"}, overrides=mine).model.id == "other"
+    assert Catalog({"MINE_KEY": "k"}, mine).find("mine/other").model.id == "other"
     with pytest.raises(ConfigError, match="MINE_KEY"):
-        find("mine/big", environ={}, overrides=mine)
+        Catalog({}, mine).find("mine/big")
 
 
 def test_settings_change_a_known_provider() -> None:
     priced = ModelSettings(id="glm-5.2", price=Price(input=1.0, output=1.0))
     changed = {"zai": ProviderSettings(models=(priced,), dialect={"tool_stream": False}, headers={"X-Team": "blue"})}
-    choice = find("zai/glm-5.2", environ=KEYS, overrides=changed)
+    choice = Catalog(KEYS, changed).find("zai/glm-5.2")
     assert choice.model is not load("zai").models[3]
     assert choice.model.price == Price(input=1.0, output=1.0, source="the settings")
     assert choice.provider.dialect["tool_stream"] is False
@@ -300,29 +300,29 @@ def test_settings_change_a_known_provider() -> None:
 def test_provider_moved_by_settings_gets_named_key_only() -> None:
     moved = {"zai": ProviderSettings(base_url="https://gateway.example.com/v1")}
     with pytest.raises(ConfigError, match=r"at gateway\.example\.com needs an API key of its own: \$ZAI_API_KEY"):
-        find("zai/glm-5.2", environ=KEYS, overrides=moved)
+        Catalog(KEYS, moved).find("zai/glm-5.2")
     named = {"zai": ProviderSettings(base_url="https://gateway.example.com/v1", key_env=("ZAI_API_KEY",))}
-    assert find("zai/glm-5.2", environ=KEYS, overrides=named).api_key == "key-of-zai"
+    assert Catalog(KEYS, named).find("zai/glm-5.2").api_key == "key-of-zai"
     written = {"zai": ProviderSettings(base_url="https://gateway.example.com/v1", api_key="written")}
-    assert find("zai/glm-5.2", environ=KEYS, overrides=written).api_key == "written"
+    assert Catalog(KEYS, written).find("zai/glm-5.2").api_key == "written"
 
 
 def test_settings_change_one_fact_of_a_known_model() -> None:
     changed = {"zai": ProviderSettings(models=(ModelSettings(id="GLM-5.2", context=128_000),))}
-    model = find("zai/glm-5.2", environ=KEYS, overrides=changed).model
-    known = find("zai/glm-5.2", environ=KEYS).model
+    model = Catalog(KEYS, changed).find("zai/glm-5.2").model
+    known = Catalog(KEYS).find("zai/glm-5.2").model
     assert (model.id, model.context) == ("glm-5.2", 128_000)
     assert (model.price, model.max_output, model.abilities) == (known.price, known.max_output, known.abilities)
     assert len(load("zai", changed).models) == len(load("zai").models)
     bare = {"zai": ProviderSettings(models=(ModelSettings(id="glm-4.6v", abilities=("tools",)),))}
-    assert find("zai/glm-4.6v", environ=KEYS, overrides=bare).model.abilities == ("tools",)
+    assert Catalog(KEYS, bare).find("zai/glm-4.6v").model.abilities == ("tools",)
 
 
 def test_unrelated_token_needs_its_provider_named() -> None:
     environ = {"GITHUB_TOKEN": "token-of-github"}
-    assert default_choice(environ) is None
-    assert find("github-models/openai/gpt-4.1", environ=environ).api_key == "token-of-github"
-    both = default_choice({**environ, "GROQ_API_KEY": "g"})
+    assert Catalog(environ).default_choice() is None
+    assert Catalog(environ).find("github-models/openai/gpt-4.1").api_key == "token-of-github"
+    both = Catalog({**environ, "GROQ_API_KEY": "g"}).default_choice()
     assert both is not None
     assert both.provider.name == "groq"
 
@@ -337,9 +337,9 @@ def test_unrelated_token_needs_its_provider_named() -> None:
 )
 def test_address_comes_from_environment_or_settings(endpoint: str, address: str) -> None:
     key = {"AZURE_OPENAI_API_KEY": "key-of-azure"}
-    by_variable = find("azure-openai/my-gpt", environ={**key, "AZURE_OPENAI_ENDPOINT": endpoint})
+    by_variable = Catalog({**key, "AZURE_OPENAI_ENDPOINT": endpoint}).find("azure-openai/my-gpt")
     own = {"azure-openai": ProviderSettings(base_url=endpoint, query={"api-version": "1"})}
-    by_setting = find("azure-openai/my-gpt", environ=key, overrides=own)
+    by_setting = Catalog(key, own).find("azure-openai/my-gpt")
     assert by_variable.base_url == by_setting.base_url == address
     assert by_variable.api_key == by_setting.api_key == "key-of-azure"
     assert by_setting.provider.query == {"api-version": "1"}
@@ -348,53 +348,53 @@ def test_address_comes_from_environment_or_settings(endpoint: str, address: str)
 
 def test_missing_address_names_every_way_to_give_one() -> None:
     with pytest.raises(ConfigError) as refused:
-        find("azure-openai/my-gpt", environ={"AZURE_OPENAI_API_KEY": "k"})
+        Catalog({"AZURE_OPENAI_API_KEY": "k"}).find("azure-openai/my-gpt")
     assert "AZURE_OPENAI_ENDPOINT" in refused.value.hint
     assert "providers.azure-openai.base_url" in refused.value.hint
 
 
 def test_settings_headers_and_queries_stay_with_their_address() -> None:
     own = {"mine": ProviderSettings(base_url="https://llm.example.com/v1", headers={"X-Key": "${MINE}"}, query={"key": "q"})}
-    here = find("mine/big", environ={"MINE": "secret"}, overrides=own)
+    here = Catalog({"MINE": "secret"}, own).find("mine/big")
     assert (here.provider.headers, here.provider.query) == ({"X-Key": "secret"}, {"key": "q"})
-    there = find("mine/big", environ={"MINE": "secret"}, overrides=own, base_url=ELSEWHERE)
+    there = Catalog({"MINE": "secret"}, own).find("mine/big", base_url=ELSEWHERE)
     assert (there.provider.headers, there.provider.query) == ({}, {})
 
 
 def test_a_variable_may_stand_in_a_query_too() -> None:
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, query={"key": "${MINE}", "version": "7"})}
-    assert find("mine/x", environ={"MINE": "k"}, overrides=own).provider.query == {"key": "k", "version": "7"}
+    assert Catalog({"MINE": "k"}, own).find("mine/x").provider.query == {"key": "k", "version": "7"}
     with pytest.raises(ConfigError, match=r"providers\.mine\.query\.key refers to \$MINE"):
-        find("mine/x", environ={}, overrides=own)
+        Catalog({}, own).find("mine/x")
 
 
 def test_model_without_tools_uses_the_text_protocol() -> None:
     rows = (ModelSettings(id="plain", abilities=("images",)), ModelSettings(id="chat", abilities=(), format="openai-chat"))
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, dialect={"usage_option": False}, models=rows)}
-    choice = find("mine/plain", environ={}, overrides=own)
+    choice = Catalog({}, own).find("mine/plain")
     assert choice.format == "xml"
     assert msgspec.to_builtins(dialect_of(choice))["usage_option"] is False
-    assert find("mine/plain", environ={}, overrides=own, api="openai-chat").format == "openai-chat"
-    assert find("mine/chat", environ={}, overrides=own).format == "openai-chat"
-    assert find("mine/other", environ={}, overrides=own).format == "openai-chat"
-    elsewhere = find("mine/plain", environ={}, overrides=own, base_url="http://127.0.0.1:7/v1")
+    assert Catalog({}, own).find("mine/plain", api="openai-chat").format == "openai-chat"
+    assert Catalog({}, own).find("mine/chat").format == "openai-chat"
+    assert Catalog({}, own).find("mine/other").format == "openai-chat"
+    elsewhere = Catalog({}, own).find("mine/plain", base_url="http://127.0.0.1:7/v1")
     assert msgspec.to_builtins(dialect_of(elsewhere))["usage_option"] is False
 
 
 def test_missing_key_variable_fails_only_on_use() -> None:
     own = {"mine": ProviderSettings(base_url="https://llm.example.com/v1", api_key="$MINE_KEY", default_model="big")}
-    assert default_choice({}, overrides=own) is None
-    assert not next(row for row in list_models({}, overrides=own) if row.provider.name == "mine").has_key
+    assert Catalog({}, own).default_choice() is None
+    assert not next(row for row in Catalog({}, own).list_models() if row.provider.name == "mine").has_key
     with pytest.raises(ConfigError, match=r"providers\.mine\.api_key refers to \$MINE_KEY"):
-        find("mine/big", environ={}, overrides=own)
-    assert find("mine/big", environ={"MINE_KEY": "k"}, overrides=own).api_key == "k"
-    assert find("zai", environ=KEYS, overrides=own).api_key == "key-of-zai"
+        Catalog({}, own).find("mine/big")
+    assert Catalog({"MINE_KEY": "k"}, own).find("mine/big").api_key == "k"
+    assert Catalog(KEYS, own).find("zai").api_key == "key-of-zai"
 
 
 def test_model_may_differ_from_its_provider_format() -> None:
     rows = (ModelSettings(id="claude", format="anthropic", dialect={"cache_marks": False}), ModelSettings(id="glm"))
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, dialect={"tool_stream": True}, models=rows)}
-    claude, glm = (find(f"mine/{name}", environ={}, overrides=own) for name in ("claude", "glm"))
+    claude, glm = (Catalog({}, own).find(f"mine/{name}") for name in ("claude", "glm"))
     assert (claude.format, format_of(claude).name, dialect_of(claude).cache_marks) == ("anthropic", "anthropic", False)  # type: ignore[attr-defined]  # only this format has it
     assert (glm.format, dialect_of(glm).tool_stream) == ("openai-chat", True)  # type: ignore[attr-defined]  # likewise
 
@@ -407,21 +407,21 @@ def test_stated_model_ability_decides_what_is_sent(format: str) -> None:
     )
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, api=format, models=rows)}
     for name, takes in (("blind", False), ("all", True)):
-        sent = dialect_of(find(f"mine/{name}", environ={}, overrides=own))
+        sent = dialect_of(Catalog({}, own).find(f"mine/{name}"))
         assert {getattr(sent, each, takes) for each in ("images", "audio", "files")} == {takes}
     seeing = {"zai": ProviderSettings(models=(ModelSettings(id="glm-4.6v", context=1000),))}
-    assert dialect_of(find("zai/glm-4.6v", environ=KEYS, overrides=seeing)).images is True  # type: ignore[attr-defined]  # chat has it
+    assert dialect_of(Catalog(KEYS, seeing).find("zai/glm-4.6v")).images is True  # type: ignore[attr-defined]  # chat has it
 
 
 def test_unknown_format_flag_is_answered_with_the_nearest() -> None:
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, dialect={"thinking_stile": "glm"})}
     with pytest.raises(ConfigError, match="has no flag `thinking_stile`") as refused:
-        format_of(find("mine/big", environ={}, overrides=own))
+        format_of(Catalog({}, own).find("mine/big"))
     assert "Did you mean thinking_" in refused.value.hint
     assert "providers.mine.dialect" in refused.value.hint
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, dialect={"images": "perhaps"})}
     with pytest.raises(ConfigError, match="images"):
-        format_of(find("mine/big", environ={}, overrides=own))
+        format_of(Catalog({}, own).find("mine/big"))
 
 
 # The files
@@ -466,7 +466,7 @@ def test_flat_fee_plan_has_no_prices() -> None:
 
 
 def test_listing_shows_all_with_key_locations() -> None:
-    rows = list_models(KEYS)
+    rows = Catalog(KEYS).list_models()
     by_label = {row.label: row for row in rows}
     assert by_label["zai/glm-5.2"].has_key
     assert not by_label["deepseek/deepseek-v4-pro"].has_key
@@ -479,8 +479,8 @@ def test_single_model_lookup_reads_no_other_files() -> None:
         "import sys, tomllib\n"
         "read, loads = [], tomllib.loads\n"
         "tomllib.loads = lambda text: read.append(text) or loads(text)\n"
-        "from wolo.models.catalog import find\n"
-        "find('zai/glm-5.2', environ={'ZAI_API_KEY': 'k'})\n"
+        "from wolo.models.catalog import Catalog\n"
+        "Catalog({'ZAI_API_KEY': 'k'}).find('zai/glm-5.2')\n"
         "print(len(read), 'difflib' in sys.modules, 'httpx2' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

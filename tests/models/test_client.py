@@ -33,7 +33,7 @@ from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart
 from wolo.models import client, retry
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.catalog_files import load
 from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import format_of
@@ -105,7 +105,7 @@ class Room:
         self.server = server
         self.clock = Clock()
         self.heard = Heard()
-        self.choice: ModelChoice = find(spec, environ={}, base_url=server.base_url, api_key=KEY, api="openai-chat")
+        self.choice: ModelChoice = Catalog({}).find(spec, base_url=server.base_url, api_key=KEY, api="openai-chat")
         self.models: list[HttpModelClient] = []
         at_keyboard = retry.RetrySettings(total_s=600)
         fixed = {"sleep": self.clock.sleep, "clock": self.clock, "random": lambda: 0.0, "project": "calculator"}

@@ -15,7 +15,7 @@ from wolo.errors import BadAnswer, ConfigError
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import user
 from wolo.models import probe_cache
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.client import HttpModelClient
 from wolo.models.driving import (
     LONGEST_ANSWER,
@@ -54,7 +54,7 @@ VLLM = {"/v1/models": whole({"data": [{"id": "m", "owned_by": "vllm", "root": "O
 
 
 def at(server: ProviderServer, model: str = "m") -> ModelChoice:
-    return find(f"custom/{model}", environ={}, base_url=server.base_url)
+    return Catalog({}).find(f"custom/{model}", base_url=server.base_url)
 
 
 @pytest.mark.parametrize(
@@ -202,21 +202,21 @@ async def test_server_ignoring_schemas_makes_no_success(provider: ProviderServer
 
 async def test_nothing_is_looked_up_at_another_machine(provider: ProviderServer, tmp_path: Path) -> None:
     """The proxy would see a look-up."""
-    elsewhere = find("custom/qwen-0.5b", environ={}, base_url="http://model.example.com/v1")
+    elsewhere = Catalog({}).find("custom/qwen-0.5b", base_url="http://model.example.com/v1")
     transport = HttpTransport({"http_proxy": provider.origin})
     assert (await known_facts(transport, elsewhere, tmp_path)).parameters == 500_000_000
     assert not provider.looked_up
     assert may_differ(elsewhere)
-    assert not may_differ(find("custom/some-8b", environ={}, base_url="http://model.example.com/v1"))
-    assert not may_differ(find("groq/llama-3.1-8b-instant", environ={"GROQ_API_KEY": "k"}))
+    assert not may_differ(Catalog({}).find("custom/some-8b", base_url="http://model.example.com/v1"))
+    assert not may_differ(Catalog({"GROQ_API_KEY": "k"}).find("groq/llama-3.1-8b-instant"))
     await transport.close()
 
 
 def test_forced_mode_must_be_possible_for_server(provider: ProviderServer) -> None:
-    choice = find("ollama/m", environ={"OLLAMA_HOST": provider.origin})
+    choice = Catalog({"OLLAMA_HOST": provider.origin}).find("ollama/m")
     written = forced(choice, "written")
     assert (written.format, written.base_url) == ("xml", f"{provider.origin}/v1")
     with pytest.raises(ConfigError, match="its API is anthropic"):
-        forced(find("anthropic/claude-opus-4-5", environ={"ANTHROPIC_API_KEY": "k"}), "simple")
+        forced(Catalog({"ANTHROPIC_API_KEY": "k"}).find("anthropic/claude-opus-4-5"), "simple")
     with pytest.raises(ConfigError, match="no driving mode `fast`"):
         as_mode("fast")

@@ -13,7 +13,7 @@ from wolo.formats.format import ToolSpec
 from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ToolPart
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.client import HttpModelClient
 from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
@@ -62,8 +62,8 @@ class Listening:
 
 @pytest.fixture
 def choice(serving: ServerAddress) -> ModelChoice:
-    served = served_models(find("custom/any", environ={}, base_url=f"{serving.url}/v1", api_key=serving.key))
-    return find(f"custom/{served[0]}", environ={}, base_url=f"{serving.url}/v1", api_key=serving.key)
+    served = served_models(Catalog({}).find("custom/any", base_url=f"{serving.url}/v1", api_key=serving.key))
+    return Catalog({}).find(f"custom/{served[0]}", base_url=f"{serving.url}/v1", api_key=serving.key)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, error, text
 from wolo.errors import ProviderError
 from wolo.models import probe_cache
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.format_selection import dialect_of
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import ask_window, served_models
@@ -79,7 +79,7 @@ async def test_key_repeated_by_server_is_not_shown(provider: ProviderServer) -> 
 
 
 def choice_of(provider: ProviderServer) -> ModelChoice:
-    return find("custom/m", environ={}, base_url=provider.base_url, api_key="k")
+    return Catalog({}).find("custom/m", base_url=provider.base_url, api_key="k")
 
 
 def works(found: ProbeResult) -> dict[str, bool | None]:
@@ -181,7 +181,7 @@ def test_own_settings_outrank_the_card(provider: ProviderServer) -> None:
 
 
 def test_text_protocol_card_keeps_provider_facts() -> None:
-    choice = find("zai/glm-5.2", environ={"ZAI_API_KEY": "k"})
+    choice = Catalog({"ZAI_API_KEY": "k"}).find("zai/glm-5.2")
     found = ProbeResult(base_url="", model="glm-5.2", probed="", format="xml")
     followed = probe_cache.apply_probe(choice, found, own=ProviderSettings(), keeps_format=False)
     assert msgspec.to_builtins(dialect_of(followed))["thinking_param_style"] == "glm"
@@ -207,7 +207,7 @@ def test_look_ups_carry_what_the_gateway_wants(provider: ProviderServer) -> None
     page = {"data": [{"id": "m", "context_length": 4096}]}
     provider.pages["/v1/models?version=7&tier=b"] = Reply(pieces=(json.dumps(page).encode(),))
     own = {"custom": ProviderSettings(headers={"X-Token": "t"}, query={"tier": "b"})}
-    choice = find("custom/m", environ={}, base_url=f"{provider.base_url}?version=7", overrides=own)
+    choice = Catalog({}, own).find("custom/m", base_url=f"{provider.base_url}?version=7")
     assert ask_window(choice) == 4096
     assert [asked.headers["x-token"] for asked in provider.looked_up] == ["t"] * 3
     assert [asked.path.partition("?")[0] for asked in provider.looked_up] == ["/props", "/api/show", "/v1/models"]
@@ -216,7 +216,7 @@ def test_look_ups_carry_what_the_gateway_wants(provider: ProviderServer) -> None
 async def test_every_request_carries_the_headers_of_its_format(provider: ProviderServer) -> None:
     provider.linted = False
     provider.otherwise = error(401, {"error": {"message": "bad key"}})
-    choice = find("custom/m", environ={}, base_url=provider.origin, api_key="k", api="anthropic")
+    choice = Catalog({}).find("custom/m", base_url=provider.origin, api_key="k", api="anthropic")
     transport = HttpTransport({})
     with pytest.raises(ProviderError):
         await Probe(choice, transport, lambda finding: None).run()

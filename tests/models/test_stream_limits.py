@@ -17,7 +17,7 @@ from wolo.formats.format import Format, Request
 from wolo.messages.deltas import TextDelta, size_of
 from wolo.messages.message import Message, Producer, user
 from wolo.models import client
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import FORMATS, format_of
 from wolo.models.http.http_body import PATIENCE, StreamLimits
@@ -33,7 +33,7 @@ async def ask(provider: ProviderServer) -> AsyncIterator[Ask]:
     opened: list[HttpModelClient] = []
 
     async def ask(**around: Any) -> Message:
-        choice = find(f"custom/{MODEL}", environ={}, base_url=provider.base_url, api_key=KEY)
+        choice = Catalog({}).find(f"custom/{MODEL}", base_url=provider.base_url, api_key=KEY)
         opened.append(HttpModelClient(choice, format_of(choice), HttpTransport({}), ClientOptions(**around)))
         async with asyncio.timeout(30):
             return await opened[-1].ask(QUESTION, Heard())
@@ -184,7 +184,7 @@ EMPTY: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.parametrize("api", FORMATS)
 def test_in_every_format_an_empty_delta_carries_nothing(api: str) -> None:
-    format: Format = format_of(find("custom/m-1", environ={}, base_url="http://h/v1", api_key="k", api=api))
+    format: Format = format_of(Catalog({}).find("custom/m-1", base_url="http://h/v1", api_key="k", api=api))
     producer = Producer(provider="p", format=api, model="m-1")
     request = Request(model="m-1", producer=producer, messages=(user("go"),), tools=(READ,))
     format.encode(request)

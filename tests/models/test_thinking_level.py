@@ -7,14 +7,14 @@ from msgspec.structs import replace
 
 from wolo.formats.format import ThinkingLevel
 from wolo.models.capabilities import always_on_notice, effective_level
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.provider import ModelChoice
 
 KEYS = {"ZAI_API_KEY": "k", "MOONSHOT_API_KEY": "k", "XAI_API_KEY": "k", "OPENAI_API_KEY": "k"}
 
 
 def chosen(spec: str) -> ModelChoice:
-    return find(spec, environ=KEYS)
+    return Catalog(KEYS).find(spec)
 
 
 @pytest.mark.parametrize(

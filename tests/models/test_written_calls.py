@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.ollama.dialect import OllamaDialect
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.catalog_files import PROVIDERS, in_format, load
 from wolo.models.format_selection import FORMATS, dialect_of
 from wolo.models.provider import Model, ModelChoice, ProviderSettings
@@ -39,15 +39,15 @@ def test_a_hosted_provider_sends_calls_as_calls(name: str, format: str) -> None:
 
 
 def test_at_another_address_it_may_be_any_server() -> None:
-    assert searches(find("zai/glm-5.2", environ={}, base_url="http://192.168.0.7:8000/v1", api_key="k"))
+    assert searches(Catalog({}).find("zai/glm-5.2", base_url="http://192.168.0.7:8000/v1", api_key="k"))
     local = {"zai": ProviderSettings(base_url="http://localhost:8000/v1", api_key="k")}
-    assert searches(find("zai/glm-5.2", environ={}, overrides=local))
-    assert not searches(find("zai/glm-5.2", environ={"ZAI_API_KEY": "k"}))
-    assert not searches(find("zai/glm-5.2", environ={}, base_url="https://api.z.ai/api/coding/paas/v4/", api_key="k"))
+    assert searches(Catalog({}, local).find("zai/glm-5.2"))
+    assert not searches(Catalog({"ZAI_API_KEY": "k"}).find("zai/glm-5.2"))
+    assert not searches(Catalog({}).find("zai/glm-5.2", base_url="https://api.z.ai/api/coding/paas/v4/", api_key="k"))
 
 
 def test_settings_and_probe_results_decide_last() -> None:
     own = {"zai": ProviderSettings(api_key="k", dialect={"leaked_calls": True})}
-    assert searches(find("zai/glm-5.2", environ={}, overrides=own))
+    assert searches(Catalog({}, own).find("zai/glm-5.2"))
     choice = choice_of("groq", "openai-chat")
     assert searches(replace(choice, model=replace(choice.model, dialect={"leaked_calls": True})))

@@ -146,10 +146,10 @@ def _choose(url: str, model: str, api_key: str, api: str) -> ModelChoice:
 
 def _only_model(url: str, api_key: str) -> str:
     """Returns the only model of the server. Raises ConfigError if it lists none or several."""
-    from wolo.models.catalog import find
+    from wolo.models.catalog import Catalog
     from wolo.models.http.server_lookup import served_models
 
-    served = served_models(find("custom/any", environ={}, base_url=url, api_key=api_key))
+    served = served_models(Catalog({}).find("custom/any", base_url=url, api_key=api_key))
     if len(served) == 1:
         return served[0]
     there = f"; the server has {', '.join(served[:MOST_SHOWN])}" if served else ""

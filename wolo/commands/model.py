@@ -13,8 +13,8 @@ from wolo.conversation.resources.startup import ConversationChange
 from wolo.diagnostics.model_info import in_brief, models_here
 from wolo.errors import ConfigError, UsageError
 from wolo.messages.terminal_text import clean_line
-from wolo.models import catalog
 from wolo.models.capabilities import LOCAL
+from wolo.models.catalog import MAX_SHOWN, Catalog
 from wolo.models.catalog_files import did_you_mean
 from wolo.models.http.server_lookup import served_models
 from wolo.models.provider import ModelChoice
@@ -46,8 +46,8 @@ def refuse_unknown(config: Config, spec: str, current: str) -> None:
         return
     if served := served_models(choice):
         if not any(name.lower() in (wanted.lower(), f"{wanted.lower()}:latest") for name in served):
-            more_models = " …" if len(served) > catalog.MAX_SHOWN else ""
-            more = f"It lists {clean_line(', '.join(served[: catalog.MAX_SHOWN]))}{more_models}."
+            more_models = " …" if len(served) > MAX_SHOWN else ""
+            more = f"It lists {clean_line(', '.join(served[:MAX_SHOWN]))}{more_models}."
             raise UsageError(
                 f"{choice.provider.label} does not list the model {clean_line(wanted)}.", hint=did_you_mean(wanted, served, more)
             )
@@ -62,7 +62,7 @@ def refuse_unknown(config: Config, spec: str, current: str) -> None:
 
 def _is_known(spec: str, environ: Mapping[str, str], config: Config) -> bool:
     try:
-        catalog.look_up(spec, environ=environ, overrides=config.settings.providers)
+        Catalog(environ, config.settings.providers).look_up(spec)
     except ConfigError:
         return False
     return True

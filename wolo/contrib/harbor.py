@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from wolo.errors import ConfigError, ExtensionError
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 
 RESULT, LOG, TRAJECTORY = "wolo.json", "wolo.log", "trajectory.json"
 """Files in Harbor's folder of logs; it reads the trajectory by this name."""
@@ -69,7 +69,7 @@ def server_options(servers: Sequence[Any]) -> list[str]:
 def model_variables(model: str, environ: Mapping[str, str]) -> dict[str, str]:
     """The variables of `environ` that wolo needs for a model: the keys of its provider, and WOLO_ ones."""
     try:
-        keys = find(model, environ=environ).provider.key_env
+        keys = Catalog(environ).find(model).provider.key_env
     except ConfigError:
         keys = ()
     return {name: environ[name] for name in (*keys, *OWN_VARIABLES) if environ.get(name)}

@@ -14,9 +14,9 @@ from wolo.config import key_store, keys
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import follow_card
 from wolo.formats.encoding.thinking_levels import LEVELS
-from wolo.models import address, catalog, driving, probe_cache, secret_references
+from wolo.models import address, driving, probe_cache, secret_references
 from wolo.models.capabilities import LOCAL
-from wolo.models.catalog import ListedModel
+from wolo.models.catalog import ALIASES, Catalog, ListedModel
 from wolo.models.catalog_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
 from wolo.models.format_selection import dialect_of, format_of
 from wolo.models.provider import Model, ModelChoice, Price, Provider, ProviderSettings
@@ -34,7 +34,7 @@ PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "
 def models_here(config: Config) -> list[ListedModel]:
     """All known models; usable ones first: with a key, or local."""
     environ = keys.with_stored_keys(find_site(), config.settings.providers)
-    found = catalog.list_models(environ, overrides=config.settings.providers)
+    found = Catalog(environ, config.settings.providers).list_models()
     found = [each if _is_at_hand(each) else replace(each, has_key=False) for each in found]
     return sorted(found, key=lambda each: not each.has_key)
 
@@ -58,7 +58,7 @@ def matches(each: ListedModel, pattern: str) -> bool:
     wanted, label = pattern.lower().strip(), each.label.lower()
     if wanted in PROVIDERS:
         return each.provider.name == wanted
-    alias = catalog.ALIASES.get(wanted, "")
+    alias = ALIASES.get(wanted, "")
     if any(mark in wanted for mark in "*?["):
         return fnmatchcase(label, wanted) or fnmatchcase(label.partition("/")[2], wanted)
     return wanted in label or wanted in each.provider.label.lower() or alias == each.provider.name
@@ -96,7 +96,7 @@ def of_model(name: str, site: Site, config: Config) -> dict[str, Any]:
     """All facts of a model; neither fetches nor shows its key. Raises ConfigError."""
     overrides = config.settings.providers
     environ = keys.with_stored_keys(site, overrides)
-    provider, model, level = catalog.look_up(name, environ=environ, overrides=overrides)
+    provider, model, level = Catalog(environ, overrides).look_up(name)
     listed = model in provider.models
     choice = ModelChoice(provider=provider, model=model, base_url=provider.base_url, thinking=level)
     followed = follow_card(config, choice, keeps_format=False)

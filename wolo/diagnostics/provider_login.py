@@ -18,9 +18,9 @@ from wolo.config.settings_writer import set_table
 from wolo.errors import AuthError, BadAnswer, ConfigError, ProviderError, QuotaExhausted, RateLimited, Unavailable, UsageError
 from wolo.formats.format import Request
 from wolo.messages.message import Producer, user
-from wolo.models import address, catalog, secret_references
+from wolo.models import address, secret_references
 from wolo.models.address import join_url
-from wolo.models.catalog import ALIASES, clean_key
+from wolo.models.catalog import ALIASES, Catalog, clean_key
 from wolo.models.catalog_files import Overrides, key_variable, load, names_of, unknown_provider
 from wolo.models.format_selection import format_of, redact, request_headers
 from wolo.models.http.http_transport import HttpTransport
@@ -64,11 +64,11 @@ async def check_key(provider: Provider, key: str) -> KeyCheck:
     if provider.name in keys.SEARCH_KEYS:
         return KeyCheck(verdict="untried", words=f"The key of {provider.label} is tried at the first search.")
     overrides = _overrides()
-    key = catalog.clean_key(key)
+    key = clean_key(key)
     model = provider.default_model or next((model.id for model in provider.models), "")
     if not model or not provider.base_url:
         return KeyCheck(verdict="untried", words=f"Could not check the key: no model of {provider.label} is known.")
-    choice = catalog.find(f"{provider.name}/{model}", environ=os.environ, api_key=key, overrides=overrides)
+    choice = Catalog(os.environ, overrides).find(f"{provider.name}/{model}", api_key=key)
     try:
         await _ask(choice)
     except ProviderError as error:
@@ -280,7 +280,7 @@ def look_up_server(url: str, key: str) -> FoundServer:
     checked = address.check_url(url if "://" in url else f"http://{url}").rstrip("/")
     candidates = [checked] if urlsplit(checked).path.strip("/") else [f"{checked}/v1", checked]
     for candidate in candidates:
-        if models := served_models(catalog.find("custom/any", environ={}, base_url=candidate, api_key=key or None)):
+        if models := served_models(Catalog({}).find("custom/any", base_url=candidate, api_key=key or None)):
             return FoundServer(candidate, tuple(models))
     return FoundServer(candidates[0], ())
 

@@ -20,7 +20,7 @@ from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import ConfigError, UsageError
 from wolo.formats.format import Request, ThinkingLevel
 from wolo.messages.message import OPENED, Message
-from wolo.models import catalog
+from wolo.models.catalog import Catalog
 from wolo.models.format_selection import FORMATS, format_of, unknown_format
 from wolo.models.protocol import ModelQuestion, producer_of, request_for
 from wolo.models.provider import ModelChoice
@@ -136,7 +136,7 @@ def readable(config: Config, environ: Mapping[str, str], spec: str, format: str 
     """A model without key and URL. Raises ConfigError with the nearest names."""
     if not spec:
         raise ConfigError("The model of this session is unknown.", hint="Name one: --model PROVIDER/MODEL, or --as FORMAT.")
-    provider, model, level = catalog.look_up(spec, environ=environ, api=format or None, overrides=config.settings.providers)
+    provider, model, level = Catalog(environ, config.settings.providers).look_up(spec, api=format or None)
     thinking: ThinkingLevel | None = level or config.settings.thinking
     choice = ModelChoice(provider=provider, model=model, base_url=provider.base_url, thinking=thinking)
     return follow_card(config, choice, keeps_format=bool(format))

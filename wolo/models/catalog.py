@@ -50,67 +50,6 @@ MAX_SHOWN: Final = 5
 """Maximum number of ambiguous matches to list."""
 
 
-def find(
-    spec: str,
-    *,
-    environ: Mapping[str, str],
-    base_url: str | None = None,
-    api_key: str | None = None,
-    api: str | None = None,
-    overrides: Overrides | None = None,
-) -> ModelChoice:
-    """Resolve `provider/model[:level]` or `provider:model`; case-insensitive, unique prefixes suffice.
-
-    `base_url`, `api_key` and `api` (the wire format) come from the command line or WOLO_ variables. A provider's key from the
-    environment is only sent to the provider's own address. Raises ConfigError with the nearest names.
-    """
-    overrides = overrides or {}
-    if base_url:
-        name, level = _split_level(spec.strip())
-        return _at_address(name, level, address.check_url(base_url), api_key or "", api, environ, overrides)
-    provider, model, level = look_up(spec, environ=environ, api=api, overrides=overrides)
-    if not provider.base_url:
-        raise _no_address(spec, provider)
-    key = api_key or own_key(provider, environ, overrides.get(provider.name))
-    if not key and provider.key_env and not provider.loopback:
-        raise _no_key(provider, environ)
-    provider = resolve_references(provider, environ)
-    return ModelChoice(provider=provider, model=model, base_url=provider.base_url, api_key=clean_key(key), thinking=level)
-
-
-def look_up(
-    spec: str, *, environ: Mapping[str, str], api: str | None = None, overrides: Overrides | None = None
-) -> tuple[Provider, Model, ThinkingLevel | None]:
-    """Like `find`, for reading only: needs no key and no address. Raises ConfigError with the nearest names."""
-    overrides = overrides or {}
-    name, level = _split_level(spec.strip())
-    if not name:
-        raise ConfigError("No model is named.", hint="It looks like --model zai/glm-5.2; `wolo models list` lists them all.")
-    provider_name, model_name = _split_provider(name, environ, overrides)
-    provider = _loaded(provider_name, api, overrides, environ)
-    model, level = _find_model_and_level(provider, model_name, level)
-    return in_format(provider, model.format) if model.format else provider, model, level
-
-
-def default_choice(
-    environ: Mapping[str, str], *, api_key: str | None = None, overrides: Overrides | None = None
-) -> ModelChoice | None:
-    """Default model of the first provider with a key in the environment; None: no key."""
-    for name in names_of(overrides or {}):
-        provider = load(name, overrides, environ)
-        if not provider.default_model or not provider.base_url or provider.by_name_only:
-            continue
-        if has_key(provider, environ, (overrides or {}).get(name)):
-            return find(f"{name}/{provider.default_model}", environ=environ, api_key=api_key, overrides=overrides)
-    return None
-
-
-def provider_named(spec: str, overrides: Overrides) -> str:
-    """Provider named explicitly in a model name; empty if none."""
-    first, slash, _ = _with_slash(spec.strip(), overrides).partition("/")
-    return _exact(first, overrides, aliases=ALIASES) if slash else ""
-
-
 class ListedModel(msgspec.Struct, frozen=True):
     """A row of `wolo models list`."""
 
@@ -125,22 +64,148 @@ class ListedModel(msgspec.Struct, frozen=True):
         return f"{self.provider.name}/{self.model.id if self.model else '…'}"
 
 
-def list_models(environ: Mapping[str, str], *, overrides: Overrides | None = None) -> list[ListedModel]:
-    rows: list[ListedModel] = []
-    for name in names_of(overrides or {}):
-        provider = load(name, overrides, environ)
+class Catalog(msgspec.Struct, frozen=True):
+    """The providers and models as one user has them."""
+
+    environ: Mapping[str, str]
+    """With the stored keys."""
+    overrides: Overrides = {}
+    """The setting `providers`."""
+
+    def find(self, spec: str, *, base_url: str | None = None, api_key: str | None = None, api: str | None = None) -> ModelChoice:
+        """Resolve `provider/model[:level]` or `provider:model`; case-insensitive, unique prefixes suffice.
+
+        `base_url`, `api_key` and `api` (the wire format) come from the command line or WOLO_ variables. A provider's key from the
+        environment is only sent to the provider's own address. Raises ConfigError with the nearest names.
+        """
+        if base_url:
+            name, level = _split_level(spec.strip())
+            return self._at_address(name, level, address.check_url(base_url), api_key or "", api)
+        provider, model, level = self.look_up(spec, api=api)
         if not provider.base_url:
-            continue
-        usable = is_usable(provider, environ, overrides)
-        rows.extend(ListedModel(provider, model, usable) for model in provider.models or (None,))
-    return rows
+            raise _no_address(spec, provider)
+        key = api_key or own_key(provider, self.environ, self.overrides.get(provider.name))
+        if not key and provider.key_env and not provider.loopback:
+            raise _no_key(provider, self.environ)
+        provider = resolve_references(provider, self.environ)
+        return ModelChoice(provider=provider, model=model, base_url=provider.base_url, api_key=clean_key(key), thinking=level)
 
+    def look_up(self, spec: str, *, api: str | None = None) -> tuple[Provider, Model, ThinkingLevel | None]:
+        """Like `find`, for reading only: needs no key and no address. Raises ConfigError with the nearest names."""
+        name, level = _split_level(spec.strip())
+        if not name:
+            raise ConfigError("No model is named.", hint="It looks like --model zai/glm-5.2; `wolo models list` lists them all.")
+        provider_name, model_name = self._split_provider(name)
+        provider = self._load(provider_name, api)
+        model, level = _find_model_and_level(provider, model_name, level)
+        return in_format(provider, model.format) if model.format else provider, model, level
 
-def is_usable(provider: Provider, environ: Mapping[str, str], overrides: Overrides | None = None) -> bool:
-    """Check that a key is available or not needed."""
-    settings = (overrides or {}).get(provider.name)
-    needs_none = provider.loopback or not (provider.key_env or (settings and settings.api_key))
-    return needs_none or has_key(provider, environ, settings)
+    def default_choice(self, *, api_key: str | None = None) -> ModelChoice | None:
+        """Default model of the first provider with a key in the environment; None: no key."""
+        for name in names_of(self.overrides):
+            provider = self._load(name)
+            if not provider.default_model or not provider.base_url or provider.by_name_only:
+                continue
+            if has_key(provider, self.environ, self.overrides.get(name)):
+                return self.find(f"{name}/{provider.default_model}", api_key=api_key)
+        return None
+
+    def provider_named(self, spec: str) -> str:
+        """Provider named explicitly in a model name; empty if none."""
+        first, slash, _ = self._with_slash(spec.strip()).partition("/")
+        return self._exact(first, aliases=ALIASES) if slash else ""
+
+    def list_models(self) -> list[ListedModel]:
+        rows: list[ListedModel] = []
+        for name in names_of(self.overrides):
+            provider = self._load(name)
+            if not provider.base_url:
+                continue
+            usable = self.is_usable(provider)
+            rows.extend(ListedModel(provider, model, usable) for model in provider.models or (None,))
+        return rows
+
+    def is_usable(self, provider: Provider) -> bool:
+        """Check that a key is available or not needed."""
+        settings = self.overrides.get(provider.name)
+        needs_none = provider.loopback or not (provider.key_env or (settings and settings.api_key))
+        return needs_none or has_key(provider, self.environ, settings)
+
+    def _at_address(self, name: str, level: ThinkingLevel | None, base_url: str, api_key: str, api: str | None) -> ModelChoice:
+        """A known provider's name as prefix selects its dialect; any other name belongs to the model."""
+        first, slash, rest = name.partition("/")
+        known = self._exact(first, aliases=DOTTED) if slash else ""
+        model_name = (rest if known else name).strip()
+        if not model_name or (not slash and self._exact(name) == CUSTOM):
+            raise ConfigError("A base URL needs a model name.", hint="Add --model NAME, as the server calls it.")
+        provider = self._load(known or CUSTOM, api)
+        if not api:
+            provider = for_address(provider, base_url)
+        if provider.base_url and address.origin(provider.base_url) == address.origin(base_url):
+            api_key = api_key or own_key(provider, self.environ, self.overrides.get(provider.name))
+        elif provider.base_url:
+            hint = "Check --api-key (or WOLO_API_KEY) and --base-url."
+            provider = replace(provider, headers={}, query={}, hint=hint)  # headers and query may contain a key too
+        provider = resolve_references(provider, self.environ)
+        model = _exact_model(provider, model_name) or Model(id=model_name)
+        provider = in_format(provider, model.format) if model.format else provider
+        return ModelChoice(provider=provider, model=model, base_url=base_url, api_key=clean_key(api_key), thinking=level)
+
+    def _load(self, name: str, api: str | None = None) -> Provider:
+        provider = load(name, self.overrides, self.environ)
+        return in_format(provider, api) if api else provider
+
+    def _with_slash(self, name: str) -> str:
+        """Read `zai:glm-5.2` as `zai/glm-5.2`, but leave tags such as `qwen3:8b`."""
+        first, colon, rest = name.partition(":")
+        return f"{first}/{rest}" if colon and rest and self._exact(first, aliases=ALIASES) else name
+
+    def _split_provider(self, name: str) -> tuple[str, str]:
+        name = self._with_slash(name)
+        first, slash, rest = (each.strip() for each in name.partition("/"))
+        if known := self._exact(first, aliases=ALIASES):
+            return known, rest
+        if not slash:
+            return self._find_alone(name)
+        if not first:
+            raise ConfigError(
+                f"`{name}` names no provider.", hint="It looks like zai/glm-5.2; `wolo models list` lists them all."
+            )
+        begun = [each for each in names_of(self.overrides) if each.lower().startswith(first.lower())]
+        if len(begun) > 1:
+            raise _several(first, begun)
+        if not begun:
+            raise unknown_provider(first, self.overrides)
+        return begun[0], rest
+
+    def _find_alone(self, model_name: str) -> tuple[str, str]:
+        """Find provider and model for a bare name: exact names first, then providers with a key.
+
+        Providers that accept any name only match by a prefix that can be completed.
+        """
+        providers = [self._load(name) for name in names_of(self.overrides)]
+        with_key = [
+            each for each in providers if not each.by_name_only and has_key(each, self.environ, self.overrides.get(each.name))
+        ]
+        ordered = [*with_key, *(each for each in providers if each not in with_key)]
+        for provider in ordered:
+            if _exact_model(provider, model_name):
+                return provider.name, model_name
+        for provider in ordered:
+            begun = _models_starting_with(provider, model_name)
+            if len(begun) == 1:
+                return provider.name, begun[0].id
+            if begun and not provider.any_model:
+                return provider.name, model_name
+        labels = [f"{provider.name}/{model.id}" for provider in providers for model in provider.models]
+        raise ConfigError(
+            f"No model is called `{model_name}`.", hint=did_you_mean(model_name, labels, "`wolo models list` lists them all.")
+        )
+
+    def _exact(self, word: str, *, aliases: Mapping[str, str] | None = None) -> str:
+        word = word.lower()
+        own = next((name for name in self.overrides if name.lower() == word), "")
+        return own or (word if word in PROVIDERS else (aliases or {}).get(word, ""))
 
 
 def clean_key(key: str) -> str:
@@ -188,86 +253,6 @@ def _no_address(spec: str, provider: Provider) -> ConfigError:
     return ConfigError(f"`{spec}` needs a base URL.", hint=f"You may {', or '.join(ways)}.")
 
 
-def _at_address(
-    name: str,
-    level: ThinkingLevel | None,
-    base_url: str,
-    api_key: str,
-    api: str | None,
-    environ: Mapping[str, str],
-    overrides: Overrides,
-) -> ModelChoice:
-    """A known provider's name as prefix selects its dialect; any other name belongs to the model."""
-    first, slash, rest = name.partition("/")
-    known = _exact(first, overrides, aliases=DOTTED) if slash else ""
-    model_name = (rest if known else name).strip()
-    if not model_name or (not slash and _exact(name, overrides) == CUSTOM):
-        raise ConfigError("A base URL needs a model name.", hint="Add --model NAME, as the server calls it.")
-    provider = _loaded(known or CUSTOM, api, overrides, environ)
-    if not api:
-        provider = for_address(provider, base_url)
-    if provider.base_url and address.origin(provider.base_url) == address.origin(base_url):
-        api_key = api_key or own_key(provider, environ, overrides.get(provider.name))
-    elif provider.base_url:
-        hint = "Check --api-key (or WOLO_API_KEY) and --base-url."
-        provider = replace(provider, headers={}, query={}, hint=hint)  # headers and query may contain a key too
-    provider = resolve_references(provider, environ)
-    model = _exact_model(provider, model_name) or Model(id=model_name)
-    provider = in_format(provider, model.format) if model.format else provider
-    return ModelChoice(provider=provider, model=model, base_url=base_url, api_key=clean_key(api_key), thinking=level)
-
-
-def _loaded(name: str, api: str | None, overrides: Overrides, environ: Mapping[str, str] | None = None) -> Provider:
-    provider = load(name, overrides, environ)
-    return in_format(provider, api) if api else provider
-
-
-def _with_slash(name: str, overrides: Overrides) -> str:
-    """Read `zai:glm-5.2` as `zai/glm-5.2`, but leave tags such as `qwen3:8b`."""
-    first, colon, rest = name.partition(":")
-    return f"{first}/{rest}" if colon and rest and _exact(first, overrides, aliases=ALIASES) else name
-
-
-def _split_provider(name: str, environ: Mapping[str, str], overrides: Overrides) -> tuple[str, str]:
-    name = _with_slash(name, overrides)
-    first, slash, rest = (each.strip() for each in name.partition("/"))
-    if known := _exact(first, overrides, aliases=ALIASES):
-        return known, rest
-    if not slash:
-        return _named_alone(name, environ, overrides)
-    if not first:
-        raise ConfigError(f"`{name}` names no provider.", hint="It looks like zai/glm-5.2; `wolo models list` lists them all.")
-    begun = [each for each in names_of(overrides) if each.lower().startswith(first.lower())]
-    if len(begun) > 1:
-        raise _several(first, begun)
-    if not begun:
-        raise unknown_provider(first, overrides)
-    return begun[0], rest
-
-
-def _named_alone(model_name: str, environ: Mapping[str, str], overrides: Overrides) -> tuple[str, str]:
-    """Find provider and model for a bare name: exact names first, then providers with a key.
-
-    Providers that accept any name only match by a prefix that can be completed.
-    """
-    providers = [load(name, overrides, environ) for name in names_of(overrides)]
-    with_key = [each for each in providers if not each.by_name_only and has_key(each, environ, overrides.get(each.name))]
-    ordered = [*with_key, *(each for each in providers if each not in with_key)]
-    for provider in ordered:
-        if _exact_model(provider, model_name):
-            return provider.name, model_name
-    for provider in ordered:
-        begun = _models_starting_with(provider, model_name)
-        if len(begun) == 1:
-            return provider.name, begun[0].id
-        if begun and not provider.any_model:
-            return provider.name, model_name
-    labels = [f"{provider.name}/{model.id}" for provider in providers for model in provider.models]
-    raise ConfigError(
-        f"No model is called `{model_name}`.", hint=did_you_mean(model_name, labels, "`wolo models list` lists them all.")
-    )
-
-
 def _find_model_and_level(provider: Provider, name: str, level: ThinkingLevel | None) -> tuple[Model, ThinkingLevel | None]:
     """A listed model whose name ends like a level is that model."""
     if level and name and (exact := _exact_model(provider, f"{name}:{level}")):
@@ -307,9 +292,3 @@ def _exact_model(provider: Provider, name: str) -> Model | None:
 
 def _models_starting_with(provider: Provider, name: str) -> list[Model]:
     return [model for model in provider.models if model.id.lower().startswith(name.lower())]
-
-
-def _exact(word: str, overrides: Overrides, *, aliases: Mapping[str, str] | None = None) -> str:
-    word = word.lower()
-    own = next((name for name in overrides if name.lower() == word), "")
-    return own or (word if word in PROVIDERS else (aliases or {}).get(word, ""))

@@ -17,7 +17,7 @@ from wolo.agent.agent import Turn
 from wolo.agent.events import Noticed
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ToolPart
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.client import HttpModelClient
 from wolo.models.driving import forced
 from wolo.models.format_selection import format_of
@@ -38,7 +38,7 @@ class Script:
         self.server = server
         self.server.linted = False  # contents are asked for with a given start
         self.transport = HttpTransport({})
-        choice = forced(find("custom/m-4b", environ={}, base_url=server.base_url), "constrained")
+        choice = forced(Catalog({}).find("custom/m-4b", base_url=server.base_url), "constrained")
         facts = ServerFacts(kind="llama.cpp", parameters=4_000_000_000, context=4096)
         address = ChatServer(url=server.base_url.removesuffix("/v1"), headers={}, model="m", label=choice.label, facts=facts)
         self.runner = PromptRunner(

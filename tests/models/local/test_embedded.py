@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tests.fakes.turns import PromptRunner, calls_of
 from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.messages.message import user
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.local import embedded
 from wolo.models.local.embedded import DEFAULT, EmbeddedModel, EmbeddedProcess, ServerAddress, is_ready
 from wolo.models.local.weights import MissingWeights
@@ -28,7 +28,7 @@ from wolo.places import Places, find_places
 
 
 def local(name: str = DEFAULT) -> ModelChoice:
-    return find(f"local/{name}", environ={})
+    return Catalog({}).find(f"local/{name}")
 
 
 def engine_that(folder: Path, code: str) -> dict[str, str]:
@@ -88,7 +88,7 @@ def test_catalogue_knows_embedded_models_and_price() -> None:
         assert choice.model.context == 8192
         assert choice.model.price is not None
         assert choice.model.price.input == choice.model.price.output == 0.0
-    assert find("local", environ={}).model.id == DEFAULT
+    assert Catalog({}).find("local").model.id == DEFAULT
 
 
 def test_missing_engine_is_explained_with_installation(monkeypatch: pytest.MonkeyPatch) -> None:

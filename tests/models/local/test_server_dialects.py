@@ -10,7 +10,7 @@ from tests.fakes.replies import Reply, error, text
 from tests.fakes.turns import PromptRunner, calls_of
 from tests.models.local.test_simple_mode import said
 from wolo.agent.agent import Turn
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.local_chat import ChatServer, LocalChat
 from wolo.models.local.simple_mode import SimpleMode
@@ -25,7 +25,7 @@ async def turn_at(server: ProviderServer, kind: ServerKind, folder: Path, *repli
     transport = HttpTransport({})
     known = ServerFacts(kind=kind, **facts)
     chat = LocalChat(transport, ChatServer(url=server.origin, headers={}, model="m", label="here/m", facts=known))
-    mode = SimpleMode(chat, find("custom/m", environ={}, base_url=server.base_url), Path.cwd())
+    mode = SimpleMode(chat, Catalog({}).find("custom/m", base_url=server.base_url), Path.cwd())
     try:
         return await PromptRunner(mode, folder).ask(PROMPT)
     finally:

@@ -20,7 +20,7 @@ from wolo.formats.format import ToolSpec
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, UsageCost, user
 from wolo.messages.parts import ToolPart
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.local_chat import ChatServer, LocalChat, Sampling
 from wolo.models.local.simple_mode import SimpleMode
@@ -47,7 +47,7 @@ class Script:
         self.server = server
         self.transport = HttpTransport({})
         self.chat = LocalChat(self.transport, ChatServer(url=server.base_url.removesuffix("/v1"), headers={}))
-        self.mode = SimpleMode(self.chat, find("local", environ={}), Path.cwd())
+        self.mode = SimpleMode(self.chat, Catalog({}).find("local"), Path.cwd())
         self.runner = PromptRunner(self.mode, directory)
 
     async def turn(self, prompt: str, *replies: Reply) -> Turn:

@@ -93,7 +93,7 @@ def test_every_shape_exports_and_reimports_validly(
 
 @cache
 def choice_of(format: str) -> ModelChoice:
-    provider, model, _ = catalog.look_up("custom/m-1", environ={}, api=format)
+    provider, model, _ = catalog.Catalog({}).look_up("custom/m-1", api=format)
     return ModelChoice(provider=provider, model=model, base_url="http://localhost", thinking=None)
 
 

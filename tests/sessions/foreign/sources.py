@@ -13,7 +13,7 @@ from wolo.formats.format import Request, ToolSpec
 from wolo.formats.lint.linters import LINTERS
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ToolPart
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.format_selection import FORMATS, format_of
 from wolo.sessions.exchange.importers import claude_code, codex, kimi, opencode, pi, vibe
 from wolo.sessions.exchange.json_files import Imported
@@ -70,7 +70,7 @@ def complaints(messages: list[Message] | tuple[Message, ...]) -> list[str]:
     """What strict servers of all formats would refuse if a person went on with this history."""
     found = []
     for name in FORMATS:
-        choice = find("custom/m-1", environ={}, base_url="http://h/v1", api_key="k", api=name)
+        choice = Catalog({}).find("custom/m-1", base_url="http://h/v1", api_key="k", api=name)
         request = Request(
             model="m-1",
             producer=Producer(provider="custom", format=name, model="m-1"),

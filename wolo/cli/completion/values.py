@@ -30,7 +30,7 @@ def named_in(help: str, metavar: str) -> list[str]:
 
 def models(begun: str) -> Iterator[Value]:
     """Providers first, then models of one provider or by prefix, then thinking levels."""
-    from wolo.models import catalog
+    from wolo.models.catalog import Catalog
     from wolo.models.catalog_files import load, names_of
 
     overrides, wanted = _overrides(), begun.lower()
@@ -48,7 +48,7 @@ def models(begun: str) -> Iterator[Value]:
         else:
             yield f"{each}/", provider.label
     if not names and not slash and wanted:
-        rows = catalog.list_models(os.environ, overrides=overrides)
+        rows = Catalog(os.environ, overrides).list_models()
         yield from ((row.label, row.provider.label) for row in rows if row.model and row.model.id.lower().startswith(wanted))
 
 

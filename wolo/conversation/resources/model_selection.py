@@ -16,7 +16,8 @@ from wolo.config import keys, layers
 from wolo.config.schema import Config, Endpoint, Settings
 from wolo.errors import ConfigError, UsageError
 from wolo.guard.secrets.redactor import Secrets
-from wolo.models import catalog, driving, probe_cache
+from wolo.models import driving, probe_cache
+from wolo.models.catalog import CUSTOM, Catalog
 from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown_format
 from wolo.models.protocol import LazyModelClient, ModelClient
 from wolo.models.provider import DRIVEN, ModelChoice, ProviderSettings, is_known
@@ -78,8 +79,8 @@ def choose_fallback(config: Config, environ: Mapping[str, str], first: ModelChoi
 def _choose_further(config: Config, environ: Mapping[str, str], first: ModelChoice, spec: str) -> ModelChoice | None:
     if not spec:
         return None
-    named = catalog.provider_named(spec, config.settings.providers)
-    here = named == first.provider.name or (config.endpoint.base_url and named in ("", catalog.CUSTOM))
+    named = Catalog({}, config.settings.providers).provider_named(spec)
+    here = named == first.provider.name or (config.endpoint.base_url and named in ("", CUSTOM))
     choice = find(config if here else replace(config, endpoint=Endpoint()), environ, spec)
     if (choice.label, choice.base_url) == (first.label, first.base_url):
         return None
@@ -126,7 +127,7 @@ def for_provider_of(config: Config, environ: Mapping[str, str], spec: str, first
     """
     if not first or not spec or config.endpoint.base_url:
         return config
-    provider, _, _ = catalog.look_up(spec, environ=environ, overrides=config.settings.providers)
+    provider, _, _ = Catalog(environ, config.settings.providers).look_up(spec)
     return config if provider.name == first else replace(config, endpoint=Endpoint())
 
 
@@ -155,13 +156,8 @@ def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card:
     if endpoint.api and endpoint.api not in FORMATS:
         raise unknown_format(endpoint.api)
     drive = driving.as_mode(endpoint.drive) if endpoint.drive else None
-    choice = catalog.find(
-        spec,
-        environ=environ,
-        base_url=endpoint.base_url or None,
-        api_key=endpoint.api_key or None,
-        api=endpoint.api or None,
-        overrides=config.settings.providers,
+    choice = Catalog(environ, config.settings.providers).find(
+        spec, base_url=endpoint.base_url or None, api_key=endpoint.api_key or None, api=endpoint.api or None
     )
     drive = drive or choice.provider.drive
     choice = replace(choice, drive=drive) if drive else choice
@@ -197,7 +193,7 @@ def _find_again(config: Config, environ: Mapping[str, str], label: str) -> Model
 def _whatever_is_there(config: Config, environ: Mapping[str, str]) -> ModelChoice:
     """The first provider with a key, else the embedded model."""
     key = config.endpoint.api_key or None
-    if choice := catalog.default_choice(environ, api_key=key, overrides=config.settings.providers):
+    if choice := Catalog(environ, config.settings.providers).default_choice(api_key=key):
         return choice
     from wolo.models.local.embedded import is_ready  # not needed where a key is
 

@@ -28,7 +28,7 @@ from wolo.frontends.terminal.dialogs.picker import (
 )
 from wolo.frontends.terminal.display.line_prompt import Dismissed, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.models import catalog
+from wolo.models.catalog import Catalog
 from wolo.models.catalog_files import key_variable
 from wolo.models.http.server_lookup import ModelServer, find_servers
 from wolo.models.local.embedded import has_engine
@@ -207,7 +207,7 @@ async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
     overrides = layers.load(find_site()).settings.providers
     while wanted := await _ask_model(provider, shown, terminal):
         try:
-            _, model, _ = catalog.look_up(f"{provider.name}/{wanted}", environ=os.environ, overrides=overrides)
+            _, model, _ = Catalog(os.environ, overrides).look_up(f"{provider.name}/{wanted}")
         except ConfigError as error:
             terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "warning")
             continue

@@ -13,7 +13,7 @@ from wolo.frontends.terminal.display.line_prompt import PassedOver
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.terminal_text import clean_line
 from wolo.models import probe_cache
-from wolo.models.catalog import find
+from wolo.models.catalog import Catalog
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import ask_window
 from wolo.models.probe import Probe
@@ -35,7 +35,7 @@ async def add_server(terminal: Terminal, url: str = "") -> str:
         model = await _ask_model(found.models, terminal) if found else ""
         if found is None or not model:
             return ""
-        choice = find(f"custom/{model}", environ={}, base_url=found.base_url, api_key=key or None)
+        choice = Catalog({}).find(f"custom/{model}", base_url=found.base_url, api_key=key or None)
         if not await try_out(choice, terminal) and not await confirm("Save it anyway?", terminal):
             return ""
         return await _save(found, model, key, terminal)
