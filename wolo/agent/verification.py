@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -43,7 +43,7 @@ class Verify(Struct, frozen=True, kw_only=True):
     """The check, and how often the model may fix its failures."""
 
     command: str
-    run: Callable[[], Awaitable[Check]]
+    run: Callable[[], Coroutine[Any, Any, Check]]
     rounds: int = 3
 
 
@@ -111,7 +111,7 @@ class Verifier:
 
     async def _run(self, verify: Verify, when: Literal["before", "after"]) -> Check:
         await self._emit(VerifyStarted(command=verify.command, when=when))
-        check = await self._cancellation.run(_checked(verify))
+        check = await self._cancellation.run(verify.run())
         new = new_failures(self._before, check) if self._before is not None else ()
         await self._emit(Verified(command=verify.command, when=when, check=check, new_failures=new))
         return check
@@ -128,10 +128,6 @@ def new_failures(before: Check, after: Check) -> tuple[str, ...]:
     if new or before.exit_code != 0:
         return new
     return after.failures or (f"it exited with code {after.exit_code}",)
-
-
-async def _checked(verify: Verify) -> Check:
-    return await verify.run()
 
 
 _NAMED = (

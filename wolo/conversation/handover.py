@@ -119,7 +119,7 @@ class Handover:
         history = conversation.history if change.history is None else change.history
         following = replace(
             state.options,
-            given=_changed(self._in_mode(conversation.info.mode), change),
+            given=self._options_after(change, conversation.info.mode),
             change=self._complete(change),
             history=history if handed.history else (),
             unsaved_id=state.sink.session_id if same_session and not state.sink.is_started else "",
@@ -157,10 +157,16 @@ class Handover:
         except WoloError:
             return None
 
-    def _in_mode(self, mode: str) -> Given:
-        """The options of the run; a changed mode lasts."""
-        state = self._state
-        return state.given if mode == state.sandbox_plan.mode.name else {**state.given, "mode": mode}
+    def _options_after(self, change: ConversationChange, mode: str) -> Given:
+        """The options of the run with those that the change adds or drops; a changed mode lasts."""
+        given = dict(self._state.given)
+        if mode != self._state.sandbox_plan.mode.name:
+            given["mode"] = mode
+        if change.directories:
+            given["add_dir"] = [*many(given, "add_dir"), *change.directories]
+        if not change.at_own_address:
+            return given
+        return {name: value for name, value in given.items() if name not in layers.ENDPOINT_FLAGS} | {OWN_ADDRESS: True}
 
     def _complete(self, change: ConversationChange) -> ConversationChange:
         """Fills in the model with its thinking level, and the session."""
@@ -178,11 +184,3 @@ class Handover:
                 session = store.find(change.session, self._state.cwd)
                 if session.id != self._state.sink.session_id and not change.fork:
                     store.lock(session.id).release()
-
-
-def _changed(given: Given, change: ConversationChange) -> Given:
-    """The options of the run with those that the change adds or drops."""
-    more = {"add_dir": [*many(given, "add_dir"), *change.directories]} if change.directories else {}
-    if not change.at_own_address:
-        return {**given, **more}
-    return {**{name: value for name, value in given.items() if name not in layers.ENDPOINT_FLAGS}, **more, OWN_ADDRESS: True}

@@ -68,7 +68,13 @@ class OutputForm:
                 return self._check.validate(value)
             except ValueError as error:
                 problem = problem or str(error)
-        raise OutputError(problem or _no_json(answer), answer)
+        if not problem:
+            problem = "it contains no JSON."
+            try:
+                _DECODER.decode(answer.strip())
+            except (ValueError, RecursionError) as error:
+                problem = f"it is no JSON ({error})." if answer.strip() else problem
+        raise OutputError(problem, answer)
 
     def asking(self, prompt: UserPrompt) -> UserPrompt:
         """Returns the prompt with the words that ask for the value."""
@@ -88,7 +94,14 @@ class OutputForm:
         try:
             return ended, Structured(self.parse(ended.answer))
         except OutputError as error:
-            ended = _joined(ended, await run(self.repair(error, prompt.origin)))
+            repaired = await run(self.repair(error, prompt.origin))
+            ended = replace(
+                repaired,
+                usage=add(ended.usage, repaired.usage),
+                num_answers=ended.num_answers + repaired.num_answers,
+                duration_s=ended.duration_s + repaired.duration_s,
+                provider_s=ended.provider_s + repaired.provider_s,
+            )
         if ended.cause != "done":
             return ended, None
         try:
@@ -118,16 +131,6 @@ def read_schema(given: str) -> OutputForm:
 
 def as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _joined(first: TurnEnded, second: TurnEnded) -> TurnEnded:
-    return replace(
-        second,
-        usage=add(first.usage, second.usage),
-        num_answers=first.num_answers + second.num_answers,
-        duration_s=first.duration_s + second.duration_s,
-        provider_s=first.provider_s + second.provider_s,
-    )
 
 
 class _SchemaCheck:
@@ -236,26 +239,17 @@ def _values(answer: str, *, takes_text: bool) -> Iterator[Any]:
     for fenced in reversed(_FENCED.findall(text)):
         with suppress(ValueError, RecursionError):
             yield _DECODER.decode(fenced.strip())
-    # Objects and lists in a text, from the first to the last
-    found: list[Any] = []
+    between_words: list[Any] = []
     at, tries = 0, 0
     while tries < _MOST_TRIES and (match := _BRACKET.search(text, at)):
         try:
             value, at = _DECODER.raw_decode(text, match.start())
-            found.append(value)
+            between_words.append(value)
         except (ValueError, RecursionError):
             at, tries = match.end(), tries + 1
-    yield from reversed(found)
+    yield from reversed(between_words)
     if takes_text and text:
         yield text
-
-
-def _no_json(answer: str) -> str:
-    try:
-        _DECODER.decode(answer.strip())
-    except (ValueError, RecursionError) as error:
-        return f"it is no JSON ({error})." if answer.strip() else "it contains no JSON."
-    return "it contains no JSON."
 
 
 def _refuse(constant: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +23,6 @@ MAX_WAITING = 50
 """Per project."""
 MAX_BYTES = 8 * 1024
 """Of all accepted notes of a project, or of those for all projects."""
-T = TypeVar("T")
 
 
 class Note(Struct, frozen=True):
@@ -59,41 +58,37 @@ class LearnedNotes:
         if f"- {text}\n" in self._accepted(self._file(note)):
             return "This note is already among the user's notes."
 
-        def add(notes: list[Note]) -> str:
-            mine = [each for each in notes if each.root in ("", self._root)]
-            if any(each.text == text for each in mine):
-                return "This note already waits for the user's approval."
-            if len(mine) >= MAX_WAITING:
-                raise ToolError(f"remember: {MAX_WAITING} notes wait for the user's approval already; propose no more.")
-            notes.append(note)
-            return "Proposed. The note is used in later conversations if the user approves it."
-
         try:
-            return self._change(add)
+            with self._edit_inbox() as notes:
+                mine = [each for each in notes if each.root in ("", self._root)]
+                if any(each.text == text for each in mine):
+                    return "This note already waits for the user's approval."
+                if len(mine) >= MAX_WAITING:
+                    raise ToolError(f"remember: {MAX_WAITING} notes wait for the user's approval already; propose no more.")
+                notes.append(note)
         except ConfigError as error:
             raise ToolError(error.message) from error
+        return "Proposed. The note is used in later conversations if the user approves it."
 
     def accept(self, numbers: Sequence[int]) -> tuple[Note, ...]:
         """Moves notes to the instructions. Raises UsageError for a wrong number or when there is no room."""
 
-        def move(notes: list[Note]) -> tuple[Note, ...]:
+        with self._edit_inbox() as notes:
             chosen = self._take(notes, numbers)
             for path in {self._file(note): None for note in chosen}:
                 lines = "".join(f"- {note.text}\n" for note in chosen if self._file(note) == path)
                 with locked(path.parent):
                     text = self._accepted(path) + lines
                     if len(text.encode()) > MAX_BYTES:
-                        raise UsageError(
-                            f"{path} would be longer than {MAX_BYTES // 1024} KiB.", hint="Remove old notes first: /memory edit"
-                        )
+                        hint = "Remove old notes first: /memory edit"
+                        raise UsageError(f"{path} would be longer than {MAX_BYTES // 1024} KiB.", hint=hint)
                     replace_file(path, text)
-            return chosen
-
-        return self._change(move)
+        return chosen
 
     def reject(self, numbers: Sequence[int]) -> tuple[Note, ...]:
         """Raises UsageError for a wrong number."""
-        return self._change(lambda notes: self._take(notes, numbers))
+        with self._edit_inbox() as notes:
+            return self._take(notes, numbers)
 
     def rewrite(self, number: int, text: str) -> None:
         """Changes a waiting note. Raises UsageError."""
@@ -101,11 +96,9 @@ class LearnedNotes:
         if not text or len(text) > MAX_CHARS:
             raise UsageError(f"A note has 1 to {MAX_CHARS} characters.")
 
-        def change(notes: list[Note]) -> None:
+        with self._edit_inbox() as notes:
             (chosen,) = self._take(list(notes), [number])
             notes[notes.index(chosen)] = replace(chosen, text=text)
-
-        self._change(change)
 
     def _take(self, notes: list[Note], numbers: Sequence[int]) -> tuple[Note, ...]:
         mine = [each for each in notes if each.root in ("", self._root)]
@@ -130,12 +123,13 @@ class LearnedNotes:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{self._inbox} is damaged: {error}.", hint="Remove the file; it holds only proposals.") from error
 
-    def _change(self, change: Callable[[list[Note]], T]) -> T:
+    @contextmanager
+    def _edit_inbox(self) -> Iterator[list[Note]]:
+        """Saves the list unless an error leaves the block."""
         with locked(self._folder):
             notes = self._load()
-            result = change(notes)
+            yield notes
             replace_file(self._inbox, msgspec.json.encode(notes).decode())
-            return result
 
 
 def one_line(text: str) -> str:

@@ -238,7 +238,7 @@ def prepare_start(options: StartOptions) -> StartupState:
     model_notices = (
         models.notice,
         always_on_notice(choice),
-        _no_effect_notice(choice),
+        no_effect_notice(choice) if choice.thinking is not None else "",
         "" if named or not session else gone_notice(config, choice, session.model),
     )
     return StartupState(
@@ -309,12 +309,6 @@ def _choose_models(options: StartOptions, environment: StartEnvironment, session
     small, notice = choose_small(config, environ, choice)
     check_prices(config, choice, fallback, small)
     return ChosenModels(config, choice, fallback, small, notice)
-
-
-def _no_effect_notice(choice: ModelChoice) -> str:
-    if choice.thinking is None:
-        return ""
-    return no_effect_notice(choice)
 
 
 def _open_sink(

@@ -78,7 +78,12 @@ class BackgroundTasks:
     def take_news(self) -> list[Message]:
         """A message for each task that ended since the last call."""
         ended, self._unreported = self._unreported, []
-        return [self._message(task) for task in ended]
+        messages = []
+        for task in ended:
+            assert task.result is not None  # only ended tasks are reported
+            text = f"[Background {task.name} has ended: {task.ended}]\n{task.result.text}"
+            messages.append(ended_message(self._secrets.hide(text), task.run.part_id, task.run.session_id, task.run.used))
+        return messages
 
     async def wait(self) -> None:
         """Returns when a task has ended."""
@@ -101,11 +106,6 @@ class BackgroundTasks:
             task.result = CallResult(f"It failed: {error.message}", is_error=True)
         self._unreported.append(task)
         self._changed.set()
-
-    def _message(self, task: BackgroundTask) -> Message:
-        assert task.result is not None  # only ended tasks are reported
-        text = f"[Background {task.name} has ended: {task.ended}]\n{task.result.text}"
-        return ended_message(self._secrets.hide(text), task.run.part_id, task.run.session_id, task.run.used)
 
 
 def ended_message(text: str, part_id: str, session_id: str, usage: Usage | None) -> Message:
