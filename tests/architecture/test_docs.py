@@ -53,6 +53,14 @@ def test_the_reference_pages_are_what_the_code_says() -> None:
         assert (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") == text, "run `make docs`"
 
 
+def test_each_decision_has_its_own_number() -> None:
+    pages = [page for page in PAGES if page.parent.name == "decisions" and page.name != "README.md"]
+    numbers = [int(page.name[:4]) for page in pages]
+    assert [number for number in numbers if numbers.count(number) > 1] == []
+    titles = [re.match(r"# (\d+)", page.read_text(encoding="utf-8")) for page in pages]
+    assert [int(title[1]) for title in titles if title] == numbers
+
+
 def test_no_page_has_marks_of_a_merge() -> None:
     marks = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
     assert [page.name for page in PAGES if marks.search(page.read_text(encoding="utf-8"))] == []
