@@ -11,7 +11,7 @@ OF_ROOM = $(if $(ROOM),tests/$(ROOM) $(shell grep -rlE "wolo\.$(ROOM)\b" tests/e
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
-.PHONY: demo test test-fast test-again test-terminals check conformance soak mutants bench scale peers docs site requirements format clean
+.PHONY: hooks demo test test-fast test-again test-terminals check conformance soak mutants bench scale peers docs site requirements format clean
 
 demo: .venv/.demo .venv/.weights
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -76,6 +76,9 @@ site: .venv/.site  # build/site/index.html: docs/ with search and the public nam
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict -q -f .ci/mkdocs.yml
 	! grep -rE '<(script|link|img|iframe)[^>]*="(https?:)?//' --include='*.html' build/site  # nothing comes from other hosts
 
+hooks: .venv/.test  # commits are checked for style and layers first; `git commit --no-verify` skips it
+	git config core.hooksPath .githooks
+
 format: .venv/.test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -98,7 +101,7 @@ requirements: .venv/.python  # the newest versions that pyproject.toml allows, w
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-.venv/.demo: .venv/.python pyproject.toml .ci/requirements/demo.txt
+.venv/.demo: .venv/.python pyproject.toml wolo/__init__.py .ci/requirements/demo.txt
 	$(INSTALL) -r .ci/requirements/demo.txt
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
