@@ -209,6 +209,7 @@ class ToolCalls:
         except Exception as error:
             return PlannedCall(part=self.services.secrets.hide_part(_not_judgeable(part, error)))
         verdict = verdict if self._approvals else verdict.without_person()
+        log.debug("%s: %s, because %s", tool.name, verdict.decision, verdict.reason or verdict.source)
         saved = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
         marked = replace(part, metadata={**part.metadata, "verdict": saved})
         return replace(call, part=marked, intents=intents, verdict=verdict)

@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wolo.errors import UsageError
 from wolo.frontends.streams import print_message
 from wolo.messages.terminal_text import clean
 from wolo.places import find_places, make_private
@@ -61,13 +62,29 @@ def _write(details: str) -> Path | None:
     return path
 
 
-def log_to_file() -> None:
-    """Logs warnings to `wolo.log`, and nothing to the terminal."""
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def log_to_file(*, has_screen: bool = False) -> None:
+    """Logs warnings to `wolo.log`; with WOLO_LOG everything from that level on, also to stderr unless wolo draws there.
+
+    Raises UsageError for an unknown level.
+    """
     logging.raiseExceptions = False
-    handler = _PrivateFile(find_places().state / "wolo.log")
-    handler.setFormatter(_WithoutSecrets("%(asctime)s %(name)s %(levelname)s %(message)s"))
-    handler.setLevel(logging.WARNING)
-    logging.getLogger().addHandler(handler)
+    handlers: list[logging.Handler] = [_PrivateFile(find_places().state / "wolo.log")]
+    level = logging.WARNING
+    if name := os.environ.get("WOLO_LOG", "").lower():
+        if name not in LEVELS:
+            raise UsageError(f"WOLO_LOG={name} is no level.", hint=f"Levels: {', '.join(LEVELS)}.")
+        level = logging.getLevelNamesMapping()[name.upper()]
+        logging.getLogger("wolo").setLevel(level)
+        if not has_screen:
+            handlers.append(logging.StreamHandler())
+    formatter = _WithoutSecrets("%(asctime)s %(name)s %(levelname)s %(message)s")
+    for handler in handlers:
+        handler.setFormatter(formatter)
+        handler.setLevel(level)
+        logging.getLogger().addHandler(handler)
 
 
 class _WithoutSecrets(logging.Formatter):

@@ -79,7 +79,7 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
     came = note_signals()
     from wolo.conversation.resources.startup import StartOptions
 
-    log_to_file()
+    log_to_file(has_screen=not headless and _is_terminal(sys.stderr))
     opening = StartOptions(given=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
     with asyncio.Runner() as runner:
         if headless:

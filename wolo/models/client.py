@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
@@ -32,6 +33,8 @@ from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
 
 if TYPE_CHECKING:
     from wolo.models.shared_limiter import SharedLimiter
+
+log = logging.getLogger(__name__)
 
 IDLE_S = 300.0
 FIRST_BYTE_S = 120.0
@@ -181,6 +184,7 @@ class HttpModelClient:
         if self._shared:
             await self._shared.enter(prompt_tokens, listener)
         await listener.on_request(attempt, prompt_tokens)
+        log.debug("request %d to %s, about %d tokens", attempt, self._choice.model.id, prompt_tokens)
         exchange = self._log.begin(body) if self._log else None
         try:
             assembler = await self._receive(request, self._call(question, body, exchange), listener)

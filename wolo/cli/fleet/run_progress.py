@@ -44,7 +44,7 @@ def work_on_run(ledger: Ledger, run: Path, jobs: int, *, most: int | None = None
     from wolo.cli.crash_log import log_to_file
     from wolo.fleet.coordinator import make_engine, options_of, work_on
 
-    log_to_file()
+    log_to_file(has_screen=sys.stderr.isatty())
     engine = make_engine(ledger.folder, options_of(ledger.meta()))
     progress = _Progress(ledger)
     try:
