@@ -33,6 +33,17 @@ MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="Limit for t
 MaxErrors = Annotated[
     int | None, typer.Option("--max-errors", help="Start nothing more after N errored tasks.", metavar="N", show_default=False)
 ]
+RayAddress = Annotated[
+    str, typer.Option("--ray-address", help="The Ray cluster; without it that of this machine.", metavar="ADDR")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override one setting for all tasks.", metavar="KEY=VALUE", show_default=False),
+]
+Images = Annotated[
+    list[str] | None,
+    typer.Option("--image", help="Tasks may name this image, which gets your keys.", metavar="IMAGE", show_default=False),
+]
 AsSaved = Annotated[bool, typer.Option("--as-saved", help="Also a run that was not made here, with its own mode and settings.")]
 _JOBS = 4
 
@@ -43,21 +54,13 @@ def run(
     out: Annotated[Path, typer.Option("--out", help="Folder of the run, which is made.", metavar="RUN", show_default=False)],
     jobs: Jobs = None,
     engine: Annotated[str, typer.Option("--engine", help="Where attempts run: local, or ray.", metavar="NAME")] = "local",
-    ray_address: Annotated[
-        str, typer.Option("--ray-address", help="The Ray cluster; without it that of this machine.", metavar="ADDR")
-    ] = "",
+    ray_address: RayAddress = "",
     store: Annotated[str, typer.Option("--store", help="Ledger: sqlite, or postgresql://…", metavar="STORE")] = "sqlite",
     model: Annotated[str, typer.Option("-m", "--model", help="For tasks that name none.", metavar="MODEL")] = "",
     mode: Annotated[str, typer.Option("--mode", help="For tasks that name none.", metavar="MODE")] = "",
     thinking: Annotated[str, typer.Option("--thinking", help="For all tasks.", metavar="LEVEL")] = "",
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Override one setting for all tasks.", metavar="KEY=VALUE", show_default=False),
-    ] = None,
-    images: Annotated[
-        list[str] | None,
-        typer.Option("--image", help="Tasks may name this image, which gets your keys.", metavar="IMAGE", show_default=False),
-    ] = None,
+    sets: Sets = None,
+    images: Images = None,
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_errors: MaxErrors = None,
@@ -94,18 +97,11 @@ def run(
         requests_per_minute=check.batch.requests_per_minute,
         tokens_per_minute=check.batch.tokens_per_minute,
     )
-    with closing(
-        create_run(
-            out.absolute(),
-            found,
-            options,
-            limits,
-            check.identity(settings, found),
-            store=store,
-            lease_s=check.batch.lease_s,
-            provider_of=check.provider_of,
-        )
-    ) as ledger:
+    lease_s, identity = check.batch.lease_s, check.identity(settings, found)
+    ledger = create_run(
+        out.absolute(), found, options, limits, identity, store=store, lease_s=lease_s, provider_of=check.provider_of
+    )
+    with closing(ledger):
         if said := slow_ledger(out, store):
             print_message(said)
         if options.jobs == 0:

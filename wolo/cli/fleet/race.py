@@ -49,7 +49,6 @@ def race(
     from wolo.fleet.preflight import ModelCheck
     from wolo.fleet.racing import choose_winner
     from wolo.guard.modes import MODES
-    from wolo.places import find_places
 
     racers = _racers(models, tries, model)
     if (jobs is not None and jobs < 1) or (max_cost is not None and not max_cost > 0):
@@ -63,29 +62,15 @@ def race(
     for name in filter(None, racers):
         if said := check(name, max_cost is not None):
             raise UsageError(f"{name}: {said}.")
-    places = find_places()
-    # outside of the folders that agents may not change
-    races = (places.users_data or places.data).with_name("wolo-races")
-    run = races / f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    run = _name_folder()
     tasks = _tasks(_prompt(task), racers, run, verify=verify, setup=setup)
     count = jobs or min(len(tasks), _AT_ONCE)
+    batch, identity = check.batch, check.identity(settings, tasks)
     options = BatchOptions(
-        agent=settings,
-        jobs=count,
-        requests_per_minute=check.batch.requests_per_minute,
-        tokens_per_minute=check.batch.tokens_per_minute,
+        agent=settings, jobs=count, requests_per_minute=batch.requests_per_minute, tokens_per_minute=batch.tokens_per_minute
     )
-    with closing(
-        create_run(
-            run,
-            tasks,
-            options,
-            BatchLimits(max_cost),
-            check.identity(settings, tasks),
-            lease_s=check.batch.lease_s,
-            provider_of=check.provider_of,
-        )
-    ) as ledger:
+    limits, lease_s = BatchLimits(max_cost), batch.lease_s
+    with closing(create_run(run, tasks, options, limits, identity, lease_s=lease_s, provider_of=check.provider_of)) as ledger:
         signalled = work_on_run(ledger, run, count)
         rows, states = ledger.rows(), ledger.counts()
     winner, why = choose_winner(rows)
@@ -101,6 +86,15 @@ def race(
     if signalled.exit_code or winner is None:
         is_broken = {state for state, count in states.items() if count} <= {"errored", "lost"}
         raise typer.Exit(signalled.exit_code or (2 if is_broken else 1))
+
+
+def _name_folder() -> Path:
+    """Outside of the folders that agents may not change."""
+    from wolo.places import find_places
+
+    places = find_places()
+    races = (places.users_data or places.data).with_name("wolo-races")
+    return races / f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
 def _racers(models: str, tries: int | None, model: str) -> list[str]:
