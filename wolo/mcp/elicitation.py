@@ -112,7 +112,13 @@ def read_value(field: Field, reply: Reply) -> tuple[bool, Any, str]:
     try:
         if field.kind == "array":
             spoken = [part.strip() for each in given for part in ([each] if each in reply.chosen else each.split(","))]
-            return True, _several(field, [_chosen(field, each) for each in spoken if each]), ""
+            values = [_chosen(field, each) for each in spoken if each]
+            least, most = field.schema.get("minItems"), field.schema.get("maxItems")
+            if isinstance(least, int) and len(values) < least:
+                raise ValueError(f"at least {least}")
+            if isinstance(most, int) and len(values) > most:
+                raise ValueError(f"at most {most}")
+            return True, values, ""
         return True, _checked(field, _chosen(field, given[0])), ""
     except ValueError as error:
         return False, None, str(error)
@@ -128,21 +134,21 @@ def _chosen(field: Field, given: str) -> Any:
     return given
 
 
-def _several(field: Field, values: list[Any]) -> list[Any]:
-    least, most = field.schema.get("minItems"), field.schema.get("maxItems")
-    if isinstance(least, int) and len(values) < least:
-        raise ValueError(f"at least {least}")
-    if isinstance(most, int) and len(values) > most:
-        raise ValueError(f"at most {most}")
-    return values
-
-
 def _checked(field: Field, value: Any) -> Any:
     match field.kind:
         case "integer" | "number" as kind if isinstance(value, str):
             return _number(field, value, whole=kind == "integer")
         case "string" if isinstance(value, str):
-            return _string(field, value)
+            least, most = field.schema.get("minLength"), field.schema.get("maxLength")
+            if isinstance(least, int) and len(value) < least:
+                raise ValueError(f"at least {least} characters")
+            if isinstance(most, int) and len(value) > most:
+                raise ValueError(f"at most {most} characters")
+            if field.schema.get("format") == "email" and "@" not in value:
+                raise ValueError("it must be an e-mail address")
+            if field.schema.get("format") == "uri" and ":" not in value:
+                raise ValueError("it must be an address")
+            return value
         case _:
             return value
 
@@ -160,19 +166,6 @@ def _number(field: Field, text: str, *, whole: bool) -> int | float:
     if isinstance(most, int | float) and value > most:
         raise ValueError(f"at most {most}")
     return value
-
-
-def _string(field: Field, text: str) -> str:
-    least, most = field.schema.get("minLength"), field.schema.get("maxLength")
-    if isinstance(least, int) and len(text) < least:
-        raise ValueError(f"at least {least} characters")
-    if isinstance(most, int) and len(text) > most:
-        raise ValueError(f"at most {most} characters")
-    if field.schema.get("format") == "email" and "@" not in text:
-        raise ValueError("it must be an e-mail address")
-    if field.schema.get("format") == "uri" and ":" not in text:
-        raise ValueError("it must be an address")
-    return text
 
 
 def is_too_long(*texts: str) -> bool:

@@ -36,15 +36,13 @@ def read_listed(entries: Iterable[object]) -> tuple[ListedTool, ...]:
         if isinstance(entry, Mapping) and isinstance(name := entry.get("name"), str) and name.strip():
             schema = entry.get("inputSchema")
             parameters = schema if isinstance(schema, Mapping) else {}
-            found.setdefault(name, _listed(name, entry, parameters))
+            said = entry.get("description") or entry.get("title") or name
+            text = clean(said if isinstance(said, str) else name).strip()
+            is_cut = len(text) > MOST_DESCRIPTION_CHARS
+            found.setdefault(
+                name, ListedTool(name, f"{text[: MOST_DESCRIPTION_CHARS - 1].rstrip()}…" if is_cut else text, parameters, is_cut)
+            )
     return tuple(found[name] for name in sorted(found))[:MOST_TOOLS]
-
-
-def _listed(name: str, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> ListedTool:
-    said = entry.get("description") or entry.get("title") or name
-    text = clean(said if isinstance(said, str) else name).strip()
-    is_cut = len(text) > MOST_DESCRIPTION_CHARS
-    return ListedTool(name, f"{text[: MOST_DESCRIPTION_CHARS - 1].rstrip()}…" if is_cut else text, parameters, is_cut)
 
 
 MOST_PROMPTS = 500

@@ -33,7 +33,16 @@ def client_callbacks(requests: ServerRequests) -> dict[str, Any]:
         context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
         try:
-            answer = await requests.use_model(_sample_request(params))
+            messages = []
+            for message in params.messages:
+                dumped = message.model_dump(mode="json", by_alias=True)["content"]
+                items = read_items(dumped if isinstance(dumped, list) else [dumped])
+                messages.append(
+                    (str(message.role), "\n".join(item if isinstance(item, str) else "[not text, left out]" for item in items))
+                )
+            answer = await requests.use_model(
+                SampleRequest(params.system_prompt or "", tuple(messages), min(params.max_tokens, _MOST_SAMPLE_TOKENS))
+            )
         except WoloError as error:
             requests.note("warning", f"its request to the model was refused: {error.message}")
             return types.ErrorData(code=types.INVALID_REQUEST, message=error.message)
@@ -46,14 +55,3 @@ def client_callbacks(requests: ServerRequests) -> dict[str, Any]:
 
     given: dict[str, Any] = {"elicitation_callback": elicit, "list_roots_callback": list_roots, "logging_callback": log}
     return {**given, "sampling_callback": sample} if requests.sampling_tokens else given
-
-
-def _sample_request(params: types.CreateMessageRequestParams) -> SampleRequest:
-    messages = []
-    for message in params.messages:
-        dumped = message.model_dump(mode="json", by_alias=True)["content"]
-        items = read_items(dumped if isinstance(dumped, list) else [dumped])
-        messages.append(
-            (str(message.role), "\n".join(item if isinstance(item, str) else "[not text, left out]" for item in items))
-        )
-    return SampleRequest(params.system_prompt or "", tuple(messages), min(params.max_tokens, _MOST_SAMPLE_TOKENS))

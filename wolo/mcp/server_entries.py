@@ -101,16 +101,30 @@ def read_entry(entry: object) -> tuple[Server, list[str]]:
     if not isinstance(entry, dict):
         raise msgspec.ValidationError("it is not a JSON object")
     entry = {name: _with_our_references(value) for name, value in entry.items() if value is not None}
-    named = {_NAMES.get(name, name): value for name, value in entry.items()}
-    fields = {name: value for name, value in named.items() if name in _OURS - _READ_BELOW}
+    renamed = {_NAMES.get(name, name): value for name, value in entry.items()}
+    fields = {name: value for name, value in renamed.items() if name in _OURS - _READ_BELOW}
     ignored = [name for name in entry if _NAMES.get(name, name) not in _OURS | _READ_BELOW | _ABOUT and name[:1] != "_"]
     if isinstance(command := fields.get("command"), list) and command:
         fields |= {"command": command[0], "args": [*command[1:], *fields.get("args", ())]}
     if entry.get("disabled") is True:
         fields["enabled"] = False
     _read_transport(entry, fields)
-    _read_timeouts(entry, fields)
-    _read_codex(entry, fields)
+    timeout, startup_ms = entry.get("timeout"), entry.get("startup_timeout_ms")
+    if isinstance(timeout, int | float):
+        fields.setdefault("tool_timeout_s", timeout / 1000 if timeout >= _MILLISECONDS_FROM else timeout)
+    if isinstance(startup_ms, int | float):
+        fields.setdefault("startup_timeout_s", startup_ms / 1000)
+    # Names of variables become references to them
+    headers = {}
+    if token := entry.get("bearer_token_env_var"):
+        headers["Authorization"] = f"Bearer ${{{token}}}"
+    if isinstance(named := entry.get("env_http_headers"), dict):
+        headers |= {header: f"${{{variable}}}" for header, variable in named.items()}
+    if headers:
+        fields["headers"] = {**fields.get("headers", {}), **headers}
+    passed = entry.get("env_vars")
+    if isinstance(passed, list) and all(isinstance(each, str) for each in passed):
+        fields["env"] = {**{name: f"${{{name}}}" for name in passed}, **fields.get("env", {})}
     ignored += _read_oauth(entry, fields)
     return msgspec.convert(fields, Server), ignored
 
@@ -122,28 +136,6 @@ def _read_transport(entry: Mapping[str, Any], fields: dict[str, Any]) -> None:
     if not isinstance(transport, str) or transport.lower() not in _TRANSPORTS:
         raise msgspec.ValidationError(f"there is no transport {transport!r}")
     fields["transport"] = _TRANSPORTS[transport.lower()]
-
-
-def _read_timeouts(entry: Mapping[str, Any], fields: dict[str, Any]) -> None:
-    timeout, startup_ms = entry.get("timeout"), entry.get("startup_timeout_ms")
-    if isinstance(timeout, int | float):
-        fields.setdefault("tool_timeout_s", timeout / 1000 if timeout >= _MILLISECONDS_FROM else timeout)
-    if isinstance(startup_ms, int | float):
-        fields.setdefault("startup_timeout_s", startup_ms / 1000)
-
-
-def _read_codex(entry: Mapping[str, Any], fields: dict[str, Any]) -> None:
-    """Names of variables become references to them."""
-    headers = {}
-    if token := entry.get("bearer_token_env_var"):
-        headers["Authorization"] = f"Bearer ${{{token}}}"
-    if isinstance(named := entry.get("env_http_headers"), dict):
-        headers |= {header: f"${{{variable}}}" for header, variable in named.items()}
-    if headers:
-        fields["headers"] = {**fields.get("headers", {}), **headers}
-    passed = entry.get("env_vars")
-    if isinstance(passed, list) and all(isinstance(each, str) for each in passed):
-        fields["env"] = {**{name: f"${{{name}}}" for name in passed}, **fields.get("env", {})}
 
 
 def _read_oauth(entry: Mapping[str, Any], fields: dict[str, Any]) -> list[str]:

@@ -125,7 +125,36 @@ class ServerRequests:
         if caller is None or ask is None:
             return self._answer_alone(fields, "form" if is_form else "wish to open a page")
         if is_form:
-            return await self._fill_in(caller, ask, str(params.get("message", "")), fields)
+            message = str(params.get("message", ""))
+            if len(fields) > MOST_FIELDS:
+                self.note("warning", f"a form with {len(fields)} fields was declined; at most {MOST_FIELDS} are asked")
+                return dict(_DECLINED)
+            if is_too_long(message, *(as_question("", field).text for field in fields)):
+                self.note("warning", "a form was declined whose texts are too long to be shown")
+                return dict(_DECLINED)
+            values: dict[str, Any] = {}
+            complaints = {field.name: "" for field in fields}
+            for _ in range(_ANSWERS_TRIES):
+                open_fields = [field for field in fields if field.name in complaints]
+                questions = [as_question(self.server, field, complaints[field.name]) for field in open_fields]
+                replies = await self._ask(ask, caller, [*questions, consent_question(self.server, message, len(fields))])
+                if replies is None:
+                    return dict(_CANCELLED)
+                if UNASKED in replies:
+                    self.note("warning", "its form was declined: the editor has no field for text")
+                    return dict(_DECLINED)
+                if replies[-1] != Reply(chosen=(SEND,)):
+                    return dict(_DECLINED if replies[-1].chosen == (DECLINE,) else _CANCELLED)
+                complaints = {}
+                for field, reply in zip(open_fields, replies[:-1], strict=True):
+                    is_given, value, complaint = read_value(field, reply)
+                    if is_given:
+                        values[field.name] = value
+                    if complaint:
+                        complaints[field.name] = complaint
+                if not complaints:
+                    return {"action": "accept", "content": values}
+            return dict(_CANCELLED)
         return await self._open(caller, ask, params)
 
     def _answer_alone(self, fields: Sequence[Field], request: str) -> dict[str, Any]:
@@ -134,37 +163,6 @@ class ServerRequests:
             return {"action": "accept", "content": values}
         self.note("warning", f"its {request} was declined: no user can be asked")
         return dict(_DECLINED)
-
-    async def _fill_in(self, caller: Caller, ask: AskQuestions, message: str, fields: Sequence[Field]) -> dict[str, Any]:
-        if len(fields) > MOST_FIELDS:
-            self.note("warning", f"a form with {len(fields)} fields was declined; at most {MOST_FIELDS} are asked")
-            return dict(_DECLINED)
-        if is_too_long(message, *(as_question("", field).text for field in fields)):
-            self.note("warning", "a form was declined whose texts are too long to be shown")
-            return dict(_DECLINED)
-        values: dict[str, Any] = {}
-        complaints = {field.name: "" for field in fields}
-        for _ in range(_ANSWERS_TRIES):
-            open_fields = [field for field in fields if field.name in complaints]
-            questions = [as_question(self.server, field, complaints[field.name]) for field in open_fields]
-            replies = await self._ask(ask, caller, [*questions, consent_question(self.server, message, len(fields))])
-            if replies is None:
-                return dict(_CANCELLED)
-            if UNASKED in replies:
-                self.note("warning", "its form was declined: the editor has no field for text")
-                return dict(_DECLINED)
-            if replies[-1] != Reply(chosen=(SEND,)):
-                return dict(_DECLINED if replies[-1].chosen == (DECLINE,) else _CANCELLED)
-            complaints = {}
-            for field, reply in zip(open_fields, replies[:-1], strict=True):
-                is_given, value, complaint = read_value(field, reply)
-                if is_given:
-                    values[field.name] = value
-                if complaint:
-                    complaints[field.name] = complaint
-            if not complaints:
-                return {"action": "accept", "content": values}
-        return dict(_CANCELLED)
 
     async def _open(self, caller: Caller, ask: AskQuestions, params: Mapping[str, Any]) -> dict[str, Any]:
         url = str(params.get("url", ""))
@@ -191,24 +189,23 @@ class ServerRequests:
         if left <= 0:
             raise UsageError(f"The budget of {self.sampling_tokens:,} tokens is used up.")
         if not self._may_sample:
-            await self._allow_sampling(request)
+            caller = self._callers[-1] if self._callers else None
+            if caller is None or caller.ask_user is None:
+                raise UsageError("The model may be used during a call only.")
+            said = "\n".join(_asked_of_model(request))
+            if is_too_long(said):
+                raise UsageError("The request is too long to be shown to the user.")
+            text = (
+                f"{self.server} wants to use your model, up to {self.sampling_tokens:,} tokens in this session. It asks:\n{said}"
+            )
+            question = Question(text=text, header=self.server, options=(AnswerOption(ALLOW), AnswerOption(DECLINE)))
+            replies = await self._ask(caller.ask_user, caller, [question])
+            if replies is None or replies[0] != Reply(chosen=(ALLOW,)):
+                raise UsageError("The user declined.")
+            self._may_sample = True
         answer = await self.sample(replace(request, max_tokens=min(request.max_tokens, left)))
         self._sampled_tokens += answer.tokens
         return answer
-
-    async def _allow_sampling(self, request: SampleRequest) -> None:
-        caller = self._callers[-1] if self._callers else None
-        if caller is None or caller.ask_user is None:
-            raise UsageError("The model may be used during a call only.")
-        said = "\n".join(_asked_of_model(request))
-        if is_too_long(said):
-            raise UsageError("The request is too long to be shown to the user.")
-        text = f"{self.server} wants to use your model, up to {self.sampling_tokens:,} tokens in this session. It asks:\n{said}"
-        question = Question(text=text, header=self.server, options=(AnswerOption(ALLOW), AnswerOption(DECLINE)))
-        replies = await self._ask(caller.ask_user, caller, [question])
-        if replies is None or replies[0] != Reply(chosen=(ALLOW,)):
-            raise UsageError("The user declined.")
-        self._may_sample = True
 
     async def _ask(self, ask: AskQuestions, caller: Caller, questions: Sequence[Question]) -> Replies | None:
         """None: dismissed, or the calls have ended."""

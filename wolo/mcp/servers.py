@@ -245,7 +245,11 @@ class Servers:
             if client.state == "failed":
                 self._remember(self._wanted[name], CachedListing(ServerListing(), failed=True, why=client.why))
             elif client.state == "starting":
-                self._forget_start(self._wanted[name])
+                mark = fingerprint(self._wanted[name])
+                if (before := self._cached.read(mark)) is None or (before.listing.is_empty and not before.failed):
+                    self._cached.forget(mark)
+                else:
+                    self._cached.write(mark, replace(before, started_at=0.0))
         await asyncio.gather(*(client.close() for client in self._clients.values()))
         self.kill()
 
@@ -285,7 +289,10 @@ class Servers:
     def _begin_due(self) -> None:
         due, self._due = self._due, []
         for client in due:
-            self._remember_start(self._wanted[client.name])
+            # Lets `wolo mcp list` tell a server that is starting from one that was never tried
+            mark = fingerprint(self._wanted[client.name])
+            before = self._cached.read(mark) or CachedListing(ServerListing())
+            self._cached.write(mark, replace(before, started_at=time.time()))
             client.start()
 
     def _hear(self, wanted: ConfiguredServer, listing: ServerListing) -> None:
@@ -297,19 +304,6 @@ class Servers:
         mark = fingerprint(wanted)
         before = self._cached.read(mark) if seen.failed else None
         self._cached.write(mark, replace(seen, listing=before.listing) if before else seen)
-
-    def _remember_start(self, wanted: ConfiguredServer) -> None:
-        """Lets `wolo mcp list` tell a server that is starting from one that was never tried."""
-        mark = fingerprint(wanted)
-        before = self._cached.read(mark) or CachedListing(ServerListing())
-        self._cached.write(mark, replace(before, started_at=time.time()))
-
-    def _forget_start(self, wanted: ConfiguredServer) -> None:
-        mark = fingerprint(wanted)
-        if (before := self._cached.read(mark)) is None or (before.listing.is_empty and not before.failed):
-            self._cached.forget(mark)
-        else:
-            self._cached.write(mark, replace(before, started_at=0.0))
 
     def _find(self, name: str) -> ConfiguredServer:
         if name not in self._wanted:

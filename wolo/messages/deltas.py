@@ -172,7 +172,20 @@ class Assembler:
                     self._text = None
                     self._is_broken = True
                 case CallDelta():
-                    self._add_call(delta)
+                    call = self._calls.get(delta.slot)
+                    if call is None:
+                        call = self._calls[delta.slot] = _StreamedCall()
+                        self._pieces.append(call)
+                        self._text = None
+                    call.call_id = delta.call_id or call.call_id
+                    call.tool = delta.tool or call.tool
+                    call.item_id = delta.item_id or call.item_id
+                    if delta.replaces:
+                        call.fragments.clear()
+                    call.fragments.append(delta.arguments)
+                    call.blobs.extend(delta.blobs)
+                    call.problem = delta.problem or call.problem
+                    call.in_fence = call.in_fence or delta.in_fence
                 case UsageDelta():
                     self.usage = delta.usage
                 case FinishDelta():
@@ -227,22 +240,6 @@ class Assembler:
         last.fragments.append(delta.text)
         last.blobs.extend(delta.blobs)
         last.item_id = delta.item_id or last.item_id
-
-    def _add_call(self, delta: CallDelta) -> None:
-        call = self._calls.get(delta.slot)
-        if call is None:
-            call = self._calls[delta.slot] = _StreamedCall()
-            self._pieces.append(call)
-            self._text = None
-        call.call_id = delta.call_id or call.call_id
-        call.tool = delta.tool or call.tool
-        call.item_id = delta.item_id or call.item_id
-        if delta.replaces:
-            call.fragments.clear()
-        call.fragments.append(delta.arguments)
-        call.blobs.extend(delta.blobs)
-        call.problem = delta.problem or call.problem
-        call.in_fence = call.in_fence or delta.in_fence
 
     def _tool_parts(self) -> dict[_StreamedCall, ToolPart]:
         """One part per call; an exact repetition of an earlier call is dropped."""

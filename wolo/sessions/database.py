@@ -166,7 +166,14 @@ def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple
     version = len(steps) + 1
     told = [_finish_rescue(path, version)] if use.is_exclusive else []
     if not path.exists():
-        told += _create_new(path, version, use)
+        log = log_path(path)
+        if log.exists() and log.stat().st_size:
+            raise SessionError(
+                f"{path} is gone, but its log {log.name} is still there.",
+                hint="Restore the database, or move the log aside to start with a new one.",
+            )
+        create(path, version)
+        told += [f"The session database {path} is missing; a new one was created."] if use.existed else []
     try:
         connection, more = _attach(path, steps, use)
     except (sqlite3.DatabaseError, DatabaseDamaged) as error:
@@ -193,47 +200,34 @@ def _finish_rescue(path: Path, version: int) -> str:
     return salvage.resume(path, version)
 
 
-def _create_new(path: Path, version: int, use: OpenState) -> list[str]:
-    log = log_path(path)
-    if log.exists() and log.stat().st_size:
-        raise SessionError(
-            f"{path} is gone, but its log {log.name} is still there.",
-            hint="Restore the database, or move the log aside to start with a new one.",
-        )
-    create(path, version)
-    return [f"The session database {path} is missing; a new one was created."] if use.existed else []
-
-
 def _attach(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple[sqlite3.Connection, list[str]]:
     inspect(path, len(steps) + 1, thoroughly=use.needs_check)
     connection = connect(path)
     try:
-        return connection, _prepare(connection, path, steps, use)
+        # Sets the journal mode, migrates, and returns warnings
+        warnings = []
+        (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+        wanted = journal_for(path)
+        if journal != wanted and use.is_exclusive:  # the directory was moved to another disk
+            (journal,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
+        if journal != "wal":
+            # With a rollback journal, only EXTRA also makes the removal of the journal durable.
+            connection.execute("PRAGMA synchronous = EXTRA")
+        elif use.lost_log:
+            warnings.append(
+                f"{log_path(path).name} is missing although the sessions were not closed: the last messages may be lost."
+            )
+        if "delete" in (journal, wanted):
+            warnings.append(
+                f"{path.parent} is not a local disk: saving sessions there is slower. Set WOLO_HOME to another directory."
+            )
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version <= len(steps):
+            warnings.append(migrations.migrate(connection, path, version, steps))
+        return connection, warnings
     except BaseException:
         connection.close()
         raise
-
-
-def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[migrations.Step], use: OpenState) -> list[str]:
-    """Sets the journal mode, migrates, and returns warnings."""
-    warnings = []
-    (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
-    wanted = journal_for(path)
-    if journal != wanted and use.is_exclusive:  # the directory was moved to another disk
-        (journal,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
-    if journal != "wal":
-        # With a rollback journal, only EXTRA also makes the removal of the journal durable.
-        connection.execute("PRAGMA synchronous = EXTRA")
-    elif use.lost_log:
-        warnings.append(f"{log_path(path).name} is missing although the sessions were not closed: the last messages may be lost.")
-    if "delete" in (journal, wanted):
-        warnings.append(
-            f"{path.parent} is not a local disk: saving sessions there is slower. Set WOLO_HOME to another directory."
-        )
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version <= len(steps):
-        warnings.append(migrations.migrate(connection, path, version, steps))
-    return warnings
 
 
 class ReadOnlyDatabase:

@@ -244,13 +244,9 @@ def _remove(path: Path) -> None:
             path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
 
 
-def _is_of_the_disk(error: sqlite3.Error | OSError) -> bool:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    return isinstance(error, OSError) or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
-
-
 def _explained(error: sqlite3.Error | OSError, path: Path) -> SessionError:
-    if _is_of_the_disk(error):
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if isinstance(error, OSError) or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
         return storage_error(error, path)
     if "fts5" in str(error) and "module" in str(error):
         return SessionError("The SQLite of this Python has no full-text search (FTS5).", hint="Use another build of Python.")

@@ -160,22 +160,18 @@ def find(connection: sqlite3.Connection, spec: str, cwd: Path | str | None) -> S
     if not matches:
         raise unknown(spec, everything)
     if len(matches) > 1:
-        raise _ambiguous(spec, matches)
+        lines = [f"  {info.id}  {info.name or info.title or '(no messages yet)'}" for info in matches[:CANDIDATES_SHOWN]]
+        if len(matches) > CANDIDATES_SHOWN:
+            lines.append(f"  … and {len(matches) - CANDIDATES_SHOWN} more")
+        raise SessionError(
+            f"“{spec}” could be {len(matches)} sessions:\n" + "\n".join(lines), hint="Give the id, or a longer prefix."
+        )
     return matches[0]
 
 
 def _has_beginning(session_id: str, spec: str) -> bool:
     pieces = session_id.split("_")
     return any("_".join(pieces[start:]).startswith(spec) for start in range(len(pieces)))
-
-
-def _ambiguous(spec: str, matches: Sequence[SessionInfo]) -> SessionError:
-    lines = [f"  {info.id}  {info.name or info.title or '(no messages yet)'}" for info in matches[:CANDIDATES_SHOWN]]
-    if len(matches) > CANDIDATES_SHOWN:
-        lines.append(f"  … and {len(matches) - CANDIDATES_SHOWN} more")
-    return SessionError(
-        f"“{spec}” could be {len(matches)} sessions:\n" + "\n".join(lines), hint="Give the id, or a longer prefix."
-    )
 
 
 def unknown(spec: str, everything: Sequence[SessionInfo]) -> SessionError:

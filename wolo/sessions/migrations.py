@@ -23,7 +23,19 @@ def migrate(connection: sqlite3.Connection, path: Path, version: int, steps: Seq
 
     When a step fails or the process dies, the database is unchanged.
     """
-    backup = _back_up(connection, path, version)
+    folder = path.parent / "backups"
+    make_directory(folder)
+    unfinished = folder / "unfinished.db"
+    unfinished.unlink(missing_ok=True)
+    unfinished.touch(0o600, exist_ok=False)
+    unfinished.chmod(0o600)
+    connection.execute("VACUUM INTO ?", (str(unfinished),))
+    sync_file(unfinished)
+    backup = folder / f"{path.stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-v{version}.db"
+    unfinished.rename(backup)
+    sync_directory(folder)
+    for outdated in backups(path)[:-BACKUPS_KEPT]:
+        outdated.unlink()
     connection.execute("BEGIN IMMEDIATE")
     try:
         for step in steps[version - 1 :]:
@@ -43,20 +55,3 @@ def migrate(connection: sqlite3.Connection, path: Path, version: int, steps: Seq
 def backups(path: Path) -> list[Path]:
     """Returns the paths, oldest first."""
     return sorted((path.parent / "backups").glob(f"{path.stem}-*.db"))
-
-
-def _back_up(connection: sqlite3.Connection, path: Path, version: int) -> Path:
-    folder = path.parent / "backups"
-    make_directory(folder)
-    unfinished = folder / "unfinished.db"
-    unfinished.unlink(missing_ok=True)
-    unfinished.touch(0o600, exist_ok=False)
-    unfinished.chmod(0o600)
-    connection.execute("VACUUM INTO ?", (str(unfinished),))
-    sync_file(unfinished)
-    backup = folder / f"{path.stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-v{version}.db"
-    unfinished.rename(backup)
-    sync_directory(folder)
-    for outdated in backups(path)[:-BACKUPS_KEPT]:
-        outdated.unlink()
-    return backup

@@ -162,7 +162,14 @@ class SessionImport:
                 with self._database.writing() as connection:
                     for row in page:
                         session_rows.insert(connection, self._blobs_dir, self._facts.id, kind_of(row.body), row)
-            return self._finish(tally)
+            facts = self._facts
+            texts = (facts.title or tally.title, facts.model or tally.model, facts.mode or tally.mode)
+            counted = (tally.turns, tally.tokens, tally.cost)
+            with self._database.writing() as connection:
+                known = (facts.name, *texts, *counted, facts.parent, facts.head or tally.last)
+                connection.execute(f"UPDATE sessions SET {_FACTS} WHERE id = ?", (*known, facts.id))
+                session_rows.touch(connection, facts.id)
+                return session_rows.require(connection, facts.id)
         except BaseException:
             self._delete(self._facts.id)
             raise
@@ -191,16 +198,6 @@ class SessionImport:
                 connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
         with self._database.writing() as connection:
             blobs.delete_unused(self._blobs_dir, connection)
-
-    def _finish(self, tally: SessionTotals) -> SessionInfo:
-        facts = self._facts
-        texts = (facts.title or tally.title, facts.model or tally.model, facts.mode or tally.mode)
-        counted = (tally.turns, tally.tokens, tally.cost)
-        with self._database.writing() as connection:
-            known = (facts.name, *texts, *counted, facts.parent, facts.head or tally.last)
-            connection.execute(f"UPDATE sessions SET {_FACTS} WHERE id = ?", (*known, facts.id))
-            session_rows.touch(connection, facts.id)
-            return session_rows.require(connection, facts.id)
 
 
 def find_by_origin(connection: sqlite3.Connection, origin: bytes) -> SessionInfo | None:

@@ -78,7 +78,11 @@ class _Fold:
 
     def add(self, entry: AnyEntry) -> None:
         if isinstance(entry, PartialEntry):
-            self._add_partial(entry)
+            if entry.message_id != self._partial_id or not entry.text:
+                # A different id is a new attempt, which discards the text of the failed one.
+                self._pieces.clear()
+            self._partial_id = entry.message_id
+            self._pieces.append(entry.text)
         elif isinstance(entry, MessageEntry):
             self._end_partial(entry.message)
             self._messages[entry.message.id] = entry.message
@@ -96,13 +100,6 @@ class _Fold:
     def finish(self) -> tuple[Message, ...]:
         self._end_partial(None)
         return tuple(self._messages.values())
-
-    def _add_partial(self, entry: PartialEntry) -> None:
-        if entry.message_id != self._partial_id or not entry.text:
-            # A different id is a new attempt, which discards the text of the failed one.
-            self._pieces.clear()
-        self._partial_id = entry.message_id
-        self._pieces.append(entry.text)
 
     def _end_partial(self, following: Message | None) -> None:
         """Turns an unfinished answer into an interrupted message, unless an answer followed it."""

@@ -89,7 +89,13 @@ def _replace(path: Path, version: int, damaged: Path, report: Path) -> None:
         create(path, version, fill)
     elif backup := _newest_backup(path):
         _write(report, f"{reason}. Nothing could be read from it, so the backup {backup.name} replaced it.")
-        _restore_backup(backup, path)
+        fresh = path.with_name(f"{path.name}.new")
+        fresh.unlink(missing_ok=True)
+        fresh.touch(0o600)
+        shutil.copyfile(backup, fresh)
+        sync_file(fresh)
+        fresh.rename(path)
+        sync_directory(path.parent)
     else:
         _write(report, f"{reason}. Nothing could be read from it and there is no backup, so a new one was created.")
         create(path, version)
@@ -109,7 +115,11 @@ class _Rebuild:
             for record in pages.records():
                 if entry := _entry(record, self._blobs_dir):
                     self._insert("entries", _ENTRY_COLUMNS, entry)
-                elif _is_session(record):
+                elif (
+                    len(record) >= len(_SESSION_COLUMNS)
+                    and all(isinstance(value, kind) for value, (_, kind) in zip(record, _SESSION_COLUMNS, strict=False))
+                    and _is_id(record[0])
+                ):
                     # Of two sessions with one name, one is noise: the first gets it.
                     self._insert("sessions", [name for name, _ in _SESSION_COLUMNS], record[: len(_SESSION_COLUMNS)])
                 elif len(record) == 2 and record[1] in kept:
@@ -119,7 +129,14 @@ class _Rebuild:
             self._make_session(session_id)
         self._connection.execute("INSERT OR IGNORE INTO blobs SELECT session, blob FROM entries WHERE blob IS NOT NULL")
         self._connection.execute("DELETE FROM blobs WHERE session NOT IN (SELECT id FROM sessions)")
-        return self._count()
+        query = (
+            "SELECT count(*), coalesce(sum(kept), 0), coalesce(sum(max(head, last) - kept), 0) FROM "
+            "(SELECT head, count(seq) AS kept, coalesce(max(seq), 0) AS last FROM sessions "
+            "LEFT JOIN entries ON session = id GROUP BY id)"
+        )
+        sessions, kept, lost = self._connection.execute(query).fetchone()
+        missing = "none of them is known to be missing" if not lost else f"at least {lost:,} could not be read"
+        return f"{_counted(kept, 'entry', 'entries')} of {_counted(sessions, 'session', 'sessions')} could be saved; {missing}."
 
     def _insert(self, table: str, columns: Sequence[str], row: Sequence[Value]) -> None:
         marks = ", ".join("?" * len(columns))
@@ -140,16 +157,6 @@ class _Rebuild:
                 with suppress(SessionError):  # the name is taken by another session
                     session_rows.update_totals(self._connection, session_id, [entry], head, updated)
         self._connection.execute("UPDATE sessions SET head = ? WHERE id = ?", (head, session_id))
-
-    def _count(self) -> str:
-        query = (
-            "SELECT count(*), coalesce(sum(kept), 0), coalesce(sum(max(head, last) - kept), 0) FROM "
-            "(SELECT head, count(seq) AS kept, coalesce(max(seq), 0) AS last FROM sessions "
-            "LEFT JOIN entries ON session = id GROUP BY id)"
-        )
-        sessions, kept, lost = self._connection.execute(query).fetchone()
-        missing = "none of them is known to be missing" if not lost else f"at least {lost:,} could not be read"
-        return f"{_counted(kept, 'entry', 'entries')} of {_counted(sessions, 'session', 'sessions')} could be saved; {missing}."
 
 
 _ENTRY_COLUMNS = ("session", "seq", "parent", "kind", "time_utc", "prev_hash", "hash", "body", "blob")
@@ -183,14 +190,6 @@ def _entry(record: list[Value], blobs_dir: Path) -> tuple[Value, ...] | None:
     return None
 
 
-def _is_session(record: list[Value]) -> bool:
-    return (
-        len(record) >= len(_SESSION_COLUMNS)
-        and all(isinstance(value, kind) for value, (_, kind) in zip(record, _SESSION_COLUMNS, strict=False))
-        and _is_id(record[0])
-    )
-
-
 def _is_id(value: Value) -> bool:
     try:
         return bool(check_id(str(value)))
@@ -214,16 +213,6 @@ def _newest_backup(path: Path) -> Path | None:
             if connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
                 return backup
     return None
-
-
-def _restore_backup(backup: Path, path: Path) -> None:
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    fresh.touch(0o600)
-    shutil.copyfile(backup, fresh)
-    sync_file(fresh)
-    fresh.rename(path)
-    sync_directory(path.parent)
 
 
 def _write(report: Path, text: str) -> None:

@@ -149,7 +149,15 @@ def update_totals(connection: sqlite3.Connection, session_id: str, entries: Sequ
     )
     for entry in entries:
         if isinstance(entry, SettingEntry) and entry.name in _SETTINGS:
-            _set(connection, session_id, entry)
+            value = whole(entry.value)
+            if entry.name == "name":
+                value = check_name(value)
+                holder = listing.named(connection, value)
+                if holder and holder.id != session_id:
+                    raise SessionError(f"Session {holder.id} is already named {value}.", hint="Choose another name.")
+            elif entry.name == "title":
+                value = title_of(value)
+            connection.execute(f"UPDATE sessions SET {entry.name} = ? WHERE id = ?", (value, session_id))
     if is_used:
         touch(connection, session_id)
 
@@ -162,15 +170,3 @@ def touch(connection: sqlite3.Connection, session_id: str) -> None:
         "WHERE id = ? AND touched < (SELECT max(touched) FROM sessions)",
         (session_id,),
     )
-
-
-def _set(connection: sqlite3.Connection, session_id: str, entry: SettingEntry) -> None:
-    value = whole(entry.value)
-    if entry.name == "name":
-        value = check_name(value)
-        holder = listing.named(connection, value)
-        if holder and holder.id != session_id:
-            raise SessionError(f"Session {holder.id} is already named {value}.", hint="Choose another name.")
-    elif entry.name == "title":
-        value = title_of(value)
-    connection.execute(f"UPDATE sessions SET {entry.name} = ? WHERE id = ?", (value, session_id))

@@ -172,7 +172,9 @@ class EntryFollower:
         for entry in entries:
             match entry:
                 case PartialEntry(text=""):
-                    yield from self._retract()
+                    if self._streamed:
+                        self._streamed = ""
+                        yield EntryLine("note", "The answer was interrupted and is retried.")
                 case PartialEntry(text=text):
                     yield EntryLine("more" if self._streamed else "text", text)
                     self._streamed += text
@@ -184,11 +186,6 @@ class EntryFollower:
                     yield EntryLine("note", "The conversation continues from an earlier entry.")
                 case CompactionEntry():
                     yield EntryLine("note", "The conversation was compacted.")
-
-    def _retract(self) -> Iterator[EntryLine]:
-        if self._streamed:
-            self._streamed = ""
-            yield EntryLine("note", "The answer was interrupted and is retried.")
 
     def _message(self, message: Message) -> Iterator[EntryLine]:
         if message.role != "assistant":

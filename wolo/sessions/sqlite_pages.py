@@ -50,7 +50,16 @@ class Pages:
 
     def records(self) -> Iterator[list[Value]]:
         """Yields records of tables and indexes, in no particular order."""
-        freed = self._freed()
+        # Pages on the free list, as far as it can be read: their content was deleted
+        freed: set[int] = set()
+        header = self._page(1)
+        trunk = _number(header[32:36]) if header.startswith(_MAGIC) else 0
+        while 1 < trunk <= self._count and trunk not in freed:
+            page = self._page(trunk)
+            count = min(_number(page[4:8]), len(page) // 4 - 2)
+            freed.add(trunk)
+            freed.update(_number(page[at : at + 4]) for at in range(8, 8 + 4 * count, 4))
+            trunk = _number(page[0:4])
         for number in range(2, self._count + 1):  # the first page holds the schema
             if number not in freed:
                 yield from self._records_of(self._page(number))
@@ -76,19 +85,6 @@ class Pages:
         if self._log is not None and number in self._logged:
             return os.pread(self._log, self._page_bytes, self._logged[number])
         return os.pread(self._file, self._page_bytes, (number - 1) * self._page_bytes)
-
-    def _freed(self) -> set[int]:
-        """Pages on the free list, as far as it can be read: their content was deleted."""
-        freed: set[int] = set()
-        header = self._page(1)
-        trunk = _number(header[32:36]) if header.startswith(_MAGIC) else 0
-        while 1 < trunk <= self._count and trunk not in freed:
-            page = self._page(trunk)
-            count = min(_number(page[4:8]), len(page) // 4 - 2)
-            freed.add(trunk)
-            freed.update(_number(page[at : at + 4]) for at in range(8, 8 + 4 * count, 4))
-            trunk = _number(page[0:4])
-        return freed
 
     def _records_of(self, page: bytes) -> Iterator[list[Value]]:
         kind = page[0] if page else 0

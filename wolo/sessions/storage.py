@@ -47,7 +47,13 @@ class DatabaseDamaged(StorageFailed):
 def storage_error(error: sqlite3.Error | OSError, path: Path) -> SessionError:
     """Converts an error to a SessionError. The caller raises it `from` the original."""
     if isinstance(error, OSError):
-        return _explain_os(error, path)
+        where = Path(error.filename) if isinstance(error.filename, str) else path
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return StorageFailed(f"{_sentence(name_shortage(where))}: {where} cannot be written.", hint=_FULL_HINT)
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            return StorageReadOnly(f"Cannot save sessions: no permission for {where}.", hint=_READ_ONLY_HINT)
+        reason = (error.strerror or str(error)).lower()
+        return StorageFailed(f"Cannot save sessions: {where}: {reason}.", hint=_READ_ONLY_HINT)
     # The low byte is SQLite's primary result code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if is_damage(error) or _is_read_only_by_header(error, path):
@@ -71,16 +77,6 @@ def _is_read_only_by_header(error: sqlite3.Error, path: Path) -> bool:
 
 def not_a_database(path: Path) -> SessionError:
     return StorageFailed(f"{path} is not a session database of wolo.", hint=_FOREIGN_HINT)
-
-
-def _explain_os(error: OSError, path: Path) -> SessionError:
-    where = Path(error.filename) if isinstance(error.filename, str) else path
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StorageFailed(f"{_sentence(name_shortage(where))}: {where} cannot be written.", hint=_FULL_HINT)
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return StorageReadOnly(f"Cannot save sessions: no permission for {where}.", hint=_READ_ONLY_HINT)
-    reason = (error.strerror or str(error)).lower()
-    return StorageFailed(f"Cannot save sessions: {where}: {reason}.", hint=_READ_ONLY_HINT)
 
 
 def _sentence(words: str) -> str:

@@ -58,7 +58,10 @@ def _copy(entry: os.DirEntry[str], source: Path, target: Path, skipped: list[str
     place = target / os.path.relpath(entry.path, source)
     try:
         if entry.is_symlink():
-            place.symlink_to(_led(str(Path(entry.path).readlink()), source, target))
+            link = str(Path(entry.path).readlink())
+            if link == str(source) or link.startswith(f"{source}/"):  # an absolute link into the original
+                link = str(target) + link[len(str(source)) :]
+            place.symlink_to(link)
         elif entry.is_dir():
             place.mkdir()
             place.chmod(stat.S_IMODE(entry.stat().st_mode) | stat.S_IRWXU)

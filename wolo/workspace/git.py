@@ -74,21 +74,34 @@ class Git:
 
     async def attempt(self, *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> GitEnd:
         """Raises GitFailed when git cannot be started, takes too long or prints too much."""
-        argv = (_program(), *_OPTIONS, *words)
+        # Of an absolute folder: others would be looked for in a repository.
+        path = os.pathsep.join(folder for folder in os.get_exec_path() if folder.startswith("/"))
+        program = shutil.which("git", path=path)
+        if program is None:
+            raise GitFailed("git is not installed.", hint="Install it; wolo needs it for repositories.")
+        # The user's own environment, without what would lead git elsewhere, start something or make it ask.
+        passed = _PASSED_ON.split()
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in passed}
+        environ.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")
         try:
             done = await run_with_input(
-                self._processes, argv, b"", cwd=cwd, env=_environment(env), timeout_s=timeout_s, kept_bytes=MAX_OUTPUT_BYTES
+                self._processes,
+                (program, *_OPTIONS, *words),
+                b"",
+                cwd=cwd,
+                env={**environ, **_FIXED, "PATH": path, **(env or {})},
+                timeout_s=timeout_s,
+                kept_bytes=MAX_OUTPUT_BYTES,
             )
         except OSError as error:
             raise GitFailed(f"git cannot be started in {cwd}: {error.strerror}.") from error
+        if done.cause == "timed_out":
+            raise GitFailed(f"git {words[0]} took longer than {timeout_s:.0f} s.")
         if done.cause != "exited":
-            raise GitFailed(f"git {words[0]} took longer than {timeout_s:.0f} s." if done.cause == "timed_out" else _CROWDED)
+            raise GitFailed("git started far too many processes.")
         if len(done.stdout) > MAX_OUTPUT_BYTES:
             raise GitFailed(f"git {words[0]} printed more than {MAX_OUTPUT_BYTES >> 20} MiB.")
         return GitEnd(done.exit_code, done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode("utf-8", "replace"))
-
-
-_CROWDED = "git started far too many processes."
 
 
 def run_git(*words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> GitEnd:
@@ -98,23 +111,3 @@ def run_git(*words: str, cwd: Path, env: Mapping[str, str] | None = None, timeou
         return asyncio.run(Git(processes).attempt(*words, cwd=cwd, env=env, timeout_s=timeout_s))
     finally:
         processes.close_all()
-
-
-def _program() -> str:
-    """One of an absolute folder: others would be looked for in a repository."""
-    program = shutil.which("git", path=_path())
-    if program is None:
-        raise GitFailed("git is not installed.", hint="Install it; wolo needs it for repositories.")
-    return program
-
-
-def _path() -> str:
-    return os.pathsep.join(folder for folder in os.get_exec_path() if folder.startswith("/"))
-
-
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    """The user's own, without what would lead git elsewhere, start something or make it ask."""
-    passed = _PASSED_ON.split()
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in passed}
-    environ.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")
-    return {**environ, **_FIXED, "PATH": _path(), **(more or {})}

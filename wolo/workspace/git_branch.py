@@ -22,32 +22,22 @@ def current_branch(cwd: Path) -> str:
         if not may_be_project(folder):
             break
         git = folder / ".git"
-        if os.path.lexists(git):
-            return _name_in(_line_of(_git_directory(git) / "HEAD"))
+        if not os.path.lexists(git):
+            continue
+        directory = git
+        kind, _, named = _line_of(git).partition(": ")
+        if kind == "gitdir":
+            linked = Path(os.path.realpath(folder / named))
+            # A checkout cannot make the directory of another repository refer to it. Both names may be relative.
+            if linked.parent.name == _WORKTREES and os.path.realpath(linked / _line_of(linked / "gitdir")) == str(git):
+                directory = linked
+        head = _line_of(directory / "HEAD")
+        kind, _, ref = head.partition(": ")
+        if kind == "ref" and ref.startswith("refs/heads/"):
+            name = ref.removeprefix("refs/heads/")
+            return name if name != ".invalid" else ""  # its name where refs are stored in a table
+        return head[:_SHOWN_DIGITS] if _COMMIT.fullmatch(head) else ""
     return ""
-
-
-def _git_directory(git: Path) -> Path:
-    """Resolves the `.git` file of a linked worktree, if the directory it names refers back to it.
-
-    A checkout cannot make the directory of another repository refer to it.
-    """
-    kind, _, named = _line_of(git).partition(": ")
-    if kind != "gitdir":
-        return git
-    directory = Path(os.path.realpath(git.parent / named))
-    if directory.parent.name != _WORKTREES:
-        return git
-    worktree = os.path.realpath(directory / _line_of(directory / "gitdir"))  # both names may be relative
-    return directory if worktree == str(git) else git
-
-
-def _name_in(head: str) -> str:
-    kind, _, ref = head.partition(": ")
-    if kind == "ref" and ref.startswith("refs/heads/"):
-        name = ref.removeprefix("refs/heads/")
-        return name if name != ".invalid" else ""  # its name where refs are stored in a table
-    return head[:_SHOWN_DIGITS] if _COMMIT.fullmatch(head) else ""
 
 
 def _line_of(path: Path) -> str:

@@ -44,10 +44,10 @@ def borrowed_by(objects: Path) -> tuple[Path, ...]:
 
 def copy_objects(source: Path, target: Path) -> None:
     """Adds what is missing; borrowed objects and links are left out. Raises OSError."""
-    found = (path.relative_to(source).as_posix() for path in _files(source))
+    names = [path.relative_to(source).as_posix() for path in _files(source)]
     # an index is what makes git look into its pack
-    for name in sorted(filter(_is_object, found), key=lambda name: name.endswith(".idx")):
-        if not (target / name).exists():
+    for name in sorted(names, key=lambda name: name.endswith(".idx")):
+        if re.fullmatch(_OBJECT, name) and not (target / name).exists():
             _copy(source / name, target / name)
 
 
@@ -56,10 +56,6 @@ def copy_refs(source: Path, target: Path) -> None:
     for path in (*(path for name in _REFS for path in _files(source / name)), *(source / name for name in _FILES)):
         if path.is_file() and not path.is_symlink() and path.suffix != ".lock":
             _copy(path, target / path.relative_to(source))
-
-
-def _is_object(name: str) -> bool:
-    return re.fullmatch(_OBJECT, name) is not None
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -75,11 +75,16 @@ def find_repository(folder: Path) -> Repository | None:
     top = git_dir if is_bare else next((each for each in (real, *real.parents) if _leads_to(each / ".git", git_dir)), git_dir)
     if common not in (git_dir, git_dir.parent.parent) or (common != git_dir and git_dir.parent.name != "worktrees"):
         raise GitFailed(f"{git_dir} says that it is a part of {common}, which does not know it.")
-    if not git_dir.is_relative_to(top) and not _points_back(git_dir, top):
-        raise GitFailed(
-            f"{top}/.git says that its repository is {git_dir}, which does not name it back.",
-            hint=f"git --git-dir={git_dir} config core.worktree {top}   confirms it.",
-        )
+    if not git_dir.is_relative_to(top):
+        # A linked worktree, or a submodule: what a checkout claims could be forged, what the repository says could not.
+        named = _line(git_dir / "gitdir")
+        if not named and (above := _settings(git_dir / "config").get("core.worktree", "")):
+            named = f"{above}/.git"
+        if not named or os.path.realpath(git_dir / named) != str(top / ".git"):
+            raise GitFailed(
+                f"{top}/.git says that its repository is {git_dir}, which does not name it back.",
+                hint=f"git --git-dir={git_dir} config core.worktree {top}   confirms it.",
+            )
     return Repository(top, git_dir, common, is_bare)
 
 
@@ -88,7 +93,10 @@ def open_repository(found: Repository) -> Iterator[OpenRepository]:
     """Raises GitFailed."""
     with tempfile.TemporaryDirectory(prefix="wolo-git-") as folder:
         view = Path(folder)
-        (view / "config").write_text(_settings_text(found), "utf-8")
+        settings, known = {**_settings(found.common / "config"), **_settings(found.git_dir / "config.worktree")}, _KEPT.split()
+        kept = {name: value for name, value in settings.items() if name in known and re.fullmatch(r"(?a)[\w.-]+", value)}
+        lines = [f"[{name.partition('.')[0]}]\n\t{name.partition('.')[2]} = {value}\n" for name, value in kept.items()]
+        (view / "config").write_text("".join((*lines, f"[core]\n\tbare = {str(found.is_bare).lower()}\n")), "utf-8")
         (view / "HEAD").write_bytes(_read(found.git_dir / "HEAD"))
         with os.scandir(found.common) as entries:
             for entry in entries:
@@ -102,22 +110,6 @@ def _leads_to(link: Path, git_dir: Path) -> bool:
         kind, _, named = _line(link).partition(": ")
         return kind == "gitdir" and os.path.realpath(link.parent / named) == str(git_dir)
     return os.path.realpath(link) == str(git_dir)
-
-
-def _points_back(git_dir: Path, top: Path) -> bool:
-    """A linked worktree, or a submodule: what a checkout claims could be forged, what the repository says could not."""
-    named = _line(git_dir / "gitdir")
-    if not named:
-        above = _settings(git_dir / "config").get("core.worktree", "")
-        named = f"{above}/.git" if above else ""
-    return bool(named) and os.path.realpath(git_dir / named) == str(top / ".git")
-
-
-def _settings_text(found: Repository) -> str:
-    settings, known = {**_settings(found.common / "config"), **_settings(found.git_dir / "config.worktree")}, _KEPT.split()
-    kept = {name: value for name, value in settings.items() if name in known and re.fullmatch(r"(?a)[\w.-]+", value)}
-    lines = [f"[{name.partition('.')[0]}]\n\t{name.partition('.')[2]} = {value}\n" for name, value in kept.items()]
-    return "".join((*lines, f"[core]\n\tbare = {str(found.is_bare).lower()}\n"))
 
 
 def _settings(file: Path) -> Mapping[str, str]:

@@ -71,13 +71,9 @@ def _anywhere_or_from_here(glob: str) -> str:
     parts = glob.removeprefix("/").split("/")
     if parts == [""]:
         raise BadPattern("The pattern is empty.")
-    return _path_expression(parts if "/" in glob else [_DOUBLE_STAR, *parts])
-
-
-def _path_expression(parts: list[str]) -> str:
-    """Joins the parts between `**`: each run is found at its earliest position, the last one must reach the end."""
+    # Joins the parts between `**`: each run is found at its earliest position, the last one must reach the end
     runs: list[list[str]] = [[]]
-    for part in parts:
+    for part in parts if "/" in glob else [_DOUBLE_STAR, *parts]:
         if len(part) > 1 and not part.strip("*"):
             runs.append([])
         else:
@@ -95,12 +91,22 @@ def _name_expression(part: str) -> str:
     pieces = [""]
     position = 0
     while position < len(part):
-        if part[position] == "*":
+        character = part[position]
+        if character == "*":
             pieces.append("")
-            position += 1
+        elif character == "?":
+            pieces[-1] += "[^/]"
+        elif character == "[":
+            expression, position = _bracket(part, position)
+            pieces[-1] += expression
             continue
-        expression, position = _one_character(part, position)
-        pieces[-1] += expression
+        else:
+            if character == "\\":
+                position += 1
+                if position == len(part):
+                    raise BadPattern("The pattern ends in a backslash.")
+            pieces[-1] += re.escape(part[position])
+        position += 1
     first, *rest = pieces
     if not rest:
         return first
@@ -108,19 +114,6 @@ def _name_expression(part: str) -> str:
     # A name is never empty: a lone `*` needs one character.
     some = "[^/]*" if any(pieces) else "[^/]+"
     return first + "".join(f"(?>[^/]*?{piece})" for piece in middle if piece) + some + last
-
-
-def _one_character(part: str, position: int) -> tuple[str, int]:
-    character = part[position]
-    if character == "?":
-        return "[^/]", position + 1
-    if character == "[":
-        return _bracket(part, position)
-    if character == "\\":
-        if position + 1 == len(part):
-            raise BadPattern("The pattern ends in a backslash.")
-        return re.escape(part[position + 1]), position + 2
-    return re.escape(character), position + 1
 
 
 def _bracket(part: str, start: int) -> tuple[str, int]:
@@ -167,16 +160,16 @@ def expand_braces(glob: str) -> list[str]:
     waiting = [(glob, 0)]
     while waiting:
         text, start = waiting.pop()
-        found = _first_pair(text, start)
-        if found is None:
+        pair = _first_pair(text, start)
+        if pair is None:
             done.append(text)
-        else:
-            opening, closing, commas = found
-            cuts = [opening, *commas, closing]
-            if len(done) + len(waiting) + len(cuts) > _MAX_ALTERNATIVES:
-                raise BadPattern("The braces expand to too many alternatives.")
-            for left, right in pairwise(cuts):
-                waiting.append((text[:opening] + text[left + 1 : right] + text[closing + 1 :], opening))
+            continue
+        opening, closing, commas = pair
+        cuts = [opening, *commas, closing]
+        if len(done) + len(waiting) + len(cuts) > _MAX_ALTERNATIVES:
+            raise BadPattern("The braces expand to too many alternatives.")
+        for left, right in pairwise(cuts):
+            waiting.append((text[:opening] + text[left + 1 : right] + text[closing + 1 :], opening))
     return done
 
 

@@ -36,8 +36,7 @@ def version() -> int:
     """The Landlock version of this kernel; 0 for none."""
     if sys.platform != "linux":
         return 0
-    said = _system().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_ASK_VERSION))
-    return max(int(said), 0)
+    return max(int(_system().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_ASK_VERSION))), 0)
 
 
 def changes() -> int:
@@ -134,7 +133,9 @@ class ConfinedRunner(Generic[T]):
             while thread.is_alive():
                 thread.join(_POLL_S)
         finally:
-            self._cancel()
+            if self._loop is not None and self._task is not None and not self._loop.is_closed():
+                with suppress(RuntimeError):  # it ended at this moment
+                    self._loop.call_soon_threadsafe(self._task.cancel)
             thread.join()
         if self._failure is not None:
             raise self._failure
@@ -156,30 +157,16 @@ class ConfinedRunner(Generic[T]):
         return await self._task
 
     def _restrict(self) -> None:
-        self.is_held = restrict_writes(self._folder)
-
-    def _cancel(self) -> None:
-        if self._loop is not None and self._task is not None and not self._loop.is_closed():
-            try:
-                self._loop.call_soon_threadsafe(self._task.cancel)
-            except RuntimeError:
-                return  # it ended at this moment
-
-
-def restrict_writes(folder: Path) -> bool:
-    """Restricts this thread to writing below `folder` and to `DEVICES`. False where the system cannot do that."""
-    if version() < 1:
-        return False
-    handled = changes()
-    devices = ((path, WRITE_FILE | TRUNCATE) for path in DEVICES)
-    try:
-        ruleset = make_ruleset(handled, ((str(folder), handled), *devices))
-    except OSError:
-        return False
-    try:
-        restrict(ruleset)
-    except OSError:
-        return False
-    finally:
-        os.close(ruleset)
-    return True
+        """Restricts this thread to writing below the folder and to `DEVICES`, where the system can."""
+        is_held = False
+        if version() > 0:
+            handled = changes()
+            devices = ((path, WRITE_FILE | TRUNCATE) for path in DEVICES)
+            with suppress(OSError):
+                ruleset = make_ruleset(handled, ((str(self._folder), handled), *devices))
+                try:
+                    restrict(ruleset)
+                    is_held = True
+                finally:
+                    os.close(ruleset)
+        self.is_held = is_held

@@ -7,6 +7,7 @@ import os
 import stat
 import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -56,15 +57,28 @@ class Workspace(Struct, frozen=True):
 
     def resolve(self, given: str) -> Resolved:
         """Raises ToolError for a string that cannot name a file. `~` and `$HOME` are not expanded."""
-        _refuse_unusable(given)
-        self._refuse_home(given)
+        if not given.strip():
+            raise ToolError("The path is empty.")
+        if "\0" in given:
+            raise ToolError("The path contains a NUL character.")
+        try:
+            os.fsencode(given)
+        except UnicodeEncodeError as error:
+            raise ToolError(f"The path contains U+{ord(given[error.start]):04X}, which no file name can hold.") from error
+        first, slash, _ = given.partition("/")
+        if first.startswith("~") and (slash or first == "~") and not os.path.lexists(self.start / first):
+            raise ToolError(f"`{first}` is not expanded in paths: give the path in full or relative to {self.start}.")
         try:
             path = _real(self.start / given)
         except OSError as error:  # it was a link when checked, and not when read
             raise ToolError(f"`{given}` is being changed by another program right now; try again.") from error
         if len(os.fsencode(path)) >= _MAX_PATH_BYTES:
             raise ToolError(f"The path is too long: the system allows {_MAX_PATH_BYTES - 1} bytes.")
-        _refuse_link_loop(path, given)
+        try:
+            path.stat()
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise ToolError(f"`{given}` is a link that leads back to itself.") from error
         return Resolved(path, given, self.holds(path))
 
     def holds(self, path: Path) -> bool:
@@ -79,11 +93,6 @@ class Workspace(Struct, frozen=True):
             return os.path.relpath(path, self.start)
         return str(path)
 
-    def _refuse_home(self, given: str) -> None:
-        first, slash, _ = given.partition("/")
-        if first.startswith("~") and (slash or first == "~") and not os.path.lexists(self.start / first):
-            raise ToolError(f"`{first}` is not expanded in paths: give the path in full or relative to {self.start}.")
-
 
 def find_root(cwd: Path | None = None) -> Path:
     """Finds the nearest parent with a real `.git` directory, except home and `/`; otherwise the start."""
@@ -91,8 +100,12 @@ def find_root(cwd: Path | None = None) -> Path:
     for folder in (start, *start.parents):
         if not may_be_project(folder):
             break
-        if _is_repository(folder, start):
-            return folder
+        # Not a `.git` file or link, nor one of another user, such as in `/tmp`: each could widen the workspace.
+        # The owner of the start directory may own the repository.
+        with suppress(OSError):
+            git = (folder / ".git").lstat()
+            if stat.S_ISDIR(git.st_mode) and git.st_uid in (os.geteuid(), 0, start.stat().st_uid):
+                return folder
     return start
 
 
@@ -100,18 +113,6 @@ def find_site(cwd: Path | None = None) -> Site:
     """The user's folders, the environment, and the project around `cwd` or the current directory."""
     cwd = current_directory() if cwd is None else cwd
     return Site(find_places(), find_root(cwd), cwd, os.environ)
-
-
-def _is_repository(folder: Path, start: Path) -> bool:
-    """Ignores a `.git` file or link, and one of another user, such as in `/tmp`: each could widen the workspace.
-
-    The owner of the start directory may own the repository.
-    """
-    try:
-        git = (folder / ".git").lstat()
-        return stat.S_ISDIR(git.st_mode) and git.st_uid in (os.geteuid(), 0, start.stat().st_uid)
-    except OSError:
-        return False
 
 
 def may_be_project(folder: Path) -> bool:
@@ -130,25 +131,6 @@ def current_directory() -> Path:
 
 def _real(path: Path) -> Path:
     return Path(resolve_path(path))
-
-
-def _refuse_unusable(given: str) -> None:
-    if not given.strip():
-        raise ToolError("The path is empty.")
-    if "\0" in given:
-        raise ToolError("The path contains a NUL character.")
-    try:
-        os.fsencode(given)
-    except UnicodeEncodeError as error:
-        raise ToolError(f"The path contains U+{ord(given[error.start]):04X}, which no file name can hold.") from error
-
-
-def _refuse_link_loop(path: Path, given: str) -> None:
-    try:
-        path.stat()
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise ToolError(f"`{given}` is a link that leads back to itself.") from error
 
 
 _AT_FDCWD = -100

@@ -128,7 +128,15 @@ class _Level(Struct, frozen=True):
 
 def _enter(folder: str, path: str, rules: tuple[Rules, ...], bounds: WalkLimits) -> _Level:
     bounds.check()
-    entries = _entries(folder, bounds)
+    entries: list[os.DirEntry[str]] = []
+    try:
+        with os.scandir(folder) as listed:
+            for entry in listed:
+                bounds.count()
+                entries.append(entry)
+    except OSError:
+        bounds.unreadable_folders += 1
+    entries.sort(key=lambda entry: entry.name)
     names = {entry.name for entry in entries if entry.name in (".git", ".gitignore")}
     return _Level(path, iter(entries), rules_in(folder, path, rules, names, bounds))
 
@@ -138,19 +146,6 @@ def rules_in(folder: str, path: str, above: tuple[Rules, ...], names: Container[
     if ".git" in names:
         above = ()  # a nested repository: rules of the outer one do not apply
     return (*above, *(Rules(lines, below=len(path)) for lines in _read_lines(folder, names, bounds)))
-
-
-def _entries(folder: str, bounds: WalkLimits) -> list[os.DirEntry[str]]:
-    entries: list[os.DirEntry[str]] = []
-    try:
-        with os.scandir(folder) as found:
-            for entry in found:
-                bounds.count()
-                entries.append(entry)
-    except OSError:
-        bounds.unreadable_folders += 1
-    entries.sort(key=lambda entry: entry.name)
-    return entries
 
 
 def is_ignored(path: str, rules: tuple[Rules, ...]) -> bool:
@@ -187,18 +182,18 @@ def _read_lines(folder: str, names: Container[str], bounds: WalkLimits) -> list[
         texts.append(_read_regular(f"{folder}/.git/info/exclude"))
     if ".gitignore" in names:
         texts.append(_read_regular(f"{folder}/.gitignore"))
-    return [lines for text in texts if (lines := _compile(text, bounds)).pieces]
-
-
-def _compile(text: str, bounds: WalkLimits) -> _IgnoreLines:
-    lines = text.removeprefix("\ufeff").split("\n")
-    pieces: list[tuple[re.Pattern[str], bool]] = []
-    for end in range(len(lines), 0, -_MAX_JOINED):
-        bounds.check()
-        read = filter(None, map(ignore_line, reversed(lines[max(end - _MAX_JOINED, 0) : end])))
-        for ignores, group in groupby(read, key=lambda line: line[1]):
-            pieces.append((re.compile("|".join(f"(?:{expression})" for expression, _ in group)), ignores))
-    return _IgnoreLines(tuple(pieces))
+    read: list[_IgnoreLines] = []
+    for text in texts:
+        lines = text.removeprefix("\ufeff").split("\n")
+        pieces: list[tuple[re.Pattern[str], bool]] = []
+        for end in range(len(lines), 0, -_MAX_JOINED):
+            bounds.check()
+            parsed = filter(None, map(ignore_line, reversed(lines[max(end - _MAX_JOINED, 0) : end])))
+            for ignores, group in groupby(parsed, key=lambda line: line[1]):
+                pieces.append((re.compile("|".join(f"(?:{expression})" for expression, _ in group)), ignores))
+        if pieces:
+            read.append(_IgnoreLines(tuple(pieces)))
+    return read
 
 
 def _read_regular(path: str) -> str:

@@ -96,7 +96,24 @@ def _make(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -
             kind = AssertionProvider if oauth.grant == "identity_assertion" else SecretProvider
             provider = kind(url, storage, oauth.client_id, oauth.client_secret, method, scope, issuer)
         else:
-            provider = _browser_provider(url, oauth, storage, callback)
+            metadata = OAuthClientMetadata(
+                client_name="wolo",
+                redirect_uris=[(callback.redirect_uri if callback else "http://127.0.0.1/callback")],  # type: ignore[list-item]  # converted
+                grant_types=["authorization_code", "refresh_token"],
+                response_types=["code"],
+                scope=" ".join(oauth.scopes) or None,
+            )
+
+            async def answered() -> AuthorizationCodeResult:
+                assert callback is not None  # asked for in a login only
+                found = await callback.wait()
+                return AuthorizationCodeResult(code=found.code, state=found.state, iss=found.issuer)
+
+            async def show(address: str) -> None:
+                assert callback is not None
+                callback.show(address)
+
+            provider = BrowserProvider(url, metadata, storage, show, answered, oauth.client_metadata_url or None)
     provider.storage = storage
     if isinstance(provider, AssertionProvider):
         provider.exchange = _exchange
@@ -108,27 +125,6 @@ async def _exchange(url: str, form: Mapping[str, str]) -> httpx2.Response:
 
     async with plain_client(url, os.environ, EARLY_S) as client:
         return await client.post(url, data=dict(form))
-
-
-def _browser_provider(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -> OAuthProvider:
-    metadata = OAuthClientMetadata(
-        client_name="wolo",
-        redirect_uris=[(callback.redirect_uri if callback else "http://127.0.0.1/callback")],  # type: ignore[list-item]  # converted
-        grant_types=["authorization_code", "refresh_token"],
-        response_types=["code"],
-        scope=" ".join(oauth.scopes) or None,
-    )
-
-    async def answered() -> AuthorizationCodeResult:
-        assert callback is not None  # asked for in a login only
-        found = await callback.wait()
-        return AuthorizationCodeResult(code=found.code, state=found.state, iss=found.issuer)
-
-    async def show(address: str) -> None:
-        assert callback is not None
-        callback.show(address)
-
-    return BrowserProvider(url, metadata, storage, show, answered, oauth.client_metadata_url or None)
 
 
 def _client_of(oauth: OAuth, callback: Callback | None) -> OAuthClientInformationFull | None:

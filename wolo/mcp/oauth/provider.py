@@ -141,7 +141,9 @@ class OAuthProvider(OAuthClientProvider):
                 if is_refreshed:
                     self._add_auth_header(request)
                     response = yield request
-            refused_scope = _refused_scope(response)
+            refused_scope = None
+            if response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope":
+                refused_scope = extract_field_from_www_auth(response, "scope") or ""
             if response.status_code != 401 and refused_scope is None and not self._is_forced:
                 return
             if not self._may_log_in:
@@ -176,7 +178,10 @@ class OAuthProvider(OAuthClientProvider):
         self.context.token_expiry_time = saved.expires_at - EARLY_S if saved.expires_at else None
         if self.callback is not None and not again:
             self.context.clear_tokens()
-            if not _is_registered(self.context.client_info, self.callback.redirect_uri):
+            if not (
+                self.context.client_info is not None
+                and self.callback.redirect_uri in map(str, self.context.client_info.redirect_uris or ())
+            ):
                 self.context.client_info = None
             return
         if saved.metadata:
@@ -316,18 +321,6 @@ def check_address(server_url: str, address: str) -> None:
     is_local = own.host in _LOOPBACK and url.host in _LOOPBACK
     if url.scheme != "https" and not is_local and (url.scheme != "http" or own.scheme != "http" or own.host != url.host):
         raise LoginFailed(f"the server leads to {url.copy_with(query=None)}, which is not https")
-
-
-def _is_registered(client: OAuthClientInformationFull | None, redirect_uri: str) -> bool:
-    """Whether the client may be used with this address."""
-    return client is not None and redirect_uri in map(str, client.redirect_uris or ())
-
-
-def _refused_scope(response: httpx2.Response) -> str | None:
-    """None if it is no refusal for a missing scope."""
-    if response.status_code != 403 or extract_field_from_www_auth(response, "error") != "insufficient_scope":
-        return None
-    return extract_field_from_www_auth(response, "scope") or ""
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

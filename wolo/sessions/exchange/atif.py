@@ -65,7 +65,31 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
     for message in filter(text_export.is_for_readers, MessageStream(store, info.id, redactor)):
         totals.add(message)
         out(b",\n" if totals.steps > 1 else _head(info, redactor))
-        out(_json(_step(message, totals.steps)))
+        source = {"user": "user", "assistant": "agent"}.get(message.role, "system")
+        spoken = [part for part in message.parts if isinstance(part, TextPart | MediaPart)]
+        step: Step = {"step_id": totals.steps, "source": source, "message": _content(spoken)}
+        if message.timestamp:
+            step["timestamp"] = text_export.timestamp(message.timestamp)
+        extra: dict[str, Any] = {"message_id": message.id, "finish_reason": message.finish_reason, "error": message.error}
+        if source == "agent":
+            if message.producer and message.producer.model:
+                step["model_name"] = f"{message.producer.provider}/{message.producer.model}".lstrip("/")
+            if reasoning := message.reasoning_content:
+                step["reasoning_content"] = reasoning
+            if message.calls:
+                ids = _distinct(message.calls)
+                step["tool_calls"] = [
+                    {"tool_call_id": id, "function_name": call.tool, "arguments": arguments_object(call)} for id, call in ids
+                ]
+                step["observation"] = {"results": [{"source_call_id": id, "content": _result(call)} for id, call in ids]}
+            if usage := message.usage:
+                step["metrics"] = _metrics(usage)
+            extra["outcomes"] = {call.wire_id: call.outcome for call in message.calls if call.status == "failed"}
+        step["extra"] = {name: value for name, value in extra.items() if value}
+        reader = ChatReader()
+        _read_step(step, reader)
+        step["extra"][OWN] = missing_in(reader.finish()[0], message)
+        out(_json(step))
     if not totals.steps:
         raise SessionError(f"Session {info.id} has no messages.", hint="A trajectory has at least one step.")
     out(b'\n],"final_metrics":' + _json(totals.metrics()) + b"}\n")
@@ -114,38 +138,6 @@ def _head(info: SessionInfo, redactor: Redactor | None) -> bytes:
     return _json(redactor.value(head) if redactor else head)[:-1] + b',"steps":[\n'
 
 
-def _step(message: Message, number: int) -> Step:
-    source = {"user": "user", "assistant": "agent"}.get(message.role, "system")
-    spoken = [part for part in message.parts if isinstance(part, TextPart | MediaPart)]
-    step: Step = {"step_id": number, "source": source, "message": _content(spoken)}
-    if message.timestamp:
-        step["timestamp"] = text_export.timestamp(message.timestamp)
-    extra: dict[str, Any] = {"message_id": message.id, "finish_reason": message.finish_reason, "error": message.error}
-    if source == "agent":
-        step |= _agent_fields(message)
-        extra["outcomes"] = {call.wire_id: call.outcome for call in message.calls if call.status == "failed"}
-    step["extra"] = {name: value for name, value in extra.items() if value}
-    step["extra"][OWN] = missing_in(_read_alone(step), message)
-    return step
-
-
-def _agent_fields(message: Message) -> Step:
-    fields: Step = {}
-    if message.producer and message.producer.model:
-        fields["model_name"] = f"{message.producer.provider}/{message.producer.model}".lstrip("/")
-    if reasoning := message.reasoning_content:
-        fields["reasoning_content"] = reasoning
-    if message.calls:
-        ids = _distinct(message.calls)
-        fields["tool_calls"] = [
-            {"tool_call_id": id, "function_name": call.tool, "arguments": arguments_object(call)} for id, call in ids
-        ]
-        fields["observation"] = {"results": [{"source_call_id": id, "content": _result(call)} for id, call in ids]}
-    if usage := message.usage:
-        fields["metrics"] = _metrics(usage)
-    return fields
-
-
 def _distinct(calls: tuple[ToolPart, ...]) -> list[tuple[str, ToolPart]]:
     """Call ids must be unique within a step, because results refer to them."""
     seen: dict[str, ToolPart] = {}
@@ -185,12 +177,6 @@ def _item(part: TextPart | MediaPart) -> Step:
     return {"type": "text", "text": text_export.described(part)}
 
 
-def _read_alone(step: Step) -> Message:
-    reader = ChatReader()
-    _read_step(step, reader)
-    return reader.finish()[0]
-
-
 def _read_step(step: Any, reader: ChatReader) -> int | None:
     """Returns the index of its message; None without one."""
     if not isinstance(step, dict) or text(step, "source") not in SOURCES:
@@ -208,16 +194,12 @@ def _read_step(step: Any, reader: ChatReader) -> int | None:
     if at is not None and (usage := _usage(step.get("metrics"))) is not None:
         reader.replace_at(at, msgspec.structs.replace(reader.at(at), usage=usage))
     for result in records(record(step, "observation"), "results"):
-        _read_result(result, reader, then)
+        content, call_id = _read_content(result.get("content")), result.get("source_call_id")
+        if call_id is not None:
+            reader.add({"role": "tool", "tool_call_id": call_id, "content": content}, timestamp=then)
+        elif content:
+            reader.add({"role": "user", "content": content}, id=new_id("msg"), timestamp=then)  # a result without a call
     return at
-
-
-def _read_result(result: Step, reader: ChatReader, then: float) -> None:
-    content, call_id = _read_content(result.get("content")), result.get("source_call_id")
-    if call_id is not None:
-        reader.add({"role": "tool", "tool_call_id": call_id, "content": content}, timestamp=then)
-    elif content:
-        reader.add({"role": "user", "content": content}, id=new_id("msg"), timestamp=then)  # a result without a call
 
 
 def _read_content(content: Any) -> Any:

@@ -49,7 +49,14 @@ class MessageStream:
         self._store = store
         self._session_id = session_id
         self._redactor = redactor
-        self._path = _path_to(store, session_id)
+        # The `seq` of the entries from the first to the head, as `Store.load` follows them
+        head, _ = store.raw.ends(session_id)
+        parents = dict(store.raw.places(session_id))
+        way, wanted = set(), head
+        while wanted > 0:
+            way.add(wanted)
+            wanted = session_rows.followed(wanted, parents[wanted]) if wanted in parents else wanted - 1
+        self._path = frozenset(way)
         self._last_changes: dict[str, int] = {}
         self.compaction: CompactionEntry | None = None
         """The compaction in force."""
@@ -77,14 +84,3 @@ class MessageStream:
             self._last_changes[message_id] = seq
         if about.kind == "compaction" and isinstance(entry := decode_entry(body), CompactionEntry):
             self.compaction = entry
-
-
-def _path_to(store: Store, session_id: str) -> frozenset[int]:
-    """The `seq` of the entries from the first to the head, as `Store.load` follows them."""
-    head, _ = store.raw.ends(session_id)
-    parents = dict(store.raw.places(session_id))
-    way, wanted = set(), head
-    while wanted > 0:
-        way.add(wanted)
-        wanted = session_rows.followed(wanted, parents[wanted]) if wanted in parents else wanted - 1
-    return frozenset(way)

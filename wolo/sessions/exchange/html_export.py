@@ -10,7 +10,6 @@ import msgspec
 
 from wolo.formats.encoding.attachments import data_url
 from wolo.formats.encoding.pairing import arguments_object
-from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import text_export
 from wolo.sessions.exchange.export_stream import MessageStream, Write
@@ -97,35 +96,27 @@ def _page(info: SessionInfo, said: MessageStream, redactor: Redactor | None) -> 
     yield HEAD.format(title=title, style=STYLE)
     facts = (info.id, info.cwd, info.model, text_export.when(info.created))
     yield f"<header><h1>{title}</h1><p>{' · '.join(clean(fact) for fact in facts if fact)}</p></header>\n<main>\n"
-    markdown = _renderer()
-    for message in filter(text_export.is_for_readers, said):
-        yield from _message(message, markdown)
-    yield "</main>\n</body>\n</html>\n"
-
-
-def _renderer() -> MarkdownIt:
-    """HTML in the text stays text, script URLs are no links, and remote images are not loaded."""
+    # HTML in the text stays text, script URLs are no links, and remote images are not loaded
     from markdown_it import MarkdownIt  # noqa: PLC0415  # for this shape only
 
-    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
-
-
-def _message(message: Message, markdown: MarkdownIt) -> Iterator[str]:
-    time = text_export.when(message.timestamp)
-    yield f'<article class="{message.role}">\n<h2>{text_export.SPEAKERS[message.role]}'
-    yield f" <small>{time}</small></h2>\n" if time else "</h2>\n"
-    for part in message.parts:
-        if isinstance(part, TextPart):
-            yield _text(part.text, markdown if message.role == "assistant" else None)
-        elif isinstance(part, ThinkingPart):
-            yield _folded("thinking", "Thinking", f"<div class=text>{escaped(part.text)}</div>") if part.text.strip() else ""
-        elif isinstance(part, ToolPart):
-            yield _call(part)
-        else:
-            yield _attached(part)
-    if message.error:
-        yield f"<p class=bad>{escaped(message.error)}</p>\n"
-    yield "</article>\n"
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    for message in filter(text_export.is_for_readers, said):
+        time = text_export.when(message.timestamp)
+        yield f'<article class="{message.role}">\n<h2>{text_export.SPEAKERS[message.role]}'
+        yield f" <small>{time}</small></h2>\n" if time else "</h2>\n"
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                yield _text(part.text, markdown if message.role == "assistant" else None)
+            elif isinstance(part, ThinkingPart):
+                yield _folded("thinking", "Thinking", f"<div class=text>{escaped(part.text)}</div>") if part.text.strip() else ""
+            elif isinstance(part, ToolPart):
+                yield _call(part)
+            else:
+                yield _attached(part)
+        if message.error:
+            yield f"<p class=bad>{escaped(message.error)}</p>\n"
+        yield "</article>\n"
+    yield "</main>\n</body>\n</html>\n"
 
 
 def _text(text: str, markdown: MarkdownIt | None) -> str:

@@ -73,7 +73,30 @@ def read(path: Path, format: str = "") -> ImportSource:
         return _read_foreign(path, chosen)
     glimpse = preview(path)
     if format or jsonl_import.matches(glimpse):
-        return _read_own(path)
+        found = jsonl_import.survey(path)
+        if not found.kept:
+            raise SessionError(f"{path} has no readable entry.", hint="It may be truncated; export it again.")
+        header = found.header or jsonl.JsonlHeader(version=jsonl.VERSION, id="")
+        origin = jsonl.ImportOrigin(format=jsonl.FORMAT, digest=found.digest)
+        if found.is_exact:
+            origin = msgspec.structs.replace(origin, header=found.header_line, last=len(found.kept))
+        facts = SessionFields(
+            **{field: getattr(header, field) for field in ("id", "name", "title", "model", "mode", "created", "updated")},
+            parent=None if is_task(header.parent) else header.parent,  # the user who imports it wants to see it
+            cwd=header.cwd,
+            head=found.head,
+        )
+        return ImportSource(
+            format=jsonl.FORMAT,
+            label="a session of wolo",
+            cwd=header.cwd,
+            skipped=found.skipped,
+            notices=tuple(_remarks(found)),
+            origin=origin,
+            facts=facts,
+            survey=found,
+            path=path,
+        )
     shape = recognise(glimpse)
     if shape is None:
         raise SessionError(
@@ -85,61 +108,30 @@ def read(path: Path, format: str = "") -> ImportSource:
 def import_session(store: Store, source: ImportSource, cwd: str) -> ImportReport:
     """Imports as the latest session of `cwd`, durable on return. Raises SessionError."""
     with store.raw.import_lock():
-        return _import(store, source, cwd)
-
-
-def _import(store: Store, source: ImportSource, cwd: str) -> ImportReport:
-    origin = msgspec.json.encode(source.origin)
-    known = store.raw.find_imported(origin)
-    if known is not None:
-        if known.cwd == listing.directory(cwd):
-            store.raw.touch(known.id)
-        entries = store.raw.ends(known.id)[1]
-        return ImportReport(info=known, format=source.format, entries=entries, skipped=0, notices=(), was_there=True)
-    facts, notices = _with_free_names(store, source.facts)
-    facts = msgspec.structs.replace(
-        facts, cwd=listing.directory(cwd), created=_dated(facts.created), updated=_dated(facts.updated)
-    )
-    found = jsonl_import.rows(source.path, source.survey) if source.survey else _linked(_entries(source), facts.updated)
-    info = store.raw.import_rows(facts, origin, found)
-    if source.survey:
-        for name, data in jsonl_import.outputs(source.path):
-            store.store_blob(info.id, name, data)
-    return ImportReport(
-        info=info,
-        format=source.format,
-        entries=store.raw.ends(info.id)[1],
-        skipped=source.skipped,
-        notices=(*source.notices, *notices),
-        wanted_id=source.facts.id if source.facts.id not in ("", info.id) else "",
-    )
-
-
-def _read_own(path: Path) -> ImportSource:
-    found = jsonl_import.survey(path)
-    if not found.kept:
-        raise SessionError(f"{path} has no readable entry.", hint="It may be truncated; export it again.")
-    header = found.header or jsonl.JsonlHeader(version=jsonl.VERSION, id="")
-    origin = jsonl.ImportOrigin(format=jsonl.FORMAT, digest=found.digest)
-    if found.is_exact:
-        origin = msgspec.structs.replace(origin, header=found.header_line, last=len(found.kept))
-    facts = SessionFields(
-        **{field: getattr(header, field) for field in ("id", "name", "title", "model", "mode", "created", "updated")},
-        parent=None if is_task(header.parent) else header.parent,  # the user who imports it wants to see it
-        cwd=header.cwd,
-        head=found.head,
-    )
-    return ImportSource(
-        format=jsonl.FORMAT,
-        label="a session of wolo",
-        cwd=header.cwd,
-        skipped=found.skipped,
-        notices=tuple(_remarks(found)),
-        origin=origin,
-        facts=facts,
-        survey=found,
-        path=path,
-    )
+        origin = msgspec.json.encode(source.origin)
+        known = store.raw.find_imported(origin)
+        if known is not None:
+            if known.cwd == listing.directory(cwd):
+                store.raw.touch(known.id)
+            entries = store.raw.ends(known.id)[1]
+            return ImportReport(info=known, format=source.format, entries=entries, skipped=0, notices=(), was_there=True)
+        facts, notices = _with_free_names(store, source.facts)
+        facts = msgspec.structs.replace(
+            facts, cwd=listing.directory(cwd), created=_dated(facts.created), updated=_dated(facts.updated)
+        )
+        found = jsonl_import.rows(source.path, source.survey) if source.survey else _linked(_entries(source), facts.updated)
+        info = store.raw.import_rows(facts, origin, found)
+        if source.survey:
+            for name, data in jsonl_import.outputs(source.path):
+                store.store_blob(info.id, name, data)
+        return ImportReport(
+            info=info,
+            format=source.format,
+            entries=store.raw.ends(info.id)[1],
+            skipped=source.skipped,
+            notices=(*source.notices, *notices),
+            wanted_id=source.facts.id if source.facts.id not in ("", info.id) else "",
+        )
 
 
 def _remarks(found: jsonl_import.Survey) -> Iterator[str]:
@@ -168,13 +160,17 @@ def _read_foreign(path: Path, shape: ImportFormat) -> ImportSource:
         created=created or time.time(),
         updated=max((message.timestamp for message in imported.messages), default=0.0) or created or time.time(),
     )
+    # Hashes the content, without ids and times
+    running = blake2b(digest_size=DIGEST_BYTES)
+    for message in imported.messages:
+        running.update(msgspec.json.encode([message.role, repr(list(map(_without_ids, message.parts)))]) + b"\n")
     return ImportSource(
         format=shape.name,
         label=shape.label,
         cwd=imported.cwd,
         skipped=imported.skipped,
         notices=imported.notices,
-        origin=jsonl.ImportOrigin(format=shape.name, digest=_digest(imported.messages)),
+        origin=jsonl.ImportOrigin(format=shape.name, digest=running.hexdigest()),
         facts=facts,
         imported=imported,
         path=path,
@@ -245,14 +241,6 @@ def _answered_by(messages: Sequence[Message]) -> str:
     """`provider/model` of the last answer."""
     wrote = next((message.producer for message in reversed(messages) if message.producer), None)
     return f"{wrote.provider}/{wrote.model}" if wrote and wrote.provider and wrote.model else ""
-
-
-def _digest(messages: Sequence[Message]) -> str:
-    """Hashes the content, without ids and times."""
-    running = blake2b(digest_size=DIGEST_BYTES)
-    for message in messages:
-        running.update(msgspec.json.encode([message.role, repr(list(map(_without_ids, message.parts)))]) + b"\n")
-    return running.hexdigest()
 
 
 def _without_ids(part: AnyPart) -> Any:

@@ -96,7 +96,13 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
     """Writes the session as of now; without a redactor, with secrets."""
     encode = msgspec.json.Encoder().encode
     seals = Seals()
-    out(_header(store, info, redactor) + b"\n")
+    head, last = store.raw.ends(info.id)
+    origin = origin_of(store, info.id)
+    known = {field: getattr(info, field) for field in JsonlHeader.__struct_fields__ if hasattr(info, field)}
+    line = msgspec.json.encode(JsonlHeader(version=VERSION, head=head, entries=last, **known))
+    if origin and origin.last == last and msgspec.json.decode(origin.header, type=JsonlHeader).id == info.id:
+        line = origin.header.encode()  # unchanged since the import
+    out((redactor.body(line) if redactor else line) + b"\n")
     pieces = _whole_pieces(store.raw.rows(info.id), redactor) if redactor else {}
     for row in store.raw.rows(info.id):
         out(encode(_line(row, redactor, pieces, seals)) + b"\n")
@@ -118,16 +124,6 @@ def origin_of(store: Store, session_id: str) -> ImportOrigin | None:
         return None
 
 
-def _header(store: Store, info: SessionInfo, redactor: Redactor | None) -> bytes:
-    head, last = store.raw.ends(info.id)
-    origin = origin_of(store, info.id)
-    known = {field: getattr(info, field) for field in JsonlHeader.__struct_fields__ if hasattr(info, field)}
-    line = msgspec.json.encode(JsonlHeader(version=VERSION, head=head, entries=last, **known))
-    if origin and origin.last == last and msgspec.json.decode(origin.header, type=JsonlHeader).id == info.id:
-        line = origin.header.encode()  # unchanged since the import
-    return redactor.body(line) if redactor else line
-
-
 def _line(row: StoredRow, redactor: Redactor | None, pieces: dict[int, str], seals: Seals) -> JsonlEntry:
     facts: dict[str, Any] = {
         "seq": row.seq,
@@ -140,7 +136,11 @@ def _line(row: StoredRow, redactor: Redactor | None, pieces: dict[int, str], sea
         return JsonlEntry(**facts)
     body = row.body
     if redactor is not None:
-        body = _with_text(body, pieces[row.seq]) if row.seq in pieces else redactor.body(body)
+        body = (
+            msgspec.json.encode({**msgspec.json.decode(body), "text": pieces[row.seq]})
+            if row.seq in pieces
+            else redactor.body(body)
+        )
     if body != row.body:
         facts["seal"] = seals.next(row.hash, body)
     if not _is_json(body):
@@ -169,10 +169,6 @@ def _whole_pieces(rows: Iterator[StoredRow], redactor: Redactor) -> dict[int, st
     for message_id in list(runs):
         close(message_id)
     return changed
-
-
-def _with_text(body: bytes, text: str) -> bytes:
-    return msgspec.json.encode({**msgspec.json.decode(body), "text": text})
 
 
 def _is_json(body: bytes) -> bool:
@@ -215,7 +211,22 @@ class ChainCheck:
 
     def add(self, row: StoredRow, seal: str = "") -> bool:
         """False when it was changed."""
-        wrong = self._wrong(row, seal)
+        wrong: tuple[int, str] | None
+        if row.seq <= self._last:
+            wrong = row.seq, "is in the wrong place"
+        elif row.seq > self._last + 1:
+            wrong = self._last + 1, "is missing"
+        elif row.parent and row.parent not in self._hashes:
+            wrong = row.seq, "does not name the entry it follows"
+        elif row.prev_hash != self._hashes.get(row.parent, b""):
+            wrong = row.seq, f"does not follow entry {row.parent} in its present state" if row.parent else "is not the first"
+        elif row.body is None:
+            wrong = row.seq, "is missing: its file does not exist"
+        elif seal:
+            fits = self._seals.next(row.hash, row.body) == seal
+            wrong = None if fits else (row.seq, "was changed after its secrets were redacted")
+        else:
+            wrong = None if row.is_intact else (row.seq, "was changed")
         if wrong is not None:
             self.note(*wrong)
         self.entries += 1
@@ -241,22 +252,6 @@ class ChainCheck:
 
     def unreadable(self, line: int) -> None:
         self.note(self._last + 1, f"cannot be read (line {line})")
-
-    def _wrong(self, row: StoredRow, seal: str) -> tuple[int, str] | None:
-        if row.seq <= self._last:
-            return row.seq, "is in the wrong place"
-        if row.seq > self._last + 1:
-            return self._last + 1, "is missing"
-        if row.parent and row.parent not in self._hashes:
-            return row.seq, "does not name the entry it follows"
-        if row.prev_hash != self._hashes.get(row.parent, b""):
-            return row.seq, f"does not follow entry {row.parent} in its present state" if row.parent else "is not the first"
-        if row.body is None:
-            return row.seq, "is missing: its file does not exist"
-        if seal:
-            fits = self._seals.next(row.hash, row.body) == seal
-            return None if fits else (row.seq, "was changed after its secrets were redacted")
-        return None if row.is_intact else (row.seq, "was changed")
 
 
 def check(store: Store, session_id: str) -> ChainReport:

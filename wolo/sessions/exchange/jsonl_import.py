@@ -141,7 +141,12 @@ def rows(path: Path, found: Survey) -> Iterator[StoredRow]:
             yield row
         elif row.seq in kept and (entry := _entry(row)) is not None:
             last = row.seq
-            again = _bound(row, entry, found, hashes)
+            seq = found.placed(row.seq)
+            parent = min(found.placed(row.parent), seq - 1) if row.parent >= 0 else seq - 1
+            body = row.body or b""
+            if isinstance(entry, BranchEntry) and found.placed(entry.left) != entry.left:
+                body = encode_entry(msgspec.structs.replace(entry, left=found.placed(entry.left)))
+            again = link_row(body, seq=seq, parent=parent, time_utc=row.time_utc, prev_hash=hashes.get(parent, b""))
             hashes[again.seq] = again.hash
             yield again
 
@@ -179,12 +184,3 @@ def _read(line: bytes | None) -> JsonlHeader | JsonlEntry | OutputFile | _Casset
 def _entry(row: StoredRow) -> AnyEntry | None:
     """Ignores the hash: the file may have been edited."""
     return decode_entry(row.body or b"")
-
-
-def _bound(row: StoredRow, entry: AnyEntry, found: Survey, hashes: dict[int, bytes]) -> StoredRow:
-    seq = found.placed(row.seq)
-    parent = min(found.placed(row.parent), seq - 1) if row.parent >= 0 else seq - 1
-    body = row.body or b""
-    if isinstance(entry, BranchEntry) and found.placed(entry.left) != entry.left:
-        body = encode_entry(msgspec.structs.replace(entry, left=found.placed(entry.left)))
-    return link_row(body, seq=seq, parent=parent, time_utc=row.time_utc, prev_hash=hashes.get(parent, b""))

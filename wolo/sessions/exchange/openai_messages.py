@@ -51,7 +51,22 @@ class ChatReader:
             return None
         role = str(item.get("role"))
         if role in RESULTS:
-            return self._add_result(item, timestamp)
+            waiting = self._waiting.get(str(item.get("tool_call_id") or item.get("name") or ""))
+            if not waiting:
+                self.skipped += 1
+                return None
+            at = waiting.pop()
+            message = self._messages[at]
+            wanted = str(item.get("tool_call_id") or item.get("name"))
+            call = next(call for call in message.calls if call.wire_id == wanted and call.status == "pending")
+            self.answered = call.id
+            parts = _content_parts(item.get("content"))
+            attached = tuple(part for part in parts if isinstance(part, MediaPart))
+            output = "".join(part.text for part in parts if isinstance(part, TextPart))
+            self._messages[at] = message.with_parts(
+                [replace(call, status="completed", outcome="ok", output=output, output_parts=attached, end_time=timestamp)]
+            )
+            return at
         if role not in ROLES:
             self.skipped += 1
             return None
@@ -78,19 +93,6 @@ class ChatReader:
     def finish(self) -> tuple[Message, ...]:
         return tuple(_ended(message) for message in self._messages)
 
-    def _add_result(self, item: Mapping[str, Any], timestamp: float) -> int | None:
-        waiting = self._waiting.get(str(item.get("tool_call_id") or item.get("name") or ""))
-        if not waiting:
-            self.skipped += 1
-            return None
-        at = waiting.pop()
-        message = self._messages[at]
-        wanted = str(item.get("tool_call_id") or item.get("name"))
-        call = next(call for call in message.calls if call.wire_id == wanted and call.status == "pending")
-        self.answered = call.id
-        self._messages[at] = message.with_parts([_done(call, item.get("content"), timestamp)])
-        return at
-
 
 def text_of(content: Any) -> str:
     return "".join(part.text for part in _content_parts(content) if isinstance(part, TextPart))
@@ -100,13 +102,6 @@ def _ended(message: Message) -> Message:
     """Marks calls without a result as interrupted: they may have run."""
     waiting = [replace(call, status="failed", outcome="interrupted") for call in message.calls if call.status == "pending"]
     return message.with_parts(waiting) if waiting else message
-
-
-def _done(call: ToolPart, content: Any, timestamp: float) -> ToolPart:
-    parts = _content_parts(content)
-    attached = tuple(part for part in parts if isinstance(part, MediaPart))
-    output = "".join(part.text for part in parts if isinstance(part, TextPart))
-    return replace(call, status="completed", outcome="ok", output=output, output_parts=attached, end_time=timestamp)
 
 
 def _thinking(item: Mapping[str, Any]) -> Iterator[ThinkingPart]:

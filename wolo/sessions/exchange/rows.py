@@ -117,11 +117,8 @@ def _message_content(message: Message) -> Any:
     spoken = [part for part in message.parts if not isinstance(part, ThinkingPart | ToolPart)]
     if len(spoken) == 1 and isinstance(spoken[0], TextPart):
         return spoken[0].text
-    return [_item(part) for part in spoken] if spoken else ""
-
-
-def _item(part: TextPart | MediaPart) -> dict[str, Any]:
-    return {"type": "text", "text": part.text} if isinstance(part, TextPart) else _attached(part)
+    items = [{"type": "text", "text": part.text} if isinstance(part, TextPart) else _attached(part) for part in spoken]
+    return items or ""
 
 
 def _attached(part: MediaPart) -> dict[str, Any]:
@@ -277,7 +274,19 @@ class _RowReader:
         """`at` is the index in the file, for a row to be exported as it is."""
         item = _llm_message(row)
         if item is None:
-            place: int | None = self._reader.add_message(_status(row))
+            text = row.get("content")
+            parts = (TextPart(text=text),) if isinstance(text, str) else ()
+            id = str(row.get("message_id") or new_id("msg"))
+            place: int | None = self._reader.add_message(
+                Message(
+                    id=id,
+                    role="custom",
+                    custom_type=STATUS,
+                    parts=parts,
+                    timestamp=unix_time(row.get("created_at")),
+                    metadata={ROW: row},
+                )
+            )
         else:
             place = self._reader.add(item, id=str(row.get("message_id") or ""), timestamp=unix_time(row.get("created_at")))
         own = _metadata(row).get(OWN)
@@ -341,15 +350,6 @@ def _content(content: Any) -> Any:
     if isinstance(value, list) and all(isinstance(item, dict) and "type" in item for item in value):
         return value
     return value if isinstance(value, dict) else content
-
-
-def _status(row: Row) -> Message:
-    text = row.get("content")
-    parts = (TextPart(text=text),) if isinstance(text, str) else ()
-    id = str(row.get("message_id") or new_id("msg"))
-    return Message(
-        id=id, role="custom", custom_type=STATUS, parts=parts, timestamp=unix_time(row.get("created_at")), metadata={ROW: row}
-    )
 
 
 def _strays(rows: Sequence[Row]) -> set[int]:

@@ -93,14 +93,12 @@ def set_aside(path: Path) -> None:
 
 
 def store_error(error: sqlite3.Error, words: str) -> ToolError:
-    return (Damaged if is_damage(error) else ToolError)(words.format(reason=_reason_of(error)))
-
-
-def _reason_of(error: sqlite3.Error) -> str:
-    text = str(error)
-    if "full" in text:
-        return "the disk is full"
-    return "another wolo is using it" if "locked" in text or "busy" in text else text
+    reason = str(error)
+    if "full" in reason:
+        reason = "the disk is full"
+    elif "locked" in reason or "busy" in reason:
+        reason = "another wolo is using it"
+    return (Damaged if is_damage(error) else ToolError)(words.format(reason=reason))
 
 
 _LEAST_PACKED_BYTES = 200
@@ -203,15 +201,16 @@ class CheckpointStore:
         return data if digest(data) == key else None
 
     def add(self, noted: Iterable[RecordedChange]) -> None:
+        rows: list[tuple[str | int | float | bytes, ...]] = []
+        for each in noted:
+            whose = (each.session, each.turn, each.call, each.source, each.step, time.time())
+            rows.append((*whose, os.fsencode(each.change.path), *each.change.before, *each.change.after))
         with self._lock:
             self._connection.executemany(
                 "INSERT INTO changes (session, turn, call, source, step, at, path, before_kind, before_hash, before_mode, "
                 "after_kind, after_hash, after_mode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [_row(each, time.time()) for each in noted],
+                rows,
             )
-
-    def last_change(self) -> int:
-        return int(self._found("SELECT coalesce(max(id), 0) FROM changes")[0][0])
 
     def of_turns(self, turns: Sequence[str]) -> list[RecordedChange]:
         """In order."""
@@ -279,7 +278,8 @@ class CheckpointStore:
 
     def begin_running(self, session: str, turn: str, call: str, owner: str, kill_marker: str) -> int:
         with self._lock:
-            row = (session, turn, call, owner, self.last_change(), kill_marker)
+            last_change = int(self._found("SELECT coalesce(max(id), 0) FROM changes")[0][0])
+            row = (session, turn, call, owner, last_change, kill_marker)
             query = "INSERT INTO running (session, turn, call, owner, changes, runs_on, breath) VALUES (?, ?, ?, ?, ?, 0, ?)"
             return int(self._connection.execute(query, row).lastrowid or 0)
 
@@ -343,9 +343,3 @@ class CheckpointStore:
             self._connection.execute("DROP TABLE listed")
         with self._lock, suppress(sqlite3.Error):
             self._connection.executescript("PRAGMA incremental_vacuum")  # `execute` would stop after the first page
-
-
-def _row(noted: RecordedChange, at: float) -> tuple[str | int | float | bytes, ...]:
-    change = noted.change
-    whose = (noted.session, noted.turn, noted.call, noted.source, noted.step, at)
-    return (*whose, os.fsencode(change.path), *change.before, *change.after)

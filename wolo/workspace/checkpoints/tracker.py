@@ -112,7 +112,21 @@ class FileTracker:
         """
 
         def save_all(store: CheckpointStore) -> None:
-            store.add(self._noted(call, change, store))
+            path = str(change.path)
+            before, after = ABSENT, ABSENT
+            if change.before is not None:
+                before = State("file", store.save(change.before), change.before_mode)
+            if change.after is not None:
+                mode = change.before_mode if change.before is not None else UNKNOWN_MODE
+                after = State("file", store.save(change.after), mode)
+            source: Source = "in place" if change.in_place else "tool"
+            folders = [PathChange(str(folder), ABSENT, State("folder", NOT_STORED)) for folder in change.folders]
+            store.add(
+                [
+                    RecordedChange(each, self.session, self.turn, call, source)
+                    for each in (*folders, PathChange(path, before, after))
+                ]
+            )
 
         with self._lock:
             self._write(save_all)
@@ -214,20 +228,6 @@ class FileTracker:
             store.close()
             self._store = None
 
-    def _noted(self, call: str, change: PendingChange, store: CheckpointStore) -> list[RecordedChange]:
-        path = str(change.path)
-        before, after = ABSENT, ABSENT
-        if change.before is not None:
-            before = State("file", store.save(change.before), change.before_mode)
-        if change.after is not None:
-            mode = change.before_mode if change.before is not None else UNKNOWN_MODE
-            after = State("file", store.save(change.after), mode)
-        source: Source = "in place" if change.in_place else "tool"
-        folders = [PathChange(str(folder), ABSENT, State("folder", NOT_STORED)) for folder in change.folders]
-        return [
-            RecordedChange(each, self.session, self.turn, call, source) for each in (*folders, PathChange(path, before, after))
-        ]
-
     def _scan(self, store: CheckpointStore, call: str = "") -> ChangedPaths:
         """Scans and attributes the differences to `call` or to a running command. Needs a `writing` block."""
         if self._too_much:
@@ -254,7 +254,16 @@ class FileTracker:
             store.put_fact(GENERATION, self._generation)
         if look.renewed or is_first:
             store.put_fact(LEFT_OUT, look.left_out.encode())
-        self._notify_coverage(look.left_out, time.monotonic() - began, is_first=is_first)
+        took_s = time.monotonic() - began
+        if is_first and took_s > _SLOW_S:
+            self._notify(f"Saved the workspace for undo before the first command; this took {took_s:.0f} s, once.")
+        if large := look.left_out.large:
+            names = ", ".join(map(as_line, large[:_MOST_NAMED]))
+            more = f" and {len(large) - _MOST_NAMED} more" if len(large) > _MOST_NAMED else ""
+            self._notify(f"Too large to be saved for undo when a command changes it: {names}{more}.")
+        if look.left_out.later:
+            files = "1 file is" if look.left_out.later == 1 else f"{look.left_out.later:,} files are"
+            self._notify(f"{files} not saved for undo yet; the next command continues.")
         return summed_changes(look.changes)
 
     def _listings(self, store: CheckpointStore) -> dict[str, DirectoryListing]:
@@ -343,21 +352,7 @@ class FileTracker:
                 self._notify(f"Undo is not available: cannot save its data in {as_line(self._folder)} ({error}).")
         return self._store
 
-    def _notify_coverage(self, left_out: LeftOut, took_s: float, *, is_first: bool) -> None:
-        if is_first and took_s > _SLOW_S:
-            self._notify(f"Saved the workspace for undo before the first command; this took {took_s:.0f} s, once.")
-        if left_out.large:
-            self._notify(f"Too large to be saved for undo when a command changes it: {_named(left_out.large)}.")
-        if left_out.later:
-            files = "1 file is" if left_out.later == 1 else f"{left_out.later:,} files are"
-            self._notify(f"{files} not saved for undo yet; the next command continues.")
-
     def _notify(self, text: str) -> None:
         if text not in self._notified:
             self._notified.add(text)
             self._notices.append(text)
-
-
-def _named(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-    return f"{', '.join(map(as_line, paths[:_MOST_NAMED]))}{more}"

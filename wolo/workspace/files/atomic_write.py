@@ -174,7 +174,25 @@ class _Write:
             except OSError as error:
                 if error.errno not in _NO_RENAME:
                     raise
-            self._overwrite()
+            # Writes in place, for a writable file in a read-only folder; a failure restores the old content
+            handle = os.open(self.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
+            try:
+                status = os.fstat(handle)
+                if status.st_nlink > 1:
+                    raise ToolError(
+                        "The folder is read-only and the file has other names, which would change too; nothing was written."
+                    )
+                before = read_all(handle, UNLIMITED)
+                if content_hash(before) != self.expected:
+                    raise FileChanged("The file was changed meanwhile.")
+                self.note(PendingChange(self.path, before, stat.S_IMODE(status.st_mode), self.data, in_place=True))
+                try:
+                    _write_over(handle, self.data)
+                except BaseException:
+                    _write_over(handle, before)
+                    raise
+            finally:
+                os.close(handle)
             return WrittenFile(content_hash(self.data), False, 1)
         finally:
             os.close(old)
@@ -200,7 +218,17 @@ class _Write:
             finally:
                 os.close(handle)
             if is_new:
-                self._place_new(temporary)
+                # Links rather than renames, which never overwrites a file created at this moment
+                try:
+                    os.link(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
+                except FileExistsError:
+                    raise FileChanged("A file of this name was created meanwhile.") from None
+                except OSError as error:
+                    if error.errno not in _NO_LINK:
+                        raise
+                    self._place_over(temporary)
+                else:
+                    os.unlink(temporary, dir_fd=self.folder)
             else:
                 self._place_over(temporary)
         except BaseException:
@@ -209,44 +237,10 @@ class _Write:
             raise
         sync_folder(self.folder)
 
-    def _place_new(self, temporary: str) -> None:
-        """Links rather than renames, which never overwrites a file created at this moment."""
-        try:
-            os.link(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
-        except FileExistsError:
-            raise FileChanged("A file of this name was created meanwhile.") from None
-        except OSError as error:
-            if error.errno not in _NO_LINK:
-                raise
-            self._place_over(temporary)
-        else:
-            os.unlink(temporary, dir_fd=self.folder)
-
     def _place_over(self, temporary: str) -> None:
         if (handle := self._open_expected()) is not None:
             os.close(handle)
         os.rename(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
-
-    def _overwrite(self) -> None:
-        """Writes in place, for a writable file in a read-only folder; a failure restores the old content."""
-        handle = os.open(self.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
-        try:
-            status = os.fstat(handle)
-            if status.st_nlink > 1:
-                raise ToolError(
-                    "The folder is read-only and the file has other names, which would change too; nothing was written."
-                )
-            before = read_all(handle, UNLIMITED)
-            if content_hash(before) != self.expected:
-                raise FileChanged("The file was changed meanwhile.")
-            self.note(PendingChange(self.path, before, stat.S_IMODE(status.st_mode), self.data, in_place=True))
-            try:
-                _write_over(handle, self.data)
-            except BaseException:
-                _write_over(handle, before)
-                raise
-        finally:
-            os.close(handle)
 
 
 def _write_all(handle: int, data: bytes) -> None:

@@ -79,7 +79,17 @@ def find_encoding(data: bytes) -> Encoding | None:
         if data.startswith(bom) and marked.fits(data):
             return marked
     if b"\0" in data[:_SAMPLE_BYTES]:
-        return _unmarked_utf16(data)
+        # Mostly-ASCII text in two bytes per character has NUL at every second byte
+        sample = data[:4096]
+        even, odd = sample[::2].count(0), sample[1::2].count(0)
+        many, few = len(sample) * 0.35, len(sample) * 0.02
+        if odd > many and even <= few:
+            guess = Encoding("utf-16-le", "UTF-16 LE without BOM", errors="surrogatepass")
+        elif even > many and odd <= few:
+            guess = Encoding("utf-16-be", "UTF-16 BE without BOM", errors="surrogatepass")
+        else:
+            return None
+        return guess if guess.fits(data) else None
     declared = _declared(data)
     if data.isascii():
         return declared or UTF8
@@ -129,20 +139,6 @@ def printable(text: str) -> str:
     return re.sub(_UNSENDABLE, "\ufffd", text)
 
 
-def _unmarked_utf16(data: bytes) -> Encoding | None:
-    """Mostly-ASCII text in two bytes per character has NUL at every second byte."""
-    sample = data[:4096]
-    even, odd = sample[::2].count(0), sample[1::2].count(0)
-    many, few = len(sample) * 0.35, len(sample) * 0.02
-    if odd > many and even <= few:
-        guess = Encoding("utf-16-le", "UTF-16 LE without BOM", errors="surrogatepass")
-    elif even > many and odd <= few:
-        guess = Encoding("utf-16-be", "UTF-16 BE without BOM", errors="surrogatepass")
-    else:
-        return None
-    return guess if guess.fits(data) else None
-
-
 def _declared(data: bytes) -> Encoding | None:
     """The encoding declared by a coding line or an XML or HTML header."""
     if not (found := re.search(_DECLARED, data[:1024])):
@@ -165,15 +161,11 @@ def _guess(data: bytes) -> Encoding:
         # Western text can match by accident, but not with characters that are common in these scripts.
         if pairs and sum(map(bool, map(re.compile(usual).match, pairs))) >= 0.4 * len(pairs) and encoding.fits(data):
             return encoding
-    if _mostly_utf8(sample):
-        return _DAMAGED_UTF8
-    return _LATIN1 if not re.search(rb"[\x80-\x9f]", data) else _WESTERN
-
-
-def _mostly_utf8(sample: bytes) -> bool:
     characters = len(re.findall(_MULTIBYTE_UTF8, sample))
     strays = sum(1 for letter in sample.decode("utf-8", "surrogateescape") if "\udc80" <= letter <= "\udcff")
-    return characters >= max(strays, 1)
+    if characters >= max(strays, 1):
+        return _DAMAGED_UTF8
+    return _LATIN1 if not re.search(rb"[\x80-\x9f]", data) else _WESTERN
 
 
 _BINARIES = (

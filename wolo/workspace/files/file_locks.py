@@ -70,9 +70,14 @@ def clear_leftovers(locks: Path) -> None:
 def _acquire(lock: Path) -> int | None:
     deadline = time.monotonic() + _WAIT_S
     pause_s = 0.001
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         try:
-            handle = _open_lock(lock)
+            try:
+                handle = os.open(lock, flags, 0o600)
+            except FileNotFoundError:
+                make_private(lock.parent)
+                handle = os.open(lock, flags, 0o600)
             if _try_lock(handle) and _is_on_disk(handle, lock):
                 return handle
         except OSError:
@@ -82,15 +87,6 @@ def _acquire(lock: Path) -> int | None:
             raise ToolError("Another program holds the lock of this file; nothing was changed. Try again later.")
         time.sleep(pause_s)
         pause_s = min(pause_s * 2, 0.05)
-
-
-def _open_lock(lock: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(lock, flags, 0o600)
-    except FileNotFoundError:
-        make_private(lock.parent)
-        return os.open(lock, flags, 0o600)
 
 
 def _try_lock(handle: int) -> bool:

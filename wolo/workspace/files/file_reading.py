@@ -146,7 +146,19 @@ def read_page(handle: int, offset: int, limits: PageLimits) -> FilePage:
         total, whole_hash = _count(handle)
         return FilePage(_scan(handle, _first(offset, total), limits, encoding), total, whole_hash, encoding, newline)
     if offset < 0:
-        return FilePage(_tail(handle, size, -offset, limits, encoding), None, None, encoding, newline)
+        start = max(size - _TAIL_BYTES, 0)
+        parts = os.pread(handle, _TAIL_BYTES, start).removesuffix(b"\n").split(b"\n")
+        if start and len(parts) > 1:
+            del parts[0]  # it began before the block
+        wanted = parts[offset:] if size else []
+        numbered = enumerate(wanted, start=-len(wanted))
+        return FilePage(
+            _fill((_decode(number, part[: 4 * limits.width], len(part), limits, encoding) for number, part in numbered), limits),
+            None,
+            None,
+            encoding,
+            newline,
+        )
     return FilePage(_scan(handle, max(offset, 1), limits, encoding), None, None, encoding, newline)
 
 
@@ -210,16 +222,6 @@ def _scan(handle: int, first: int, limits: PageLimits, encoding: Encoding) -> li
         return []
     raw = _lines_from(handle, position, 4 * limits.width)
     return _fill((_decode(number, *line, limits, encoding) for number, line in enumerate(raw, start=first)), limits)
-
-
-def _tail(handle: int, size: int, count: int, limits: PageLimits, encoding: Encoding) -> list[NumberedLine]:
-    start = max(size - _TAIL_BYTES, 0)
-    parts = os.pread(handle, _TAIL_BYTES, start).removesuffix(b"\n").split(b"\n")
-    if start and len(parts) > 1:
-        del parts[0]  # it began before the block
-    wanted = parts[-count:] if size else []
-    numbered = enumerate(wanted, start=-len(wanted))
-    return _fill((_decode(number, part[: 4 * limits.width], len(part), limits, encoding) for number, part in numbered), limits)
 
 
 def _decode(number: int, kept: bytes, length: int, limits: PageLimits, encoding: Encoding) -> NumberedLine:

@@ -30,8 +30,14 @@ def diff_lines(before: str, after: str) -> LineDiff:
     changes = list(compare(old, new))
     added = sum(d - c for _, _, c, d in changes)
     removed = sum(b - a for a, b, _, _ in changes)
+    hunks: list[list[Change]] = []
+    for change in changes:
+        if hunks and change[0] - hunks[-1][-1][1] <= 2 * _CONTEXT:  # their context lines would touch
+            hunks[-1].append(change)
+        else:
+            hunks.append([change])
     lines: list[str] = []
-    for hunk in _hunks(changes):
+    for hunk in hunks:
         if len(lines) < _MAX_SHOWN:
             lines += _draw(hunk, old, new)
     if len(lines) > _MAX_SHOWN:
@@ -64,18 +70,6 @@ def compare(old: list[str], new: list[str]) -> Iterator[Change]:
     for tag, i, j, k, m in SequenceMatcher(None, old[a:b], new[c:d]).get_opcodes():
         if tag != "equal":
             yield a + i, a + j, c + k, c + m
-
-
-def _hunks(changes: list[Change]) -> Iterator[list[Change]]:
-    """Groups changes whose context lines would touch."""
-    hunk: list[Change] = []
-    for change in changes:
-        if hunk and change[0] - hunk[-1][1] > 2 * _CONTEXT:
-            yield hunk
-            hunk = []
-        hunk.append(change)
-    if hunk:
-        yield hunk
 
 
 def _draw(hunk: list[Change], old: list[str], new: list[str]) -> Iterator[str]:

@@ -122,27 +122,24 @@ class _Changes:
 
     def _apply(self, step: Step) -> WrittenFile | None:
         if isinstance(step, Put):
-            return self._put(step)
+            like = None if step.like is None else open_regular(step.like)
+            try:
+                return write_locked(
+                    step.path,
+                    step.data,
+                    expected=step.expected,
+                    journal=self._journals[step.path],
+                    note=self._record,
+                    like=like,
+                    created=self._folders.setdefault(step.path, []),
+                )
+            finally:
+                if like is not None:
+                    os.close(like)
         handle = remove_locked(step.path, expected=step.expected, note=self._record)
         self._held.callback(os.close, handle)
         self._removed[step.path] = handle
         return None
-
-    def _put(self, step: Put) -> WrittenFile:
-        like = None if step.like is None else open_regular(step.like)
-        try:
-            return write_locked(
-                step.path,
-                step.data,
-                expected=step.expected,
-                journal=self._journals[step.path],
-                note=self._record,
-                like=like,
-                created=self._folders.setdefault(step.path, []),
-            )
-        finally:
-            if like is not None:
-                os.close(like)
 
     def _record(self, change: PendingChange) -> None:
         self._recorded[change.path] = change
@@ -153,26 +150,17 @@ class _Changes:
         not_reverted: list[tuple[Path, Exception]] = []
         for path in reversed(done):
             try:
-                self._revert(self._recorded[path])
+                change = self._recorded[path]
+                now = None if change.after is None else content_hash(change.after)
+                if change.before is None:
+                    assert now is not None  # a created file has content
+                    os.close(remove_locked(path, expected=now, note=self._note))
+                    remove_folders(self._folders[path])
+                else:
+                    journal, like = self._journals[path], self._removed.get(path)
+                    write_locked(path, change.before, expected=now, journal=journal, note=self._note, like=like)
             except Exception as error:
                 not_reverted.append((path, error))
             else:
                 put_back.append(path)
         return put_back, not_reverted
-
-    def _revert(self, change: PendingChange) -> None:
-        path = change.path
-        now = None if change.after is None else content_hash(change.after)
-        if change.before is None:
-            assert now is not None  # a created file has content
-            os.close(remove_locked(path, expected=now, note=self._note))
-            remove_folders(self._folders[path])
-            return
-        write_locked(
-            path,
-            change.before,
-            expected=now,
-            journal=self._journals[path],
-            note=self._note,
-            like=self._removed.get(path),
-        )

@@ -34,7 +34,11 @@ def replacing(path: Path, *, mode: int = 0o600, durable: bool = True, over: bool
             yield device
         return
     remove_leftovers(target.parent)
-    handle, temporary = _create(target.parent, mode)
+    is_owned = False
+    while not is_owned:
+        temporary = _new_name(target.parent)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        is_owned = _own(handle, temporary)
     with os.fdopen(handle, "wb") as file:
         try:
             yield file
@@ -49,7 +53,12 @@ def replacing(path: Path, *, mode: int = 0o600, durable: bool = True, over: bool
             # Also after a link, and for names that are in use no longer.
             temporary.unlink(missing_ok=True)
     if durable:
-        _sync(target.parent)
+        with suppress(OSError):  # some file systems cannot sync folders
+            handle = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
@@ -68,7 +77,12 @@ def unfinished_folder(parent: Path | None = None) -> Iterator[Path]:
 
         parent = Path(tempfile.gettempdir())
     remove_leftovers(parent)
-    handle, folder = _create_folder(parent)
+    is_owned = False
+    while not is_owned:
+        folder = _new_name(parent)
+        folder.mkdir(0o700)
+        handle = os.open(folder, _READS | os.O_DIRECTORY)
+        is_owned = _own(handle, folder)
     try:
         yield folder
     finally:
@@ -87,41 +101,18 @@ def exchange(one: Path, other: Path) -> bool:
 def remove_leftovers(folder: Path) -> None:
     """Removes what killed processes left in a folder, as far as this user may."""
     with suppress(OSError), os.scandir(folder) as entries:
-        for name in [each.name for each in entries if re.fullmatch(_NAME, each.name)]:
+        for path in [folder / each.name for each in entries if re.fullmatch(_NAME, each.name)]:
             with suppress(OSError):
-                _remove_abandoned(folder / name)
-
-
-def _remove_abandoned(path: Path) -> None:
-    handle = os.open(path, _READS)
-    try:
-        status = os.fstat(handle)
-        if status.st_uid != os.geteuid():
-            return
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink()
-    finally:
-        os.close(handle)
-
-
-def _create(parent: Path, mode: int) -> tuple[int, Path]:
-    while True:
-        path = _new_name(parent)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        if _own(handle, path):
-            return handle, path
-
-
-def _create_folder(parent: Path) -> tuple[int, Path]:
-    while True:
-        path = _new_name(parent)
-        path.mkdir(0o700)
-        handle = os.open(path, _READS | os.O_DIRECTORY)
-        if _own(handle, path):
-            return handle, path
+                handle = os.open(path, _READS)
+                try:
+                    if os.fstat(handle).st_uid == os.geteuid():
+                        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        if path.is_dir():
+                            shutil.rmtree(path, ignore_errors=True)
+                        else:
+                            path.unlink()
+                finally:
+                    os.close(handle)
 
 
 def _own(handle: int, path: Path) -> bool:
@@ -137,12 +128,3 @@ def _own(handle: int, path: Path) -> bool:
 
 def _new_name(parent: Path) -> Path:
     return parent / f".wolo-{os.urandom(8).hex()}.new"
-
-
-def _sync(folder: Path) -> None:
-    with suppress(OSError):  # some file systems cannot sync folders
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -37,7 +37,15 @@ class CapturedOutput:
             self._head += chunk[:room]
             chunk = chunk[room:]
         if chunk:
-            self._add_to_tail(chunk)
+            if self._tail and len(self._tail[-1]) < _CHUNK_BYTES:
+                self._tail[-1] += chunk
+            else:
+                self._tail.append(bytearray(chunk))
+            self._tail_bytes += len(chunk)
+            while self._tail_bytes - len(self._tail[0]) >= self._kept_bytes:
+                dropped = len(self._tail.popleft())
+                self._tail_bytes -= dropped
+                self.omitted_bytes += dropped
 
     def take(self) -> tuple[bytes, bytes]:
         """Returns and releases the beginning and the end; the end is empty when nothing was dropped."""
@@ -46,17 +54,6 @@ class CapturedOutput:
         tail = b"".join(self._tail)
         self._tail.clear()
         return head, tail
-
-    def _add_to_tail(self, chunk: bytes) -> None:
-        if self._tail and len(self._tail[-1]) < _CHUNK_BYTES:
-            self._tail[-1] += chunk
-        else:
-            self._tail.append(bytearray(chunk))
-        self._tail_bytes += len(chunk)
-        while self._tail_bytes - len(self._tail[0]) >= self._kept_bytes:
-            dropped = len(self._tail.popleft())
-            self._tail_bytes -= dropped
-            self.omitted_bytes += dropped
 
 
 class OutputReader:
@@ -112,15 +109,12 @@ class OutputReader:
             return False
         self._on_output(chunk)
         if self._in_background:
-            self._slow_down(len(chunk))
+            self._burst_bytes += len(chunk)
+            if self._burst_bytes >= _BURST_BYTES:
+                self._burst_bytes = 0
+                self._stop_reading()
+                self._loop.call_later(_PAUSE_S, self._resume)
         return True
-
-    def _slow_down(self, size_bytes: int) -> None:
-        self._burst_bytes += size_bytes
-        if self._burst_bytes >= _BURST_BYTES:
-            self._burst_bytes = 0
-            self._stop_reading()
-            self._loop.call_later(_PAUSE_S, self._resume)
 
     def _resume(self) -> None:
         if not self._ended.is_set():

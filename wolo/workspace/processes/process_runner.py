@@ -271,7 +271,13 @@ class Processes:
         """After the end: drains the output; returns the processes left running, and whether they were too many and ended."""
         await program.output.drain(_DRAIN_S)
         program.tree.leader_has_ended()
-        leftovers = await _remaining_members(program.tree)
+        # The remaining processes, after a short wait for a namespace that is ending
+        until = time.monotonic() + _FADING_S
+        members = program.tree.members()
+        while any(is_apart(member.pid) for member in members) and time.monotonic() < until:
+            await asyncio.sleep(0.002)
+            members = program.tree.members()
+        leftovers = tuple(members)
         overrun = len(leftovers) > _MAX_LEFTOVERS
         if overrun:
             program.tree.kill()
@@ -342,21 +348,15 @@ class Processes:
             program.close_output()
 
 
-async def _remaining_members(tree: ProcessTree) -> tuple[TreeProcess, ...]:
-    """The remaining processes, after a short wait for a namespace that is ending."""
-    until = time.monotonic() + _FADING_S
-    members = tree.members()
-    while any(is_apart(member.pid) for member in members) and time.monotonic() < until:
-        await asyncio.sleep(0.002)
-        members = tree.members()
-    return tuple(members)
-
-
 async def _exit_of(process: subprocess.Popen[bytes]) -> None:
     try:
         fd = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
-        await _poll_for_exit(process)
+        # Polls for the end where the system has no pidfd (macOS, old kernels)
+        pause_s = 0.002
+        while process.poll() is None:
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.05)
         return
     loop = asyncio.get_running_loop()
     exited = asyncio.Event()  # a future would already be cancelled by a caller that stops waiting at the same moment
@@ -367,11 +367,3 @@ async def _exit_of(process: subprocess.Popen[bytes]) -> None:
         loop.remove_reader(fd)
         os.close(fd)
     process.wait()
-
-
-async def _poll_for_exit(process: subprocess.Popen[bytes]) -> None:
-    """Polls for the end where the system has no pidfd (macOS, old kernels)."""
-    pause_s = 0.002
-    while process.poll() is None:
-        await asyncio.sleep(pause_s)
-        pause_s = min(pause_s * 1.5, 0.05)

@@ -201,11 +201,24 @@ def limited(number: int, tasks: int) -> Iterator[None]:
 
     They are set on wolo itself meanwhile: limits set from outside come too late for a quick program.
     """
-    kept = [(kind, limits) for kind, most in _limits(number, tasks) if (limits := _lower(kind, most)) is not None]
+    most = {
+        MARK_LIMIT: number,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NPROC: tasks + _MAX_NEW_TASKS,
+        resource.RLIMIT_FSIZE: _MAX_FILE_BYTES,
+        resource.RLIMIT_CPU: _MAX_CPU_S * _processors(),
+    }
+    previous: dict[int, tuple[int, int]] = {}
+    for kind, limit in most.items() if sys.platform == "linux" else ():
+        with contextlib.suppress(OSError, ValueError):
+            soft, hard = resource.getrlimit(kind)
+            if soft == resource.RLIM_INFINITY or soft > limit or kind == MARK_LIMIT:
+                resource.setrlimit(kind, (limit, hard))
+                previous[kind] = soft, hard
     try:
         yield
     finally:
-        for kind, limits in kept:
+        for kind, limits in previous.items():
             resource.setrlimit(kind, limits)
 
 
@@ -226,25 +239,3 @@ def _load() -> tuple[int, int]:
 @functools.cache
 def _processors() -> int:
     return os.cpu_count() or 1
-
-
-def _limits(number: int, tasks: int) -> list[tuple[int, int]]:
-    if sys.platform != "linux":
-        return []
-    return [
-        (MARK_LIMIT, number),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NPROC, tasks + _MAX_NEW_TASKS),
-        (resource.RLIMIT_FSIZE, _MAX_FILE_BYTES),
-        (resource.RLIMIT_CPU, _MAX_CPU_S * _processors()),
-    ]
-
-
-def _lower(kind: int, most: int) -> tuple[int, int] | None:
-    """Returns the previous limits; None when nothing was changed."""
-    with contextlib.suppress(OSError, ValueError):
-        soft, hard = resource.getrlimit(kind)
-        if soft == resource.RLIM_INFINITY or soft > most or kind == MARK_LIMIT:
-            resource.setrlimit(kind, (most, hard))
-            return soft, hard
-    return None

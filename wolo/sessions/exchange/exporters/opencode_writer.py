@@ -82,32 +82,32 @@ class _OpenCodeWriter:
 
     def answer(self, message: AssistantMessage) -> list[Record]:
         parts = [each for part in message.contents for each in _answer_parts(part)]
-        self._answer = {"info": self._info(message), "parts": [{"type": "step-start"}, *parts]}
+        usage, producer = message.usage or Usage(), message.producer
+        self._answer = {
+            "info": {
+                "role": "assistant",
+                "providerID": provider_name(producer.provider) if producer else "",
+                "modelID": producer.model if producer else "",
+                "mode": "build",
+                "agent": "build",
+                "path": {"cwd": self._cwd, "root": self._cwd},
+                "cost": usage.cost.total if usage.cost else 0,
+                "tokens": {
+                    "input": usage.input_tokens,
+                    "output": usage.output_tokens,
+                    "reasoning": usage.reasoning_tokens,
+                    "cache": {"read": usage.cache_read_tokens, "write": usage.cache_write_tokens},
+                },
+                "finish": STOPS.get(message.stop_reason, "stop"),
+                "time": _span(message.timestamp),
+            },
+            "parts": [{"type": "step-start"}, *parts],
+        }
         return [self._answer] if parts else []
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
         rows = [opencode_messages.MessageRow(record["info"], record["parts"]) for record in records]
         return opencode_messages.gather(rows, "")[0].messages()
-
-    def _info(self, message: AssistantMessage) -> Record:
-        usage, producer = message.usage or Usage(), message.producer
-        return {
-            "role": "assistant",
-            "providerID": provider_name(producer.provider) if producer else "",
-            "modelID": producer.model if producer else "",
-            "mode": "build",
-            "agent": "build",
-            "path": {"cwd": self._cwd, "root": self._cwd},
-            "cost": usage.cost.total if usage.cost else 0,
-            "tokens": {
-                "input": usage.input_tokens,
-                "output": usage.output_tokens,
-                "reasoning": usage.reasoning_tokens,
-                "cache": {"read": usage.cache_read_tokens, "write": usage.cache_write_tokens},
-            },
-            "finish": STOPS.get(message.stop_reason, "stop"),
-            "time": _span(message.timestamp),
-        }
 
     def _add_result(self, result: ToolResult, at: float) -> None:
         call: Any = next(part for part in self._answer["parts"] if part.get("callID") == result.id)

@@ -104,7 +104,17 @@ def session_records(messages: Iterable[Message], writer: RecordWriter) -> Iterat
     held: list[Record] = []
     waiting: list[Message] = []
     for message in messages:
-        spelled = [each for spoken in by_role([_with_wire_ids(message, writer, taken)]) for each in _records(spoken, writer)]
+        # Gives each call an id of the agent's form and the result as the model would read it
+        calls = []
+        for call in message.calls:
+            id = wire_id(call.wire_id, writer.id_policy, taken)
+            taken.add(id)
+            status: Any = "completed" if call.status == "completed" else "failed"
+            tool = call.tool or "unknown"
+            calls.append(replace(call, tool=tool, call_id=id, output=result_text(call), status=status))
+        spelled = [
+            each for spoken in by_role([message.with_parts(calls) if calls else message]) for each in _records(spoken, writer)
+        ]
         records = [parse_object(encoded(record)) or {} for record in spelled]
         read = writer.read(records)
         if len(read) != 1:
@@ -188,18 +198,6 @@ def _holder(record: Record) -> Record:
     """The object that takes a key of wolo's: OpenCode's records are pairs of a head and parts."""
     info = record.get("info")
     return info if isinstance(info, dict) else record
-
-
-def _with_wire_ids(message: Message, writer: RecordWriter, taken: set[str]) -> Message:
-    """Gives each call an id of the agent's form and the result as the model would read it."""
-    calls = []
-    for call in message.calls:
-        id = wire_id(call.wire_id, writer.id_policy, taken)
-        taken.add(id)
-        status: Any = "completed" if call.status == "completed" else "failed"
-        tool = call.tool or "unknown"
-        calls.append(replace(call, tool=tool, call_id=id, output=result_text(call), status=status))
-    return message.with_parts(calls) if calls else message
 
 
 def _built(messages: Iterable[Message]) -> list[Any]:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from wolo.formats.anthropic.decode import FIELD
 from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
-from wolo.messages.message import FinishReason, Producer, Usage
+from wolo.messages.message import FinishReason, Usage
 from wolo.messages.parts import AnyPart, Outcome, TextPart
 from wolo.sessions.exchange.importers.builder import (
     ConversationBuilder,
@@ -238,9 +238,34 @@ class ClaudeReader:
             case "assistant":
                 self._answer(line)
             case "user":
-                self._user(line)
+                message, at = record(line, "message"), unix_time(line.get("timestamp"))
+                if "content" not in message:
+                    self.builder.skipped += 1
+                    return
+                said: list[AnyPart] = []
+                for block in content(message):
+                    if block.get("type") == "tool_result":
+                        self._result(line, block, at)
+                    elif not is_reminder(text(block, "text")) and (part := _part(block)) is not None:
+                        said.append(part)
+                words = words_of(said)
+                if not said:
+                    return
+                if line.get("isCompactSummary"):
+                    self._summary(words, at)
+                elif words.startswith(STOPPED):
+                    self.builder.interrupt()
+                else:
+                    role: Any = "custom" if _COMMAND.match(words) else "user"
+                    draft = Draft(role, said, timestamp=at, is_prompt=not line.get("isMeta"))
+                    draft.custom_type = "claude-code.command" if role == "custom" else ""
+                    self._by_uuid[text(line, "uuid")] = self.builder.add(draft)
             case "attachment":
-                self._queued(line)
+                # Reads a message the user queued while the model was working
+                attached = record(line, "attachment")
+                if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
+                    said = [part for block in content(attached, "prompt") if (part := _part(block)) is not None]
+                    self.builder.add_spoken(Draft("user", said, timestamp=unix_time(line.get("timestamp"))))
             case "system" if line.get("subtype") == "compact_boundary":
                 self._first_kept = text(record(record(line, "compactMetadata"), "preservedSegment"), "headUuid")
 
@@ -256,7 +281,12 @@ class ClaudeReader:
         if "content" not in message:
             self.builder.skipped += 1
             return
-        draft = self.builder.answer(text(message, "id") or text(line, "uuid"), at=at, producer=_producer(model))
+        # Claude Code can use other models and hosts; only Anthropic's model names count as Anthropic
+        draft = self.builder.answer(
+            text(message, "id") or text(line, "uuid"),
+            at=at,
+            producer=producer("anthropic" if re.fullmatch(r"claude-[a-z0-9.-]+", model) else "claude-code", model),
+        )
         self._by_uuid[text(line, "uuid")] = draft
         draft.usage = _usage(message) or draft.usage
         draft.finish_reason = FINISHED.get(text(message, "stop_reason"), "") or draft.finish_reason
@@ -267,30 +297,6 @@ class ClaudeReader:
                 self.builder.add_result(text(block, "tool_use_id"), _hosted_result(block, at))
             elif (part := _part(block)) is not None:
                 draft.parts.append(part)
-
-    def _user(self, line: Record) -> None:
-        message, at = record(line, "message"), unix_time(line.get("timestamp"))
-        if "content" not in message:
-            self.builder.skipped += 1
-            return
-        said: list[AnyPart] = []
-        for block in content(message):
-            if block.get("type") == "tool_result":
-                self._result(line, block, at)
-            elif not is_reminder(text(block, "text")) and (part := _part(block)) is not None:
-                said.append(part)
-        words = words_of(said)
-        if not said:
-            return
-        if line.get("isCompactSummary"):
-            self._summary(words, at)
-        elif words.startswith(STOPPED):
-            self.builder.interrupt()
-        else:
-            role: Any = "custom" if _COMMAND.match(words) else "user"
-            draft = Draft(role, said, timestamp=at, is_prompt=not line.get("isMeta"))
-            draft.custom_type = "claude-code.command" if role == "custom" else ""
-            self._by_uuid[text(line, "uuid")] = self.builder.add(draft)
 
     def _result(self, line: Record, block: Record, at: float) -> None:
         parts = [part for each in content(block) if (part := _part(each)) is not None]
@@ -307,13 +313,6 @@ class ClaudeReader:
         """With a preserved segment, the summary is inserted before the messages that remain."""
         self.builder.summarise_before(self._by_uuid.get(self._first_kept), words, at=at)
         self._first_kept = ""
-
-    def _queued(self, line: Record) -> None:
-        """Reads a message the user queued while the model was working."""
-        attached = record(line, "attachment")
-        if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
-            said = [part for block in content(attached, "prompt") if (part := _part(block)) is not None]
-            self.builder.add_spoken(Draft("user", said, timestamp=unix_time(line.get("timestamp"))))
 
 
 def _part(block: Record) -> AnyPart | None:
@@ -340,11 +339,6 @@ def _hosted_result(block: Record, at: float) -> ImportedResult:
     pages = [f"{text(each, 'title')} {text(each, 'url')}".strip() for each in content(block)]
     found = "\n".join(filter(None, pages)) or FOUND
     return ImportedResult(failed, "error", at=at) if failed else ImportedResult(found, at=at)
-
-
-def _producer(model: str) -> Producer:
-    """Claude Code can use other models and hosts; only Anthropic's model names count as Anthropic."""
-    return producer("anthropic" if re.fullmatch(r"claude-[a-z0-9.-]+", model) else "claude-code", model)
 
 
 def _usage(message: Record) -> Usage | None:

@@ -161,7 +161,17 @@ class CodexReader:
             case "event_msg":
                 self._event(payload, at)
             case "compacted":
-                self._compacted(payload, at)
+                # Only the summary, and the user messages it names, are still sent
+                self._is_answering = False
+                replacement = records(payload, "replacement_history")
+                summary = text(payload, "message")
+                named = {words_of(parts_of(item)).strip() for item in replacement if item.get("role") == "user"}
+                if summary.strip():
+                    drafts = (draft for draft in self.builder.drafts if draft.role == "user")
+                    kept = {draft.id for draft in drafts if words_of(draft.parts).strip() in named}
+                    self.builder.summarise(summary, at=at, kept=kept)
+                else:
+                    self.notices.append("An encrypted summary was left out; the messages it replaced are sent instead.")
 
     def finish(self) -> ConversationBuilder:
         """Drops what looks added by Codex and occurs in no other kind of record."""
@@ -179,7 +189,11 @@ class CodexReader:
     def _item(self, item: Record, at: float) -> None:
         kind = text(item, "type")
         if kind == "message":
-            self._message(item, at)
+            role = text(item, "role")
+            if role in ("user", "assistant"):
+                self._add_message(role, "item", parts_of(item), at, text(item, "id"), text(item, "phase"))
+            elif role not in ("developer", "system"):
+                self.builder.skipped += 1
         elif kind == "reasoning":
             if (thought := reasoning(item)) is not None:
                 self._answer(at).parts.append(thought)
@@ -187,13 +201,6 @@ class CodexReader:
             self._result(item, at)
         elif kind.endswith("_call"):
             self._call(item, at)
-
-    def _message(self, item: Record, at: float) -> None:
-        role = text(item, "role")
-        if role in ("user", "assistant"):
-            self._add_message(role, "item", parts_of(item), at, text(item, "id"), text(item, "phase"))
-        elif role not in ("developer", "system"):
-            self.builder.skipped += 1
 
     def _call(self, item: Record, at: float) -> None:
         part = call(item, at, otherwise_id=f"call-{len(self.builder.drafts)}-{at}")
@@ -215,7 +222,11 @@ class CodexReader:
             case "agent_message":
                 self._add_message("assistant", "event", _text(text(event, "message")), at, phase=text(event, "phase"))
             case "item_completed":
-                self._completed(record(event, "item"), at)
+                item = record(event, "item")
+                role = {"UserMessage": "user", "AgentMessage": "assistant"}.get(text(item, "type"), "")
+                if role:
+                    blocks = [{**block, "type": "text"} for block in content(item) if "text" in block]
+                    self._add_message(role, "completed", parts_of({"content": blocks}), at)
             case "token_count":
                 self._counted(record(event, "info"))
             case "turn_aborted":
@@ -227,12 +238,6 @@ class CodexReader:
                 self.notices += counted(gone, "One undone message was left out.", "{} undone messages were left out.")
             case "thread_name_updated":
                 self.title = text(event, "thread_name") or self.title
-
-    def _completed(self, item: Record, at: float) -> None:
-        role = {"UserMessage": "user", "AgentMessage": "assistant"}.get(text(item, "type"), "")
-        if role:
-            blocks = [{**block, "type": "text"} for block in content(item) if "text" in block]
-            self._add_message(role, "completed", parts_of({"content": blocks}), at)
 
     def _counted(self, info: Record) -> None:
         """An unchanged total is no further answer."""
@@ -250,19 +255,6 @@ class CodexReader:
                 cache_read_tokens=cached,
                 reasoning_tokens=number(last, "reasoning_output_tokens"),
             )
-
-    def _compacted(self, payload: Record, at: float) -> None:
-        """Only the summary, and the user messages it names, are still sent."""
-        self._is_answering = False
-        replacement = records(payload, "replacement_history")
-        summary = text(payload, "message")
-        named = {words_of(parts_of(item)).strip() for item in replacement if item.get("role") == "user"}
-        if summary.strip():
-            drafts = (draft for draft in self.builder.drafts if draft.role == "user")
-            kept = {draft.id for draft in drafts if words_of(draft.parts).strip() in named}
-            self.builder.summarise(summary, at=at, kept=kept)
-        else:
-            self.notices.append("An encrypted summary was left out; the messages it replaced are sent instead.")
 
     def _add_message(
         self, role: str, source: Source, parts: list[AnyPart], at: float, item_id: str = "", phase: str = ""
@@ -291,17 +283,15 @@ class CodexReader:
         """Finds the same message from another kind of record, which may contain only part of it."""
         others = [each for each in reversed(self._recent) if each.role == role and source not in each.sources]
         same = next((each for each in others if each.words == words), None)
-        return same or next((each for each in others if _overlap(each.words, words)), None)
+        if same is not None or not words or _INJECTED.match(words):  # messages added by Codex may quote anything
+            return same
+        quoted = (each for each in others if each.words and (each.words in words or words in each.words))
+        return next((each for each in quoted if not _INJECTED.match(each.words)), None)
 
     def _answer(self, at: float) -> Draft:
         self._answers += not self._is_answering
         self._is_answering = True
         return self.builder.answer(str(self._answers), at=at, producer=producer(self._provider, self._model))
-
-
-def _overlap(a: str, b: str) -> bool:
-    """Tells that one text contains the other; messages added by Codex may quote anything."""
-    return bool(a and b) and (a in b or b in a) and not _INJECTED.match(a) and not _INJECTED.match(b)
 
 
 def _prompt(event: Record) -> list[AnyPart]:

@@ -164,7 +164,12 @@ class KimiReader:
         role = text(line, "role")
         match role:
             case "user":
-                self._user(line)
+                said = _parts(line)
+                words = words_of(said)
+                if words.startswith(COMPACTED):
+                    self.builder.summarise(words.partition("</system>")[2].strip() or words, at=self._now)
+                elif not words.startswith(CHECKPOINT) and not is_reminder(words):
+                    self.builder.add_spoken(Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system")))
             case "assistant":
                 self._answer(line)
             case "tool":
@@ -174,14 +179,6 @@ class KimiReader:
             case _:
                 # Kimi's own records begin with an underscore.
                 self.builder.skipped += not role.startswith("_")
-
-    def _user(self, line: Record) -> None:
-        said = _parts(line)
-        words = words_of(said)
-        if words.startswith(COMPACTED):
-            self.builder.summarise(words.partition("</system>")[2].strip() or words, at=self._now)
-        elif not words.startswith(CHECKPOINT) and not is_reminder(words):
-            self.builder.add_spoken(Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system")))
 
     def _answer(self, line: Record) -> None:
         draft = self.builder.add(Draft("assistant", _parts(line), timestamp=self._now, producer=producer("kimi-cli", "")))

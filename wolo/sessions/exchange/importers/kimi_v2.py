@@ -145,7 +145,24 @@ class KimiCodeReader:
             case "usage.record":
                 self._model = text(line, "model") or self._model
             case "context.append_message":
-                self._message(record(line, "message"), at)
+                message = record(line, "message")
+                origin = text(record(message, "origin"), "kind")
+                match message.get("role"):
+                    case "user" if origin in OWN:
+                        return
+                    case "user" | "system":
+                        self._add(Draft("user", self._parts(content(message)), timestamp=at, is_prompt=origin in PEOPLE))
+                    case "assistant":
+                        draft = self.builder.add(
+                            Draft("assistant", self._parts(content(message)), timestamp=at, producer=self._producer())
+                        )
+                        for each in records(message, "toolCalls"):
+                            function = record(each, "function") or each
+                            self._call(draft, text(each, "id"), text(function, "name"), function.get("arguments"), at)
+                    case "tool":
+                        self._ended(text(message, "toolCallId"), content(message), message.get("isError") is True, at)
+                    case _:
+                        self.builder.skipped += 1
             case "context.append_loop_event":
                 self._event(record(line, "event"), at)
             case "context.apply_compaction":
@@ -158,25 +175,6 @@ class KimiCodeReader:
                 self.undone += self.builder.undo_prompts(number(line, "count"))
             case "turn.cancel":
                 self.builder.interrupt()
-
-    def _message(self, message: Record, at: float) -> None:
-        origin = text(record(message, "origin"), "kind")
-        match message.get("role"):
-            case "user" if origin in OWN:
-                return
-            case "user" | "system":
-                self._add(Draft("user", self._parts(content(message)), timestamp=at, is_prompt=origin in PEOPLE))
-            case "assistant":
-                draft = self.builder.add(
-                    Draft("assistant", self._parts(content(message)), timestamp=at, producer=self._producer())
-                )
-                for each in records(message, "toolCalls"):
-                    function = record(each, "function") or each
-                    self._call(draft, text(each, "id"), text(function, "name"), function.get("arguments"), at)
-            case "tool":
-                self._ended(text(message, "toolCallId"), content(message), message.get("isError") is True, at)
-            case _:
-                self.builder.skipped += 1
 
     def _event(self, event: Record, at: float) -> None:
         self._step = text(event, "uuid") if event.get("type") == "step.begin" else self._step
@@ -247,19 +245,17 @@ class KimiCodeReader:
                 return thinking_part(text(block, "think"), ENCRYPTED, text(block, "encrypted"))
             case "image_url" | "audio_url":
                 holder = record(block, "imageUrl") or record(block, "audioUrl") or record(block, "image_url")
-                return self._medium(text(holder, "url"))
+                address = text(holder, "url")
+                reference = _REFERENCE.fullmatch(address)
+                if reference is None:
+                    return medium(address) if address else missing_note("an image")
+                try:
+                    return media.image_file(self._blobs / reference[2])
+                except OSError:
+                    return missing_note(reference[1])
             case "video_url":
                 return missing_note("a video")
         return None
-
-    def _medium(self, address: str) -> AnyPart:
-        reference = _REFERENCE.fullmatch(address)
-        if reference is None:
-            return medium(address) if address else missing_note("an image")
-        try:
-            return media.image_file(self._blobs / reference[2])
-        except OSError:
-            return missing_note(reference[1])
 
     def _producer(self) -> Producer:
         return producer("kimi-code", self._model)

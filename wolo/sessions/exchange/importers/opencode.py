@@ -76,12 +76,18 @@ def read(source: Path) -> Imported:
     if "messages" in given:
         messages = [MessageRow(record(each, "info"), records(each, "parts")) for each in records(given, "messages")]
         return _imported(source, StoredSession(text(record(given, "info"), "id"), record(given, "info"), messages), notices)
-    return _imported(source, _from_tree(source, given), notices)
+    # Files: `storage/session/PROJECT/ID.json`, `message/ID/*.json` and `part/MESSAGE/*.json`
+    id, storage = text(given, "id") or source.stem, source.absolute().parent.parent.parent
+    stored = StoredSession(id, given, ())
+    stored.subagents = sum(text(read_object(each), "parentID") == id for each in children(source.parent, "ses_*.json"))
+    stored.rows = _files(storage, stored)
+    return _imported(source, stored, notices)
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     """Lists the sessions of a directory, newest first."""
-    home = _home(environ)
+    base = environ.get("XDG_DATA_HOME")
+    home = Path(base) / "opencode" if base else home_of(".local/share/opencode", environ)
     found: dict[str, FoundSession] = {}
     for path in children(home / "storage" / "session", "*/ses_*.json"):
         info = read_object(path)
@@ -97,11 +103,6 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
         except DAMAGES:
             continue
     return newest_first(found.values())
-
-
-def _home(environ: Mapping[str, str]) -> Path:
-    base = environ.get("XDG_DATA_HOME")
-    return Path(base) / "opencode" if base else home_of(".local/share/opencode", environ)
 
 
 def _is_database(source: Path) -> bool:
@@ -191,15 +192,6 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 def _connected(uri: str) -> Iterator[sqlite3.Connection]:
     with closing(open_sqlite(uri)) as connection:
         yield connection
-
-
-def _from_tree(source: Path, info: Record) -> StoredSession:
-    """Files: `storage/session/PROJECT/ID.json`, `message/ID/*.json` and `part/MESSAGE/*.json`."""
-    id, storage = text(info, "id") or source.stem, source.absolute().parent.parent.parent
-    stored = StoredSession(id, info, ())
-    stored.subagents = sum(text(read_object(each), "parentID") == id for each in children(source.parent, "ses_*.json"))
-    stored.rows = _files(storage, stored)
-    return stored
 
 
 def _files(storage: Path, stored: StoredSession) -> Iterator[MessageRow]:

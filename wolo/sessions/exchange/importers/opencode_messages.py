@@ -70,53 +70,47 @@ class OpenCodeReader:
         self.builder.begin_record(row.info)
         at = unix_time(record(row.info, "time").get("created"))
         if row.info.get("role") == "user":
-            self._user(row, at)
+            said: list[AnyPart] = []
+            is_prompt = False
+            for part in row.parts:
+                kind = part.get("type")
+                if kind == "text" and text(part, "text").strip() and not part.get("ignored"):
+                    said.append(TextPart(text=text(part, "text")))
+                    is_prompt = is_prompt or not part.get("synthetic")
+                elif kind == "file" and text(part, "mime") not in NOT_CARRIED:
+                    said.append(_file(part))
+                    is_prompt = True
+                elif kind == "compaction":
+                    self._tail = text(part, "tail_start_id")
+                elif kind == "subtask":
+                    said.append(TextPart(text=f"Task for the agent {text(part, 'agent')}: {text(part, 'prompt')}"))
+            if said:
+                self._by_id[text(row.info, "id")] = self.builder.add(Draft("user", said, timestamp=at, is_prompt=is_prompt))
         elif row.info.get("role") == "assistant":
-            self._assistant(row, at)
+            if row.info.get("summary") is True:
+                self._summary(row, at)
+                return
+            author = producer(text(row.info, "providerID"), text(row.info, "modelID"))
+            drafts = [Draft("assistant", timestamp=at, producer=author)]
+            for part in row.parts:
+                if part.get("type") == "step-start" and drafts[-1].parts:
+                    drafts.append(Draft("assistant", timestamp=at, producer=author))
+                elif part.get("type") == "step-finish":
+                    drafts[-1].usage = _usage(part)
+                    drafts[-1].finish_reason = FINISHED.get(text(part, "reason"), "")
+                elif part.get("type") == "tool":
+                    self._call(drafts[-1], part, at, author)
+                elif (read := _part_of(part, author)) is not None:
+                    drafts[-1].parts.append(read)
+            if len(drafts) == 1:
+                drafts[0].usage = _usage(row.info) or drafts[0].usage
+            drafts[-1].finish_reason = FINISHED.get(text(row.info, "finish"), "") or drafts[-1].finish_reason
+            self._failed(drafts[-1], record(row.info, "error"))
+            for draft in drafts:
+                self.builder.add(draft)
+            self._by_id[text(row.info, "id")] = drafts[0]
         else:
             self.builder.skipped += 1
-
-    def _user(self, row: MessageRow, at: float) -> None:
-        said: list[AnyPart] = []
-        is_prompt = False
-        for part in row.parts:
-            kind = part.get("type")
-            if kind == "text" and text(part, "text").strip() and not part.get("ignored"):
-                said.append(TextPart(text=text(part, "text")))
-                is_prompt = is_prompt or not part.get("synthetic")
-            elif kind == "file" and text(part, "mime") not in NOT_CARRIED:
-                said.append(_file(part))
-                is_prompt = True
-            elif kind == "compaction":
-                self._tail = text(part, "tail_start_id")
-            elif kind == "subtask":
-                said.append(TextPart(text=f"Task for the agent {text(part, 'agent')}: {text(part, 'prompt')}"))
-        if said:
-            self._by_id[text(row.info, "id")] = self.builder.add(Draft("user", said, timestamp=at, is_prompt=is_prompt))
-
-    def _assistant(self, row: MessageRow, at: float) -> None:
-        if row.info.get("summary") is True:
-            self._summary(row, at)
-            return
-        author = producer(text(row.info, "providerID"), text(row.info, "modelID"))
-        drafts = [Draft("assistant", timestamp=at, producer=author)]
-        for part in row.parts:
-            if part.get("type") == "step-start" and drafts[-1].parts:
-                drafts.append(Draft("assistant", timestamp=at, producer=author))
-            elif part.get("type") == "step-finish":
-                drafts[-1].usage = _usage(part)
-                drafts[-1].finish_reason = FINISHED.get(text(part, "reason"), "")
-            elif part.get("type") == "tool":
-                self._call(drafts[-1], part, at, author)
-            elif (said := _part_of(part, author)) is not None:
-                drafts[-1].parts.append(said)
-        if len(drafts) == 1:
-            drafts[0].usage = _usage(row.info) or drafts[0].usage
-        drafts[-1].finish_reason = FINISHED.get(text(row.info, "finish"), "") or drafts[-1].finish_reason
-        self._failed(drafts[-1], record(row.info, "error"))
-        for draft in drafts:
-            self.builder.add(draft)
-        self._by_id[text(row.info, "id")] = drafts[0]
 
     def _failed(self, draft: Draft, error: Record) -> None:
         if error:
@@ -161,27 +155,23 @@ def _part_of(part: Record, author: Producer) -> AnyPart | None:
             item_id = text(record(record(part, "metadata"), "openai"), "itemId")
             return TextPart(text=text(part, "text"), item_id=item_id)
         case "reasoning":
-            return _thinking(part, author)
+            # Signatures are stored under the provider's name
+            thought, of = text(part, "text"), record(part, "metadata")
+            anthropic, openai, google = record(of, "anthropic"), record(of, "openai"), record(of, "google")
+            named = {
+                SIGNATURE: text(anthropic, "signature") if author.format == "anthropic" else "",
+                REDACTED: text(anthropic, "redactedData") if author.format == "anthropic" else "",
+                ENCRYPTED: text(openai, "reasoningEncryptedContent") if author.format == "openai-responses" else "",
+                THOUGHT_SIGNATURE: text(google, "thoughtSignature") if author.format == "gemini" else "",
+            }
+            blobs = tuple(Blob(kind, data) for kind, data in named.items() if data)
+            if not thought.strip() and not blobs:
+                return None
+            field = {"anthropic": FIELD, "openai-responses": SUMMARY}.get(author.format, "reasoning_content")
+            return ThinkingPart(text=thought, field=field, item_id=text(openai, "itemId"), blobs=blobs)
         case "file":
             return _file(part)
     return None
-
-
-def _thinking(part: Record, author: Producer) -> ThinkingPart | None:
-    """Signatures are stored under the provider's name."""
-    thought, of = text(part, "text"), record(part, "metadata")
-    anthropic, openai, google = record(of, "anthropic"), record(of, "openai"), record(of, "google")
-    named = {
-        SIGNATURE: text(anthropic, "signature") if author.format == "anthropic" else "",
-        REDACTED: text(anthropic, "redactedData") if author.format == "anthropic" else "",
-        ENCRYPTED: text(openai, "reasoningEncryptedContent") if author.format == "openai-responses" else "",
-        THOUGHT_SIGNATURE: text(google, "thoughtSignature") if author.format == "gemini" else "",
-    }
-    blobs = tuple(Blob(kind, data) for kind, data in named.items() if data)
-    if not thought.strip() and not blobs:
-        return None
-    field = {"anthropic": FIELD, "openai-responses": SUMMARY}.get(author.format, "reasoning_content")
-    return ThinkingPart(text=thought, field=field, item_id=text(openai, "itemId"), blobs=blobs)
 
 
 def _file(part: Record) -> MediaPart | TextPart:

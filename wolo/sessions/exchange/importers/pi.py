@@ -171,7 +171,8 @@ class PiReader:
             case "branch_summary" if text(line, "summary"):
                 self.builder.add(Draft("branch_summary", [TextPart(text=text(line, "summary"))], timestamp=at))
             case "compaction":
-                self._compacted(line, at)
+                # Inserts the summary before the first message that remains
+                self.builder.summarise_before(self._by_id.get(text(line, "firstKeptEntryId")), text(line, "summary"), at=at)
         if len(self.builder.drafts) > count and line.get("type") != "compaction":
             self._in_order.append(self.builder.drafts[-1])
         if self._in_order:
@@ -187,7 +188,14 @@ class PiReader:
             case "toolResult":
                 self._result(message, at)
             case "bashExecution":
-                self._user_command(message, at)
+                # Reads a command run by the user; a private one is not sent to the model
+                code = message.get("exitCode")
+                ending = "\nIt was stopped." if message.get("cancelled") else f"\nExit status {code}." if code else ""
+                words = user_command(text(message, "command"), text(message, "output").strip(), ending)
+                is_private = bool(message.get("excludeFromContext"))
+                draft = Draft("custom" if is_private else "user", [TextPart(text=words)], timestamp=at, is_prompt=False)
+                draft.custom_type = "pi.command" if is_private else ""
+                self.builder.add_spoken(draft)
             case "custom" | "hookMessage":
                 self._extension_message(message, at)
             case "branchSummary" | "compactionSummary":
@@ -198,16 +206,6 @@ class PiReader:
     def _extension_message(self, message: Record, at: float) -> None:
         """Reads a message of an extension."""
         self.builder.add_spoken(Draft("user", _said(message), timestamp=at, is_prompt=False))
-
-    def _user_command(self, message: Record, at: float) -> None:
-        """Reads a command run by the user; a private one is not sent to the model."""
-        code = message.get("exitCode")
-        ending = "\nIt was stopped." if message.get("cancelled") else f"\nExit status {code}." if code else ""
-        words = user_command(text(message, "command"), text(message, "output").strip(), ending)
-        is_private = bool(message.get("excludeFromContext"))
-        draft = Draft("custom" if is_private else "user", [TextPart(text=words)], timestamp=at, is_prompt=False)
-        draft.custom_type = "pi.command" if is_private else ""
-        self.builder.add_spoken(draft)
 
     def _answer(self, message: Record, at: float) -> None:
         wrote = _producer(message)
@@ -229,10 +227,6 @@ class PiReader:
         call_id = text(message, "toolCallId").partition("|")[0]
         self.builder.add_result(call_id, ImportedResult(output, outcome, media, at))
 
-    def _compacted(self, line: Record, at: float) -> None:
-        """Inserts the summary before the first message that remains."""
-        self.builder.summarise_before(self._by_id.get(text(line, "firstKeptEntryId")), text(line, "summary"), at=at)
-
 
 def _said(message: Record) -> list[AnyPart]:
     return [part for block in content(message) if (part := _part(block, "")) is not None]
@@ -245,29 +239,25 @@ def _part(block: Record, format: str) -> AnyPart | None:
             item_id = text(block, "textSignature") if format == "openai-responses" else ""
             return TextPart(text=words, item_id=item_id if item_id.startswith("msg") else "") if words.strip() else None
         case "thinking":
-            return _thinking(block, format)
+            # The meaning of the signature depends on the wire format
+            thought, signature = text(block, "thinking"), text(block, "thinkingSignature")
+            if not thought and not signature:
+                return None
+            match format:
+                case "anthropic" if block.get("redacted"):
+                    return thinking_part("", REDACTED, signature, field=FIELD)
+                case "anthropic":
+                    return thinking_part(thought, SIGNATURE, signature, field=FIELD)
+                case "gemini":
+                    return thinking_part(thought, THOUGHT_SIGNATURE, signature)
+                case "openai-responses":  # the whole item, as JSON
+                    return reasoning(parse_object(signature.encode("utf-8", "replace")) or {}, thought)
+                case "openai-chat" if signature:
+                    return ThinkingPart(text=thought, field=signature)
+            return ThinkingPart(text=thought)
         case "image":
             return medium(text(block, "data"), text(block, "mimeType"))
     return None
-
-
-def _thinking(block: Record, format: str) -> ThinkingPart | None:
-    """The meaning of the signature depends on the wire format."""
-    thought, signature = text(block, "thinking"), text(block, "thinkingSignature")
-    if not thought and not signature:
-        return None
-    match format:
-        case "anthropic" if block.get("redacted"):
-            return thinking_part("", REDACTED, signature, field=FIELD)
-        case "anthropic":
-            return thinking_part(thought, SIGNATURE, signature, field=FIELD)
-        case "gemini":
-            return thinking_part(thought, THOUGHT_SIGNATURE, signature)
-        case "openai-responses":  # the whole item, as JSON
-            return reasoning(parse_object(signature.encode("utf-8", "replace")) or {}, thought)
-        case "openai-chat" if signature:
-            return ThinkingPart(text=thought, field=signature)
-    return ThinkingPart(text=thought)
 
 
 def _call(block: Record, at: float) -> ToolPart:

@@ -78,7 +78,10 @@ def hosted_result(item: Record, at: float) -> ImportedResult:
 def result(item: Record, at: float) -> ImportedResult:
     """The output is text, a list of blocks, or either one in an object or its JSON."""
     given = item.get("output") if "tools" not in item else json.dumps(item["tools"], ensure_ascii=False)
-    inner = _inner(given)
+    if isinstance(given, str) and given.startswith('{"output"'):
+        inner = parse_object(given.encode("utf-8", "replace")) or {}
+    else:
+        inner = given if isinstance(given, dict) else {}
     if inner:
         given = next((inner[name] for name in ("output", "content", "content_items") if name in inner), "")
     output, media = text_and_media(part for block in content({"content": given}) if (part := said(block)) is not None)
@@ -88,9 +91,3 @@ def result(item: Record, at: float) -> ImportedResult:
     failed = inner.get("success") is False or record(inner, "metadata").get("exit_code") not in (None, 0)
     failed = failed or (left is not None and left[1] != "0")
     return ImportedResult(output, outcome_of(output, REFUSALS, otherwise="error" if failed else "ok"), media, at)
-
-
-def _inner(given: object) -> Record:
-    if isinstance(given, str) and given.startswith('{"output"'):
-        return parse_object(given.encode("utf-8", "replace")) or {}
-    return given if isinstance(given, dict) else {}
