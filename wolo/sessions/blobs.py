@@ -21,17 +21,29 @@ def add(folder: Path, connection: sqlite3.Connection, session_id: str, data: byt
     name = name_of(data, suffix)
     path = folder / name
     if not path.exists():
-        _write(folder, path, data)
+        incoming = folder / INCOMING
+        incoming.unlink(missing_ok=True)
+        descriptor = os.open(incoming, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                os.fchmod(descriptor, 0o600)
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            incoming.rename(path)
+        except BaseException:
+            clear_unfinished(folder)
+            raise
+        sync_directory(folder)
     connection.execute("INSERT OR IGNORE INTO blobs (session, name) VALUES (?, ?)", (session_id, name))
     return path
 
 
 def name_of(data: bytes, suffix: str = "") -> str:
     return f"{blake2b(data, digest_size=16).hexdigest()}{suffix}"
-
-
-def has_unfinished(folder: Path) -> bool:
-    return (folder / INCOMING).exists()
 
 
 def clear_unfinished(folder: Path) -> None:
@@ -60,23 +72,3 @@ def delete_unused(folder: Path, connection: sqlite3.Connection) -> None:
 def suffix(name: str) -> str:
     """Makes a safe end of a file name from a name given by the user or the model."""
     return "-" + re.sub(r"[^A-Za-z0-9._-]+", "_", name)[-60:].lstrip("._-")
-
-
-def _write(folder: Path, path: Path, data: bytes) -> None:
-    incoming = folder / INCOMING
-    incoming.unlink(missing_ok=True)
-    descriptor = os.open(incoming, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            os.fchmod(descriptor, 0o600)
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        incoming.rename(path)
-    except BaseException:
-        clear_unfinished(folder)
-        raise
-    sync_directory(folder)

@@ -164,7 +164,11 @@ def _close(connection: sqlite3.Connection, lock: Path, use: OpenState) -> None:
 def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple[sqlite3.Connection, list[str]]:
     """Creates a missing database and rescues a damaged one. Needs the lock."""
     version = len(steps) + 1
-    told = [_finish_rescue(path, version)] if use.is_exclusive else []
+    told: list[str] = []
+    if use.is_exclusive and unfinished_rescue(path).exists():
+        from wolo.sessions import salvage  # noqa: PLC0415  # for damaged databases only
+
+        told.append(salvage.resume(path, version))
     if not path.exists():
         log = log_path(path)
         if log.exists() and log.stat().st_size:
@@ -192,19 +196,10 @@ def _rescue(path: Path, version: int, why: str) -> str:
     return salvage.rescue(path, version, why)
 
 
-def _finish_rescue(path: Path, version: int) -> str:
-    if not unfinished_rescue(path).exists():
-        return ""
-    from wolo.sessions import salvage  # noqa: PLC0415  # as above
-
-    return salvage.resume(path, version)
-
-
 def _attach(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple[sqlite3.Connection, list[str]]:
     inspect(path, len(steps) + 1, thoroughly=use.needs_check)
     connection = connect(path)
     try:
-        # Sets the journal mode, migrates, and returns warnings
         warnings = []
         (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
         wanted = journal_for(path)

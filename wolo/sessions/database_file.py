@@ -49,18 +49,14 @@ REMOTE = (
 def is_remote(directory: Path, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
     """Tells a remote file system, where SQLite's write-ahead log is unreliable. False where the system does not say (macOS)."""
     device = directory.stat().st_dev
-    wanted = f"{os.major(device)}:{os.minor(device)}"
+    number = f"{os.major(device)}:{os.minor(device)}"
     try:
         lines = mounts.read_text("utf-8", "replace").splitlines()
     except OSError:
         return False
-    return any(_type(line).startswith(REMOTE) for line in lines if line.split(" ")[2:3] == [wanted])
-
-
-def _type(line: str) -> str:
-    """Returns the word after the lone dash: `36 35 98:0 / /mnt rw shared:1 - ext4 /dev/sda1 rw`."""
-    _, _, described = line.partition(" - ")
-    return described.split(" ")[0].lower()
+    # The type is the word after the lone dash: `36 35 98:0 / /mnt rw shared:1 - ext4 /dev/sda1 rw`.
+    types = (line.partition(" - ")[2].split(" ")[0].lower() for line in lines if line.split(" ")[2:3] == [number])
+    return any(each.startswith(REMOTE) for each in types)
 
 
 _HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
@@ -208,9 +204,14 @@ def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(_opened_as(f"{path.absolute().as_uri()}?mode=ro&immutable=1")) as connection:
             yield connection
         return
-    if (shared := _with_log(path)) is not None:
-        with closing(shared):
-            yield shared
+    connection = _opened_as(f"{path.absolute().as_uri()}?mode=ro")
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.OperationalError:  # SQLite would have to write in order to read the log
+        connection.close()
+    else:
+        with closing(connection):
+            yield connection
         return
     import shutil  # noqa: PLC0415  # few logs need a copy
 
@@ -221,17 +222,6 @@ def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
             shutil.copyfile(each, folder / each.name)
         with closing(_opened_as((folder / path.name).as_uri())) as connection:
             yield connection
-
-
-def _with_log(path: Path) -> sqlite3.Connection | None:
-    """None where SQLite would have to write in order to read the log."""
-    connection = _opened_as(f"{path.absolute().as_uri()}?mode=ro")
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except sqlite3.OperationalError:
-        connection.close()
-        return None
-    return connection
 
 
 def _opened_as(uri: str) -> sqlite3.Connection:
@@ -245,7 +235,9 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> int:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID or version < 1:
-        raise DatabaseDamaged(path, "its header is damaged") if _holds_our_tables(connection) else not_a_database(path)
+        columns = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('entries')")}
+        is_ours = {"session", "seq", "prev_hash", "hash"} <= columns
+        raise DatabaseDamaged(path, "its header is damaged") if is_ours else not_a_database(path)
     return int(version)
 
 
@@ -288,8 +280,3 @@ def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
 
 def _schema() -> str:
     return Path(__file__).with_name("schema.sql").read_text("utf-8")
-
-
-def _holds_our_tables(connection: sqlite3.Connection) -> bool:
-    columns = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('entries')")}
-    return {"session", "seq", "prev_hash", "hash"} <= columns

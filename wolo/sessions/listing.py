@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from wolo.errors import SessionError
 from wolo.messages.unicode import whole
@@ -107,10 +106,6 @@ def named(connection: sqlite3.Connection, name: str) -> SessionInfo | None:
 def exactly(connection: sqlite3.Connection, name_or_id: str) -> SessionInfo | None:
     spec = whole(name_or_id).strip()
     return read(connection, spec) or named(connection, spec)
-
-
-def marked_live(info: SessionInfo, live: bool) -> SessionInfo:
-    return replace(info, live=True) if live else info
 
 
 def newest_first(connection: sqlite3.Connection, cwd: Path | str | None, *, with_tasks: bool = False) -> list[SessionInfo]:

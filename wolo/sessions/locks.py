@@ -38,7 +38,8 @@ class SessionInUse(SessionError):
     def __init__(self, session_id: str, holder: str) -> None:
         self.session_id, self.holder = session_id, holder
         is_here = holder == str(os.getpid())
-        whose = f"this process ({holder})" if is_here else f"another wolo{_named(holder)}"
+        other = f"another wolo (process {holder})" if holder.isdecimal() else "another wolo"
+        whose = f"this process ({holder})" if is_here else other
         first = "Close what has it open first" if is_here else "Quit the other one first"
         super().__init__(f"Session {session_id} is in use by {whose}.", hint=f"{first}; --fork continues in a copy.")
 
@@ -192,10 +193,6 @@ def _is_still_at(descriptor: int, path: Path) -> bool:
     except FileNotFoundError:
         return False
     return os.path.samestat(os.fstat(descriptor), there)
-
-
-def _named(holder: str) -> str:
-    return f" (process {holder})" if holder.isdecimal() else ""
 
 
 _OPEN, _DAMAGED = "open", "damaged"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,18 +88,6 @@ class SessionTotals:
             self.cost = None if self.cost is None or usage.cost is None else self.cost + usage.cost.total
 
 
-def read_page(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, after: int, last: int) -> list[StoredRow]:
-    return [_row(blobs_dir, *values) for values in connection.execute(_PAGE, (session_id, after, last))]
-
-
-def output_names(connection: sqlite3.Connection, session_id: str) -> Iterator[str]:
-    """Names of the session's files that hold no entry."""
-    entries = {
-        blob for (blob,) in connection.execute("SELECT blob FROM entries WHERE session = ? AND blob NOT NULL", (session_id,))
-    }
-    return (name for name in sorted(blobs.names_of(connection, session_id)) if name not in entries and not name.endswith(RECORD))
-
-
 def kind_of(body: bytes | None) -> str:
     try:
         return msgspec.json.decode(body or b"{}", type=_Kind).kind
@@ -119,24 +106,6 @@ def in_pages(rows: Iterable[StoredRow]) -> Iterator[list[StoredRow]]:
         yield page
 
 
-def _row(
-    blobs_dir: Path, seq: int, parent: object, time_utc: object, prev_hash: object, digest: object, body: object, blob: object
-) -> StoredRow:
-    if isinstance(blob, str):
-        try:
-            body = (blobs_dir / check_id(blob)).read_bytes()
-        except (OSError, SessionError):
-            body = None
-    return StoredRow(
-        seq,
-        0 if parent is None else parent if isinstance(parent, int) else -1,
-        time_utc if isinstance(time_utc, float) else 0.0,
-        prev_hash if isinstance(prev_hash, bytes) else b"",
-        digest if isinstance(digest, bytes) else b"",
-        body if isinstance(body, bytes) else None,
-    )
-
-
 _FROM = "SELECT blobs.session FROM blobs JOIN sessions ON sessions.id = blobs.session WHERE blobs.name = ? AND head {} 0"
 _FACTS = "name = ?, title = ?, model = ?, mode = ?, turns = ?, tokens = ?, cost = ?, parent = ?, head = ?"
 
@@ -152,37 +121,12 @@ class SessionImport:
 
     def run(self, found: Iterable[StoredRow], locks: SessionLocks) -> SessionInfo:
         """Needs the session's lock."""
-        self._clear(locks)
-        tally = SessionTotals()
-        self._start()
-        try:
-            for page in in_pages(found):
-                for row in page:
-                    tally.add(row)
-                with self._database.writing() as connection:
-                    for row in page:
-                        session_rows.insert(connection, self._blobs_dir, self._facts.id, kind_of(row.body), row)
-            facts = self._facts
-            texts = (facts.title or tally.title, facts.model or tally.model, facts.mode or tally.mode)
-            counted = (tally.turns, tally.tokens, tally.cost)
-            with self._database.writing() as connection:
-                known = (facts.name, *texts, *counted, facts.parent, facts.head or tally.last)
-                connection.execute(f"UPDATE sessions SET {_FACTS} WHERE id = ?", (*known, facts.id))
-                session_rows.touch(connection, facts.id)
-                return session_rows.require(connection, facts.id)
-        except BaseException:
-            self._delete(self._facts.id)
-            raise
-
-    def _clear(self, locks: SessionLocks) -> None:
+        facts, tally = self._facts, SessionTotals()
         with self._database.reading() as connection:
             unfinished = connection.execute(_FROM.format("="), (blobs.name_of(self._origin, RECORD),)).fetchall()
         for (session_id,) in unfinished:
-            if session_id == self._facts.id or not locks.is_live(session_id):
+            if session_id == facts.id or not locks.is_live(session_id):
                 self._delete(session_id)
-
-    def _start(self) -> None:
-        facts = self._facts
         with self._database.writing() as connection:
             session_rows.require_free(connection, check_id(facts.id), check_name(facts.name) if facts.name else None)
             connection.execute(
@@ -191,6 +135,23 @@ class SessionImport:
                 (facts.id, facts.cwd, facts.created, facts.updated),
             )
             blobs.add(self._blobs_dir, connection, facts.id, self._origin, RECORD)
+        try:
+            for page in in_pages(found):
+                for row in page:
+                    tally.add(row)
+                with self._database.writing() as connection:
+                    for row in page:
+                        session_rows.insert(connection, self._blobs_dir, facts.id, kind_of(row.body), row)
+            texts = (facts.title or tally.title, facts.model or tally.model, facts.mode or tally.mode)
+            counted = (tally.turns, tally.tokens, tally.cost)
+            with self._database.writing() as connection:
+                known = (facts.name, *texts, *counted, facts.parent, facts.head or tally.last)
+                connection.execute(f"UPDATE sessions SET {_FACTS} WHERE id = ?", (*known, facts.id))
+                session_rows.touch(connection, facts.id)
+                return session_rows.require(connection, facts.id)
+        except BaseException:
+            self._delete(facts.id)
+            raise
 
     def _delete(self, session_id: str) -> None:
         with self._database.writing() as connection:
@@ -198,23 +159,6 @@ class SessionImport:
                 connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
         with self._database.writing() as connection:
             blobs.delete_unused(self._blobs_dir, connection)
-
-
-def find_by_origin(connection: sqlite3.Connection, origin: bytes) -> SessionInfo | None:
-    """Prefers an original to its forks, which share its files."""
-    query = _FROM.format(">") + " ORDER BY sessions.parent NOT NULL, sessions.touched LIMIT 1"
-    row = connection.execute(query, (blobs.name_of(origin, RECORD),)).fetchone()
-    return listing.read(connection, row[0]) if row else None
-
-
-def read_origin(connection: sqlite3.Connection, blobs_dir: Path, session_id: str) -> bytes:
-    for name in blobs.names_of(connection, session_id):
-        if name.endswith(RECORD):
-            try:
-                return (blobs_dir / name).read_bytes()
-            except OSError:
-                break
-    return b""
 
 
 IMPORT_WAIT_S = 60.0
@@ -260,7 +204,10 @@ class RawRows:
     def outputs(self, session_id: str) -> tuple[Path, ...]:
         """Paths of the output files made by `store_blob`, by name."""
         with self._database.reading() as connection:
-            return tuple(self._blobs_dir / name for name in output_names(connection, session_id))
+            query = "SELECT blob FROM entries WHERE session = ? AND blob NOT NULL"
+            entries = {blob for (blob,) in connection.execute(query, (session_id,))}
+            names = sorted(blobs.names_of(connection, session_id))
+        return tuple(self._blobs_dir / name for name in names if name not in entries and not name.endswith(RECORD))
 
     @contextmanager
     def import_lock(self) -> Iterator[None]:
@@ -285,14 +232,20 @@ class RawRows:
             return taking.run(found, self._locks)
 
     def find_imported(self, origin: bytes) -> SessionInfo | None:
-        """Finds the session imported from this origin."""
+        """Finds the session imported from this origin; prefers an original to its forks, which share its files."""
+        query = _FROM.format(">") + " ORDER BY sessions.parent NOT NULL, sessions.touched LIMIT 1"
         with self._database.reading() as connection:
-            return find_by_origin(connection, origin)
+            row = connection.execute(query, (blobs.name_of(origin, RECORD),)).fetchone()
+            return listing.read(connection, row[0]) if row else None
 
     def origin(self, session_id: str) -> bytes:
         """Returns where a session was imported from; empty for other sessions."""
         with self._database.reading() as connection:
-            return read_origin(connection, self._blobs_dir, session_id)
+            name = next((name for name in blobs.names_of(connection, session_id) if name.endswith(RECORD)), "")
+            try:
+                return (self._blobs_dir / name).read_bytes() if name else b""
+            except OSError:
+                return b""
 
     def touch(self, session_id: str) -> None:
         """Makes it the most recently used session."""
@@ -300,8 +253,24 @@ class RawRows:
             rows.touch(connection, session_id)
 
     def page(self, session_id: str, after: int, last: int) -> list[StoredRow]:
+        page: list[StoredRow] = []
         with self._database.reading() as connection:
-            return read_page(connection, self._blobs_dir, session_id, after, last)
+            for seq, parent, time_utc, prev_hash, digest, body, blob in connection.execute(_PAGE, (session_id, after, last)):
+                if isinstance(blob, str):
+                    try:
+                        body = (self._blobs_dir / check_id(blob)).read_bytes()
+                    except (OSError, SessionError):
+                        body = None
+                row = StoredRow(
+                    seq,
+                    0 if parent is None else parent if isinstance(parent, int) else -1,
+                    time_utc if isinstance(time_utc, float) else 0.0,
+                    prev_hash if isinstance(prev_hash, bytes) else b"",
+                    digest if isinstance(digest, bytes) else b"",
+                    body if isinstance(body, bytes) else None,
+                )
+                page.append(row)
+        return page
 
     def _pages(self, session_id: str, last: int) -> Iterator[StoredRow]:
         after = 0

@@ -118,17 +118,13 @@ class _Fold:
 
 
 def _ended(message: Message) -> Message:
+    """The message without open calls: one without a recorded result was interrupted, or never started."""
     unsettled = [part for part in message.calls if part.status in ("pending", "running")]
     if not unsettled:
         return message
-    return message.with_parts(_interrupted(part, is_first=part is message.calls[0]) for part in unsettled)
-
-
-def _interrupted(part: ToolPart, *, is_first: bool) -> ToolPart:
-    """Marks a call without a recorded result.
-
-    The first call of an answer, if allowed without asking, may have started when the answer was stored. Every other start is
-    recorded.
-    """
-    began = part.status == "running" or (is_first and part.was_allowed_at_once)
-    return replace(part, status="failed", outcome="interrupted" if began else "never_started")
+    ended: list[ToolPart] = []
+    for part in unsettled:
+        # The first call, if allowed without asking, may have started when the answer was stored; every other start is recorded.
+        began = part.status == "running" or (part is message.calls[0] and part.was_allowed_at_once)
+        ended.append(replace(part, status="failed", outcome="interrupted" if began else "never_started"))
+    return message.with_parts(ended)

@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.messages.call_arguments import SOME, call_line
-from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, LabelEntry, MessageEntry, PartialEntry, ResultsEntry
 from wolo.sessions.loading import EntryNode
@@ -66,7 +65,10 @@ def outline(nodes: Sequence[EntryNode], head: int) -> list[OutlineItem]:
             )
         anchors[node.seq] = anchor
         if anchor:
-            places[anchor] = replace(places[anchor], end=node.seq, said=(*places[anchor].said, *_added(node)))
+            added = list[str]()
+            if isinstance(node.entry, MessageEntry) and node.entry.message.is_from_user and not node.entry.message.is_prompt:
+                added.append(node.entry.message.text.strip() or "(an attachment)")
+            places[anchor] = replace(places[anchor], end=node.seq, said=(*places[anchor].said, *added))
         if isinstance(node.entry, MessageEntry):
             by_message[node.entry.message.id] = anchor
         elif isinstance(node.entry, LabelEntry):
@@ -99,7 +101,9 @@ def draw(places: Sequence[OutlineItem]) -> list[str]:
     waiting = [(place, *_set_in("", at, len(children[0]))) for at, place in reversed(list(enumerate(children.get(0, ()))))]
     while waiting:
         place, lead, below = waiting.pop()
-        lines += [f"{lead}{_line(place)}", *(f"{below}      ↪ {_short(said)}" for said in place.said)]
+        mark, label = "●" if place.is_on_way else "○", f"  [{place.label}]" if place.label else ""
+        lines.append(f"{lead}{place.number:>3} {mark} {_short(place.text)}{label}{'  ← here' if place.is_here else ''}")
+        lines += [f"{below}      ↪ {_short(added)}" for added in place.said]
         following = children.get(place.number, [])
         waiting += [(each, *_set_in(below, at, len(following))) for at, each in reversed(list(enumerate(following)))]
     return lines
@@ -112,21 +116,9 @@ def _set_in(lead: str, at: int, count: int) -> tuple[str, str]:
     return (f"{lead}├─ ", f"{lead}│  ") if at < count - 1 else (f"{lead}└─ ", f"{lead}   ")
 
 
-def _line(place: OutlineItem) -> str:
-    label = f"  [{place.label}]" if place.label else ""
-    return f"{place.number:>3} {'●' if place.is_on_way else '○'} {_short(place.text)}{label}{'  ← here' if place.is_here else ''}"
-
-
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return f"{line[: TEXT_CHARS - 1]}…" if len(line) > TEXT_CHARS else line
-
-
-def _added(node: EntryNode) -> tuple[str, ...]:
-    match node.entry:
-        case MessageEntry(message=message) if message.is_from_user and not message.is_prompt:
-            return (message.text.strip() or "(an attachment)",)
-    return ()
 
 
 def _text(node: EntryNode) -> str | None:
@@ -178,30 +170,26 @@ class EntryFollower:
                 case PartialEntry(text=text):
                     yield EntryLine("more" if self._streamed else "text", text)
                     self._streamed += text
+                case MessageEntry(message=message) if message.role != "assistant":
+                    yield EntryLine("prompt" if message.is_from_user else "note", message.text.strip())
                 case MessageEntry(message=message):
-                    yield from self._message(message)
+                    if message.reasoning_content.strip():
+                        yield EntryLine("thinking", message.reasoning_content.strip())
+                    streamed, self._streamed = self._streamed, ""
+                    if streamed and message.text.startswith(streamed):
+                        if rest := message.text[len(streamed) :]:
+                            yield EntryLine("more", rest)
+                    elif message.text.strip():
+                        yield EntryLine("text", message.text.strip())
+                    for call in message.calls:
+                        yield EntryLine("call", call_line(call, most_of_change=SOME))
+                    yield from self._results(message.calls)
                 case ResultsEntry(parts=parts):
                     yield from self._results(parts)
                 case BranchEntry():
                     yield EntryLine("note", "The conversation continues from an earlier entry.")
                 case CompactionEntry():
                     yield EntryLine("note", "The conversation was compacted.")
-
-    def _message(self, message: Message) -> Iterator[EntryLine]:
-        if message.role != "assistant":
-            yield EntryLine("prompt" if message.is_from_user else "note", message.text.strip())
-            return
-        if message.reasoning_content.strip():
-            yield EntryLine("thinking", message.reasoning_content.strip())
-        streamed, self._streamed = self._streamed, ""
-        if streamed and message.text.startswith(streamed):
-            if rest := message.text[len(streamed) :]:
-                yield EntryLine("more", rest)
-        elif message.text.strip():
-            yield EntryLine("text", message.text.strip())
-        for call in message.calls:
-            yield EntryLine("call", call_line(call, most_of_change=SOME))
-        yield from self._results(message.calls)
 
     def _results(self, parts: Iterable[ToolPart]) -> Iterator[EntryLine]:
         for part in parts:

@@ -150,23 +150,22 @@ class Repairable(Protocol):
 def retry_after_repair(*, exclude: Collection[str]) -> Callable[[C], C]:
     """Decorates a class: its public methods run again after a repair, all but `exclude`."""
 
+    def again(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def run(self: Repairable, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(self, *args, **kwargs)
+            except DatabaseDamaged as damage:
+                if not self.repair(damage):
+                    raise
+                return method(self, *args, **kwargs)
+
+        return run
+
     def wrap(kind: C) -> C:
         for name, method in list(vars(kind).items()):
             if not name.startswith("_") and name not in exclude and inspect.isfunction(method):
-                setattr(kind, name, _again(method))
+                setattr(kind, name, again(method))
         return kind
 
     return wrap
-
-
-def _again(method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def run(self: Repairable, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(self, *args, **kwargs)
-        except DatabaseDamaged as damage:
-            if not self.repair(damage):
-                raise
-            return method(self, *args, **kwargs)
-
-    return run

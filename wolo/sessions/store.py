@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from wolo.messages.message import custom
 from wolo.messages.parts import AnyPart
 from wolo.messages.unicode import whole
@@ -56,9 +58,9 @@ class Store:
         """Files of large entries and outputs."""
         self.data_dir = blobs_dir.parent
         self._database = database
-        self.on_rescue: Callable[[str], None] = self._note_rescue
-        """Called with the result of a repair after opening."""
         self._rescues: list[str] = []
+        self.on_rescue: Callable[[str], None] = self._rescues.append
+        """Called with the result of a repair after opening."""
         self._locks = locks
         self._clock = clock
 
@@ -77,7 +79,7 @@ class Store:
         database, more = Database.open(data_dir / "wolo.db", steps)
         locks = SessionLocks(locks_dir)
         locks.clear_dead()
-        if blobs.has_unfinished(blobs_dir):
+        if (blobs_dir / blobs.INCOMING).exists():
             with database.writing():
                 blobs.clear_unfinished(blobs_dir)
         return cls(database, blobs_dir, locks, (*warnings, *more), clock)
@@ -97,11 +99,9 @@ class Store:
 
     def rescues(self) -> list[str]:
         """Returns and clears the messages about repairs."""
-        told, self._rescues = self._rescues, []
-        return told
-
-    def _note_rescue(self, told: str) -> None:
-        self._rescues.append(told)
+        messages = list(self._rescues)
+        self._rescues.clear()
+        return messages
 
     @classmethod
     def open_to_read(cls, data_dir: Path) -> Store:
@@ -248,9 +248,9 @@ class Store:
     def list(self, cwd: Path | str | None = None, *, with_tasks: bool = False) -> list[SessionInfo]:
         """Lists sessions newest first, of one directory or all; `with_tasks` includes those of subagents."""
         with self._database.reading() as connection:
-            found = listing.newest_first(connection, cwd, with_tasks=with_tasks)
-        live = self._locks.live(info.id for info in found)
-        return [listing.marked_live(info, info.id in live) for info in found]
+            sessions = listing.newest_first(connection, cwd, with_tasks=with_tasks)
+        live = self._locks.live(info.id for info in sessions)
+        return [replace(info, live=True) if info.id in live else info for info in sessions]
 
     def is_live(self, session_id: str) -> bool:
         return self._locks.is_live(session_id)

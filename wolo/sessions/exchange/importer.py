@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from wolo.errors import SessionError, UsageError
 from wolo.messages.message import MESSAGES, Message
-from wolo.messages.parts import AnyPart, ToolPart
+from wolo.messages.parts import ToolPart
 from wolo.sessions import listing
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, StoredRow, encode_entry, link_row
 from wolo.sessions.exchange import jsonl, jsonl_import
@@ -152,18 +152,23 @@ def _read_foreign(path: Path, shape: ImportFormat) -> ImportSource:
     if not imported.messages:
         raise SessionError(f"{path} has no messages.", hint=f"It was read as {shape.label}; name another format with --format.")
     created = imported.created or next((message.timestamp for message in imported.messages if message.timestamp), 0.0)
+    wrote = next((message.producer for message in reversed(imported.messages) if message.producer), None)
+    last_model = f"{wrote.provider}/{wrote.model}" if wrote and wrote.provider and wrote.model else ""
     facts = SessionFields(
         id=plain(imported.id)[:ID_SHOWN],
         cwd=imported.cwd,
         title=title_of(imported.title),
-        model=plain(imported.model) or _answered_by(imported.messages),
+        model=plain(imported.model) or last_model,
         created=created or time.time(),
         updated=max((message.timestamp for message in imported.messages), default=0.0) or created or time.time(),
     )
-    # Hashes the content, without ids and times
-    running = blake2b(digest_size=DIGEST_BYTES)
+    running = blake2b(digest_size=DIGEST_BYTES)  # of the content, without ids and times
     for message in imported.messages:
-        running.update(msgspec.json.encode([message.role, repr(list(map(_without_ids, message.parts)))]) + b"\n")
+        parts = [msgspec.to_builtins(part, enc_hook=str) for part in message.parts]
+        parts = [
+            {**part, "id": "", "output_parts": [{**each, "id": ""} for each in part.get("output_parts", ())]} for part in parts
+        ]
+        running.update(msgspec.json.encode([message.role, repr(parts)]) + b"\n")
     return ImportSource(
         format=shape.name,
         label=shape.label,
@@ -217,16 +222,14 @@ def _storable(message: Message) -> Message:
     try:
         MESSAGES.decode(MESSAGES.encode(message))
     except (msgspec.MsgspecError, OverflowError, ValueError, RecursionError):
-        parts = tuple(map(_simplified, message.parts))
-        return msgspec.structs.replace(message, parts=parts, usage=None, metadata={}, timestamp=0.0)
+        parts = list(message.parts)
+        for at, part in enumerate(parts):
+            if isinstance(part, ToolPart):
+                raw = part.raw_input or repr(part.input)
+                changes: dict[str, Any] = {"input": {}, "raw_input": raw, "metadata": {}, "start_time": 0.0, "end_time": 0.0}
+                parts[at] = msgspec.structs.replace(part, **changes)
+        return msgspec.structs.replace(message, parts=tuple(parts), usage=None, metadata={}, timestamp=0.0)
     return message
-
-
-def _simplified(part: AnyPart) -> AnyPart:
-    if not isinstance(part, ToolPart):
-        return part
-    written = part.raw_input or repr(part.input)
-    return msgspec.structs.replace(part, input={}, raw_input=written, metadata={}, start_time=0.0, end_time=0.0)
 
 
 def _linked(entries: Iterable[tuple[float, AnyEntry]], now: float) -> Iterator[StoredRow]:
@@ -235,14 +238,3 @@ def _linked(entries: Iterable[tuple[float, AnyEntry]], now: float) -> Iterator[S
         row = link_row(encode_entry(entry), seq=seq, parent=seq - 1, time_utc=float(then or now), prev_hash=prev_hash)
         prev_hash = row.hash
         yield row
-
-
-def _answered_by(messages: Sequence[Message]) -> str:
-    """`provider/model` of the last answer."""
-    wrote = next((message.producer for message in reversed(messages) if message.producer), None)
-    return f"{wrote.provider}/{wrote.model}" if wrote and wrote.provider and wrote.model else ""
-
-
-def _without_ids(part: AnyPart) -> Any:
-    built = msgspec.to_builtins(part, enc_hook=str)
-    return {**built, "id": "", "output_parts": [{**each, "id": ""} for each in built.get("output_parts", ())]}

@@ -70,7 +70,11 @@ class ChatReader:
         if role not in ROLES:
             self.skipped += 1
             return None
-        parts = (*_thinking(item), *_content_parts(item.get("content")), *_calls(item))
+        thoughts: list[AnyPart] = []
+        for field in REASONING if role == "assistant" else ():
+            if isinstance(text := item.get(field), str) and text:
+                thoughts.append(ThinkingPart(text=text, field=field))
+        parts = (*thoughts, *_content_parts(item.get("content")), *_calls(item))
         metadata = {CACHE: True} if is_cached_block(item) else {}
         return self.add_message(
             Message(id=id or new_id("msg"), role=ROLES[role], parts=parts, timestamp=timestamp, finished=True, metadata=metadata)
@@ -91,24 +95,16 @@ class ChatReader:
         return self._messages[place]
 
     def finish(self) -> tuple[Message, ...]:
-        return tuple(_ended(message) for message in self._messages)
+        """Calls without a result are marked as interrupted: they may have run."""
+        finished: list[Message] = []
+        for message in self._messages:
+            waiting = [call for call in message.calls if call.status == "pending"]
+            finished.append(message.with_parts(replace(call, status="failed", outcome="interrupted") for call in waiting))
+        return tuple(finished)
 
 
 def text_of(content: Any) -> str:
     return "".join(part.text for part in _content_parts(content) if isinstance(part, TextPart))
-
-
-def _ended(message: Message) -> Message:
-    """Marks calls without a result as interrupted: they may have run."""
-    waiting = [replace(call, status="failed", outcome="interrupted") for call in message.calls if call.status == "pending"]
-    return message.with_parts(waiting) if waiting else message
-
-
-def _thinking(item: Mapping[str, Any]) -> Iterator[ThinkingPart]:
-    if item.get("role") == "assistant":
-        for field in REASONING:
-            if isinstance(text := item.get(field), str) and text:
-                yield ThinkingPart(text=text, field=field)
 
 
 def _content_parts(content: Any) -> tuple[AnyPart, ...]:
@@ -209,9 +205,18 @@ _ROLE = re.compile(rb'"role"\s*:\s*"(?:system|developer|user|assistant|tool|func
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    """Writes the messages of `to_llm_messages`, without wolo's system prompt, one per line."""
+    """Writes the messages of `to_llm_messages`, without wolo's system prompt, one per line, in bounded memory."""
+    messages = iter(MessageStream(store, info.id, redactor))
+    layout = ChatEncoder().layout()
+    opening: list[Message] = []
+    first = next(messages, None)
+    while first is not None and first.role == "system":
+        opening.append(first)
+        first = next(messages, None)
+    prompt, _ = split_system(tuple(opening), "")
+    following = (item for message in itertools.chain([first] if first else [], messages) for item in layout.add(message).items)
     between = b"[\n"
-    for item in _encoded(iter(MessageStream(store, info.id, redactor))):
+    for item in itertools.chain(layout.opening_items(prompt), following):
         out(between + msgspec.json.encode(item))
         between = b",\n"
     out(b"\n]\n" if between == b",\n" else b"[]\n")
@@ -237,17 +242,3 @@ def read(source: Path) -> Imported:
         skipped=reader.skipped + len(items) - len(kept) + torn,
         notices=(SYSTEM_STAYS,) if opens_with_system else (),
     )
-
-
-def _encoded(said: Iterator[Message]) -> Iterator[dict[str, Any]]:
-    """As `to_llm_messages`, in bounded memory."""
-    layout = ChatEncoder().layout()
-    opening: list[Message] = []
-    first = next(said, None)
-    while first is not None and first.role == "system":
-        opening.append(first)
-        first = next(said, None)
-    prompt, _ = split_system(tuple(opening), "")
-    yield from layout.opening_items(prompt)
-    for message in itertools.chain([first] if first else [], said):
-        yield from layout.add(message).items

@@ -73,13 +73,17 @@ def parse(text: str, now: float) -> Query:
     if not wanted and not filters:
         raise UsageError("There is no word to search for.", hint=HINT)
     match = " AND ".join(wanted)
+    roles = _folded(filters.get("role", ()))
+    for value, role in zip(filters.get("role", ()), roles, strict=True):
+        if role not in _SPOKEN_ROLES:
+            raise UsageError(f"Unknown role {value}.", hint=f"Choose one of {', '.join(_SPOKEN_ROLES)}.")
     return Query(
         match=f"({match}) NOT ({' OR '.join(unwanted)})" if unwanted else match,
         words=tuple(words),
         tools=_folded(filters.get("tool", ())),
         paths=tuple(filters.get("path", ())),
         models=_folded(filters.get("model", ())),
-        roles=tuple(map(_role, filters.get("role", ()))),
+        roles=roles,
         directories=tuple(filters.get("cwd", ())),
         since=max((moment("since:", value, now) for value in filters.get("since", ())), default=None),
         until=min((moment("until:", value, now) for value in filters.get("until", ())), default=None),
@@ -88,30 +92,25 @@ def parse(text: str, now: float) -> Query:
 
 def _terms(text: str) -> Iterable[tuple[str, str, bool]]:
     """Yields filter name or empty, value, and whether it is negated."""
-    for found in _TERM.finditer(text):
-        if not found[0].strip():
+    for term in _TERM.finditer(text):
+        if not term[0].strip():
             continue
-        name, value = _filter(found), found["bare"]
+        name = (term["name"] or "").casefold()
+        # A prefix that resembles no filter is text, as in `TypeError:x`.
+        if name and name not in FILTERS and (near := get_close_matches(name, FILTERS, n=1, cutoff=0.75)):
+            raise UsageError(f"There is no filter {name}:.", hint=f"Did you mean {near[0]}:? Quote it to search for the text.")
+        value = term["bare"]
         if value is None:
-            if not found["end"]:
+            if not term["end"]:
                 raise UsageError('A quotation mark (") is not closed.', hint=HINT)
-            value = found["quoted"] + found["star1"]
-        if name:
-            if not value.strip():
-                raise UsageError(f"{name}: needs a value.", hint=_example(name))
-            yield name, value.strip(), bool(found["not"])
-        else:
-            yield "", f"{found['name']} {value}" if found["name"] else value, bool(found["not"])
-
-
-def _filter(found: re.Match[str]) -> str:
-    """Empty for a prefix that is no filter and resembles none: `TypeError:x` is text."""
-    name = (found["name"] or "").casefold()
-    if name in FILTERS or not name:
-        return name
-    if near := get_close_matches(name, FILTERS, n=1, cutoff=0.75):
-        raise UsageError(f"There is no filter {name}:.", hint=f"Did you mean {near[0]}:? Quote it to search for the text.")
-    return ""
+            value = term["quoted"] + term["star1"]
+        if name not in FILTERS:
+            yield "", f"{term['name']} {value}" if name else value, bool(term["not"])
+            continue
+        if not value.strip():
+            example = f"For example role:{_SPOKEN_ROLES[0]}." if name == "role" else f"Write it without a space: {name}:VALUE."
+            raise UsageError(f"{name}: needs a value.", hint=TIMES if name in ("since", "until") else example)
+        yield name, value.strip(), bool(term["not"])
 
 
 def _fts(value: str) -> str:
@@ -133,13 +132,6 @@ def _folded(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(value.casefold() for value in values)
 
 
-def _role(value: str) -> str:
-    role = value.casefold()
-    if role not in _SPOKEN_ROLES:
-        raise UsageError(f"Unknown role {value}.", hint=f"Choose one of {', '.join(_SPOKEN_ROLES)}.")
-    return role
-
-
 def moment(name: str, value: str, now: float) -> float:
     """Parses `7d` (ago) or `2026-11-01` (local midnight) into Unix seconds. `name` is for the error message."""
     if ago := _AGO.match(value.casefold()):
@@ -153,12 +145,6 @@ def moment(name: str, value: str, now: float) -> float:
         return (then + timedelta(days=1) if ends else then).timestamp()
     except (OverflowError, OSError, ValueError):
         raise UsageError(f"{name} {value} is out of range.", hint=TIMES) from None
-
-
-def _example(name: str) -> str:
-    if name in ("since", "until"):
-        return TIMES
-    return f"For example {name}:{_SPOKEN_ROLES[0]}." if name == "role" else f"Write it without a space: {name}:VALUE."
 
 
 LOOKED_AT = 20_000
@@ -187,38 +173,42 @@ def search(
     index: Index, sessions: Sequence[SessionInfo], query: Query, *, cwd: Path | str | None = None, limit: int = 20
 ) -> list[Hit]:
     """Searches these sessions, or those of directory `cwd`. Raises SessionError."""
+    hits: list[Hit] = []
     with index.reading() as connection:
-        wanted = _matching_sessions(connection, sessions, query, cwd)
-        rows = _balanced([row for row in _rows(connection, query) if row[1] in wanted], limit)
+        searched = _matching_sessions(connection, sessions, query, cwd)
+        rows = _balanced([row for row in _rows(connection, query) if row[1] in searched], limit)
         snippets = _snippets(connection, query, [row[0] for row in rows])
-        return [_hit(connection, wanted[session_id], snippets[passage], passage, at) for passage, session_id, at in rows]
+        for passage, session_id, at in rows:
+            facts = connection.execute("SELECT seq, role, tool FROM passages WHERE id = ?", (passage,)).fetchone()
+            seq, role, tool = facts
+            snippet = _cut(one_line(snippets[passage]))
+            hits.append(Hit(session=searched[session_id], seq=seq, at=at, role=role, tool=tool, snippet=snippet))
+    return hits
 
 
 def _matching_sessions(
     connection: sqlite3.Connection, sessions: Sequence[SessionInfo], query: Query, cwd: Path | str | None
 ) -> Mapping[str, SessionInfo]:
     here = None if cwd is None else listing.directory(cwd)
-    wanted = {info.id: info for info in sessions if here is None or info.cwd == here}
+    matching = {info.id: info for info in sessions if here is None or info.cwd == here}
     if query.directories:
-        wanted = {key: info for key, info in wanted.items() if any(_is_in(info.cwd, each) for each in query.directories)}
+        # A path matches itself and below; other text matches any part of the path.
+        paths = [each for each in query.directories if each.startswith(("/", "~", "."))]
+        texts = [each for each in query.directories if each not in paths]
+        places = [listing.directory(Path(each).expanduser()) for each in paths]
+        matching = {
+            key: info
+            for key, info in matching.items()
+            if any(each in info.cwd for each in texts)
+            or any(info.cwd == place or info.cwd.startswith(f"{place.rstrip('/')}/") for place in places)
+        }
     if query.models:
         used: dict[str, str] = {}
         for session_id, model in connection.execute("SELECT DISTINCT session, model FROM answers"):
             used[session_id] = f"{used.get(session_id, '')} {model.casefold()}"
-        wanted = {
-            key: info
-            for key, info in wanted.items()
-            if any(model in f"{info.model.casefold()}{used.get(key, '')}" for model in query.models)
-        }
-    return wanted
-
-
-def _is_in(cwd: str, directory: str) -> bool:
-    """A path matches itself and below; other text matches any part of the path."""
-    if not directory.startswith(("/", "~", ".")):
-        return directory in cwd
-    place = listing.directory(Path(directory).expanduser())
-    return cwd == place or cwd.startswith(f"{place.rstrip('/')}/")
+        models = {key: f"{info.model.casefold()}{used.get(key, '')}" for key, info in matching.items()}
+        matching = {key: info for key, info in matching.items() if any(model in models[key] for model in query.models)}
+    return matching
 
 
 def _rows(connection: sqlite3.Connection, query: Query) -> list[tuple[int, str, float]]:
@@ -236,7 +226,12 @@ def _rows(connection: sqlite3.Connection, query: Query) -> list[tuple[int, str, 
         values += query.roles
     if query.paths:
         conditions.append(f"({' OR '.join(['paths GLOB ?'] * len(query.paths))})")
-        values += map(_glob, query.paths)
+        for path in query.paths:
+            # Whole components: `src/x.py` finds `/home/me/src/x.py`, `x.py` does not find `fax.py`.
+            pattern = path.removeprefix("./").removeprefix("/")
+            if not any(character in pattern for character in "*?"):
+                pattern = pattern.replace("[", "[[]")
+            values.append(f"*/{pattern}*")
     for moment, test in ((query.since, "at >= ?"), (query.until, "at < ?")):
         if moment is not None:
             conditions.append(test)
@@ -257,14 +252,6 @@ def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _glob(path: str) -> str:
-    """Matches whole path components: `src/x.py` finds `/home/me/src/x.py`, `x.py` does not find `fax.py`."""
-    pattern = path.removeprefix("./").removeprefix("/")
-    if not any(character in pattern for character in "*?"):
-        pattern = pattern.replace("[", "[[]")
-    return f"*/{pattern}*"
-
-
 def _balanced(rows: list[tuple[int, str, float]], limit: int) -> list[tuple[int, str, float]]:
     """Limits the matches so that no session crowds out the others."""
     if len(rows) > limit:
@@ -278,36 +265,29 @@ def _balanced(rows: list[tuple[int, str, float]], limit: int) -> list[tuple[int,
     return sorted(rows, key=lambda row: row[2], reverse=True)
 
 
-def _hit(connection: sqlite3.Connection, session: SessionInfo, snippet: str, passage: int, at: float) -> Hit:
-    seq, role, tool = connection.execute("SELECT seq, role, tool FROM passages WHERE id = ?", (passage,)).fetchone()
-    return Hit(session=session, seq=seq, at=at, role=role, tool=tool, snippet=_cut(one_line(snippet)))
-
-
 def _snippets(connection: sqlite3.Connection, query: Query, passages: Sequence[int]) -> dict[int, str]:
-    found: dict[int, str] = {}
+    snippets: dict[int, str] = {}
     if query.match and passages:
         marked = f"snippet(words, 0, '{BEGIN}', '{END}', '…', {SNIPPET_WORDS})"
         # The + keeps SQLite from running the match again for each rowid.
         statement = f"SELECT rowid, {marked} FROM words WHERE words MATCH ? AND +rowid IN ({_marks(passages)})"
         rows = connection.execute(statement, (query.match, *passages))
-        found = {passage: text for passage, text in rows if BEGIN in text}
+        snippets = {passage: text for passage, text in rows if BEGIN in text}
     for passage in passages:
-        if passage not in found:
-            (text,) = connection.execute("SELECT body FROM words WHERE rowid = ?", (passage,)).fetchone()
-            found[passage] = _marked(text.replace(JOINER, ""), query.words)
-    return found
-
-
-def _marked(text: str, words: Sequence[str]) -> str:
-    """Marks a match within a word, which SQLite does not locate."""
-    lower = text.lower()
-    for word in words:
-        begin = lower.find(word.lower())
-        if begin >= 0 and len(lower) == len(text):
-            end, left = begin + len(word), max(begin - SNIPPET_CHARS // 3, 0)
-            before = f"{'…' if left else ''}{text[left:begin]}"
-            return f"{before}{BEGIN}{text[begin:end]}{END}{text[end : end + SNIPPET_CHARS]}"
-    return text[: 2 * SNIPPET_CHARS]
+        if passage in snippets:
+            continue
+        (text,) = connection.execute("SELECT body FROM words WHERE rowid = ?", (passage,)).fetchone()
+        text = text.replace(JOINER, "")
+        lower = text.lower()
+        snippets[passage] = text[: 2 * SNIPPET_CHARS]
+        for word in query.words:
+            begin = lower.find(word.lower())
+            if begin >= 0 and len(lower) == len(text):  # a match within a word, which SQLite does not locate
+                end, left = begin + len(word), max(begin - SNIPPET_CHARS // 3, 0)
+                before = f"{'…' if left else ''}{text[left:begin]}"
+                snippets[passage] = f"{before}{BEGIN}{text[begin:end]}{END}{text[end : end + SNIPPET_CHARS]}"
+                break
+    return snippets
 
 
 def _cut(snippet: str) -> str:

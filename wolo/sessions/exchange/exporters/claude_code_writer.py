@@ -45,6 +45,7 @@ class _ClaudeWriter:
         blocks = [block for part in message.contents for block in _answer_blocks(part)]
         if not blocks:
             return []
+        usage = message.usage or Usage()
         body = {
             "id": f"msg_{stable_uuid(message.id).replace('-', '')[:24]}",
             "type": "message",
@@ -53,7 +54,12 @@ class _ClaudeWriter:
             "content": blocks,
             "stop_reason": STOPS.get(message.stop_reason, "end_turn"),
             "stop_sequence": None,
-            "usage": _usage(message.usage or Usage()),
+            "usage": {
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "cache_read_input_tokens": usage.cache_read_tokens,
+                "cache_creation_input_tokens": usage.cache_write_tokens,
+            },
         }
         return [_line("assistant", body, message.timestamp)]
 
@@ -105,15 +111,6 @@ def _block(part: TextPart | MediaPart) -> Record:
     if isinstance(part, ImagePart) and not part.data:
         source = {"type": "url", "url": part.url}
     return {"type": "image" if isinstance(part, ImagePart) else "document", "source": source}
-
-
-def _usage(usage: Usage) -> Record:
-    return {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cache_read_input_tokens": usage.cache_read_tokens,
-        "cache_creation_input_tokens": usage.cache_write_tokens,
-    }
 
 
 write = line_export(_ClaudeWriter)

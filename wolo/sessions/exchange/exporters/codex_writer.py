@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from wolo.formats.encoding.wire_names import IdPolicy
 from wolo.formats.openai_responses.encode import ENCRYPTED
-from wolo.messages.message import Message, Usage
-from wolo.messages.parts import AudioPart, FilePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.message import Message
+from wolo.messages.parts import AudioPart, FilePart, MediaPart, TextPart, ThinkingPart, blob_of
 from wolo.messages.roles import AssistantMessage, ToolMessage
 from wolo.sessions.exchange.exporters.record_writer import (
     SessionHeader,
@@ -42,7 +42,13 @@ class _CodexWriter:
         return [_line("response_item", {"type": "message", "role": "user", "content": content}, at), *shown]
 
     def results(self, message: ToolMessage) -> list[Record]:
-        return [_result(result.id, result.content, result.media, message.timestamp) for result in message.contents]
+        lines: list[Record] = []
+        for result in message.contents:
+            blocks = [_input(TextPart(text=result.content)), *map(_input, result.media)]
+            output = blocks if result.media else result.content
+            payload = {"type": "function_call_output", "call_id": result.id, "output": output}
+            lines.append(_line("response_item", payload, message.timestamp))
+        return lines
 
     def answer(self, message: AssistantMessage) -> list[Record]:
         at = message.timestamp
@@ -51,9 +57,24 @@ class _CodexWriter:
         content = [{"type": "output_text", "text": text} for text in texts]
         words = [_line("response_item", {"type": "message", "role": "assistant", "content": content}, at)] if texts else []
         shown = [_line("event_msg", {"type": "agent_message", "message": "".join(texts).strip()}, at)] if texts else []
-        calls = [_line("response_item", _call(part), at) for part in message.tool_calls()]
-        lines = [*thoughts, *words, *shown, *calls]
-        return [*lines, *self._token_count(message.usage, at)] if lines else []
+        lines = [*thoughts, *words, *shown]
+        for part in message.tool_calls():
+            arguments = json.dumps(part.input, ensure_ascii=False)
+            call = {"type": "function_call", "name": part.tool, "arguments": arguments, "call_id": part.call_id}
+            lines.append(_line("response_item", call, at))
+        usage = message.usage
+        if not lines or usage is None or not usage.context_tokens:
+            return lines
+        self._total_tokens += usage.context_tokens
+        last = {
+            "input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
+            "cached_input_tokens": usage.cache_read_tokens,
+            "output_tokens": usage.output_tokens,
+            "reasoning_output_tokens": usage.reasoning_tokens,
+            "total_tokens": usage.context_tokens,
+        }
+        totals = {"total_token_usage": {**last, "total_tokens": self._total_tokens}, "last_token_usage": last}
+        return [*lines, _line("event_msg", {"type": "token_count", "info": totals}, at)]
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
         return read_records(codex.CodexReader(), records)
@@ -82,22 +103,6 @@ class _CodexWriter:
         if header.title:
             yield _line("event_msg", {"type": "thread_name_updated", "thread_name": header.title}, header.updated)
 
-    def _token_count(self, usage: Usage | None, at: float) -> list[Record]:
-        tokens = usage.context_tokens if usage else 0
-        if usage is None or not tokens:
-            return []
-        self._total_tokens += tokens
-        cached = usage.cache_read_tokens
-        last = {
-            "input_tokens": usage.input_tokens + cached + usage.cache_write_tokens,
-            "cached_input_tokens": cached,
-            "output_tokens": usage.output_tokens,
-            "reasoning_output_tokens": usage.reasoning_tokens,
-            "total_tokens": tokens,
-        }
-        info = {"total_token_usage": {**last, "total_tokens": self._total_tokens}, "last_token_usage": last}
-        return [_line("event_msg", {"type": "token_count", "info": info}, at)]
-
 
 def _line(type: str, payload: Record, at: float) -> Record:
     return {"timestamp": iso(at), "type": type, "payload": payload}
@@ -110,16 +115,6 @@ def _reasoning(part: ThinkingPart) -> Record:
         "summary": [{"type": "summary_text", "text": part.text}],
         **({"encrypted_content": sealed} if sealed else {}),
     }
-
-
-def _call(part: ToolPart) -> Record:
-    arguments = json.dumps(part.input, ensure_ascii=False)
-    return {"type": "function_call", "name": part.tool, "arguments": arguments, "call_id": part.call_id}
-
-
-def _result(call_id: str, text: str, media: Sequence[MediaPart], at: float) -> Record:
-    output = [_input(TextPart(text=text)), *map(_input, media)] if media else text
-    return _line("response_item", {"type": "function_call_output", "call_id": call_id, "output": output}, at)
 
 
 def _input(part: TextPart | MediaPart) -> Record:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from wolo.formats.encoding.wire_names import IdPolicy
 from wolo.messages.message import Message
-from wolo.messages.parts import AudioPart, FilePart, MediaPart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import AudioPart, FilePart, MediaPart, TextPart, ThinkingPart
 from wolo.messages.roles import AssistantMessage, ToolMessage
 from wolo.sessions.exchange.exporters.record_writer import SessionHeader, address, is_blank, line_export, read_records, text_block
 from wolo.sessions.exchange.importers import kimi
@@ -35,7 +35,10 @@ class _KimiWriter:
                 content += [{"type": "think", "think": part.text, "encrypted": None}] if part.text else []
             elif isinstance(part, TextPart | MediaPart) and not is_blank(part):
                 content.append(_block(part))
-        calls = [_call(part) for part in message.contents if isinstance(part, ToolPart)]
+        calls: list[Record] = []
+        for part in message.tool_calls():
+            function = {"name": part.tool, "arguments": json.dumps(part.input, ensure_ascii=False)}
+            calls.append({"type": "function", "id": part.call_id, "function": function})
         line: Record = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
         return [line] if content or calls else []
 
@@ -46,11 +49,6 @@ class _KimiWriter:
         """Begins with one of Kimi's checkpoint records, which tell the file from other lists of messages."""
         yield {"role": "_checkpoint", "id": 0}
         yield from records
-
-
-def _call(part: ToolPart) -> Record:
-    function = {"name": part.tool, "arguments": json.dumps(part.input, ensure_ascii=False)}
-    return {"type": "function", "id": part.call_id, "function": function}
 
 
 def _block(part: TextPart | MediaPart) -> Record:

@@ -11,7 +11,7 @@ from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.formats.openai_responses.encode import ENCRYPTED
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, FilePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
-from wolo.messages.roles import AssistantMessage, ToolMessage, ToolResult
+from wolo.messages.roles import AssistantMessage, ToolMessage
 from wolo.sessions.exchange.export_stream import MessageStream, Write
 from wolo.sessions.exchange.exporters.record_writer import (
     address,
@@ -76,8 +76,17 @@ class _OpenCodeWriter:
         return [{"info": info, "parts": [_part(part) for part in parts]}]
 
     def results(self, message: ToolMessage) -> list[Record]:
+        """Adds the results to the last answer."""
+        at = milliseconds(message.timestamp)
         for result in message.contents:
-            self._add_result(result, message.timestamp)
+            call: Any = next(part for part in self._answer["parts"] if part.get("callID") == result.id)
+            head = {"status": "error" if result.is_error else "completed", "input": call["state"]["input"]}
+            time = {"start": at, "end": at}
+            if result.is_error:
+                call["state"] = {**head, "error": result.content, "time": time}
+                continue
+            attached = {"attachments": [_part(part) for part in result.media]} if result.media else {}
+            call["state"] = {**head, "output": result.content, "title": "", "metadata": {}, "time": time, **attached}
         return []
 
     def answer(self, message: AssistantMessage) -> list[Record]:
@@ -108,16 +117,6 @@ class _OpenCodeWriter:
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
         rows = [opencode_messages.MessageRow(record["info"], record["parts"]) for record in records]
         return opencode_messages.gather(rows, "")[0].messages()
-
-    def _add_result(self, result: ToolResult, at: float) -> None:
-        call: Any = next(part for part in self._answer["parts"] if part.get("callID") == result.id)
-        given, time = call["state"]["input"], {"start": milliseconds(at), "end": milliseconds(at)}
-        if result.is_error:
-            call["state"] = {"status": "error", "input": given, "error": result.content, "time": time}
-            return
-        attached = {"attachments": [_part(part) for part in result.media]} if result.media else {}
-        shown = {"output": result.content, "title": "", "metadata": {}, "time": time}
-        call["state"] = {"status": "completed", "input": given, **shown, **attached}
 
 
 def _span(at: float) -> Record:

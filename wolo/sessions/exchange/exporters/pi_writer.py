@@ -10,7 +10,7 @@ from wolo.formats.encoding.wire_names import IdPolicy
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.message import Message, Usage, UsageCost
 from wolo.messages.parts import AnyPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
-from wolo.messages.roles import AssistantMessage, ToolMessage, ToolResult
+from wolo.messages.roles import AssistantMessage, ToolMessage
 from wolo.sessions.exchange.exporters.record_writer import (
     SessionHeader,
     is_blank,
@@ -40,7 +40,12 @@ class _PiWriter:
         return [_entry({"role": "user", "content": [_block(part) for part in parts]}, at)]
 
     def results(self, message: ToolMessage) -> list[Record]:
-        return [self._result(result, message.timestamp) for result in message.contents]
+        lines: list[Record] = []
+        for result in message.contents:
+            content = [text_block(result.content), *map(_block, result.media)]
+            about = {"role": "toolResult", "toolCallId": result.id, "toolName": self._tools.get(result.id, "")}
+            lines.append(_entry({**about, "content": content, "isError": result.is_error}, message.timestamp))
+        return lines
 
     def answer(self, message: AssistantMessage) -> list[Record]:
         content = [block for part in message.contents for block in self._answer_blocks(part)]
@@ -84,12 +89,6 @@ class _PiWriter:
                 yield {"type": "thinking", "thinking": part.text, **signed}
         elif not is_blank(part):
             yield _block(part)
-
-    def _result(self, result: ToolResult, at: float) -> Record:
-        content = [text_block(result.content), *map(_block, result.media)]
-        name = self._tools.get(result.id, "")
-        body = {"role": "toolResult", "toolCallId": result.id, "toolName": name, "content": content, "isError": result.is_error}
-        return _entry(body, at)
 
 
 def _entry(message: Record, at: float) -> Record:

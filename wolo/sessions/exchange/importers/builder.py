@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,10 @@ class ConversationBuilder:
 
     def begin_record(self, record: Mapping[str, Any]) -> None:
         """Starts a record: the next message added gets the `OWN` data in it."""
-        self._own = _own_data(record.get(OWN))
+        self._own = None
+        if (value := record.get(OWN)) is not None:
+            with suppress(msgspec.ValidationError, RecursionError):
+                self._own = msgspec.convert(value, OwnData)
 
     @property
     def is_own(self) -> bool:
@@ -212,13 +216,14 @@ class ConversationBuilder:
         """Raises SessionError when there is no message. `home` is where `agent` stores its sessions."""
         built = list(self._built())
         messages = tuple(message for _, message in built)
+        wrote = next((each.producer for each in reversed(messages) if each.producer and each.producer.model), None)
         if not messages:
             raise SessionError(f"{source} holds no conversation of {agent}.", hint=f"Its sessions are in {home}.")
         return Imported(
             title=" ".join(title.split()),
             cwd=cwd,
             created=created or next((message.timestamp for message in messages if message.timestamp), 0.0),
-            model=_last_model(messages),
+            model=f"{wrote.provider}/{wrote.model}" if wrote and wrote.format else "",
             messages=messages,
             left_out=tuple(message.id for draft, message in built if draft.id in self._left_out),
             skipped=self.skipped + skipped,
@@ -261,14 +266,17 @@ def is_reminder(words: str) -> bool:
 
 def tool_part(tool: str, arguments: object, call_id: str, *, item_id: str = "", at: float = 0.0) -> ToolPart:
     """`arguments` is an object or its JSON. Text that is not JSON is stored as `raw_input`."""
-    written = arguments if isinstance(arguments, str) else _as_json(arguments)
-    raw = written if isinstance(arguments, str) else ""
+    raw = arguments if isinstance(arguments, str) else ""
+    written = raw
+    if not isinstance(arguments, str):
+        with suppress(ValueError, RecursionError):
+            written = json.dumps(whole_throughout(arguments) if arguments is not None else {}, ensure_ascii=False)
     try:
-        given = read_arguments(written)
+        values = read_arguments(written)
     except Unreadable:
-        given, raw = {}, written
+        values, raw = {}, written
     name = whole(tool) or "unknown"
-    return ToolPart(tool=name, input=given, raw_input=whole(raw), call_id=whole(call_id), item_id=item_id, start_time=at)
+    return ToolPart(tool=name, input=values, raw_input=whole(raw), call_id=whole(call_id), item_id=item_id, start_time=at)
 
 
 def medium(source: str, media_type: str = "", name: str = "") -> MediaPart | TextPart:
@@ -331,29 +339,6 @@ def counted(count: int, one: str, many: str) -> list[str]:
     return [] if not count else [one if count == 1 else many.format(count)]
 
 
-def _last_model(messages: tuple[Message, ...]) -> str:
-    """`provider/model` of the last answer; empty when wolo does not know its provider."""
-    for message in reversed(messages):
-        wrote = message.producer
-        if wrote and wrote.model:
-            return f"{wrote.provider}/{wrote.model}" if wrote.format else ""
-    return ""
-
-
-def _own_data(value: object) -> OwnData | None:
-    try:
-        return msgspec.convert(value, OwnData) if value is not None else None
-    except (msgspec.ValidationError, RecursionError):
-        return None
-
-
-def _as_json(arguments: object) -> str:
-    try:
-        return json.dumps(whole_throughout(arguments) if arguments is not None else {}, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return ""
-
-
 def _with_result(part: ToolPart, result: ImportedResult) -> ToolPart:
     status: Any = "completed" if result.outcome == "ok" else "failed"
     end = max(result.at, part.start_time)
@@ -361,7 +346,10 @@ def _with_result(part: ToolPart, result: ImportedResult) -> ToolPart:
 
 
 def _message(draft: Draft, now: float) -> Message:
-    parts = [_ended(part) for part in draft.parts]
+    parts = list(draft.parts)
+    for at, part in enumerate(parts):
+        if isinstance(part, ToolPart) and part.status in ("pending", "running"):
+            parts[at] = _with_result(part, ImportedResult(outcome="interrupted"))  # it may have had effects
     reason = draft.finish_reason
     if draft.role == "assistant" and not reason:
         reason = "error" if draft.error else "tool_calls" if any(isinstance(part, ToolPart) for part in parts) else "stop"
@@ -378,10 +366,3 @@ def _message(draft: Draft, now: float) -> Message:
         custom_type=draft.custom_type,
         metadata={} if draft.is_prompt else {NUDGE: NUDGE_SOURCE},
     )
-
-
-def _ended(part: AnyPart) -> AnyPart:
-    """Marks a call without a result as interrupted: it may have had effects."""
-    if isinstance(part, ToolPart) and part.status in ("pending", "running"):
-        return _with_result(part, ImportedResult(outcome="interrupted"))
-    return part

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from wolo.formats.anthropic.decode import FIELD
 from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
-from wolo.messages.message import FinishReason, Usage
+from wolo.messages.message import FinishReason
 from wolo.messages.parts import AnyPart, Outcome, TextPart
 from wolo.sessions.exchange.importers.builder import (
     ConversationBuilder,
@@ -51,6 +51,8 @@ TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summ
 STOPPED = "[Request interrupted by user"
 SYNTHETIC = "<synthetic>"
 FOUND = "The provider ran this itself; its result is encrypted."
+USAGE_FIELDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
 FINISHED: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -182,27 +184,23 @@ def _index(lines: JsonLines) -> TreeIndex:
             # The parent is damaged, in another file, or was summarised: the preceding line is the best guess.
             parent = before_aside if is_sidechain else before
         if uuid not in index.nodes:
-            index.nodes[uuid] = _node(place, each, parent, is_sidechain=is_sidechain)
+            message, is_message = record(each, "message"), kind in ("user", "assistant")
+            blocks = content(message) if is_message else []
+            index.nodes[uuid] = ClaudeNode(
+                place=place,
+                parent=parent,
+                is_message=is_message,
+                is_sidechain=is_sidechain,
+                answer=text(message, "id") if kind == "assistant" else "",
+                calls=tuple(text(block, "id") for block in blocks if block.get("type") == "tool_use"),
+                results=tuple(text(block, "tool_use_id") for block in blocks if block.get("type") == "tool_result"),
+            )
         if is_sidechain:
             before_aside = uuid
         else:
             before = uuid
     index.skipped += lines.skipped
     return index
-
-
-def _node(place: int, each: Record, parent: str, *, is_sidechain: bool) -> ClaudeNode:
-    kind, message = each.get("type"), record(each, "message")
-    blocks = content(message) if kind in ("user", "assistant") else []
-    return ClaudeNode(
-        place=place,
-        parent=parent,
-        is_message=kind in ("user", "assistant"),
-        is_sidechain=is_sidechain,
-        answer=text(message, "id") if kind == "assistant" else "",
-        calls=tuple(text(block, "id") for block in blocks if block.get("type") == "tool_use"),
-        results=tuple(text(block, "tool_use_id") for block in blocks if block.get("type") == "tool_result"),
-    )
 
 
 def _chosen_lines(nodes: dict[str, ClaudeNode]) -> set[str]:
@@ -252,7 +250,9 @@ class ClaudeReader:
                 if not said:
                     return
                 if line.get("isCompactSummary"):
-                    self._summary(words, at)
+                    # With a preserved segment, the summary is inserted before the messages that remain.
+                    self.builder.summarise_before(self._by_uuid.get(self._first_kept), words, at=at)
+                    self._first_kept = ""
                 elif words.startswith(STOPPED):
                     self.builder.interrupt()
                 else:
@@ -261,7 +261,7 @@ class ClaudeReader:
                     draft.custom_type = "claude-code.command" if role == "custom" else ""
                     self._by_uuid[text(line, "uuid")] = self.builder.add(draft)
             case "attachment":
-                # Reads a message the user queued while the model was working
+                # A message that the user queued while the model was working.
                 attached = record(line, "attachment")
                 if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
                     said = [part for block in content(attached, "prompt") if (part := _part(block)) is not None]
@@ -281,20 +281,23 @@ class ClaudeReader:
         if "content" not in message:
             self.builder.skipped += 1
             return
-        # Claude Code can use other models and hosts; only Anthropic's model names count as Anthropic
-        draft = self.builder.answer(
-            text(message, "id") or text(line, "uuid"),
-            at=at,
-            producer=producer("anthropic" if re.fullmatch(r"claude-[a-z0-9.-]+", model) else "claude-code", model),
-        )
+        # Claude Code can use other models and hosts; only Anthropic's model names count as Anthropic.
+        provider = "anthropic" if re.fullmatch(r"claude-[a-z0-9.-]+", model) else "claude-code"
+        key = text(message, "id") or text(line, "uuid")
+        draft = self.builder.answer(key, at=at, producer=producer(provider, model))
         self._by_uuid[text(line, "uuid")] = draft
-        draft.usage = _usage(message) or draft.usage
+        draft.usage = token_usage(record(message, "usage"), *USAGE_FIELDS) or draft.usage
         draft.finish_reason = FINISHED.get(text(message, "stop_reason"), "") or draft.finish_reason
         for block in blocks:
             if block.get("type") in ("tool_use", "server_tool_use"):
                 self.builder.add_call(draft, tool_part(text(block, "name"), block.get("input"), text(block, "id"), at=at))
             elif text(block, "type").endswith("_tool_result"):
-                self.builder.add_result(text(block, "tool_use_id"), _hosted_result(block, at))
+                # Of the provider's own tools: titles and URLs of pages; the rest is encrypted.
+                failed = text(record(block, "content"), "error_code")
+                pages = [f"{text(each, 'title')} {text(each, 'url')}".strip() for each in content(block)]
+                output = failed or "\n".join(filter(None, pages)) or FOUND
+                result = ImportedResult(output, "error" if failed else "ok", at=at)
+                self.builder.add_result(text(block, "tool_use_id"), result)
             elif (part := _part(block)) is not None:
                 draft.parts.append(part)
 
@@ -308,11 +311,6 @@ class ClaudeReader:
         elif came.get("interrupted") is True:
             outcome = "interrupted"
         self.builder.add_result(text(block, "tool_use_id"), ImportedResult(output, outcome, media, at))
-
-    def _summary(self, words: str, at: float) -> None:
-        """With a preserved segment, the summary is inserted before the messages that remain."""
-        self.builder.summarise_before(self._by_uuid.get(self._first_kept), words, at=at)
-        self._first_kept = ""
 
 
 def _part(block: Record) -> AnyPart | None:
@@ -331,16 +329,3 @@ def _part(block: Record) -> AnyPart | None:
             given = text(source, "data") or text(source, "url")
             return medium(given, text(source, "media_type"), text(block, "title")) if given else missing_note(f"an {kind}")
     return None
-
-
-def _hosted_result(block: Record, at: float) -> ImportedResult:
-    """Results of the provider's own tools: titles and URLs of pages; the rest is encrypted."""
-    failed = text(record(block, "content"), "error_code")
-    pages = [f"{text(each, 'title')} {text(each, 'url')}".strip() for each in content(block)]
-    found = "\n".join(filter(None, pages)) or FOUND
-    return ImportedResult(failed, "error", at=at) if failed else ImportedResult(found, at=at)
-
-
-def _usage(message: Record) -> Usage | None:
-    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return token_usage(record(message, "usage"), *names)

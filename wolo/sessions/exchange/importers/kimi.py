@@ -173,7 +173,10 @@ class KimiReader:
             case "assistant":
                 self._answer(line)
             case "tool":
-                self._result(line)
+                output, media = text_and_media(_parts(line))
+                failed = output.lstrip().startswith(ERROR)
+                outcome = outcome_of(output, REFUSALS, otherwise="error") if failed else "ok"
+                self.builder.add_result(text(line, "tool_call_id"), ImportedResult(output, outcome, media, self._now))
             case "system":
                 self.builder.add_spoken(Draft("user", _parts(line), timestamp=self._now, is_prompt=False))
             case _:
@@ -190,12 +193,6 @@ class KimiReader:
         step = calls[0] if calls else words_of(draft.parts)
         self._now, draft.usage = self._wire.steps.pop(step, (self._now, None))
         draft.timestamp = self._now
-
-    def _result(self, line: Record) -> None:
-        output, media = text_and_media(_parts(line))
-        failed = output.lstrip().startswith(ERROR)
-        outcome = outcome_of(output, REFUSALS, otherwise="error") if failed else "ok"
-        self.builder.add_result(text(line, "tool_call_id"), ImportedResult(output, outcome, media, self._now))
 
 
 def _parts(line: Record) -> list[AnyPart]:

@@ -232,7 +232,15 @@ class KimiCodeReader:
             kept = {draft.id for draft in said[len(said) - min(number(line, "keptUserMessageCount"), len(said)) :]}
             self.builder.summarise(summary, at=at, kept=kept)
         else:
-            self.builder.summarise_before(_behind(view, number(line, "compactedCount")), summary, at=at)
+            left = number(line, "compactedCount")
+            first = None
+            for draft in view:
+                if left <= 0:
+                    first = draft
+                    break
+                # As Kimi Code counts: each result is a message.
+                left -= 1 + sum(isinstance(part, ToolPart) and part.outcome is not None for part in draft.parts)
+            self.builder.summarise_before(first, summary, at=at)
 
     def _parts(self, blocks: Iterable[Record]) -> list[AnyPart]:
         return [part for block in blocks if (part := self._part(block)) is not None]
@@ -259,12 +267,3 @@ class KimiCodeReader:
 
     def _producer(self) -> Producer:
         return producer("kimi-code", self._model)
-
-
-def _behind(view: Iterable[Draft], count: int) -> Draft | None:
-    """The draft after so many messages, as Kimi Code counts: each result is a message."""
-    for draft in view:
-        if count <= 0:
-            return draft
-        count -= 1 + sum(isinstance(part, ToolPart) and part.outcome is not None for part in draft.parts)
-    return None

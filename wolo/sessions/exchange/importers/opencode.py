@@ -175,23 +175,17 @@ def _json(data: object) -> Record:
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
     if shared.exists():
-        with _connected(f"{path.absolute().as_uri()}?mode=ro") as connection:
+        with closing(open_sqlite(f"{path.absolute().as_uri()}?mode=ro")) as connection:
             yield connection
     elif log.exists() and log.stat().st_size:
         with unfinished_folder() as folder:
             for each in (path, log):
                 shutil.copyfile(each, folder / each.name)
-            with _connected((folder / path.name).as_uri()) as connection:
+            with closing(open_sqlite((folder / path.name).as_uri())) as connection:
                 yield connection
     else:
-        with _connected(f"{path.absolute().as_uri()}?immutable=1") as connection:
+        with closing(open_sqlite(f"{path.absolute().as_uri()}?immutable=1")) as connection:
             yield connection
-
-
-@contextmanager
-def _connected(uri: str) -> Iterator[sqlite3.Connection]:
-    with closing(open_sqlite(uri)) as connection:
-        yield connection
 
 
 def _files(storage: Path, stored: StoredSession) -> Iterator[MessageRow]:

@@ -88,7 +88,10 @@ class OpenCodeReader:
                 self._by_id[text(row.info, "id")] = self.builder.add(Draft("user", said, timestamp=at, is_prompt=is_prompt))
         elif row.info.get("role") == "assistant":
             if row.info.get("summary") is True:
-                self._summary(row, at)
+                words = "\n\n".join(text(part, "text") for part in row.parts if part.get("type") == "text").strip()
+                if words:  # otherwise an aborted summary
+                    self.builder.summarise_before(self._by_id.get(self._tail), words, at=at)
+                    self._tail = ""
                 return
             author = producer(text(row.info, "providerID"), text(row.info, "modelID"))
             drafts = [Draft("assistant", timestamp=at, producer=author)]
@@ -105,18 +108,16 @@ class OpenCodeReader:
             if len(drafts) == 1:
                 drafts[0].usage = _usage(row.info) or drafts[0].usage
             drafts[-1].finish_reason = FINISHED.get(text(row.info, "finish"), "") or drafts[-1].finish_reason
-            self._failed(drafts[-1], record(row.info, "error"))
+            if error := record(row.info, "error"):
+                is_stopped = text(error, "name") == "MessageAbortedError"
+                reason = text(record(error, "data"), "message") or text(error, "name") or "It failed."
+                drafts[-1].finish_reason = "interrupted" if is_stopped else "error"
+                drafts[-1].error = "" if is_stopped else reason
             for draft in drafts:
                 self.builder.add(draft)
             self._by_id[text(row.info, "id")] = drafts[0]
         else:
             self.builder.skipped += 1
-
-    def _failed(self, draft: Draft, error: Record) -> None:
-        if error:
-            is_stopped = text(error, "name") == "MessageAbortedError"
-            draft.finish_reason = "interrupted" if is_stopped else "error"
-            draft.error = "" if is_stopped else text(record(error, "data"), "message") or text(error, "name") or "It failed."
 
     def _call(self, draft: Draft, part: Record, at: float, author: Producer) -> None:
         state, call_id = record(part, "state"), text(part, "callID") or text(part, "id")
@@ -140,13 +141,6 @@ class OpenCodeReader:
             self.builder.add_result(call_id, ImportedResult(output, outcome, (), ended_at))
         else:
             self.builder.add_result(call_id, ImportedResult(outcome="interrupted", at=ended_at))
-
-    def _summary(self, row: MessageRow, at: float) -> None:
-        words = "\n\n".join(text(part, "text") for part in row.parts if part.get("type") == "text").strip()
-        if not words:
-            return  # an aborted summary
-        self.builder.summarise_before(self._by_id.get(self._tail), words, at=at)
-        self._tail = ""
 
 
 def _part_of(part: Record, author: Producer) -> AnyPart | None:
@@ -209,7 +203,9 @@ def convert_row(kind: str, data: Record) -> MessageRow | None:
         case "synthetic" | "system" | "skill":
             return MessageRow({**data, "role": "user"}, [{"type": "text", "text": text(data, "text"), "synthetic": True}])
         case "shell":
-            ran = user_command(text(data, "command"), _printed(data))
+            result = record(data, "output")
+            printed = text(result, "output") or text(result, "text") or text(data, "output")
+            ran = user_command(text(data, "command"), printed)
             return MessageRow({**data, "role": "user"}, [{"type": "text", "text": ran, "synthetic": True}])
         case "assistant":
             return _answer(data)
@@ -221,14 +217,11 @@ def convert_row(kind: str, data: Record) -> MessageRow | None:
 
 def _answer(data: Record) -> MessageRow:
     model, failed = record(data, "model"), record(data, "error")
-    error = {"name": _name(failed), "data": {"message": text(failed, "message")}} if failed else {}
+    kind = text(failed, "type") or text(failed, "name")
+    name = "MessageAbortedError" if "abort" in kind.lower() or "interrupt" in kind.lower() else kind
+    error = {"name": name, "data": {"message": text(failed, "message")}} if failed else {}
     info = {**data, "role": "assistant", "providerID": text(model, "providerID"), "modelID": text(model, "id"), "error": error}
     return MessageRow(info, [_part(each) for each in content(data)])
-
-
-def _name(failed: Record) -> str:
-    kind = text(failed, "type") or text(failed, "name")
-    return "MessageAbortedError" if "abort" in kind.lower() or "interrupt" in kind.lower() else kind
 
 
 def _part(each: Record) -> Record:
@@ -250,7 +243,3 @@ def _part(each: Record) -> Record:
 
 def _address(file: Record) -> str:
     return text(file, "uri") or text(file, "url") or text(record(file, "source"), "uri") or text(file, "data")
-
-
-def _printed(data: Record) -> str:
-    return text(record(data, "output"), "output") or text(record(data, "output"), "text") or text(data, "output")

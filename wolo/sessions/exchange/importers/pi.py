@@ -12,7 +12,7 @@ from wolo.formats.anthropic.decode import FIELD
 from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
-from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart
 from wolo.sessions.exchange.importers.builder import (
     ConversationBuilder,
     Draft,
@@ -99,12 +99,16 @@ def read(source: Path) -> Imported:
         is_lost = parent not in nodes if parent else "id" not in each
         nodes.setdefault(id, PiNode(place, before if is_lost else parent, each.get("type") in ("message", "custom_message")))
         before = id
-    way = _path_to_head(nodes)
+    way: dict[str, None] = {}
+    """The path from the last message to the first."""
+    at = next(reversed(nodes), "")
+    while at in nodes and at not in way:
+        way[at] = None
+        at = nodes[at].parent
     reader = PiReader()
-    for each in lines.at_offsets([nodes[id].place for id in way]):
+    for each in lines.at_offsets([nodes[id].place for id in reversed(way)]):
         reader.add(each)
-    chosen = set(way)
-    left = sum(node.is_message for id, node in nodes.items() if id not in chosen)
+    left = sum(node.is_message for id, node in nodes.items() if id not in way)
     return reader.builder.imported(
         source,
         "pi",
@@ -139,15 +143,6 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
             yield words.strip()
 
 
-def _path_to_head(nodes: dict[str, PiNode]) -> list[str]:
-    way: dict[str, None] = {}
-    at = next(reversed(nodes), "")
-    while at in nodes and at not in way:
-        way[at] = None
-        at = nodes[at].parent
-    return list(reversed(way))
-
-
 class PiReader:
     """Reads the lines of the path in order."""
 
@@ -171,7 +166,6 @@ class PiReader:
             case "branch_summary" if text(line, "summary"):
                 self.builder.add(Draft("branch_summary", [TextPart(text=text(line, "summary"))], timestamp=at))
             case "compaction":
-                # Inserts the summary before the first message that remains
                 self.builder.summarise_before(self._by_id.get(text(line, "firstKeptEntryId")), text(line, "summary"), at=at)
         if len(self.builder.drafts) > count and line.get("type") != "compaction":
             self._in_order.append(self.builder.drafts[-1])
@@ -186,9 +180,12 @@ class PiReader:
             case "assistant":
                 self._answer(message, at)
             case "toolResult":
-                self._result(message, at)
+                output, media = text_and_media(_said(message))
+                outcome = outcome_of(output, REFUSALS, otherwise="error") if message.get("isError") else "ok"
+                call_id = text(message, "toolCallId").partition("|")[0]
+                self.builder.add_result(call_id, ImportedResult(output, outcome, media, at))
             case "bashExecution":
-                # Reads a command run by the user; a private one is not sent to the model
+                # A command run by the user; a private one is not sent to the model.
                 code = message.get("exitCode")
                 ending = "\nIt was stopped." if message.get("cancelled") else f"\nExit status {code}." if code else ""
                 words = user_command(text(message, "command"), text(message, "output").strip(), ending)
@@ -208,24 +205,23 @@ class PiReader:
         self.builder.add_spoken(Draft("user", _said(message), timestamp=at, is_prompt=False))
 
     def _answer(self, message: Record, at: float) -> None:
-        wrote = _producer(message)
-        draft = self.builder.add(Draft("assistant", timestamp=at, producer=wrote, usage=_usage(message)))
+        wrote = producer(text(message, "provider"), text(message, "model"))
+        format = FORMATS.get(text(message, "api"), "") if wrote.format else ""
+        draft = self.builder.add(Draft("assistant", timestamp=at, usage=_usage(message)))
+        draft.producer = Producer(provider=wrote.provider, format=format, model=wrote.model)
         draft.finish_reason = FINISHED.get(text(message, "stopReason"), "")
         draft.error = text(message, "errorMessage") if draft.finish_reason in ("error", "interrupted") else ""
         for block in content(message):
             if block.get("type") == "toolCall":
-                call = _call(block, at)
+                call_id, _, item_id = text(block, "id").partition("|")
+                call = tool_part(text(block, "name"), block.get("arguments"), call_id, item_id=item_id, at=at)
+                if signature := text(block, "thoughtSignature"):
+                    call = replace(call, blobs=(Blob(THOUGHT_SIGNATURE, signature),))
                 self.builder.add_call(draft, call)
                 if draft.finish_reason in ("error", "interrupted"):
                     self.builder.add_result(call.call_id, ImportedResult(outcome="never_started", at=at))
-            elif (part := _part(block, wrote.format)) is not None:
+            elif (part := _part(block, format)) is not None:
                 draft.parts.append(part)
-
-    def _result(self, message: Record, at: float) -> None:
-        output, media = text_and_media(_said(message))
-        outcome = outcome_of(output, REFUSALS, otherwise="error") if message.get("isError") else "ok"
-        call_id = text(message, "toolCallId").partition("|")[0]
-        self.builder.add_result(call_id, ImportedResult(output, outcome, media, at))
 
 
 def _said(message: Record) -> list[AnyPart]:
@@ -258,19 +254,6 @@ def _part(block: Record, format: str) -> AnyPart | None:
         case "image":
             return medium(text(block, "data"), text(block, "mimeType"))
     return None
-
-
-def _call(block: Record, at: float) -> ToolPart:
-    call_id, _, item_id = text(block, "id").partition("|")
-    part = tool_part(text(block, "name"), block.get("arguments"), call_id, item_id=item_id, at=at)
-    signature = text(block, "thoughtSignature")
-    return replace(part, blobs=(Blob(THOUGHT_SIGNATURE, signature),)) if signature else part
-
-
-def _producer(message: Record) -> Producer:
-    wrote = producer(text(message, "provider"), text(message, "model"))
-    format = FORMATS.get(text(message, "api"), "")
-    return Producer(provider=wrote.provider, format=format if wrote.format else "", model=wrote.model)
 
 
 def _usage(message: Record) -> Usage | None:

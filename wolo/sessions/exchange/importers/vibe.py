@@ -104,7 +104,13 @@ def _add(gathered: ConversationBuilder, line: Record, began: float) -> None:
         case "user" if said:
             gathered.add(Draft("user", said, timestamp=began, is_prompt=not line.get("injected")))
         case "assistant":
-            _answer(gathered, line, said, began)
+            thought = text(line, "reasoning_content")
+            thoughts: list[AnyPart] = [ThinkingPart(text=thought)] if thought else []
+            draft = gathered.add(Draft("assistant", [*thoughts, *said], timestamp=began, producer=producer("mistral-vibe", "")))
+            for each in records(line, "tool_calls"):
+                function = record(each, "function")
+                arguments = function.get("arguments") or ""
+                gathered.add_call(draft, tool_part(text(function, "name"), arguments, text(each, "id")))
         case "tool":
             output = "\n".join(part.text for part in said if isinstance(part, TextPart))
             outcome = outcome_of(output, ENDINGS, otherwise="ok") if output.lstrip().startswith("<") else "ok"
@@ -113,15 +119,6 @@ def _add(gathered: ConversationBuilder, line: Record, began: float) -> None:
             return
         case _:
             gathered.skipped += "content" in line
-
-
-def _answer(gathered: ConversationBuilder, line: Record, said: list[AnyPart], began: float) -> None:
-    thought = text(line, "reasoning_content")
-    thoughts: list[AnyPart] = [ThinkingPart(text=thought)] if thought else []
-    draft = gathered.add(Draft("assistant", [*thoughts, *said], timestamp=began, producer=producer("mistral-vibe", "")))
-    for each in records(line, "tool_calls"):
-        function = record(each, "function")
-        gathered.add_call(draft, tool_part(text(function, "name"), function.get("arguments") or "", text(each, "id")))
 
 
 def _part(block: Record) -> AnyPart | None:
