@@ -17,31 +17,8 @@ from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, not_a_databas
 from wolo.workspace.files.sqlite_connection import open_sqlite
 
 REMOTE = (
-    "nfs",
-    "cifs",
-    "smb",
-    "9p",
-    "afs",
-    "ceph",
-    "gluster",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "orangefs",
-    "ocfs",
-    "gfs",
-    "davfs",
-    "virtiofs",
-    "vboxsf",
-    "vmhgfs",
-    "prl_fs",
-    "drvfs",
-    "ncp",
-    "coda",
-    "pvfs",
-    "panfs",
-    "weka",
-    "fuse.",
+    *("nfs", "cifs", "smb", "9p", "afs", "ceph", "gluster", "lustre", "gpfs", "beegfs", "orangefs", "ocfs", "gfs", "davfs"),
+    *("virtiofs", "vboxsf", "vmhgfs", "prl_fs", "drvfs", "ncp", "coda", "pvfs", "panfs", "weka", "fuse."),
 )
 """Prefixes of file system types where several machines, or a user-space program, are between a file and its memory map."""
 

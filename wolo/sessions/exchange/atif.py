@@ -81,9 +81,16 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
                 step["tool_calls"] = [
                     {"tool_call_id": id, "function_name": call.tool, "arguments": arguments_object(call)} for id, call in ids
                 ]
-                step["observation"] = {"results": [{"source_call_id": id, "content": _result(call)} for id, call in ids]}
+                outputs = [(id, _content([TextPart(text=result_text(call)), *call.output_parts])) for id, call in ids]
+                step["observation"] = {"results": [{"source_call_id": id, "content": output} for id, output in outputs]}
             if usage := message.usage:
-                step["metrics"] = _metrics(usage)
+                step["metrics"] = {
+                    "prompt_tokens": usage.context_tokens - usage.output_tokens,
+                    "completion_tokens": usage.output_tokens,
+                    "cached_tokens": usage.cache_read_tokens,
+                    "extra": {"cache_write_tokens": usage.cache_write_tokens, "reasoning_tokens": usage.reasoning_tokens},
+                    **({"cost_usd": usage.cost.total} if usage.cost else {}),
+                }
             extra["outcomes"] = {call.wire_id: call.outcome for call in message.calls if call.status == "failed"}
         step["extra"] = {name: value for name, value in extra.items() if value}
         reader = ChatReader()
@@ -146,35 +153,18 @@ def _distinct(calls: tuple[ToolPart, ...]) -> list[tuple[str, ToolPart]]:
     return list(seen.items())
 
 
-def _metrics(usage: Usage) -> dict[str, Any]:
-    counted: dict[str, Any] = {
-        "prompt_tokens": usage.context_tokens - usage.output_tokens,
-        "completion_tokens": usage.output_tokens,
-        "cached_tokens": usage.cache_read_tokens,
-        "extra": {"cache_write_tokens": usage.cache_write_tokens, "reasoning_tokens": usage.reasoning_tokens},
-    }
-    return counted | ({"cost_usd": usage.cost.total} if usage.cost else {})
-
-
-def _result(call: ToolPart) -> str | list[Step]:
-    return _content([TextPart(text=result_text(call)), *call.output_parts])
-
-
 def _content(parts: list[Any]) -> str | list[Step]:
     """Text, or a list of items when there is an image; other attachments are described in words."""
-    items = [_item(part) for part in parts]
+    items: list[Step] = []
+    for part in parts:
+        if isinstance(part, ImagePart) and part.media_type in PICTURES:
+            where = data_url(part.media_type, part.data) if part.data else part.url
+            items.append({"type": "image", "source": {"media_type": part.media_type, "path": where}})
+        else:
+            items.append({"type": "text", "text": part.text if isinstance(part, TextPart) else text_export.described(part)})
     if all(item["type"] == "text" for item in items):
         return "".join(item["text"] for item in items)
     return items
-
-
-def _item(part: TextPart | MediaPart) -> Step:
-    if isinstance(part, TextPart):
-        return {"type": "text", "text": part.text}
-    if isinstance(part, ImagePart) and part.media_type in PICTURES:
-        where = data_url(part.media_type, part.data) if part.data else part.url
-        return {"type": "image", "source": {"media_type": part.media_type, "path": where}}
-    return {"type": "text", "text": text_export.described(part)}
 
 
 def _read_step(step: Any, reader: ChatReader) -> int | None:
@@ -182,16 +172,27 @@ def _read_step(step: Any, reader: ChatReader) -> int | None:
     if not isinstance(step, dict) or text(step, "source") not in SOURCES:
         reader.skipped += 1
         return None
-    extra = record(step, "extra")
+    calls: list[Step] = []
+    for call in records(step, "tool_calls"):
+        function = {"name": call.get("function_name"), "arguments": call.get("arguments")}
+        calls.append({"id": call.get("tool_call_id"), "function": function})
     item = {
         "role": SOURCES[step["source"]],
         "content": _read_content(step.get("message")),
         "reasoning_content": step.get("reasoning_content"),
-        "tool_calls": [_call(call) for call in records(step, "tool_calls")],
+        "tool_calls": calls,
     }
-    then = unix_time(step.get("timestamp"))
-    at = reader.add(item, id=text(extra, "message_id"), timestamp=then)
-    if at is not None and (usage := _usage(step.get("metrics"))) is not None:
+    then, metrics = unix_time(step.get("timestamp")), step.get("metrics")
+    at = reader.add(item, id=text(record(step, "extra"), "message_id"), timestamp=then)
+    if at is not None and isinstance(metrics, dict):
+        prompt, answer, cached = (number(metrics, f"{name}_tokens") for name in ("prompt", "completion", "cached"))
+        cost = metrics.get("cost_usd")
+        usage = Usage(
+            input_tokens=max(prompt - cached, 0),
+            output_tokens=answer,
+            cache_read_tokens=cached,
+            cost=UsageCost(total=float(cost)) if isinstance(cost, int | float) else None,
+        )
         reader.replace_at(at, msgspec.structs.replace(reader.at(at), usage=usage))
     for result in records(record(step, "observation"), "results"):
         content, call_id = _read_content(result.get("content")), result.get("source_call_id")
@@ -205,33 +206,16 @@ def _read_step(step: Any, reader: ChatReader) -> int | None:
 def _read_content(content: Any) -> Any:
     if not isinstance(content, list):
         return content
-    return [_read_item(item) for item in content]
-
-
-def _read_item(item: Any) -> Any:
-    match item:
-        case {"type": "image", "source": {"path": str(path)}}:
-            return {"type": "image_url", "image_url": {"url": path}}
-        case {"type": "audio", "source": {"path": str(path)}}:
-            return {"type": "text", "text": f"[audio: {path}]"}
-    return item
-
-
-def _call(call: Step) -> Step:
-    return {"id": call.get("tool_call_id"), "function": {"name": call.get("function_name"), "arguments": call.get("arguments")}}
-
-
-def _usage(metrics: Any) -> Usage | None:
-    if not isinstance(metrics, dict):
-        return None
-    prompt, answer, cached = (number(metrics, f"{name}_tokens") for name in ("prompt", "completion", "cached"))
-    cost = metrics.get("cost_usd")
-    return Usage(
-        input_tokens=max(prompt - cached, 0),
-        output_tokens=answer,
-        cache_read_tokens=cached,
-        cost=UsageCost(total=float(cost)) if isinstance(cost, int | float) else None,
-    )
+    items: list[Any] = []
+    for item in content:
+        match item:
+            case {"type": "image", "source": {"path": str(path)}}:
+                items.append({"type": "image_url", "image_url": {"url": path}})
+            case {"type": "audio", "source": {"path": str(path)}}:
+                items.append({"type": "text", "text": f"[audio: {path}]"})
+            case _:
+                items.append(item)
+    return items
 
 
 def _json(value: Any) -> bytes:

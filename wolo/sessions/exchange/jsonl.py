@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -136,16 +137,16 @@ def _line(row: StoredRow, redactor: Redactor | None, pieces: dict[int, str], sea
         return JsonlEntry(**facts)
     body = row.body
     if redactor is not None:
-        body = (
-            msgspec.json.encode({**msgspec.json.decode(body), "text": pieces[row.seq]})
-            if row.seq in pieces
-            else redactor.body(body)
-        )
+        is_piece = row.seq in pieces
+        body = msgspec.json.encode({**msgspec.json.decode(body), "text": pieces[row.seq]}) if is_piece else redactor.body(body)
     if body != row.body:
         facts["seal"] = seals.next(row.hash, body)
-    if not _is_json(body):
-        return JsonlEntry(**facts, damaged=base64.b64encode(body).decode())
-    return JsonlEntry(**facts, body=Raw(body))
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        msgspec.json.decode(body, type=Raw)
+        body.decode()
+        if b"\n" not in body:
+            return JsonlEntry(**facts, body=Raw(body))
+    return JsonlEntry(**facts, damaged=base64.b64encode(body).decode())
 
 
 def _whole_pieces(rows: Iterator[StoredRow], redactor: Redactor) -> dict[int, str]:
@@ -169,15 +170,6 @@ def _whole_pieces(rows: Iterator[StoredRow], redactor: Redactor) -> dict[int, st
     for message_id in list(runs):
         close(message_id)
     return changed
-
-
-def _is_json(body: bytes) -> bool:
-    try:
-        msgspec.json.decode(body, type=Raw)
-        body.decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    return b"\n" not in body
 
 
 class BrokenEntry(Struct, frozen=True):

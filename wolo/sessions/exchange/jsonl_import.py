@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Struct
 
 from wolo.sessions.entries import (
-    AnyEntry,
     BranchEntry,
     MessageEntry,
     ResultsEntry,
@@ -92,7 +91,7 @@ def survey(path: Path) -> Survey:
                 header, header_line = found, line.decode()
             case JsonlEntry() as found if (row := row_of(found)) is not None and row.seq > (kept[-1] if kept else 0):
                 walk.add(row, found.seal)
-                match _entry(row):
+                match decode_entry(row.body or b""):  # whatever its hash: the file may have been edited
                     case None:
                         skipped += 1
                         continue
@@ -119,13 +118,10 @@ def survey(path: Path) -> Survey:
         checked=walk.checked,
     )
     orphans = {seq for seq, message_id in results if message_id not in spoken}
-    return surveyed if surveyed.is_exact or not orphans else _without(surveyed, orphans)
-
-
-def _without(found: Survey, orphans: set[int]) -> Survey:
-    """Leaves out results whose calls are missing."""
-    kept = tuple(seq for seq in found.kept if seq not in orphans)
-    return msgspec.structs.replace(found, kept=kept, skipped=found.skipped + len(orphans))
+    if surveyed.is_exact or not orphans:
+        return surveyed
+    with_calls = tuple(seq for seq in kept if seq not in orphans)
+    return msgspec.structs.replace(surveyed, kept=with_calls, skipped=surveyed.skipped + len(orphans))
 
 
 def rows(path: Path, found: Survey) -> Iterator[StoredRow]:
@@ -139,7 +135,7 @@ def rows(path: Path, found: Survey) -> Iterator[StoredRow]:
             continue
         if found.is_exact:
             yield row
-        elif row.seq in kept and (entry := _entry(row)) is not None:
+        elif row.seq in kept and (entry := decode_entry(row.body or b"")) is not None:
             last = row.seq
             seq = found.placed(row.seq)
             parent = min(found.placed(row.parent), seq - 1) if row.parent >= 0 else seq - 1
@@ -179,8 +175,3 @@ def _read(line: bytes | None) -> JsonlHeader | JsonlEntry | OutputFile | _Casset
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
     return None
-
-
-def _entry(row: StoredRow) -> AnyEntry | None:
-    """Ignores the hash: the file may have been edited."""
-    return decode_entry(row.body or b"")

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import msgspec
 
 from wolo.formats.encoding.pairing import arguments_object
-from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import text_export
 from wolo.sessions.exchange.export_stream import MessageStream, Write
@@ -53,8 +52,10 @@ def contained(text: str) -> str:
                 fence = ""
         elif found and ("`" not in found[2] or found[1][0] == "~"):
             fence = found[1]
-        else:
-            line = _neutralised(line)
+        elif high := _HIGH.match(line):  # a heading of the speakers' level
+            line = f"###{line[high.end('marks') :]}"
+        elif _UNDERLINE.fullmatch(line) or line.lstrip().startswith("<"):
+            line = f"\\{line.lstrip()}"
         lines.append(line)
     if fence:
         lines.append(fence)
@@ -63,14 +64,6 @@ def contained(text: str) -> str:
 
 def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
-
-
-def _neutralised(line: str) -> str:
-    """Neutralises a heading of the speakers' level, and HTML."""
-    bare = line.lstrip()
-    if found := _HIGH.match(line):
-        return f"###{line[found.end('marks') :]}"
-    return f"\\{bare}" if _UNDERLINE.fullmatch(line) or bare.startswith("<") else line
 
 
 def _document(info: SessionInfo, said: MessageStream, redactor: Redactor | None) -> Iterator[str]:
@@ -83,26 +76,22 @@ def _document(info: SessionInfo, said: MessageStream, redactor: Redactor | None)
         shown = clean(text_export.plain(fact)).replace("`", "ˋ")
         yield f"- {name}: `{shown}`\n" if shown else ""
     for message in filter(text_export.is_for_readers, said):
-        yield from _message(message)
-
-
-def _message(message: Message) -> Iterator[str]:
-    time = text_export.when(message.timestamp)
-    yield f"\n## {text_export.SPEAKERS[message.role]}{f' · {time}' if time else ''}\n"
-    is_answer = message.role == "assistant"
-    for part in message.parts:
-        if isinstance(part, TextPart):
-            if text := text_export.plain(part.text).strip():
-                yield "\n" + (contained(text) if is_answer else quoted(text))
-        elif isinstance(part, ThinkingPart):
-            if text := text_export.plain(part.text).strip():
-                yield "\n" + quoted(f"*Thinking*\n\n{text}")
-        elif isinstance(part, ToolPart):
-            yield from _call(part)
-        else:
-            yield f"\n{escaped(text_export.described(part))}\n"
-    if message.error:
-        yield "\n" + quoted(f"**Error:** {text_export.plain(message.error)}")
+        time = text_export.when(message.timestamp)
+        yield f"\n## {text_export.SPEAKERS[message.role]}{f' · {time}' if time else ''}\n"
+        is_answer = message.role == "assistant"
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                if text := text_export.plain(part.text).strip():
+                    yield "\n" + (contained(text) if is_answer else quoted(text))
+            elif isinstance(part, ThinkingPart):
+                if text := text_export.plain(part.text).strip():
+                    yield "\n" + quoted(f"*Thinking*\n\n{text}")
+            elif isinstance(part, ToolPart):
+                yield from _call(part)
+            else:
+                yield f"\n{escaped(text_export.described(part))}\n"
+        if message.error:
+            yield "\n" + quoted(f"**Error:** {text_export.plain(message.error)}")
 
 
 def _call(call: ToolPart) -> Iterator[str]:

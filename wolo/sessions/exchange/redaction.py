@@ -141,16 +141,16 @@ class Redactor:
         changed = {}
         same = True
         for name, value in fields.items():
-            clean = self._attachment(value) if name == "data" and fields.get("type") in MEDIA else self._field(name, value)
+            if name == "data" and fields.get("type") in MEDIA:
+                clean = self._attachment(value)
+            elif isinstance(value, str) and _TELLING.fullmatch(name) and _PLAIN_VALUE.fullmatch(value):
+                clean = REDACTED
+            else:
+                clean = self.value(value)
             clean_name = self.value(name)
             same = same and clean is value and clean_name is name
             changed[clean_name] = clean
         return fields if same else changed
-
-    def _field(self, name: str, value: Any) -> Any:
-        if isinstance(value, str) and _TELLING.fullmatch(name) and _PLAIN_VALUE.fullmatch(value):
-            return REDACTED
-        return self.value(value)
 
     def _attachment(self, value: Any) -> Any:
         try:

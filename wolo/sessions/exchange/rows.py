@@ -67,7 +67,9 @@ def _type(message: Message) -> str:
 
 def _row(id: str, thread_id: str, type: str, content: Any, then: float, *, compressed: bool) -> Row:
     metadata: dict[str, Any] = {}
-    if compressed and len(text := _text(content)) > TRUNCATED_CHARS:
+    spoken = content.get("content")
+    text = spoken if isinstance(spoken, str) else "".join(item.get("text", "") for item in spoken or ())
+    if compressed and len(text) > TRUNCATED_CHARS:
         content = text[:TRUNCATED_CHARS] + HINT.format(id=id)
         metadata |= {"compressed": True, "compressed_content": content}
     elif type not in ("tool", *STATUS_TYPES):
@@ -87,15 +89,13 @@ def _row(id: str, thread_id: str, type: str, content: Any, then: float, *, compr
     }
 
 
-def _text(content: dict[str, Any]) -> str:
-    spoken = content.get("content")
-    return spoken if isinstance(spoken, str) else "".join(item.get("text", "") for item in spoken or ())
-
-
 def _message_body(message: Message) -> dict[str, Any]:
     if message.role == "custom":
         return {"status_type": message.custom_type or "custom", "text": message.text}
-    said: dict[str, Any] = {"role": _type(message), "content": _message_content(message)}
+    spoken = [part for part in message.parts if not isinstance(part, ThinkingPart | ToolPart)]
+    items = [{"type": "text", "text": part.text} if isinstance(part, TextPart) else _attached(part) for part in spoken]
+    only = spoken[0] if len(spoken) == 1 else None
+    said: dict[str, Any] = {"role": _type(message), "content": only.text if isinstance(only, TextPart) else items or ""}
     for part in message.of(ThinkingPart):
         said["reasoning_content"] = said.get("reasoning_content", "") + part.text
     if message.calls:
@@ -111,14 +111,6 @@ def _result(call: ToolPart) -> dict[str, Any]:
     attached = [_attached(part) for part in call.output_parts]
     content = [{"type": "text", "text": text}, *attached] if attached else text
     return {"role": "tool", "tool_call_id": call.wire_id, "name": call.tool, "content": content}
-
-
-def _message_content(message: Message) -> Any:
-    spoken = [part for part in message.parts if not isinstance(part, ThinkingPart | ToolPart)]
-    if len(spoken) == 1 and isinstance(spoken[0], TextPart):
-        return spoken[0].text
-    items = [{"type": "text", "text": part.text} if isinstance(part, TextPart) else _attached(part) for part in spoken]
-    return items or ""
 
 
 def _attached(part: MediaPart) -> dict[str, Any]:
@@ -225,8 +217,16 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
 
     def placed(message: Message) -> Sequence[PlacedRow]:
         is_short = message.id in short
-        own = () if is_short else original_rows(message, info.id)
-        return own or [(None, row) for row in _with_difference(list(rows_of(message, info.id, is_short)), message)]
+        if own := () if is_short else original_rows(message, info.id):
+            return own
+        rows = list(rows_of(message, info.id, is_short))
+        if message.custom_type != STATUS:
+            # The first row gets the difference to what an importer would read.
+            reading = _RowReader()
+            for row in rows:
+                reading.add(row)
+            rows[0]["metadata"][OWN] = missing_in(reading.finish()[0], message)
+        return [(None, row) for row in rows]
 
     for row in in_original_order(map(placed, said)):
         out(msgspec.json.encode(whole_throughout(row)) + b"\n")
@@ -245,7 +245,10 @@ def read(source: Path) -> Imported:
     if not any(map(_is_row, found)):
         raise SessionError(f"{source} holds no thread rows.", hint="A row has at least `type` and `content`.")
     rows = [row for row in found if _is_row(row)]
-    strays = _strays(rows)
+    # User rows that spell a tool result as text and answer no call. Wolo writes no such rows.
+    items = [(at, item) for at, row in enumerate(rows) if (item := _llm_message(row)) is not None]
+    kept = {id(item) for item in without_embedded_results([item for _, item in items])}
+    strays = {at for at, item in items if id(item) not in kept and OWN not in _metadata(rows[at])}
     reading = _RowReader()
     for at, row in enumerate(rows):
         if at not in strays:
@@ -293,13 +296,10 @@ class _RowReader:
         if place is not None and own is not None:
             self._differences.append((place, own))
         elif place is not None and at is not None:
-            self._note(place, at, row, is_result=item is not None and item.get("role") in RESULTS)
-
-    def _note(self, place: int, at: int, row: Row, *, is_result: bool) -> None:
-        if not is_result:
-            self._origins[place] = RowOrigin(at, row)
-        elif place in self._origins:
-            self._origins[place].add_result(self._reader.answered, at, row)
+            if item is None or item.get("role") not in RESULTS:
+                self._origins[place] = RowOrigin(at, row)
+            elif place in self._origins:
+                self._origins[place].add_result(self._reader.answered, at, row)
 
     def finish(self) -> tuple[Message, ...]:
         messages = list(self._reader.finish())
@@ -309,17 +309,6 @@ class _RowReader:
         for at, origin in self._origins.items():
             messages[at] = origin.stored_in(messages[at])
         return tuple(messages)
-
-
-def _with_difference(rows: list[Row], message: Message) -> Iterator[Row]:
-    """Adds the difference to what an importer would read, to the first row."""
-    if message.custom_type != STATUS:
-        reading = _RowReader()
-        for row in rows:
-            reading.add(row)
-        (base, *_) = reading.finish()
-        rows[0]["metadata"][OWN] = missing_in(base, message)
-    yield from rows
 
 
 def _llm_message(row: Row) -> dict[str, Any] | None:
@@ -350,13 +339,6 @@ def _content(content: Any) -> Any:
     if isinstance(value, list) and all(isinstance(item, dict) and "type" in item for item in value):
         return value
     return value if isinstance(value, dict) else content
-
-
-def _strays(rows: Sequence[Row]) -> set[int]:
-    """Indexes of user rows that spell a tool result as text and answer no call. Wolo writes no such rows."""
-    items = [(at, item) for at, row in enumerate(rows) if (item := _llm_message(row)) is not None]
-    kept = {id(item) for item in without_embedded_results([item for _, item in items])}
-    return {at for at, item in items if id(item) not in kept and OWN not in _metadata(rows[at])}
 
 
 def _metadata(row: Row) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -47,8 +47,21 @@ def restore(store: CheckpointStore, plan: UndoPlan, locks: Path, *, session: str
 
     Raises ToolError, before any change, when the present contents cannot be stored.
     """
+    steps: list[PathChange] = []
+    lost: list[PathConflict] = []
     with store.writing():
-        steps, lost = _store_replaced(store, plan.steps)
+        for step in plan.steps:
+            # The present content of each path is stored: only such a step can be reverted.
+            if step.before.kind in ("file", "link") and store.content(step.before.hash) is None:
+                try:
+                    data = content(step.path)
+                except OSError:
+                    data = None
+                if data is None or digest(data) != step.before.hash:
+                    lost.append(PathConflict(step.path, CHANGED_SINCE))
+                    continue
+                store.save(data)
+            steps.append(step)
         unfinished = store.unfinished_step(session, turns)
         number = store.begin_step(session, turns)
         begun = {noted.change.path: noted.change.before for noted in store.of_step(unfinished)} if unfinished else {}
@@ -68,23 +81,6 @@ def restore(store: CheckpointStore, plan: UndoPlan, locks: Path, *, session: str
     )
 
 
-def _store_replaced(store: CheckpointStore, steps: Sequence[PathChange]) -> tuple[list[PathChange], list[PathConflict]]:
-    """Stores the present content of each path; returns the steps that can be reverted and the conflicts."""
-    kept, lost = [], []
-    for step in steps:
-        if step.before.kind in ("file", "link") and store.content(step.before.hash) is None:
-            try:
-                data = content(step.path)
-            except OSError:
-                data = None
-            if data is None or digest(data) != step.before.hash:
-                lost.append(PathConflict(step.path, CHANGED_SINCE))
-                continue
-            store.save(data)
-        kept.append(step)
-    return kept, lost
-
-
 class _Restoring:
     def __init__(self, store: CheckpointStore, locks: Path) -> None:
         self.not_removed: set[str] = set()
@@ -98,7 +94,12 @@ class _Restoring:
 
     def run(self, steps: Sequence[PathChange]) -> list[PathConflict]:
         """Orders the steps: removals before replacements, folders before their content."""
-        self._files = dict(_with_several_names(steps))
+        for step in steps:
+            if step.before.kind == step.after.kind == "file":
+                with suppress(OSError):
+                    status = os.lstat(step.path)
+                    if status.st_nlink > 1:
+                        self._files[step.path] = status.st_dev, status.st_ino
         top_down = sorted(steps, key=lambda step: step.path.count("/"))
         bottom_up = top_down[::-1]
         folders = [step for step in top_down if step.before.kind == step.after.kind == "folder"]
@@ -220,15 +221,6 @@ class _Restoring:
             os.close(folder)
             os.close(others)
         return True
-
-
-def _with_several_names(steps: Iterable[PathChange]) -> Iterator[tuple[str, tuple[int, int]]]:
-    for step in steps:
-        if step.before.kind == step.after.kind == "file":
-            with suppress(OSError):
-                status = os.lstat(step.path)
-                if status.st_nlink > 1:
-                    yield step.path, (status.st_dev, status.st_ino)
 
 
 @contextmanager

@@ -38,7 +38,10 @@ def plan(store: CheckpointStore, changes: Sequence[RecordedChange], only: Iterab
     steps: list[PathChange] = []
     conflicts: list[PathConflict] = []
     unfinished = {noted.change.path: noted.change for noted in store.of_unfinished_steps()}
-    for path, noted in _by_path(changes).items():
+    by_path: dict[str, list[RecordedChange]] = {}
+    for change in changes:
+        by_path.setdefault(change.change.path, []).append(change)
+    for path, noted in by_path.items():
         if wanted and not any(place == Path(path) or place in Path(path).parents for place in wanted):
             continue
         sure = [each for each in noted if each.source != "unclear"]
@@ -51,13 +54,6 @@ def plan(store: CheckpointStore, changes: Sequence[RecordedChange], only: Iterab
         elif result is not None:
             steps.append(result)
     return UndoPlan(tuple(steps), tuple(conflicts))
-
-
-def _by_path(changes: Iterable[RecordedChange]) -> dict[str, list[RecordedChange]]:
-    result: dict[str, list[RecordedChange]] = {}
-    for noted in changes:
-        result.setdefault(noted.change.path, []).append(noted)
-    return result
 
 
 def _undo_one(

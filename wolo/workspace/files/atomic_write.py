@@ -134,29 +134,17 @@ def refuse_read_only(folder: int, name: str, status: os.stat_result) -> None:
         raise ToolError("The file is read-only; make it writable first if it is meant to be changed.")
 
 
-class _Write:
+class _Write(Struct, frozen=True):
     """A write in an open folder, under the file's lock."""
 
-    def __init__(
-        self,
-        folder: int,
-        path: Path,
-        data: bytes,
-        expected: str | None,
-        journal: int | None,
-        note: ChangeListener,
-        like: int | None,
-        made: tuple[Path, ...],
-    ) -> None:
-        self.folder = folder
-        self.name = path.name
-        self.path = path
-        self.data = data
-        self.expected = expected
-        self.journal = journal
-        self.note = note
-        self.like = like
-        self.made = made
+    folder: int
+    path: Path
+    data: bytes
+    expected: str | None
+    journal: int | None
+    note: ChangeListener
+    like: int | None
+    made: tuple[Path, ...]
 
     def run(self) -> WrittenFile:
         old = self._open_expected()
@@ -166,7 +154,7 @@ class _Write:
             return WrittenFile(content_hash(self.data), True, 1)
         try:
             status = os.fstat(old)
-            refuse_read_only(self.folder, self.name, status)
+            refuse_read_only(self.folder, self.path.name, status)
             self.note(PendingChange(self.path, read_all(old, UNLIMITED), stat.S_IMODE(status.st_mode), self.data))
             try:
                 self._write_temporary(old, is_new=False)
@@ -175,7 +163,7 @@ class _Write:
                 if error.errno not in _NO_RENAME:
                     raise
             # Writes in place, for a writable file in a read-only folder; a failure restores the old content
-            handle = os.open(self.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
+            handle = os.open(self.path.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
             try:
                 status = os.fstat(handle)
                 if status.st_nlink > 1:
@@ -198,7 +186,7 @@ class _Write:
             os.close(old)
 
     def _open_expected(self) -> int | None:
-        return open_expected(self.folder, self.name, self.expected)
+        return open_expected(self.folder, self.path.name, self.expected)
 
     def _write_temporary(self, like: int | None, *, is_new: bool) -> None:
         """Writes a temporary file next to the target and moves it into place."""
@@ -220,7 +208,7 @@ class _Write:
             if is_new:
                 # Links rather than renames, which never overwrites a file created at this moment
                 try:
-                    os.link(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
+                    os.link(temporary, self.path.name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
                 except FileExistsError:
                     raise FileChanged("A file of this name was created meanwhile.") from None
                 except OSError as error:
@@ -240,7 +228,7 @@ class _Write:
     def _place_over(self, temporary: str) -> None:
         if (handle := self._open_expected()) is not None:
             os.close(handle)
-        os.rename(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
+        os.rename(temporary, self.path.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
 
 
 def _write_all(handle: int, data: bytes) -> None:
