@@ -10,15 +10,7 @@ from wolo.formats.encoding.wire_names import IdPolicy
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.roles import AssistantMessage, ToolMessage
-from wolo.sessions.exchange.exporters.record_writer import (
-    SessionHeader,
-    is_blank,
-    iso,
-    line_export,
-    read_records,
-    stable_uuid,
-    text_block,
-)
+from wolo.sessions.exchange.exporters import record_writer
 from wolo.sessions.exchange.importers import claude_code
 from wolo.sessions.exchange.json_files import Record
 
@@ -36,7 +28,7 @@ class _ClaudeWriter:
     def results(self, message: ToolMessage) -> list[Record]:
         blocks: list[Record] = []
         for result in message.contents:
-            content = [text_block(result.content), *map(_block, result.media)]
+            content = [record_writer.text_block(result.content), *map(_block, result.media)]
             block = {"type": "tool_result", "tool_use_id": result.id, "content": content if result.media else result.content}
             blocks.append(block | ({"is_error": True} if result.is_error else {}))
         return [_line("user", {"role": "user", "content": blocks}, message.timestamp)] if blocks else []
@@ -47,7 +39,7 @@ class _ClaudeWriter:
             return []
         usage = message.usage or Usage()
         body = {
-            "id": f"msg_{stable_uuid(message.id).replace('-', '')[:24]}",
+            "id": f"msg_{record_writer.stable_uuid(message.id).replace('-', '')[:24]}",
             "type": "message",
             "role": "assistant",
             "model": message.producer.model if message.producer else "",
@@ -64,13 +56,13 @@ class _ClaudeWriter:
         return [_line("assistant", body, message.timestamp)]
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        return read_records(claude_code.ClaudeReader(), records)
+        return record_writer.read_records(claude_code.ClaudeReader(), records)
 
-    def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
-        session = stable_uuid(header.id)
+    def frame(self, records: Iterable[Record], header: record_writer.SessionHeader) -> Iterator[Record]:
+        session = record_writer.stable_uuid(header.id)
         parent: str | None = None
         for number, record in enumerate(records):
-            uuid = stable_uuid(header.id, str(number))
+            uuid = record_writer.stable_uuid(header.id, str(number))
             yield {
                 "parentUuid": parent,
                 "isSidechain": False,
@@ -88,7 +80,7 @@ class _ClaudeWriter:
 
 
 def _line(type: str, message: Record, at: float) -> Record:
-    return {"type": type, "message": message, "timestamp": iso(at)}
+    return {"type": type, "message": message, "timestamp": record_writer.iso(at)}
 
 
 def _answer_blocks(part: AnyPart) -> Iterator[Record]:
@@ -100,17 +92,17 @@ def _answer_blocks(part: AnyPart) -> Iterator[Record]:
             yield {"type": "redacted_thinking", "data": redacted}
         elif signature := blob_of(part.blobs, SIGNATURE):
             yield {"type": "thinking", "thinking": part.text, "signature": signature}
-    elif not is_blank(part):
+    elif not record_writer.is_blank(part):
         yield _block(part)
 
 
 def _block(part: TextPart | MediaPart) -> Record:
     if isinstance(part, TextPart):
-        return text_block(part.text)
+        return record_writer.text_block(part.text)
     source: Record = {"type": "base64", "media_type": part.media_type or "image/png", "data": base64_text(part.data)}
     if isinstance(part, ImagePart) and not part.data:
         source = {"type": "url", "url": part.url}
     return {"type": "image" if isinstance(part, ImagePart) else "document", "source": source}
 
 
-write = line_export(_ClaudeWriter)
+write = record_writer.line_export(_ClaudeWriter)

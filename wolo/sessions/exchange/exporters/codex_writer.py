@@ -10,16 +10,7 @@ from wolo.formats.openai_responses.encode import ENCRYPTED
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, MediaPart, TextPart, ThinkingPart, blob_of
 from wolo.messages.roles import AssistantMessage, ToolMessage
-from wolo.sessions.exchange.exporters.record_writer import (
-    SessionHeader,
-    address,
-    is_blank,
-    iso,
-    line_export,
-    provider_name,
-    read_records,
-    stable_uuid,
-)
+from wolo.sessions.exchange.exporters import record_writer
 from wolo.sessions.exchange.importers import codex
 from wolo.sessions.exchange.importers.builder import words_of
 from wolo.sessions.exchange.importers.responses_items import parts_of
@@ -53,7 +44,7 @@ class _CodexWriter:
     def answer(self, message: AssistantMessage) -> list[Record]:
         at = message.timestamp
         thoughts = [_line("response_item", _reasoning(part), at) for part in message.thinking() if part.text.strip()]
-        texts = [part.text for part in message.contents if isinstance(part, TextPart) and not is_blank(part)]
+        texts = [part.text for part in message.contents if isinstance(part, TextPart) and not record_writer.is_blank(part)]
         content = [{"type": "output_text", "text": text} for text in texts]
         words = [_line("response_item", {"type": "message", "role": "assistant", "content": content}, at)] if texts else []
         shown = [_line("event_msg", {"type": "agent_message", "message": "".join(texts).strip()}, at)] if texts else []
@@ -77,18 +68,18 @@ class _CodexWriter:
         return [*lines, _line("event_msg", {"type": "token_count", "info": totals}, at)]
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        return read_records(codex.CodexReader(), records)
+        return record_writer.read_records(codex.CodexReader(), records)
 
-    def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
+    def frame(self, records: Iterable[Record], header: record_writer.SessionHeader) -> Iterator[Record]:
         provider, _, model = header.model.partition("/")
         meta = {
-            "id": stable_uuid(header.id),
-            "timestamp": iso(header.created),
+            "id": record_writer.stable_uuid(header.id),
+            "timestamp": record_writer.iso(header.created),
             "cwd": header.cwd,
             "originator": "codex_cli_rs",
             "cli_version": VERSION,
             "source": "cli",
-            "model_provider": provider_name(provider),
+            "model_provider": record_writer.provider_name(provider),
         }
         yield _line("session_meta", meta, header.created)
         turn = {
@@ -105,7 +96,7 @@ class _CodexWriter:
 
 
 def _line(type: str, payload: Record, at: float) -> Record:
-    return {"timestamp": iso(at), "type": type, "payload": payload}
+    return {"timestamp": record_writer.iso(at), "type": type, "payload": payload}
 
 
 def _reasoning(part: ThinkingPart) -> Record:
@@ -122,7 +113,7 @@ def _input(part: TextPart | MediaPart) -> Record:
         return {"type": "input_text", "text": part.text}
     if isinstance(part, AudioPart | FilePart):
         return {"type": "input_text", "text": f"[{part.type} {part.media_type}]"}
-    return {"type": "input_image", "image_url": address(part)}
+    return {"type": "input_image", "image_url": record_writer.address(part)}
 
 
-write = line_export(_CodexWriter)
+write = record_writer.line_export(_CodexWriter)

@@ -13,17 +13,7 @@ from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, FilePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.roles import AssistantMessage, ToolMessage
 from wolo.sessions.exchange.export_stream import MessageStream, Write
-from wolo.sessions.exchange.exporters.record_writer import (
-    address,
-    encoded,
-    header_of,
-    is_blank,
-    milliseconds,
-    provider_name,
-    session_records,
-    stable_uuid,
-    text_block,
-)
+from wolo.sessions.exchange.exporters import record_writer
 from wolo.sessions.exchange.importers import opencode_messages
 from wolo.sessions.exchange.json_files import Record
 from wolo.sessions.exchange.redaction import Redactor
@@ -41,24 +31,26 @@ SIGNATURES = {
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    session, header = _id("ses", info.id), header_of(info, redactor)
+    session, header = _id("ses", info.id), record_writer.header_of(info, redactor)
     head = {
         "id": session,
         "projectID": "global",
         "directory": header.cwd,
         "title": header.title,
         "version": VERSION,
-        "time": {"created": milliseconds(info.created), "updated": milliseconds(info.updated)},
+        "time": {"created": record_writer.milliseconds(info.created), "updated": record_writer.milliseconds(info.updated)},
     }
-    between = b'{"info": ' + encoded(head) + b',\n"messages": [\n'
-    for number, record in enumerate(session_records(MessageStream(store, info.id, redactor), _OpenCodeWriter(header.cwd))):
+    between = b'{"info": ' + record_writer.encoded(head) + b',\n"messages": [\n'
+    for number, record in enumerate(
+        record_writer.session_records(MessageStream(store, info.id, redactor), _OpenCodeWriter(header.cwd))
+    ):
         message = _id("msg", info.id, f"{number:08}")
         named = {**record["info"], "id": message, "sessionID": session}
         parts = [
             {"id": f"{message.replace('msg', 'prt')}{at:04}", "sessionID": session, "messageID": message, **part}
             for at, part in enumerate(record["parts"])
         ]
-        out(between + encoded({"info": named, "parts": parts}))
+        out(between + record_writer.encoded({"info": named, "parts": parts}))
         between = b",\n"
     out(b"\n]}\n")
 
@@ -77,7 +69,7 @@ class _OpenCodeWriter:
 
     def results(self, message: ToolMessage) -> list[Record]:
         """Adds the results to the last answer."""
-        at = milliseconds(message.timestamp)
+        at = record_writer.milliseconds(message.timestamp)
         for result in message.contents:
             call: Any = next(part for part in self._answer["parts"] if part.get("callID") == result.id)
             head = {"status": "error" if result.is_error else "completed", "input": call["state"]["input"]}
@@ -95,7 +87,7 @@ class _OpenCodeWriter:
         self._answer = {
             "info": {
                 "role": "assistant",
-                "providerID": provider_name(producer.provider) if producer else "",
+                "providerID": record_writer.provider_name(producer.provider) if producer else "",
                 "modelID": producer.model if producer else "",
                 "mode": "build",
                 "agent": "build",
@@ -120,7 +112,7 @@ class _OpenCodeWriter:
 
 
 def _span(at: float) -> Record:
-    return {"created": milliseconds(at), "completed": milliseconds(at)}
+    return {"created": record_writer.milliseconds(at), "completed": record_writer.milliseconds(at)}
 
 
 def _answer_parts(part: AnyPart) -> list[Record]:
@@ -129,16 +121,16 @@ def _answer_parts(part: AnyPart) -> list[Record]:
     if isinstance(part, ThinkingPart):
         signed = {name: {key: sealed} for kind, (name, key) in SIGNATURES.items() if (sealed := blob_of(part.blobs, kind))}
         return [{"type": "reasoning", "text": part.text, "metadata": signed, "time": {"start": 0}}] if part.text.strip() else []
-    return [] if is_blank(part) else [_part(part)]
+    return [] if record_writer.is_blank(part) else [_part(part)]
 
 
 def _part(part: TextPart | MediaPart) -> Record:
     if isinstance(part, TextPart):
-        return text_block(part.text)
+        return record_writer.text_block(part.text)
     name = part.name if isinstance(part, FilePart) else ""
-    return {"type": "file", "mime": part.media_type, "filename": name, "url": address(part)}
+    return {"type": "file", "mime": part.media_type, "filename": name, "url": record_writer.address(part)}
 
 
 def _id(kind: str, *names: str) -> str:
     """Sorts in the order of the messages."""
-    return f"{kind}_{names[-1] if len(names) > 1 else ''}{stable_uuid(*names).replace('-', '')[:18]}"
+    return f"{kind}_{names[-1] if len(names) > 1 else ''}{record_writer.stable_uuid(*names).replace('-', '')[:18]}"

@@ -11,17 +11,7 @@ from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.message import Message, Usage, UsageCost
 from wolo.messages.parts import AnyPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.roles import AssistantMessage, ToolMessage
-from wolo.sessions.exchange.exporters.record_writer import (
-    SessionHeader,
-    is_blank,
-    iso,
-    line_export,
-    milliseconds,
-    provider_name,
-    read_records,
-    stable_uuid,
-    text_block,
-)
+from wolo.sessions.exchange.exporters import record_writer
 from wolo.sessions.exchange.importers import pi
 from wolo.sessions.exchange.json_files import Record
 
@@ -42,7 +32,7 @@ class _PiWriter:
     def results(self, message: ToolMessage) -> list[Record]:
         lines: list[Record] = []
         for result in message.contents:
-            content = [text_block(result.content), *map(_block, result.media)]
+            content = [record_writer.text_block(result.content), *map(_block, result.media)]
             about = {"role": "toolResult", "toolCallId": result.id, "toolName": self._tools.get(result.id, "")}
             lines.append(_entry({**about, "content": content, "isError": result.is_error}, message.timestamp))
         return lines
@@ -57,7 +47,7 @@ class _PiWriter:
             "role": "assistant",
             "content": content,
             "api": APIS.get(producer.format, "openai-completions") if producer else "openai-completions",
-            "provider": provider_name(producer.provider) if producer else "",
+            "provider": record_writer.provider_name(producer.provider) if producer else "",
             "model": producer.model if producer else "",
             "usage": _usage(message.usage or Usage()),
             "stopReason": "toolUse" if has_calls else STOPS.get(message.stop_reason, "stop"),
@@ -65,17 +55,23 @@ class _PiWriter:
         return [_entry(body, message.timestamp)]
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        return read_records(pi.PiReader(), records)
+        return record_writer.read_records(pi.PiReader(), records)
 
-    def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
-        yield {"type": "session", "version": 3, "id": stable_uuid(header.id), "timestamp": iso(header.created), "cwd": header.cwd}
+    def frame(self, records: Iterable[Record], header: record_writer.SessionHeader) -> Iterator[Record]:
+        yield {
+            "type": "session",
+            "version": 3,
+            "id": record_writer.stable_uuid(header.id),
+            "timestamp": record_writer.iso(header.created),
+            "cwd": header.cwd,
+        }
         parent: str | None = None
         for number, record in enumerate(records, 1):
             id = f"{number:08x}"
             yield {**record, "id": id, "parentId": parent}
             parent = id
         if header.title:
-            at = iso(header.updated)
+            at = record_writer.iso(header.updated)
             yield {"type": "session_info", "id": "ffffffff", "parentId": parent, "timestamp": at, "name": header.title}
 
     def _answer_blocks(self, part: AnyPart) -> Iterator[Record]:
@@ -87,20 +83,24 @@ class _PiWriter:
             signed = {"thinkingSignature": signature} if signature else {}
             if part.text.strip() and not blob_of(part.blobs, REDACTED):
                 yield {"type": "thinking", "thinking": part.text, **signed}
-        elif not is_blank(part):
+        elif not record_writer.is_blank(part):
             yield _block(part)
 
 
 def _entry(message: Record, at: float) -> Record:
-    return {"type": "message", "timestamp": iso(at), "message": {**message, "timestamp": milliseconds(at)}}
+    return {
+        "type": "message",
+        "timestamp": record_writer.iso(at),
+        "message": {**message, "timestamp": record_writer.milliseconds(at)},
+    }
 
 
 def _block(part: TextPart | MediaPart) -> Record:
     if isinstance(part, TextPart):
-        return text_block(part.text)
+        return record_writer.text_block(part.text)
     if isinstance(part, ImagePart) and part.data:
         return {"type": "image", "data": base64_text(part.data), "mimeType": part.media_type or "image/png"}
-    return text_block(f"[{part.type} {part.media_type}]")
+    return record_writer.text_block(f"[{part.type} {part.media_type}]")
 
 
 def _usage(usage: Usage) -> Record:
@@ -115,4 +115,4 @@ def _usage(usage: Usage) -> Record:
     return {**counts, "totalTokens": usage.context_tokens, "cost": {**prices, "total": cost.total}}
 
 
-write = line_export(_PiWriter)
+write = record_writer.line_export(_PiWriter)

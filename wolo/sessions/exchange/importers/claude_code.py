@@ -17,33 +17,7 @@ from wolo.formats.anthropic.decode import FIELD
 from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
 from wolo.messages.message import FinishReason
 from wolo.messages.parts import AnyPart, Outcome, TextPart
-from wolo.sessions.exchange.importers.builder import (
-    ConversationBuilder,
-    Draft,
-    ImportedResult,
-    counted,
-    is_reminder,
-    medium,
-    missing_note,
-    outcome_of,
-    producer,
-    text_and_media,
-    text_part,
-    thinking_part,
-    token_usage,
-    tool_part,
-    words_of,
-)
-from wolo.sessions.exchange.importers.discovery import (
-    FoundSession,
-    children,
-    head,
-    home_of,
-    newest_first,
-    same_directory,
-    tail,
-    updated,
-)
+from wolo.sessions.exchange.importers import builder, discovery
 from wolo.sessions.exchange.json_files import FilePreview, Imported, JsonLines, Record, content, record, text, unix_time
 
 TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
@@ -126,26 +100,28 @@ def read(source: Path) -> Imported:
         created=0.0,
         skipped=index.skipped,
         notices=[
-            *counted(said_aside, "One line of a subagent was left out.", "{} lines of subagents were left out."),
-            *counted(left, "One line of an abandoned branch was left out.", "{} lines of abandoned branches were left out."),
+            *builder.counted(said_aside, "One line of a subagent was left out.", "{} lines of subagents were left out."),
+            *builder.counted(
+                left, "One line of an abandoned branch was left out.", "{} lines of abandoned branches were left out."
+            ),
         ],
     )
 
 
-def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
     """Lists the sessions of a directory, newest first."""
     folder = _FORBIDDEN.sub("-", str(cwd))
     pattern = f"{folder[:FOLDER_CHARACTERS]}*" if len(folder) > FOLDER_CHARACTERS else folder
-    home = home_of(".claude", environ, "CLAUDE_CONFIG_DIR")
+    home = discovery.home_of(".claude", environ, "CLAUDE_CONFIG_DIR")
     found = []
-    for path in children(home / "projects", f"{pattern}/*.jsonl"):
-        records = head(path)
+    for path in discovery.children(home / "projects", f"{pattern}/*.jsonl"):
+        records = discovery.head(path)
         about = next((where for each in records if (where := text(each, "cwd"))), "")
-        if not path.stem.startswith("agent-") and same_directory(about, cwd):
-            looked_at = [*records, *tail(path)]
+        if not path.stem.startswith("agent-") and discovery.same_directory(about, cwd):
+            looked_at = [*records, *discovery.tail(path)]
             title = _title(looked_at, {text(each, "uuid") for each in looked_at}) or next(_prompts(records), "")
-            found.append(FoundSession(path, path.stem, title, updated(path)))
-    return newest_first(found)
+            found.append(discovery.FoundSession(path, path.stem, title, discovery.updated(path)))
+    return discovery.newest_first(found)
 
 
 def _title(told: Sequence[Record], uuids: Container[str]) -> str:
@@ -223,11 +199,11 @@ class ClaudeReader:
     """Reads the chosen lines in file order."""
 
     def __init__(self) -> None:
-        self.builder = ConversationBuilder()
-        self._by_uuid: dict[str, Draft] = {}
+        self.builder = builder.ConversationBuilder()
+        self._by_uuid: dict[str, builder.Draft] = {}
         self._first_kept = ""
 
-    def finish(self) -> ConversationBuilder:
+    def finish(self) -> builder.ConversationBuilder:
         return self.builder
 
     def add(self, line: Record) -> None:
@@ -244,9 +220,9 @@ class ClaudeReader:
                 for block in content(message):
                     if block.get("type") == "tool_result":
                         self._result(line, block, at)
-                    elif not is_reminder(text(block, "text")) and (part := _part(block)) is not None:
+                    elif not builder.is_reminder(text(block, "text")) and (part := _part(block)) is not None:
                         said.append(part)
-                words = words_of(said)
+                words = builder.words_of(said)
                 if not said:
                     return
                 if line.get("isCompactSummary"):
@@ -257,7 +233,7 @@ class ClaudeReader:
                     self.builder.interrupt()
                 else:
                     role: Any = "custom" if _COMMAND.match(words) else "user"
-                    draft = Draft(role, said, timestamp=at, is_prompt=not line.get("isMeta"))
+                    draft = builder.Draft(role, said, timestamp=at, is_prompt=not line.get("isMeta"))
                     draft.custom_type = "claude-code.command" if role == "custom" else ""
                     self._by_uuid[text(line, "uuid")] = self.builder.add(draft)
             case "attachment":
@@ -265,7 +241,7 @@ class ClaudeReader:
                 attached = record(line, "attachment")
                 if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
                     said = [part for block in content(attached, "prompt") if (part := _part(block)) is not None]
-                    self.builder.add_spoken(Draft("user", said, timestamp=unix_time(line.get("timestamp"))))
+                    self.builder.add_spoken(builder.Draft("user", said, timestamp=unix_time(line.get("timestamp"))))
             case "system" if line.get("subtype") == "compact_boundary":
                 self._first_kept = text(record(record(line, "compactMetadata"), "preservedSegment"), "headUuid")
 
@@ -276,7 +252,7 @@ class ClaudeReader:
         if model == SYNTHETIC or line.get("isApiErrorMessage"):
             if line.get("isApiErrorMessage"):
                 said = " ".join(text(block, "text") for block in blocks)
-                self.builder.add(Draft("assistant", timestamp=at, error=said or "The provider failed."))
+                self.builder.add(builder.Draft("assistant", timestamp=at, error=said or "The provider failed."))
             return
         if "content" not in message:
             self.builder.skipped += 1
@@ -284,48 +260,52 @@ class ClaudeReader:
         # Claude Code can use other models and hosts; only Anthropic's model names count as Anthropic.
         provider = "anthropic" if re.fullmatch(r"claude-[a-z0-9.-]+", model) else "claude-code"
         key = text(message, "id") or text(line, "uuid")
-        draft = self.builder.answer(key, at=at, producer=producer(provider, model))
+        draft = self.builder.answer(key, at=at, producer=builder.producer(provider, model))
         self._by_uuid[text(line, "uuid")] = draft
-        draft.usage = token_usage(record(message, "usage"), *USAGE_FIELDS) or draft.usage
+        draft.usage = builder.token_usage(record(message, "usage"), *USAGE_FIELDS) or draft.usage
         draft.finish_reason = FINISHED.get(text(message, "stop_reason"), "") or draft.finish_reason
         for block in blocks:
             if block.get("type") in ("tool_use", "server_tool_use"):
-                self.builder.add_call(draft, tool_part(text(block, "name"), block.get("input"), text(block, "id"), at=at))
+                self.builder.add_call(draft, builder.tool_part(text(block, "name"), block.get("input"), text(block, "id"), at=at))
             elif text(block, "type").endswith("_tool_result"):
                 # Of the provider's own tools: titles and URLs of pages; the rest is encrypted.
                 failed = text(record(block, "content"), "error_code")
                 pages = [f"{text(each, 'title')} {text(each, 'url')}".strip() for each in content(block)]
                 output = failed or "\n".join(filter(None, pages)) or FOUND
-                result = ImportedResult(output, "error" if failed else "ok", at=at)
+                result = builder.ImportedResult(output, "error" if failed else "ok", at=at)
                 self.builder.add_result(text(block, "tool_use_id"), result)
             elif (part := _part(block)) is not None:
                 draft.parts.append(part)
 
     def _result(self, line: Record, block: Record, at: float) -> None:
         parts = [part for each in content(block) if (part := _part(each)) is not None]
-        output, media = text_and_media(parts)
+        output, media = builder.text_and_media(parts)
         came = record(line, "toolUseResult")
         outcome: Outcome = "ok"
         if block.get("is_error"):
-            outcome = outcome_of(output, REFUSALS, otherwise="error")
+            outcome = builder.outcome_of(output, REFUSALS, otherwise="error")
         elif came.get("interrupted") is True:
             outcome = "interrupted"
-        self.builder.add_result(text(block, "tool_use_id"), ImportedResult(output, outcome, media, at))
+        self.builder.add_result(text(block, "tool_use_id"), builder.ImportedResult(output, outcome, media, at))
 
 
 def _part(block: Record) -> AnyPart | None:
     """None for an empty or unknown block."""
     match block.get("type"):
         case "text":
-            return text_part(text(block, "text"))
+            return builder.text_part(text(block, "text"))
         case "thinking":
-            return thinking_part(text(block, "thinking"), SIGNATURE, text(block, "signature"), field=FIELD)
+            return builder.thinking_part(text(block, "thinking"), SIGNATURE, text(block, "signature"), field=FIELD)
         case "redacted_thinking":
-            return thinking_part("", REDACTED, text(block, "data"), field=FIELD)
+            return builder.thinking_part("", REDACTED, text(block, "data"), field=FIELD)
         case "image" | "document" as kind:
             source = record(block, "source")
             if source.get("type") == "text":
                 return TextPart(text=text(source, "data"))
             given = text(source, "data") or text(source, "url")
-            return medium(given, text(source, "media_type"), text(block, "title")) if given else missing_note(f"an {kind}")
+            return (
+                builder.medium(given, text(source, "media_type"), text(block, "title"))
+                if given
+                else builder.missing_note(f"an {kind}")
+            )
     return None

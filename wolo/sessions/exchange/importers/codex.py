@@ -16,19 +16,8 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, TextPart
+from wolo.sessions.exchange.importers import discovery
 from wolo.sessions.exchange.importers.builder import ConversationBuilder, Draft, counted, medium, producer, text_part, words_of
-from wolo.sessions.exchange.importers.discovery import (
-    FoundSession,
-    children,
-    first,
-    head,
-    home_of,
-    newest_first,
-    records_of,
-    same_directory,
-    tail,
-    updated,
-)
 from wolo.sessions.exchange.importers.responses_items import HOSTED, call, hosted_result, parts_of, reasoning, result
 from wolo.sessions.exchange.json_files import (
     FilePreview,
@@ -88,19 +77,19 @@ def read(source: Path) -> Imported:
     )
 
 
-def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
     """Lists the sessions of a directory, newest first."""
-    home = home_of(".codex", environ, "CODEX_HOME")
+    home = discovery.home_of(".codex", environ, "CODEX_HOME")
     names = _names(home)
     found = []
-    for path in children(home / "sessions", "**/rollout-*.jsonl"):
-        meta = record(first(path), "payload")
-        if same_directory(text(meta, "cwd"), cwd) and not isinstance(meta.get("source"), dict):
+    for path in discovery.children(home / "sessions", "**/rollout-*.jsonl"):
+        meta = record(discovery.first(path), "payload")
+        if discovery.same_directory(text(meta, "cwd"), cwd) and not isinstance(meta.get("source"), dict):
             id = text(meta, "id") or path.stem
-            given = (text(record(each, "payload"), "thread_name") for each in reversed(tail(path)))
-            title = next(filter(None, given), "") or names.get(id) or next(_prompts(head(path)), "")
-            found.append(FoundSession(path, id, title, updated(path)))
-    return newest_first(found)
+            given = (text(record(each, "payload"), "thread_name") for each in reversed(discovery.tail(path)))
+            title = next(filter(None, given), "") or names.get(id) or next(_prompts(discovery.head(path)), "")
+            found.append(discovery.FoundSession(path, id, title, discovery.updated(path)))
+    return discovery.newest_first(found)
 
 
 def _prompts(there: Iterable[Record]) -> Iterator[str]:
@@ -123,7 +112,7 @@ def _named(source: Path, id: str) -> str:
 
 def _names(home: Path) -> dict[str, str]:
     """The last name of each session."""
-    return {text(each, "id"): text(each, "thread_name") for each in records_of(home / "session_index.jsonl")}
+    return {text(each, "id"): text(each, "thread_name") for each in discovery.records_of(home / "session_index.jsonl")}
 
 
 class CodexReader:

@@ -10,24 +10,7 @@ from msgspec import Struct, field
 
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, Outcome, ToolPart
-from wolo.sessions.exchange.importers import kimi_v2
-from wolo.sessions.exchange.importers.builder import (
-    ConversationBuilder,
-    Draft,
-    ImportedResult,
-    counted,
-    is_reminder,
-    medium,
-    missing_note,
-    outcome_of,
-    producer,
-    text_and_media,
-    text_part,
-    thinking_part,
-    token_usage,
-    tool_part,
-    words_of,
-)
+from wolo.sessions.exchange.importers import builder, kimi_v2
 from wolo.sessions.exchange.importers.discovery import FoundSession, children, head, home_of, newest_first, updated
 from wolo.sessions.exchange.importers.kimi_v2 import ENCRYPTED
 from wolo.sessions.exchange.json_files import (
@@ -91,7 +74,7 @@ def read(source: Path) -> Imported:
         cwd=_cwd(folder),
         created=wire.created or updated(path),
         skipped=lines.skipped,
-        notices=counted(
+        notices=builder.counted(
             len(children(folder, "context_*.jsonl")),
             "An older state of the conversation, before a rewind or a summary, was left out.",
             "{} older states of the conversation, before rewinds or summaries, were left out.",
@@ -146,17 +129,17 @@ def _wire(path: Path) -> Wire:
             case "ToolCall":
                 calls.append(text(payload, "id"))
             case "StatusUpdate" if record(payload, "token_usage"):
-                wire.steps[calls[0] if calls else words] = at, token_usage(record(payload, "token_usage"), *USAGE_FIELDS)
+                wire.steps[calls[0] if calls else words] = at, builder.token_usage(record(payload, "token_usage"), *USAGE_FIELDS)
     return wire
 
 
 class KimiReader:
     def __init__(self, wire: Wire | None = None) -> None:
-        self.builder = ConversationBuilder()
+        self.builder = builder.ConversationBuilder()
         self._wire = wire or Wire()
         self._now = self._wire.created
 
-    def finish(self) -> ConversationBuilder:
+    def finish(self) -> builder.ConversationBuilder:
         return self.builder
 
     def add(self, line: Record) -> None:
@@ -165,32 +148,38 @@ class KimiReader:
         match role:
             case "user":
                 said = _parts(line)
-                words = words_of(said)
+                words = builder.words_of(said)
                 if words.startswith(COMPACTED):
                     self.builder.summarise(words.partition("</system>")[2].strip() or words, at=self._now)
-                elif not words.startswith(CHECKPOINT) and not is_reminder(words):
-                    self.builder.add_spoken(Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system")))
+                elif not words.startswith(CHECKPOINT) and not builder.is_reminder(words):
+                    self.builder.add_spoken(
+                        builder.Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system"))
+                    )
             case "assistant":
                 self._answer(line)
             case "tool":
-                output, media = text_and_media(_parts(line))
+                output, media = builder.text_and_media(_parts(line))
                 failed = output.lstrip().startswith(ERROR)
-                outcome = outcome_of(output, REFUSALS, otherwise="error") if failed else "ok"
-                self.builder.add_result(text(line, "tool_call_id"), ImportedResult(output, outcome, media, self._now))
+                outcome = builder.outcome_of(output, REFUSALS, otherwise="error") if failed else "ok"
+                self.builder.add_result(text(line, "tool_call_id"), builder.ImportedResult(output, outcome, media, self._now))
             case "system":
-                self.builder.add_spoken(Draft("user", _parts(line), timestamp=self._now, is_prompt=False))
+                self.builder.add_spoken(builder.Draft("user", _parts(line), timestamp=self._now, is_prompt=False))
             case _:
                 # Kimi's own records begin with an underscore.
                 self.builder.skipped += not role.startswith("_")
 
     def _answer(self, line: Record) -> None:
-        draft = self.builder.add(Draft("assistant", _parts(line), timestamp=self._now, producer=producer("kimi-cli", "")))
+        draft = self.builder.add(
+            builder.Draft("assistant", _parts(line), timestamp=self._now, producer=builder.producer("kimi-cli", ""))
+        )
         for each in records(line, "tool_calls"):
             function = record(each, "function")
             arguments = function.get("arguments")
-            self.builder.add_call(draft, tool_part(text(function, "name"), arguments or "", text(each, "id"), at=self._now))
+            self.builder.add_call(
+                draft, builder.tool_part(text(function, "name"), arguments or "", text(each, "id"), at=self._now)
+            )
         calls = [part.call_id for part in draft.parts if isinstance(part, ToolPart)]
-        step = calls[0] if calls else words_of(draft.parts)
+        step = calls[0] if calls else builder.words_of(draft.parts)
         self._now, draft.usage = self._wire.steps.pop(step, (self._now, None))
         draft.timestamp = self._now
 
@@ -203,12 +192,12 @@ def _part(block: Record) -> AnyPart | None:
     """None for an empty or unknown block."""
     match block.get("type"):
         case "text":
-            return text_part(text(block, "text"))
+            return builder.text_part(text(block, "text"))
         case "think":
-            return thinking_part(text(block, "think"), ENCRYPTED, text(block, "encrypted"))
+            return builder.thinking_part(text(block, "think"), ENCRYPTED, text(block, "encrypted"))
         case "image_url" | "audio_url" as kind:
             address = text(record(block, kind), "url")
-            return medium(address) if address else None
+            return builder.medium(address) if address else None
         case "video_url":
-            return missing_note("a video")
+            return builder.missing_note("a video")
     return None

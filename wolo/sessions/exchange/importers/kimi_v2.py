@@ -9,31 +9,7 @@ from pathlib import Path
 from wolo.messages import media
 from wolo.messages.message import FinishReason, Producer
 from wolo.messages.parts import AnyPart, Outcome, ToolPart
-from wolo.sessions.exchange.importers.builder import (
-    ConversationBuilder,
-    Draft,
-    ImportedResult,
-    counted,
-    medium,
-    missing_note,
-    outcome_of,
-    producer,
-    text_and_media,
-    text_part,
-    thinking_part,
-    token_usage,
-    tool_part,
-)
-from wolo.sessions.exchange.importers.discovery import (
-    FoundSession,
-    children,
-    head,
-    home_of,
-    newest_first,
-    records_of,
-    same_directory,
-    updated,
-)
+from wolo.sessions.exchange.importers import builder, discovery
 from wolo.sessions.exchange.json_files import (
     Imported,
     JsonLines,
@@ -80,7 +56,7 @@ def wire_of(source: Path) -> Path | None:
     """The log of a session given by its folder or the log itself; None for other files."""
     if source.is_dir():
         return source / MAIN if (source / MAIN).is_file() else None
-    is_one = source.name == MAIN.name and any(text(each, "type").partition(".")[0] in SUBJECTS for each in head(source))
+    is_one = source.name == MAIN.name and any(text(each, "type").partition(".")[0] in SUBJECTS for each in discovery.head(source))
     return source if is_one else None
 
 
@@ -92,7 +68,7 @@ def read(source: Path) -> Imported:
         reader.add(each)
     agents = source.absolute().parent.parent
     state = read_object(agents.parent / "state.json")
-    aside = sum(path != source.absolute() for path in children(agents, "*/wire.jsonl"))
+    aside = sum(path != source.absolute() for path in discovery.children(agents, "*/wire.jsonl"))
     return reader.builder.imported(
         source,
         "Kimi Code",
@@ -102,36 +78,38 @@ def read(source: Path) -> Imported:
         created=reader.created,
         skipped=lines.skipped,
         notices=[
-            *counted(aside, "The conversation of a subagent was left out.", "The conversations of {} subagents were left out."),
-            *counted(reader.undone, "One undone message was left out.", "{} undone messages were left out."),
+            *builder.counted(
+                aside, "The conversation of a subagent was left out.", "The conversations of {} subagents were left out."
+            ),
+            *builder.counted(reader.undone, "One undone message was left out.", "{} undone messages were left out."),
         ],
     )
 
 
-def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
-    home = home_of(".kimi-code", environ, "KIMI_CODE_HOME")
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
+    home = discovery.home_of(".kimi-code", environ, "KIMI_CODE_HOME")
     # The folder is named by a digest; its directory is in its state or in the index of sessions.
-    indexed = {text(each, "sessionId"): text(each, "workDir") for each in records_of(home / "session_index.jsonl")}
+    indexed = {text(each, "sessionId"): text(each, "workDir") for each in discovery.records_of(home / "session_index.jsonl")}
     found = []
-    for path in children(home / "sessions", f"*/*/{MAIN}"):
+    for path in discovery.children(home / "sessions", f"*/*/{MAIN}"):
         folder = path.parents[2]
         state = read_object(folder / "state.json")
         about = text(state, "workDir") or text(record(state, "custom"), "cwd") or indexed.get(folder.name, "")
-        if same_directory(about, cwd):
+        if discovery.same_directory(about, cwd):
             title = text(state, "customTitle") or text(state, "title") or text(state, "lastPrompt")
-            found.append(FoundSession(folder, folder.name, title, updated(path)))
-    return newest_first(found)
+            found.append(discovery.FoundSession(folder, folder.name, title, discovery.updated(path)))
+    return discovery.newest_first(found)
 
 
 class KimiCodeReader:
     def __init__(self, blobs: Path) -> None:
-        self.builder = ConversationBuilder()
+        self.builder = builder.ConversationBuilder()
         self.created = 0.0
         self.cwd = ""
         self.undone = 0
         self._blobs = blobs
         self._model = self._step = ""
-        self._deferred: list[Draft] = []
+        self._deferred: list[builder.Draft] = []
         self._open_calls: set[str] = set()
         """Calls without a result; messages that arrive meanwhile are added after the results."""
 
@@ -151,10 +129,10 @@ class KimiCodeReader:
                     case "user" if origin in OWN:
                         return
                     case "user" | "system":
-                        self._add(Draft("user", self._parts(content(message)), timestamp=at, is_prompt=origin in PEOPLE))
+                        self._add(builder.Draft("user", self._parts(content(message)), timestamp=at, is_prompt=origin in PEOPLE))
                     case "assistant":
                         draft = self.builder.add(
-                            Draft("assistant", self._parts(content(message)), timestamp=at, producer=self._producer())
+                            builder.Draft("assistant", self._parts(content(message)), timestamp=at, producer=self._producer())
                         )
                         for each in records(message, "toolCalls"):
                             function = record(each, "function") or each
@@ -192,22 +170,22 @@ class KimiCodeReader:
                 self._ended(text(event, "toolCallId"), content(result, "output"), result.get("isError") is True, at)
             case "step.end":
                 draft = self.builder.answer(step, at=at, producer=self._producer())
-                draft.usage = token_usage(record(event, "usage"), *USAGE_FIELDS) or draft.usage
+                draft.usage = builder.token_usage(record(event, "usage"), *USAGE_FIELDS) or draft.usage
                 draft.finish_reason = FINISHED.get(text(event, "finishReason"), "") or draft.finish_reason
 
-    def _call(self, draft: Draft, call_id: str, tool: str, arguments: object, at: float) -> None:
-        self.builder.add_call(draft, tool_part(tool, arguments, call_id, at=at))
+    def _call(self, draft: builder.Draft, call_id: str, tool: str, arguments: object, at: float) -> None:
+        self.builder.add_call(draft, builder.tool_part(tool, arguments, call_id, at=at))
         self._open_calls.add(call_id)
 
     def _ended(self, call_id: str, blocks: list[Record], is_error: bool, at: float) -> None:
-        output, media_parts = text_and_media(self._parts(blocks))
-        outcome = outcome_of(output, REFUSALS, otherwise="error") if is_error else "ok"
-        self.builder.add_result(call_id, ImportedResult(output, outcome, media_parts, at))
+        output, media_parts = builder.text_and_media(self._parts(blocks))
+        outcome = builder.outcome_of(output, REFUSALS, otherwise="error") if is_error else "ok"
+        self.builder.add_result(call_id, builder.ImportedResult(output, outcome, media_parts, at))
         self._open_calls.discard(call_id)
         if not self._open_calls:
             self._flush_deferred()
 
-    def _add(self, draft: Draft) -> None:
+    def _add(self, draft: builder.Draft) -> None:
         if draft.parts:
             self._deferred.append(draft)
             if not self._open_calls:
@@ -248,22 +226,22 @@ class KimiCodeReader:
     def _part(self, block: Record) -> AnyPart | None:
         match block.get("type"):
             case "text":
-                return text_part(text(block, "text"))
+                return builder.text_part(text(block, "text"))
             case "think":
-                return thinking_part(text(block, "think"), ENCRYPTED, text(block, "encrypted"))
+                return builder.thinking_part(text(block, "think"), ENCRYPTED, text(block, "encrypted"))
             case "image_url" | "audio_url":
                 holder = record(block, "imageUrl") or record(block, "audioUrl") or record(block, "image_url")
                 address = text(holder, "url")
                 reference = _REFERENCE.fullmatch(address)
                 if reference is None:
-                    return medium(address) if address else missing_note("an image")
+                    return builder.medium(address) if address else builder.missing_note("an image")
                 try:
                     return media.image_file(self._blobs / reference[2])
                 except OSError:
-                    return missing_note(reference[1])
+                    return builder.missing_note(reference[1])
             case "video_url":
-                return missing_note("a video")
+                return builder.missing_note("a video")
         return None
 
     def _producer(self) -> Producer:
-        return producer("kimi-code", self._model)
+        return builder.producer("kimi-code", self._model)

@@ -13,16 +13,7 @@ from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.formats.openai_responses.encode import ENCRYPTED, SUMMARY
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, MediaPart, Outcome, TextPart, ThinkingPart
-from wolo.sessions.exchange.importers.builder import (
-    ConversationBuilder,
-    Draft,
-    ImportedResult,
-    medium,
-    outcome_of,
-    producer,
-    tool_part,
-    user_command,
-)
+from wolo.sessions.exchange.importers import builder
 from wolo.sessions.exchange.json_files import Record, amount, content, number, record, records, text, unix_time
 
 FINISHED: Mapping[str, FinishReason] = {
@@ -48,7 +39,7 @@ class MessageRow(Struct):
     parts: list[Record]
 
 
-def gather(rows: Iterable[MessageRow], reverted: str) -> tuple[ConversationBuilder, int]:
+def gather(rows: Iterable[MessageRow], reverted: str) -> tuple[builder.ConversationBuilder, int]:
     """Reads messages up to the one with id `reverted`; returns the builder and the number of undone messages."""
     reader = OpenCodeReader()
     undone = 0
@@ -62,8 +53,8 @@ def gather(rows: Iterable[MessageRow], reverted: str) -> tuple[ConversationBuild
 
 class OpenCodeReader:
     def __init__(self) -> None:
-        self.builder = ConversationBuilder()
-        self._by_id: dict[str, Draft] = {}
+        self.builder = builder.ConversationBuilder()
+        self._by_id: dict[str, builder.Draft] = {}
         self._tail = ""
 
     def add(self, row: MessageRow) -> None:
@@ -85,7 +76,9 @@ class OpenCodeReader:
                 elif kind == "subtask":
                     said.append(TextPart(text=f"Task for the agent {text(part, 'agent')}: {text(part, 'prompt')}"))
             if said:
-                self._by_id[text(row.info, "id")] = self.builder.add(Draft("user", said, timestamp=at, is_prompt=is_prompt))
+                self._by_id[text(row.info, "id")] = self.builder.add(
+                    builder.Draft("user", said, timestamp=at, is_prompt=is_prompt)
+                )
         elif row.info.get("role") == "assistant":
             if row.info.get("summary") is True:
                 words = "\n\n".join(text(part, "text") for part in row.parts if part.get("type") == "text").strip()
@@ -93,11 +86,11 @@ class OpenCodeReader:
                     self.builder.summarise_before(self._by_id.get(self._tail), words, at=at)
                     self._tail = ""
                 return
-            author = producer(text(row.info, "providerID"), text(row.info, "modelID"))
-            drafts = [Draft("assistant", timestamp=at, producer=author)]
+            author = builder.producer(text(row.info, "providerID"), text(row.info, "modelID"))
+            drafts = [builder.Draft("assistant", timestamp=at, producer=author)]
             for part in row.parts:
                 if part.get("type") == "step-start" and drafts[-1].parts:
-                    drafts.append(Draft("assistant", timestamp=at, producer=author))
+                    drafts.append(builder.Draft("assistant", timestamp=at, producer=author))
                 elif part.get("type") == "step-finish":
                     drafts[-1].usage = _usage(part)
                     drafts[-1].finish_reason = FINISHED.get(text(part, "reason"), "")
@@ -119,10 +112,10 @@ class OpenCodeReader:
         else:
             self.builder.skipped += 1
 
-    def _call(self, draft: Draft, part: Record, at: float, author: Producer) -> None:
+    def _call(self, draft: builder.Draft, part: Record, at: float, author: Producer) -> None:
         state, call_id = record(part, "state"), text(part, "callID") or text(part, "id")
         times = record(state, "time")
-        call = tool_part(text(part, "tool"), state.get("input"), call_id, at=unix_time(times.get("start")) or at)
+        call = builder.tool_part(text(part, "tool"), state.get("input"), call_id, at=unix_time(times.get("start")) or at)
         signature = text(record(record(part, "metadata"), "google"), "thoughtSignature")
         item_id = text(record(record(part, "metadata"), "openai"), "itemId")
         if signature and author.format == "gemini":
@@ -132,15 +125,15 @@ class OpenCodeReader:
         if state.get("status") == "completed":
             media = [_file(each) for each in records(state, "attachments") if text(each, "mime") not in NOT_CARRIED]
             attached = tuple(each for each in media if isinstance(each, MediaPart))
-            self.builder.add_result(call_id, ImportedResult(text(state, "output"), "ok", attached, ended_at))
+            self.builder.add_result(call_id, builder.ImportedResult(text(state, "output"), "ok", attached, ended_at))
         elif state.get("status") == "error":
             said = record(state, "metadata")
             is_stopped = said.get("interrupted") is True
             output = text(said, "output") if is_stopped and text(said, "output") else text(state, "error")
-            outcome = "interrupted" if is_stopped else outcome_of(output, REFUSALS, otherwise="error")
-            self.builder.add_result(call_id, ImportedResult(output, outcome, (), ended_at))
+            outcome = "interrupted" if is_stopped else builder.outcome_of(output, REFUSALS, otherwise="error")
+            self.builder.add_result(call_id, builder.ImportedResult(output, outcome, (), ended_at))
         else:
-            self.builder.add_result(call_id, ImportedResult(outcome="interrupted", at=ended_at))
+            self.builder.add_result(call_id, builder.ImportedResult(outcome="interrupted", at=ended_at))
 
 
 def _part_of(part: Record, author: Producer) -> AnyPart | None:
@@ -169,7 +162,7 @@ def _part_of(part: Record, author: Producer) -> AnyPart | None:
 
 
 def _file(part: Record) -> MediaPart | TextPart:
-    return medium(text(part, "url"), text(part, "mime"), text(part, "filename"))
+    return builder.medium(text(part, "url"), text(part, "mime"), text(part, "filename"))
 
 
 def _usage(of: Record) -> Usage | None:
@@ -205,7 +198,7 @@ def convert_row(kind: str, data: Record) -> MessageRow | None:
         case "shell":
             result = record(data, "output")
             printed = text(result, "output") or text(result, "text") or text(data, "output")
-            ran = user_command(text(data, "command"), printed)
+            ran = builder.user_command(text(data, "command"), printed)
             return MessageRow({**data, "role": "user"}, [{"type": "text", "text": ran, "synthetic": True}])
         case "assistant":
             return _answer(data)

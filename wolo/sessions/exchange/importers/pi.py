@@ -13,30 +13,7 @@ from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart
-from wolo.sessions.exchange.importers.builder import (
-    ConversationBuilder,
-    Draft,
-    ImportedResult,
-    counted,
-    medium,
-    outcome_of,
-    producer,
-    text_and_media,
-    thinking_part,
-    token_usage,
-    tool_part,
-    user_command,
-)
-from wolo.sessions.exchange.importers.discovery import (
-    FoundSession,
-    children,
-    head,
-    home_of,
-    newest_first,
-    same_directory,
-    tail,
-    updated,
-)
+from wolo.sessions.exchange.importers import builder, discovery
 from wolo.sessions.exchange.importers.responses_items import reasoning
 from wolo.sessions.exchange.json_files import (
     FilePreview,
@@ -117,23 +94,25 @@ def read(source: Path) -> Imported:
         cwd=text(header, "cwd"),
         created=unix_time(header.get("timestamp")),
         skipped=lines.skipped,
-        notices=counted(left, "One message of another branch was left out.", "{} messages of other branches were left out."),
+        notices=builder.counted(
+            left, "One message of another branch was left out.", "{} messages of other branches were left out."
+        ),
     )
 
 
-def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
     """Lists the sessions of a directory, newest first."""
-    home = home_of(".pi/agent", environ, "PI_CODING_AGENT_DIR")
+    home = discovery.home_of(".pi/agent", environ, "PI_CODING_AGENT_DIR")
     folder = f"--{str(cwd).lstrip('/').replace('/', '-').replace(':', '-')}--"
     found = []
-    for path in children(home / "sessions", f"{folder}/*.jsonl"):
-        begin = head(path)
+    for path in discovery.children(home / "sessions", f"{folder}/*.jsonl"):
+        begin = discovery.head(path)
         header = next((each for each in begin if each.get("type") == "session"), {})
-        if same_directory(text(header, "cwd"), cwd):
-            names = [text(each, "name") for each in [*begin, *tail(path)] if each.get("type") == "session_info"]
+        if discovery.same_directory(text(header, "cwd"), cwd):
+            names = [text(each, "name") for each in [*begin, *discovery.tail(path)] if each.get("type") == "session_info"]
             title = next(filter(None, reversed(names)), "") or next(_prompts(begin), "")
-            found.append(FoundSession(path, text(header, "id") or path.stem, title, updated(path)))
-    return newest_first(found)
+            found.append(discovery.FoundSession(path, text(header, "id") or path.stem, title, discovery.updated(path)))
+    return discovery.newest_first(found)
 
 
 def _prompts(begin: list[Record]) -> Iterator[str]:
@@ -147,11 +126,11 @@ class PiReader:
     """Reads the lines of the path in order."""
 
     def __init__(self) -> None:
-        self.builder = ConversationBuilder()
-        self._by_id: dict[str, Draft] = {}
-        self._in_order: list[Draft] = []
+        self.builder = builder.ConversationBuilder()
+        self._by_id: dict[str, builder.Draft] = {}
+        self._in_order: list[builder.Draft] = []
 
-    def finish(self) -> ConversationBuilder:
+    def finish(self) -> builder.ConversationBuilder:
         return self.builder
 
     def add(self, line: Record) -> None:
@@ -164,7 +143,7 @@ class PiReader:
             case "custom_message":
                 self._extension_message(line, at)
             case "branch_summary" if text(line, "summary"):
-                self.builder.add(Draft("branch_summary", [TextPart(text=text(line, "summary"))], timestamp=at))
+                self.builder.add(builder.Draft("branch_summary", [TextPart(text=text(line, "summary"))], timestamp=at))
             case "compaction":
                 self.builder.summarise_before(self._by_id.get(text(line, "firstKeptEntryId")), text(line, "summary"), at=at)
         if len(self.builder.drafts) > count and line.get("type") != "compaction":
@@ -176,50 +155,50 @@ class PiReader:
         at = unix_time(message.get("timestamp")) or at
         match message.get("role"):
             case "user":
-                self.builder.add_spoken(Draft("user", _said(message), timestamp=at))
+                self.builder.add_spoken(builder.Draft("user", _said(message), timestamp=at))
             case "assistant":
                 self._answer(message, at)
             case "toolResult":
-                output, media = text_and_media(_said(message))
-                outcome = outcome_of(output, REFUSALS, otherwise="error") if message.get("isError") else "ok"
+                output, media = builder.text_and_media(_said(message))
+                outcome = builder.outcome_of(output, REFUSALS, otherwise="error") if message.get("isError") else "ok"
                 call_id = text(message, "toolCallId").partition("|")[0]
-                self.builder.add_result(call_id, ImportedResult(output, outcome, media, at))
+                self.builder.add_result(call_id, builder.ImportedResult(output, outcome, media, at))
             case "bashExecution":
                 # A command run by the user; a private one is not sent to the model.
                 code = message.get("exitCode")
                 ending = "\nIt was stopped." if message.get("cancelled") else f"\nExit status {code}." if code else ""
-                words = user_command(text(message, "command"), text(message, "output").strip(), ending)
+                words = builder.user_command(text(message, "command"), text(message, "output").strip(), ending)
                 is_private = bool(message.get("excludeFromContext"))
-                draft = Draft("custom" if is_private else "user", [TextPart(text=words)], timestamp=at, is_prompt=False)
+                draft = builder.Draft("custom" if is_private else "user", [TextPart(text=words)], timestamp=at, is_prompt=False)
                 draft.custom_type = "pi.command" if is_private else ""
                 self.builder.add_spoken(draft)
             case "custom" | "hookMessage":
                 self._extension_message(message, at)
             case "branchSummary" | "compactionSummary":
-                self.builder.add_spoken(Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at))
+                self.builder.add_spoken(builder.Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at))
             case _:
                 self.builder.skipped += 1
 
     def _extension_message(self, message: Record, at: float) -> None:
         """Reads a message of an extension."""
-        self.builder.add_spoken(Draft("user", _said(message), timestamp=at, is_prompt=False))
+        self.builder.add_spoken(builder.Draft("user", _said(message), timestamp=at, is_prompt=False))
 
     def _answer(self, message: Record, at: float) -> None:
-        wrote = producer(text(message, "provider"), text(message, "model"))
+        wrote = builder.producer(text(message, "provider"), text(message, "model"))
         format = FORMATS.get(text(message, "api"), "") if wrote.format else ""
-        draft = self.builder.add(Draft("assistant", timestamp=at, usage=_usage(message)))
+        draft = self.builder.add(builder.Draft("assistant", timestamp=at, usage=_usage(message)))
         draft.producer = Producer(provider=wrote.provider, format=format, model=wrote.model)
         draft.finish_reason = FINISHED.get(text(message, "stopReason"), "")
         draft.error = text(message, "errorMessage") if draft.finish_reason in ("error", "interrupted") else ""
         for block in content(message):
             if block.get("type") == "toolCall":
                 call_id, _, item_id = text(block, "id").partition("|")
-                call = tool_part(text(block, "name"), block.get("arguments"), call_id, item_id=item_id, at=at)
+                call = builder.tool_part(text(block, "name"), block.get("arguments"), call_id, item_id=item_id, at=at)
                 if signature := text(block, "thoughtSignature"):
                     call = replace(call, blobs=(Blob(THOUGHT_SIGNATURE, signature),))
                 self.builder.add_call(draft, call)
                 if draft.finish_reason in ("error", "interrupted"):
-                    self.builder.add_result(call.call_id, ImportedResult(outcome="never_started", at=at))
+                    self.builder.add_result(call.call_id, builder.ImportedResult(outcome="never_started", at=at))
             elif (part := _part(block, format)) is not None:
                 draft.parts.append(part)
 
@@ -241,24 +220,24 @@ def _part(block: Record, format: str) -> AnyPart | None:
                 return None
             match format:
                 case "anthropic" if block.get("redacted"):
-                    return thinking_part("", REDACTED, signature, field=FIELD)
+                    return builder.thinking_part("", REDACTED, signature, field=FIELD)
                 case "anthropic":
-                    return thinking_part(thought, SIGNATURE, signature, field=FIELD)
+                    return builder.thinking_part(thought, SIGNATURE, signature, field=FIELD)
                 case "gemini":
-                    return thinking_part(thought, THOUGHT_SIGNATURE, signature)
+                    return builder.thinking_part(thought, THOUGHT_SIGNATURE, signature)
                 case "openai-responses":  # the whole item, as JSON
                     return reasoning(parse_object(signature.encode("utf-8", "replace")) or {}, thought)
                 case "openai-chat" if signature:
                     return ThinkingPart(text=thought, field=signature)
             return ThinkingPart(text=thought)
         case "image":
-            return medium(text(block, "data"), text(block, "mimeType"))
+            return builder.medium(text(block, "data"), text(block, "mimeType"))
     return None
 
 
 def _usage(message: Record) -> Usage | None:
     counts = record(message, "usage")
-    usage, cost = token_usage(counts, "input", "output", "cacheRead", "cacheWrite"), record(counts, "cost")
+    usage, cost = builder.token_usage(counts, "input", "output", "cacheRead", "cacheWrite"), record(counts, "cost")
     if usage is None or not amount(cost, "total"):
         return usage
     names = {"input": "input", "output": "output", "cache_read": "cacheRead", "cache_write": "cacheWrite", "total": "total"}

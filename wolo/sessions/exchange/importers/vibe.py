@@ -6,26 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from wolo.messages.parts import AnyPart, Outcome, TextPart, ThinkingPart
-from wolo.sessions.exchange.importers.builder import (
-    ConversationBuilder,
-    Draft,
-    ImportedResult,
-    counted,
-    medium,
-    outcome_of,
-    producer,
-    text_part,
-    tool_part,
-)
-from wolo.sessions.exchange.importers.discovery import (
-    FoundSession,
-    children,
-    head,
-    home_of,
-    newest_first,
-    same_directory,
-    updated,
-)
+from wolo.sessions.exchange.importers import builder, discovery
 from wolo.sessions.exchange.json_files import (
     FilePreview,
     Imported,
@@ -60,7 +41,7 @@ def read(source: Path) -> Imported:
     folder = source if source.is_dir() else source.parent
     meta = read_object(folder / META)
     lines = JsonLines(folder / MESSAGES)
-    gathered = ConversationBuilder()
+    gathered = builder.ConversationBuilder()
     began = unix_time(meta.get("start_time"))
     for each in lines:
         _add(gathered, each, began)
@@ -72,19 +53,21 @@ def read(source: Path) -> Imported:
         cwd=_cwd(meta),
         created=began,
         skipped=lines.skipped,
-        notices=counted(int(bool(meta.get("parent_session_id"))), "The session that this one continues was left out.", ""),
+        notices=builder.counted(
+            int(bool(meta.get("parent_session_id"))), "The session that this one continues was left out.", ""
+        ),
     )
 
 
-def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
     """Lists the sessions of a directory, newest first."""
     found = []
-    for path in children(home_of(".vibe", environ, "VIBE_HOME") / "logs" / "session", f"*/{MESSAGES}"):
+    for path in discovery.children(discovery.home_of(".vibe", environ, "VIBE_HOME") / "logs" / "session", f"*/{MESSAGES}"):
         meta = read_object(path.with_name(META))
-        if same_directory(_cwd(meta), cwd):
-            title = text(meta, "title") or next(_prompts(head(path)), "")
-            found.append(FoundSession(path.parent, path.parent.name, title, updated(path)))
-    return newest_first(found)
+        if discovery.same_directory(_cwd(meta), cwd):
+            title = text(meta, "title") or next(_prompts(discovery.head(path)), "")
+            found.append(discovery.FoundSession(path.parent, path.parent.name, title, discovery.updated(path)))
+    return discovery.newest_first(found)
 
 
 def _cwd(meta: Record) -> str:
@@ -98,23 +81,25 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
             yield words.strip()
 
 
-def _add(gathered: ConversationBuilder, line: Record, began: float) -> None:
+def _add(gathered: builder.ConversationBuilder, line: Record, began: float) -> None:
     said = [part for block in content(line) if (part := _part(block)) is not None]
     match line.get("role"):
         case "user" if said:
-            gathered.add(Draft("user", said, timestamp=began, is_prompt=not line.get("injected")))
+            gathered.add(builder.Draft("user", said, timestamp=began, is_prompt=not line.get("injected")))
         case "assistant":
             thought = text(line, "reasoning_content")
             thoughts: list[AnyPart] = [ThinkingPart(text=thought)] if thought else []
-            draft = gathered.add(Draft("assistant", [*thoughts, *said], timestamp=began, producer=producer("mistral-vibe", "")))
+            draft = gathered.add(
+                builder.Draft("assistant", [*thoughts, *said], timestamp=began, producer=builder.producer("mistral-vibe", ""))
+            )
             for each in records(line, "tool_calls"):
                 function = record(each, "function")
                 arguments = function.get("arguments") or ""
-                gathered.add_call(draft, tool_part(text(function, "name"), arguments, text(each, "id")))
+                gathered.add_call(draft, builder.tool_part(text(function, "name"), arguments, text(each, "id")))
         case "tool":
             output = "\n".join(part.text for part in said if isinstance(part, TextPart))
-            outcome = outcome_of(output, ENDINGS, otherwise="ok") if output.lstrip().startswith("<") else "ok"
-            gathered.add_result(text(line, "tool_call_id"), ImportedResult(output, outcome))
+            outcome = builder.outcome_of(output, ENDINGS, otherwise="ok") if output.lstrip().startswith("<") else "ok"
+            gathered.add_result(text(line, "tool_call_id"), builder.ImportedResult(output, outcome))
         case "user" | "system":
             return
         case _:
@@ -124,7 +109,7 @@ def _add(gathered: ConversationBuilder, line: Record, began: float) -> None:
 def _part(block: Record) -> AnyPart | None:
     match block.get("type"):
         case "text":
-            return text_part(text(block, "text"))
+            return builder.text_part(text(block, "text"))
         case "image_url":
-            return medium(text(record(block, "image_url"), "url") or text(block, "image_url"))
+            return builder.medium(text(record(block, "image_url"), "url") or text(block, "image_url"))
     return None
