@@ -170,7 +170,6 @@ def shortened(text: str, most_chars: int | None) -> str:
 
 
 def patched_files(patch: str) -> list[str]:
-    """Files named in a patch."""
     return list(dict.fromkeys(re.findall(_PATCHED, patch)))
 
 

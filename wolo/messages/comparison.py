@@ -68,7 +68,6 @@ def comparable_call(part: ToolPart, of: Normalize) -> str:
 
 
 def difference(expected: str, got: str) -> str:
-    """A short diff."""
     lines = list(unified_diff(expected.splitlines(), got.splitlines(), "expected", "got", lineterm="", n=2))
     more = [f"… {counted(len(lines) - DIFF_LINES, 'more line')}"] if len(lines) > DIFF_LINES else []
     return "\n".join([*lines[:DIFF_LINES], *more])
@@ -84,7 +83,6 @@ def around_difference(expected: str, got: str) -> tuple[str, str]:
 
 
 def first_different(expected: Sequence[Message], got: Sequence[Message], same: Callable[[Message, Message], bool]) -> int | None:
-    """Index of the first differing message, or None."""
     pairs = enumerate(zip(expected, got, strict=False))
     differing = next((at for at, (one, other) in pairs if not same(one, other)), None)
     if differing is None and len(expected) != len(got):

@@ -242,7 +242,6 @@ class Assembler:
         last.item_id = delta.item_id or last.item_id
 
     def _tool_parts(self) -> dict[_StreamedCall, ToolPart]:
-        """One part per call; an exact repetition of an earlier call is dropped."""
         taken: set[str] = set()
         seen: set[tuple[str, str, str]] = set()
         parts: dict[_StreamedCall, ToolPart] = {}

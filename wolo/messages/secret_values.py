@@ -34,7 +34,6 @@ class Secret(Struct, frozen=True):
 
 
 def is_secret_name(name: str) -> bool:
-    """Check whether the name marks its value as secret."""
     return any(word in name.upper() for word in SECRET_WORDS)
 
 

@@ -93,7 +93,6 @@ def without_sequences(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    """Clean text for one line, such as titles and file names."""
     return clean(text).replace("\n", "⏎").replace("\t", " ")
 
 

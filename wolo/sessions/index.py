@@ -121,7 +121,6 @@ class Index:
         return IndexPosition(*row) if row else None
 
     def add(self, session_id: str, entries: Sequence[TimedEntry], mark: IndexPosition, *, wait_s: float) -> None:
-        """Adds what the entries contain, and the position reached."""
         found = extract(entries)
         with self.writing(wait_s) as connection:
             for passage in found.said:

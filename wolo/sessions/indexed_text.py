@@ -176,7 +176,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _paths(arguments: dict[str, Any]) -> Iterator[str]:
-    """Yields the paths named in the arguments of a call."""
     for name, value in arguments.items():
         if name in _PATH_NAMES:
             yield from _texts(value)

@@ -129,7 +129,6 @@ class SessionLocks:
         return {session_id for session_id in session_ids if session_id in present and self.is_live(session_id)}
 
     def clear_dead(self) -> None:
-        """Removes the lock files of killed processes."""
         for name in os.listdir(self._folder):  # noqa: PTH208  # once at every start
             if name.endswith(".lock"):
                 with suppress(LockHeld, OSError, SessionError):

@@ -55,17 +55,14 @@ def compaction(entries: Iterable[AnyEntry]) -> CompactionEntry | None:
 
 
 def summary_usages(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
-    """Usage of the requests for summaries."""
     return tuple(entry.usage for entry in entries if isinstance(entry, CompactionEntry) and entry.usage)
 
 
 def side_question_usages(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
-    """Usage of the side questions."""
     return tuple(usage for entry in entries if (usage := side_question_usage(entry)) is not None)
 
 
 def labels(entries: Iterable[AnyEntry]) -> dict[str, str]:
-    """Returns labels by message id."""
     found = {entry.message_id: entry.label for entry in entries if isinstance(entry, LabelEntry)}
     return {message_id: label for message_id, label in found.items() if label}
 

@@ -116,7 +116,6 @@ def followed(seq: int, parent: object) -> int:
 
 
 def usages_of(entries: Sequence[AnyEntry]) -> list[Usage]:
-    """Usage of the answers, summaries, side questions and subagents."""
     usages = [entry.message.usage for entry in entries if isinstance(entry, MessageEntry) and entry.message.usage]
     usages += [usage for entry in entries if (usage := extra_usage(entry)) is not None]
     return usages + [usage for entry in entries for usage in subagent_usages(entry)]

@@ -83,7 +83,6 @@ def _led(link: str, source: Path, target: Path) -> str:
 
 
 def _measure(source: Path, most_bytes: int, leaving_out: str = "") -> _Sizes:
-    """Adds up sizes; stops at the limits."""
     sizes = _Sizes()
     for entry in _entries(source, leaving_out):
         sizes.entries += 1

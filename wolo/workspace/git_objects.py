@@ -33,7 +33,6 @@ def _note(repository: Path, borrower: str) -> Path:
 
 
 def borrowed_by(objects: Path) -> tuple[Path, ...]:
-    """Other folders of objects that this one names."""
     try:
         with open(os.open(objects / "info/alternates", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             lines = file.read(_MAX_BYTES).replace(b"\0", b"").splitlines()

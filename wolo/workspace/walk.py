@@ -118,8 +118,6 @@ class Rules(Struct, frozen=True):
 
 
 class _Level(Struct, frozen=True):
-    """A folder during the walk."""
-
     path: str
     """Relative to the start, with a trailing slash; empty for the start."""
     entries: Iterator[os.DirEntry[str]]

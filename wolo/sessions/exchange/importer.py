@@ -187,7 +187,6 @@ def _dated(then: float) -> float:
 
 
 def _with_free_names(store: Store, facts: SessionFields) -> tuple[SessionFields, list[str]]:
-    """Replaces an id or a name that is taken."""
     notices = []
     try:
         taken = not facts.id or store.raw.has(check_id(facts.id))

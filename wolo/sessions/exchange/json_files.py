@@ -178,7 +178,6 @@ def parse_object(data: bytes) -> Record | None:
 
 
 def parse_objects(data: bytes) -> list[Record]:
-    """Parses the JSON objects among the lines of `data`."""
     return [record for line in data.splitlines() if (record := parse_object(line)) is not None]
 
 

@@ -234,7 +234,6 @@ class ChainCheck:
         return fits
 
     def end(self, entries: int) -> None:
-        """Checks the number of entries."""
         if self._last < entries:
             self.note(self._last + 1, f"is missing: the session ends after entry {self._last} of {entries}")
 

@@ -167,7 +167,6 @@ def row_of(line: JsonlEntry) -> StoredRow | None:
 
 
 def _read(line: bytes | None) -> JsonlHeader | JsonlEntry | OutputFile | _Cassette | _CassetteFile | None:
-    """None for a damaged line or an unknown kind."""
     for decoder in (_LINES, _OUTPUTS, _TOLD):
         try:
             (line or b"").decode()

@@ -81,7 +81,6 @@ class ChatReader:
         )
 
     def add_message(self, message: Message) -> int:
-        """Adds a finished message."""
         self._messages.append(message)
         for call in message.calls:
             if call.status == "pending":

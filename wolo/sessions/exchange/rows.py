@@ -133,8 +133,6 @@ PlacedRow = tuple[int | None, Row]
 
 
 class RowOrigin:
-    """The rows that a message was imported from."""
-
     def __init__(self, at: int, row: Row) -> None:
         self._at = at
         self._row = row

@@ -253,7 +253,6 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _balanced(rows: list[tuple[int, str, float]], limit: int) -> list[tuple[int, str, float]]:
-    """Limits the matches so that no session crowds out the others."""
     if len(rows) > limit:
         counts: Counter[str] = Counter()
         first: list[tuple[int, str, float]] = []
@@ -291,7 +290,6 @@ def _snippets(connection: sqlite3.Connection, query: Query, passages: Sequence[i
 
 
 def _cut(snippet: str) -> str:
-    """Shortens a snippet around its match."""
     if len(snippet) <= SNIPPET_CHARS:
         return snippet
     begin = max(snippet.find(BEGIN) - SNIPPET_CHARS // 3, 0)

@@ -47,7 +47,6 @@ class KillMarker:
 
 
 def killed_at_ns(path: Path) -> int:
-    """Time of the kill; 0 when unknown."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -59,8 +58,6 @@ _TICK_NS = 5_000_000
 
 
 class ScanOwner(NamedTuple):
-    """The conversation that scans."""
-
     session: str
     turn: str
     current: int | None

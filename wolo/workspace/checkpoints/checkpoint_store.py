@@ -227,7 +227,6 @@ class CheckpointStore:
         return [noted for _, noted in self._changes("path = ? AND id > ?", (os.fsencode(path), after))]
 
     def _changes(self, where: str, values: Sequence[str | int | bytes]) -> list[tuple[int, RecordedChange]]:
-        """Yields ids and changes."""
         with self._lock:
             found = self._connection.execute(
                 f"SELECT {_COLUMNS} FROM changes WHERE {where} ORDER BY id", tuple(values)

@@ -53,8 +53,6 @@ class PathChange(NamedTuple):
 
 
 class RecordedChange(NamedTuple):
-    """A change as stored."""
-
     change: PathChange
     session: str
     turn: str

@@ -185,7 +185,6 @@ class _Restoring:
                 os.close(folder)
 
     def _replace(self, step: PathChange, data: bytes, journal: int | None) -> None:
-        """Replaces a file's content, mode or both."""
         file = self._files.get(step.path)
         if file is not None and self._link_again(step, self._done.get(file), journal):
             return

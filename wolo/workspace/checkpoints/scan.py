@@ -319,8 +319,6 @@ class Scan:
 
 
 class _Visit(NamedTuple):
-    """A folder to be scanned."""
-
     path: str
     inner: str
     """Relative to the root, with a trailing slash; empty for the root."""
@@ -344,7 +342,6 @@ def trusted(stamp: Stamp) -> Stamp:
 
 
 def rule_stamps(path: str, names: Mapping[str, object]) -> Stamp:
-    """Stamps of the ignore files of a folder."""
     stamps: list[int] = []
     for known, file in ((".git", ".git/info/exclude"), (".gitignore", ".gitignore")):
         if known in names:

@@ -190,7 +190,6 @@ class FileTracker:
                 self._catch_up(store, killed)
 
     def take_notices(self) -> list[str]:
-        """Returns new messages for the user."""
         with self._lock:
             taken, self._notices = self._notices, []
             return taken
@@ -267,7 +266,6 @@ class FileTracker:
         return summed_changes(look.changes)
 
     def _listings(self, store: CheckpointStore) -> dict[str, DirectoryListing]:
-        """Returns the listings of the last scan by any process."""
         generation = store.fact(GENERATION)
         if self._known is None or generation != self._generation:
             try:

@@ -135,8 +135,6 @@ def refuse_read_only(folder: int, name: str, status: os.stat_result) -> None:
 
 
 class _Write(Struct, frozen=True):
-    """A write in an open folder, under the file's lock."""
-
     folder: int
     path: Path
     data: bytes

@@ -250,7 +250,6 @@ def _find_line(handle: int, number: int) -> int | None:
 
 
 def _lines_from(handle: int, position: int, keep_bytes: int) -> Iterator[tuple[bytes, int]]:
-    """Yields the beginning and the length of each line."""
     kept, length = b"", 0
     for chunk in _chunks(handle, position):
         *ended, rest = chunk.split(b"\n")

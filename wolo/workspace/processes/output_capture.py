@@ -83,7 +83,6 @@ class OutputReader:
                 return
 
     def discard(self) -> None:
-        """Drops further output."""
         self._on_output = lambda chunk: None
         self._in_background = True
 

@@ -62,8 +62,6 @@ Cleanup = Callable[[], None]
 
 
 class ProgramStart(Struct, frozen=True, kw_only=True):
-    """A program to run."""
-
     argv: Sequence[str]
     cwd: Path
     env: Mapping[str, str]
@@ -104,8 +102,6 @@ class Finished(Struct, frozen=True):
 
 
 class Program:
-    """A started program."""
-
     def __init__(
         self,
         process: subprocess.Popen[bytes],
@@ -288,7 +284,6 @@ class Processes:
         return leftovers, overrun
 
     async def end(self, program: Program, grace_s: float = GRACE_S) -> None:
-        """Ends everything the program started."""
         try:
             await program.tree.end(grace_s)
         finally:

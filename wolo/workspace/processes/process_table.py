@@ -29,8 +29,6 @@ _ENTRY_BYTES = 64 * 1024
 
 
 class Mark(Struct, frozen=True):
-    """Marks the processes of one command."""
-
     owner: str
     """`owner_name` of the wolo that runs it."""
     number: int

@@ -82,7 +82,6 @@ class ProcessTree:
             self._orphans.leaders.discard(self.leader)
 
     def members(self) -> list[TreeProcess]:
-        """All living processes."""
         if not has_table():
             return [TreeProcess(self.leader, "and its group")] if self.is_alive() else []
         return sorted(
@@ -346,13 +345,11 @@ def end_family(family: int, spared: Collection[int], orphans: Orphans | None) ->
 
 
 def detached(folder: Path) -> frozenset[int]:
-    """Marks of detached commands."""
     numbers = (name.removeprefix(_DETACHED) for name in _names(folder) if name.startswith(_DETACHED))
     return frozenset(int(number) for number in numbers if number.isdecimal())
 
 
 def forget_ended(folder: Path) -> None:
-    """Removes the markers of detached commands that have ended."""
     if not (noted := detached(folder)):
         return
     living = {number for status in everyone() for number in numbers_of(status.pid)}

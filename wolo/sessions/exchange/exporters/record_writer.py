@@ -43,8 +43,6 @@ _NAMES_ELSEWHERE = {name: elsewhere for elsewhere, (name, _) in KNOWN.items()}
 
 
 class SessionHeader(NamedTuple):
-    """The facts of a session, without secrets."""
-
     id: str
     title: str
     cwd: str
@@ -79,16 +77,12 @@ class RecordWriter(Protocol):
 
 
 class LineWriter(RecordWriter, Protocol):
-    """Writes JSON lines."""
-
     def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
         """Adds the header lines and links the records."""
         ...
 
 
 def line_export(writer_type: type[LineWriter]) -> Callable[[Store, SessionInfo, Write, Redactor | None], None]:
-    """Makes an export of JSON lines."""
-
     def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
         writer = writer_type()
         records = session_records(MessageStream(store, info.id, redactor), writer)
@@ -156,7 +150,6 @@ def is_blank(part: AnyPart) -> bool:
 
 
 def stable_uuid(*names: str) -> str:
-    """Derives the same UUID from the same names."""
     return str(uuid.uuid5(_NAMESPACE, "\0".join(names)))
 
 
@@ -178,7 +171,6 @@ def address(part: MediaPart) -> str:
 
 
 def provider_name(provider: str) -> str:
-    """The name that other agents use for a provider."""
     return _NAMES_ELSEWHERE.get(provider, provider)
 
 

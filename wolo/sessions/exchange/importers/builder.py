@@ -132,7 +132,6 @@ class ConversationBuilder:
         return draft
 
     def add_spoken(self, draft: Draft) -> None:
-        """Adds a message unless it is empty."""
         if draft.parts:
             self.add(draft)
 
@@ -309,7 +308,6 @@ def outcome_of(output: str, words: Mapping[str, Outcome], *, otherwise: Outcome)
 
 
 def text_part(words: str) -> TextPart | None:
-    """None for blank text."""
     return TextPart(text=words) if words.strip() else None
 
 

@@ -52,8 +52,6 @@ FOLDER_CHARACTERS = 200
 
 
 class ClaudeNode(Struct, frozen=True):
-    """A line in the tree."""
-
     place: int
     parent: str
     is_message: bool
@@ -65,8 +63,6 @@ class ClaudeNode(Struct, frozen=True):
 
 
 class TreeIndex(Struct):
-    """Result of the first pass."""
-
     nodes: dict[str, ClaudeNode] = field(default_factory=dict)
     titles: list[Record] = field(default_factory=list)
     cwd: str = ""
@@ -109,7 +105,6 @@ def read(source: Path) -> Imported:
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
-    """Lists the sessions of a directory, newest first."""
     folder = _FORBIDDEN.sub("-", str(cwd))
     pattern = f"{folder[:FOLDER_CHARACTERS]}*" if len(folder) > FOLDER_CHARACTERS else folder
     home = discovery.home_of(".claude", environ, "CLAUDE_CONFIG_DIR")
@@ -290,7 +285,6 @@ class ClaudeReader:
 
 
 def _part(block: Record) -> AnyPart | None:
-    """None for an empty or unknown block."""
     match block.get("type"):
         case "text":
             return builder.text_part(text(block, "text"))

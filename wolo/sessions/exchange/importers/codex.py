@@ -78,7 +78,6 @@ def read(source: Path) -> Imported:
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
-    """Lists the sessions of a directory, newest first."""
     home = discovery.home_of(".codex", environ, "CODEX_HOME")
     names = _names(home)
     found = []
@@ -111,7 +110,6 @@ def _named(source: Path, id: str) -> str:
 
 
 def _names(home: Path) -> dict[str, str]:
-    """The last name of each session."""
     return {text(each, "id"): text(each, "thread_name") for each in discovery.records_of(home / "session_index.jsonl")}
 
 

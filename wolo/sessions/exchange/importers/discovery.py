@@ -55,7 +55,6 @@ def head(path: Path) -> list[Record]:
 
 
 def first(path: Path) -> Record:
-    """The first record, which describes the session."""
     try:
         with path.open("rb") as file:
             return parse_object(file.readline(HEAD_BYTES)) or {}

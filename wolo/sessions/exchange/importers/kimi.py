@@ -40,8 +40,6 @@ REFUSALS: Mapping[str, Outcome] = {
 
 
 class Wire(Struct):
-    """Data found only in the event log."""
-
     title: str = ""
     created: float = 0.0
     steps: dict[str, tuple[float, Usage | None]] = field(default_factory=dict)
@@ -189,7 +187,6 @@ def _parts(line: Record) -> list[AnyPart]:
 
 
 def _part(block: Record) -> AnyPart | None:
-    """None for an empty or unknown block."""
     match block.get("type"):
         case "text":
             return builder.text_part(text(block, "text"))

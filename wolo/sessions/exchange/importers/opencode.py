@@ -47,8 +47,6 @@ _NEWER = "SELECT id, type, data FROM session_message WHERE session_id = ? ORDER 
 
 
 class StoredSession(Struct):
-    """A session from any of the sources."""
-
     id: str
     info: Record
     rows: Iterable[MessageRow]
@@ -85,7 +83,6 @@ def read(source: Path) -> Imported:
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
-    """Lists the sessions of a directory, newest first."""
     base = environ.get("XDG_DATA_HOME")
     home = Path(base) / "opencode" if base else home_of(".local/share/opencode", environ)
     found: dict[str, FoundSession] = {}

@@ -101,7 +101,6 @@ def read(source: Path) -> Imported:
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
-    """Lists the sessions of a directory, newest first."""
     home = discovery.home_of(".pi/agent", environ, "PI_CODING_AGENT_DIR")
     folder = f"--{str(cwd).lstrip('/').replace('/', '-').replace(':', '-')}--"
     found = []
@@ -123,8 +122,6 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
 
 
 class PiReader:
-    """Reads the lines of the path in order."""
-
     def __init__(self) -> None:
         self.builder = builder.ConversationBuilder()
         self._by_id: dict[str, builder.Draft] = {}
@@ -180,7 +177,6 @@ class PiReader:
                 self.builder.skipped += 1
 
     def _extension_message(self, message: Record, at: float) -> None:
-        """Reads a message of an extension."""
         self.builder.add_spoken(builder.Draft("user", _said(message), timestamp=at, is_prompt=False))
 
     def _answer(self, message: Record, at: float) -> None:

@@ -27,7 +27,6 @@ _FRAME = re.compile(r"\s*</?image\b[^>]*>\s*")
 
 
 def said(block: Record) -> AnyPart | None:
-    """None for an empty or unknown block."""
     match block.get("type"):
         case "text" | "input_text" | "output_text":
             words = text(block, "text")

@@ -60,7 +60,6 @@ def read(source: Path) -> Imported:
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
-    """Lists the sessions of a directory, newest first."""
     found = []
     for path in discovery.children(discovery.home_of(".vibe", environ, "VIBE_HOME") / "logs" / "session", f"*/{MESSAGES}"):
         meta = read_object(path.with_name(META))
