@@ -16,7 +16,7 @@ from typing import NamedTuple
 from wolo.errors import SessionError
 from wolo.sessions.database_file import is_remote
 from wolo.sessions.entries import AnyEntry
-from wolo.sessions.indexed_text import IndexedAnswer, IndexedCall, Passage, clean, extract, pieces, spaced
+from wolo.sessions.indexed_text import IndexedCall, Passage, clean, extract, pieces, spaced
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.sessions.storage import storage_error
 from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
@@ -129,8 +129,12 @@ class Index:
                 _add_call(connection, session_id, call)
             prompts = ((session_id, message_id, at) for message_id, at in found.prompts)
             connection.executemany("INSERT OR REPLACE INTO prompts VALUES (?, ?, ?)", prompts)
-            answers = (_answer_row(session_id, answer) for answer in found.answers)
-            connection.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", answers)
+            for answer in found.answers:
+                usage = answer.usage
+                cached = (usage.cache_read_tokens, usage.cache_write_tokens)
+                counts = (usage.input_tokens, *cached, usage.output_tokens, usage.reasoning_tokens)
+                row = (session_id, answer.message_id, answer.at, answer.model, *counts, usage.cost.total if usage.cost else None)
+                connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
             connection.execute("INSERT OR REPLACE INTO progress VALUES (?, ?, ?)", (session_id, *mark))
 
     def forget(self, session_id: str, *, wait_s: float) -> None:
@@ -217,12 +221,6 @@ def _add_call(connection: sqlite3.Connection, session_id: str, call: IndexedCall
     passage = call.passage
     row = (*key, passage.at, passage.tool, call.failed, _add_passage(connection, session_id, passage))
     connection.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?)", row)
-
-
-def _answer_row(session_id: str, answer: IndexedAnswer) -> tuple[object, ...]:
-    usage = answer.usage
-    counts = (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens, usage.reasoning_tokens)
-    return (session_id, answer.message_id, answer.at, answer.model, *counts, usage.cost.total if usage.cost else None)
 
 
 @contextmanager

@@ -41,12 +41,9 @@ def spaced(text: str) -> str:
 
 def pieces(text: str) -> str:
     """`parse Http Request` for each distinct `parseHttpRequest`. `_`, `.` and `/` separate words anyway."""
-    return "\n".join(" ".join(re.findall(_PIECE, word)) for word in dict.fromkeys(_with_humps(text)))
-
-
-def _with_humps(text: str) -> Iterator[str]:
     # From hump to hump: checking every word takes three times as long.
     word = re.compile(r"\w+")
+    words: dict[str, None] = {}
     end = 0
     for hump in re.finditer(_HUMP, text):
         begin = hump.start()
@@ -54,11 +51,12 @@ def _with_humps(text: str) -> Iterator[str]:
             continue
         while begin > end and (text[begin - 1].isalnum() or text[begin - 1] == "_"):
             begin -= 1
-        found = word.match(text, begin)
-        assert found is not None
-        end = found.end()
+        identifier = word.match(text, begin)
+        assert identifier is not None
+        end = identifier.end()
         if end - begin <= _IDENTIFIER_CHARS:
-            yield found[0]
+            words[identifier[0]] = None
+    return "\n".join(" ".join(re.findall(_PIECE, each)) for each in words)
 
 
 def one_line(text: str) -> str:

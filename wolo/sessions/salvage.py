@@ -85,7 +85,11 @@ def _replace(path: Path, version: int, damaged: Path, report: Path) -> None:
     def fill(connection: sqlite3.Connection) -> None:
         _write(report, f"{reason}. {_Rebuild(connection, path.parent / 'blobs').take(damaged)}")
 
-    if _holds_entries(damaged, path.parent / "blobs"):
+    holds_entries = False
+    if damaged.exists():
+        with Pages(damaged) as pages:
+            holds_entries = any(_entry(record, path.parent / "blobs") for record in pages.records())
+    if holds_entries:
         create(path, version, fill)
     elif backup := _newest_backup(path):
         _write(report, f"{reason}. Nothing could be read from it, so the backup {backup.name} replaced it.")
@@ -115,11 +119,7 @@ class _Rebuild:
             for record in pages.records():
                 if entry := _entry(record, self._blobs_dir):
                     self._insert("entries", _ENTRY_COLUMNS, entry)
-                elif (
-                    len(record) >= len(_SESSION_COLUMNS)
-                    and all(isinstance(value, kind) for value, (_, kind) in zip(record, _SESSION_COLUMNS, strict=False))
-                    and _is_id(record[0])
-                ):
+                elif _is_session(record):
                     # Of two sessions with one name, one is noise: the first gets it.
                     self._insert("sessions", [name for name, _ in _SESSION_COLUMNS], record[: len(_SESSION_COLUMNS)])
                 elif len(record) == 2 and record[1] in kept:
@@ -162,13 +162,6 @@ class _Rebuild:
 _ENTRY_COLUMNS = ("session", "seq", "parent", "kind", "time_utc", "prev_hash", "hash", "body", "blob")
 
 
-def _holds_entries(damaged: Path, blobs_dir: Path) -> bool:
-    if not damaged.exists():
-        return False
-    with Pages(damaged) as pages:
-        return any(_entry(record, blobs_dir) for record in pages.records())
-
-
 def _entry(record: list[Value], blobs_dir: Path) -> tuple[Value, ...] | None:
     """The row of an entry whose hash is correct."""
     match record[:9]:
@@ -190,11 +183,13 @@ def _entry(record: list[Value], blobs_dir: Path) -> tuple[Value, ...] | None:
     return None
 
 
-def _is_id(value: Value) -> bool:
-    try:
-        return bool(check_id(str(value)))
-    except SessionError:
+def _is_session(record: list[Value]) -> bool:
+    if len(record) < len(_SESSION_COLUMNS):
         return False
+    with suppress(SessionError):
+        kinds = zip(record, _SESSION_COLUMNS, strict=False)
+        return all(isinstance(value, kind) for value, (_, kind) in kinds) and bool(check_id(str(record[0])))
+    return False
 
 
 def _file(blobs_dir: Path, name: str) -> bytes | None:

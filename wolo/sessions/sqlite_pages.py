@@ -38,7 +38,15 @@ class Pages:
         self._usable = self._page_bytes - (_number(header[20:21]) if is_whole else 0)
         self._log: int | None = None
         self._logged: dict[int, int] = {}
-        self._read_log(log_path(path))
+        # The pages of which the log has a newer version, up to its last commit.
+        if log_path(path).exists():
+            self._log = self._open(log_path(path))
+            uncommitted: dict[int, int] = {}
+            for frame in frames(self._log, self._page_bytes):
+                uncommitted[frame.page] = frame.at
+                if frame.ends_commit:
+                    self._logged.update(uncommitted)
+                    uncommitted.clear()
         in_file = -(-os.fstat(self._file).st_size // self._page_bytes)
         self._count = max([in_file, *self._logged])
 
@@ -68,18 +76,6 @@ class Pages:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._open_files.callback(os.close, descriptor)
         return descriptor
-
-    def _read_log(self, path: Path) -> None:
-        """Finds the pages of which the log has a newer version, up to its last commit."""
-        if not path.exists():
-            return
-        self._log = self._open(path)
-        uncommitted: dict[int, int] = {}
-        for frame in frames(self._log, self._page_bytes):
-            uncommitted[frame.page] = frame.at
-            if frame.ends_commit:
-                self._logged.update(uncommitted)
-                uncommitted.clear()
 
     def _page(self, number: int) -> bytes:
         if self._log is not None and number in self._logged:
@@ -136,21 +132,17 @@ def _values(payload: bytes) -> list[Value]:
         if len(data) < size:
             raise ValueError(size)
         start += size
-        values.append(_value(kind, data))
+        if kind == 0:
+            values.append(None)
+        elif kind < 7:
+            values.append(int.from_bytes(data, "big", signed=True))
+        elif kind == 7:
+            values.append(float(struct.unpack(">d", data)[0]))
+        elif kind < 12:
+            values.append(kind - 8)
+        else:
+            values.append(data.decode() if kind % 2 else data)
     return values
-
-
-def _value(kind: int, data: bytes) -> Value:
-    if kind == 0:
-        return None
-    if kind < 7:
-        return int.from_bytes(data, "big", signed=True)
-    if kind == 7:
-        (real,) = struct.unpack(">d", data)
-        return float(real)
-    if kind < 12:
-        return kind - 8
-    return data.decode() if kind % 2 else data
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -60,6 +60,10 @@ def read(source: Path) -> Imported:
     folder = source if source.is_dir() else source.parent
     path = folder / CONTEXT if source.is_dir() or source.name == WIRE else source
     wire = _wire(folder / WIRE)
+    # The directory whose digest names the folder.
+    known = records(read_object(folder.absolute().parent.parent.parent / "kimi.json"), "work_dirs")
+    directories = (text(each, "path") for each in known)
+    cwd = next((path for path in directories if folder.absolute().parent.name.endswith(_folder_name(path))), "")
     lines = JsonLines(path)
     reader = KimiReader(wire)
     for each in lines:
@@ -69,7 +73,7 @@ def read(source: Path) -> Imported:
         "Kimi",
         "~/.kimi/sessions",
         title=text(read_object(folder / "state.json"), "custom_title") or wire.title,
-        cwd=_cwd(folder),
+        cwd=cwd,
         created=wire.created or updated(path),
         skipped=lines.skipped,
         notices=builder.counted(
@@ -100,13 +104,6 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
         words = "".join(text(block, "text") for block in content(each))
         if each.get("role") == "user" and words.strip() and not words.startswith("<system>"):
             yield words
-
-
-def _cwd(folder: Path) -> str:
-    """Finds the directory whose digest names the folder."""
-    known = records(read_object(folder.absolute().parent.parent.parent / "kimi.json"), "work_dirs")
-    paths = (text(each, "path") for each in known)
-    return next((path for path in paths if folder.absolute().parent.name.endswith(_folder_name(path))), "")
 
 
 def _wire(path: Path) -> Wire:
