@@ -58,9 +58,9 @@ class Store:
         """Files of large entries and outputs."""
         self.data_dir = blobs_dir.parent
         self._database = database
-        self._rescues: list[str] = []
-        self.on_rescue: Callable[[str], None] = self._rescues.append
+        self.on_rescue: Callable[[str], None] = self._note_rescue
         """Called with the result of a repair after opening."""
+        self._rescues: list[str] = []
         self._locks = locks
         self._clock = clock
 
@@ -99,9 +99,11 @@ class Store:
 
     def rescues(self) -> list[str]:
         """Returns and clears the messages about repairs."""
-        messages = list(self._rescues)
-        self._rescues.clear()
+        messages, self._rescues = self._rescues, []
         return messages
+
+    def _note_rescue(self, message: str) -> None:
+        self._rescues.append(message)
 
     @classmethod
     def open_to_read(cls, data_dir: Path) -> Store:
