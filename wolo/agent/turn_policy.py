@@ -72,14 +72,23 @@ class TurnPolicy:
         self._pauses = 0
 
     def after(self, answer: Message) -> NextStep:
-        if failure := _failure(answer):
+        failure: ProviderError | None = None
+        match answer.finish_reason:
+            case "refused":
+                reason = f": {answer.error}" if answer.error else "."
+                failure = ContentRefused(f"The provider's content policy ended the answer{reason}", hint="Rephrase the task.")
+            case "overflow":
+                failure = ContextOverflow("The conversation no longer fits the model's window.", hint="Start a new session.")
+            case "error":
+                failure = BadAnswer(answer.error or "The provider ended the answer with an error.", hint=_OTHER_MODEL)
+        if failure is not None:
             words = BROKEN_OFF.format(reason=answer.finish_reason)
             return NextStep(save_answer=not _is_empty(answer), refuse=("never_started", words), stop=Stop.by(failure))
         if _is_empty(answer):
             words = EMPTY_CUT_OFF if answer.finish_reason == "length" else EMPTY
             return self._nudge(words, "The model returned an empty answer and was asked to continue.", save_answer=False)
         if answer.finish_reason == "paused" and not answer.calls:
-            # Asks again; the provider continues the paused answer
+            # Asked again, the provider continues the answer.
             self._pauses += 1
             if self._pauses < MAX_PAUSES:
                 return NextStep()
@@ -139,19 +148,6 @@ class TurnPolicy:
 def _is_empty(answer: Message) -> bool:
     """An answer with thinking only counts as empty."""
     return not answer.text.strip() and all(isinstance(part, TextPart | ThinkingPart) for part in answer.parts)
-
-
-def _failure(answer: Message) -> ProviderError | None:
-    match answer.finish_reason:
-        case "refused":
-            reason = f": {answer.error}" if answer.error else "."
-            return ContentRefused(f"The provider's content policy ended the answer{reason}", hint="Rephrase the task.")
-        case "overflow":
-            return ContextOverflow("The conversation no longer fits the model's window.", hint="Start a new session.")
-        case "error":
-            return BadAnswer(answer.error or "The provider ended the answer with an error.", hint=_OTHER_MODEL)
-        case _:
-            return None
 
 
 def is_written_call(text: str) -> bool:
