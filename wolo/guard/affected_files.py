@@ -54,11 +54,13 @@ class ExecutionContext:
                 found = [path for place in self.directories for path in expand(Word(word, True), place)]
             except TooManyFiles:
                 return None
-        return [path for path in found if os.path.lexists(path) and self._matters(resolve_path(path))]
-
-    def _matters(self, path: str) -> bool:
-        is_inside = any(path == root or path.startswith(root + "/") for root in self._roots)
-        return is_inside or not any(path == place or path.startswith(place + "/") for place in _SCRATCH)
+        existing: list[str] = []
+        for path in filter(os.path.lexists, found):
+            real = resolve_path(path)
+            is_inside = any(real == root or real.startswith(root + "/") for root in self._roots)
+            if is_inside or not any(real == place or real.startswith(place + "/") for place in _SCRATCH):
+                existing.append(path)
+        return existing
 
 
 Check = Callable[[Sequence[str], ExecutionContext], Loss | None]

@@ -106,15 +106,8 @@ class _Folders:
 _CHANGING = frozenset(
     (
         *(("config", "set"), ("config", "edit"), ("permissions", "remove"), ("trust", "forget")),
-        *(
-            ("mcp", "add"),
-            ("mcp", "remove"),
-            ("mcp", "allow"),
-            ("hooks", "allow"),
-            ("tools", "allow"),
-            ("auth", "login"),
-            ("auth", "logout"),
-        ),
+        *(("mcp", "add"), ("mcp", "remove"), ("mcp", "allow"), ("hooks", "allow"), ("tools", "allow")),
+        *(("auth", "login"), ("auth", "logout")),
         *(("skills", "add"), ("skills", "remove"), ("plugin", "add"), ("plugin", "allow"), ("plugin", "update")),
         *(("plugin", "remove"), ("plugin", "enable"), ("plugin", "disable"), ("plugin", "marketplace")),
     )
@@ -124,16 +117,13 @@ _FINDING = frozenset({"find", "fd", "fdfind"})
 _MAY_REMOVE = rf"(?i)(?<![\w.-])(?:{'|'.join(sorted(_REMOVING))}|-delete)(?![\w-])|\$'"
 
 
-def may_remove(text: str) -> bool:
-    """Cheap first check: most commands remove nothing."""
-    return any(re.search(_MAY_REMOVE, each) for each in (text, unquoted(text)))
-
-
 def removed_by(text: str, cwd: str, home: str, named: Iterable[str]) -> Iterator[str]:
     """Yields real paths that the command may move, remove or close, possibly with wildcards.
 
     Relative names are resolved in every directory that the command names. Raises TooComplex.
     """
+    if not any(re.search(_MAY_REMOVE, each) for each in (text, unquoted(text))):
+        return  # a cheap first check: most commands remove nothing
     from wolo.guard.shell.nested_commands import commands_in  # noqa: PLC0415  # few commands remove anything
 
     folders = dict.fromkeys((cwd, *(path for path in named if os.path.isdir(path))))  # noqa: PTH112  # the same

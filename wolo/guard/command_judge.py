@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from wolo.guard import protected_paths
-from wolo.guard.boundaries import Boundaries, are_changed_by, may_remove, removed_by
+from wolo.guard.boundaries import Boundaries, are_changed_by, removed_by
 from wolo.guard.intents import RunIntent
 from wolo.guard.precedence import SAFE, Paths, Precedence, Rulebook, Subject
 from wolo.guard.rules import Verdict, strictest, suggest_command
@@ -51,7 +51,7 @@ class CommandJudge:
         if self._boundaries.names_own(line.text, named):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
         removed = removed_by(line.text, resolve_path(line.cwd), self._boundaries.home, named.paths)
-        if may_remove(line.text) and any(map(self._boundaries.is_above_own, removed)):
+        if any(map(self._boundaries.is_above_own, removed)):
             return Verdict("deny", "The command would change a directory that contains wolo's own files: name a narrower one.")
         if are_changed_by(line.text):
             return Verdict("deny", "The command would change wolo's own settings, which only the user may do.")

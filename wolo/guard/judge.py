@@ -250,7 +250,15 @@ class Judge:
             case RunIntent():
                 verdict = self._commands.judge(intent, self.confine, extra)
             case FetchIntent():
-                verdict = self._judge_fetch(intent, extra)
+                host = read_host(intent.url)
+                subject = Subject("fetch", host, f"Fetching from {host.name}", self.mode.fetch)
+                if host.scheme not in ("http", "https") or not host.name or host.has_user:
+                    verdict = Verdict("deny", "Only http and https addresses without a user name can be fetched.")
+                else:
+                    verdict = self._precedence.decide(subject, extra)
+                if verdict.decision == "allow" and host.carried > LONG_ADDRESS:
+                    about = f"The address carries {host.carried} characters to {host.name}, so this needs an approval."
+                    verdict = Verdict("ask", about)
             case CallIntent():
                 verdict = self._judge_call(intent, extra)
         for ceiling, limits in self._ceilings:
@@ -301,15 +309,6 @@ class Judge:
         else:
             return verdict
         return Verdict("ask", f"{self._shown(intent)} {concern}, so this needs an approval.")
-
-    def _judge_fetch(self, intent: FetchIntent, extra: Rulebook | None) -> Verdict:
-        host = read_host(intent.url)
-        if host.scheme not in ("http", "https") or not host.name or host.has_user:
-            return Verdict("deny", "Only http and https addresses without a user name can be fetched.")
-        verdict = self._precedence.decide(Subject("fetch", host, f"Fetching from {host.name}", self.mode.fetch), extra)
-        if verdict.decision == "allow" and host.carried > LONG_ADDRESS:
-            return Verdict("ask", f"The address carries {host.carried} characters to {host.name}, so this needs an approval.")
-        return verdict
 
     def _judge_call(self, intent: CallIntent, extra: Rulebook | None) -> Verdict:
         kind, _, name = intent.target.partition(":")

@@ -45,12 +45,12 @@ def find_loss(line: ParsedLine, roots: Sequence[str], rules: Sequence[str]) -> s
     return " ".join(dict.fromkeys(reasons))
 
 
-def _unnamed_losses(found: NestedCommand, context: ExecutionContext, rules: Sequence[str]) -> Iterator[Loss]:
+def _unnamed_losses(nested: NestedCommand, context: ExecutionContext, rules: Sequence[str]) -> Iterator[Loss]:
     """Losses that no rule names. Of a wrapper and its inner programs only the first counts: the others repeat the command."""
-    for path in found.emptied:
+    for path in nested.emptied:
         if (loss := _emptied(path, context)) and not any(_names(rule, loss) for rule in rules):
             yield loss
-    for words in unwrapped(found.words):
+    for words in unwrapped(nested.words):
         program = name_of(words[0]) if words else ""
         if program.startswith("git-"):
             words, program = ("git", program[4:], *words[1:]), "git"

@@ -104,10 +104,6 @@ class ShellPattern:
             return True
         return any(self._is_among(re.findall(_PIECES, unquoted(text))) for text in texts if not re.fullmatch(_BARE, text))
 
-    def _may_match(self, command: PlainCommand) -> bool:
-        """Cheap first check: most rules are about another program."""
-        return self._program in unquoted(command.text).casefold() or any(word.has_glob for word in command.words)
-
     def _expanded(self, word: Word, command: PlainCommand) -> list[str]:
         """Expands a word as bash would: `env /bin/r[m] x` runs rm."""
         if not word.has_glob:
@@ -137,8 +133,16 @@ class ShellPattern:
         """
         position = 1
         for pattern, regex in zip(self._heads[1:], self._regexes[1:], strict=True):
-            if pattern.text.startswith("-") and not _is_star(pattern):
-                if not _has_option(texts[1:], pattern.text, regex):
+            option = pattern.text
+            if option.startswith("-") and not _is_star(pattern):
+                if regex is not None:
+                    has_option = any(map(regex.fullmatch, texts[1:]))
+                elif not option.startswith("--") and option[1:].isalpha():  # its letters, in one cluster or several
+                    letters = "".join(text[1:] for text in texts[1:] if text.startswith("-") and not text.startswith("--"))
+                    has_option = option in texts[1:] or set(option[1:]) <= set(letters)
+                else:  # `--force` also matches `--force=…`
+                    has_option = any(text == option or text.startswith(f"{option}=") for text in texts[1:])
+                if not has_option:
                     return False
                 continue
             position = _find(pattern, regex, texts, position)
@@ -192,16 +196,6 @@ def _find(pattern: Word, regex: re.Pattern[str] | None, texts: Sequence[str], st
         if not texts[index].startswith("-") and not is_value:
             return 0
     return 0
-
-
-def _has_option(texts: Sequence[str], option: str, regex: re.Pattern[str] | None) -> bool:
-    """`-rf` matches if its letters are present, in one cluster or several; `--force` also matches `--force=…`."""
-    if regex is not None:
-        return any(map(regex.fullmatch, texts))
-    if not option.startswith("--") and option[1:].isalpha():
-        letters = "".join(text[1:] for text in texts if text.startswith("-") and not text.startswith("--"))
-        return option in texts or set(option[1:]) <= set(letters)
-    return any(text == option or text.startswith(f"{option}=") for text in texts)
 
 
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -99,7 +99,7 @@ def parse_rule(text: str, decision: Decision, source: str = "") -> Rule:
     elif not pattern.isprintable():
         complaint = "it contains a control or invisible character", ""
     else:
-        complaint = _path_complaint(pattern) if tool in ("read", "write") else _complaint(tool, pattern, decision)
+        complaint = _complaint(tool, pattern, decision)
         if complaint is None:
             return Rule(decision, tool, pattern, source)
     where = f" ({source})" if source else ""
@@ -117,12 +117,10 @@ def _complaint(tool: RuleTool, pattern: str, decision: Decision) -> tuple[str, s
         if not re.fullmatch(_HOST, pattern.lower()):
             return "its pattern is not a host", 'Write a host without a scheme or path: "docs.python.org", "*.python.org" or "*".'
         return None
-    if not re.fullmatch(_TARGETS[tool], pattern):
-        return "its pattern has the wrong form", _TARGET_HINTS[tool]
-    return None
-
-
-def _path_complaint(pattern: str) -> tuple[str, str] | None:
+    if tool not in ("read", "write"):
+        if not re.fullmatch(_TARGETS[tool], pattern):
+            return "its pattern has the wrong form", _TARGET_HINTS[tool]
+        return None
     parts = pattern.split("/")
     if pattern.startswith("!"):
         return "`!` does not negate a pattern", "Write the opposite rule under `allow` or `deny`."

@@ -98,33 +98,37 @@ class SafeList:
         """Tells whether the command is safe in every directory it may run in."""
         if command.words[0].text not in PROGRAMS:
             return False
-        return all(directory is not None and self._is_safe_in(directory, command.words) for directory in command.directories)
+        words, program = command.words, command.words[0].text
+        for directory in command.directories:
+            if directory is None:
+                return False
+            if program not in BUILTINS:
+                # A program of that name in the workspace would run instead, as in an active virtual environment.
+                paths = (os.path.join(directory, folder, program) for folder in self._workspace_folders)  # noqa: PTH118  # text all along
+                if any(os.access(path, os.X_OK) for path in paths):
+                    return False
+            if any(word.has_glob for word in words):
+                return False
+            if program in _READ_NOTHING:
+                texts = takewhile(lambda text: text != "--", (word.text for word in words[1:]))
+                options = [text for text in texts if text[:1] == "-" and text != "-"]
+                if not all(re.fullmatch(_READ_NOTHING[program], option) for option in options):
+                    return False
+                continue
+            if _read(words) is None or not self._is_open(directory):
+                return False
+            if not all(self._is_open(real_path(directory, name)) for name in _files_named(words)):
+                return False
+            # Programs differ in where options end: some take every word after the first operand as a file. So it must not matter
+            # if any other word is read as a file.
+            paths = (real_path(directory, word.text) for word in words[1:])
+            if not all(self._is_open(path) or os.path.isdir(path) or not os.path.exists(path) for path in paths):  # noqa: PTH110, PTH112  # as above
+                return False
+        return True
 
     def has_with_others(self, command: PlainCommand) -> bool:
         """Like `has`, for a line whose other commands may change which file a name means."""
         return self.has(command) and not _files_named(command.words)
-
-    def _is_safe_in(self, directory: str, words: tuple[Word, ...]) -> bool:
-        program = words[0].text
-        if program not in BUILTINS:
-            # A program of that name in the workspace would run instead, as in an active virtual environment.
-            paths = (os.path.join(directory, folder, program) for folder in self._workspace_folders)  # noqa: PTH118  # text all along
-            if any(os.access(path, os.X_OK) for path in paths):
-                return False
-        if any(word.has_glob for word in words):
-            return False
-        if program in _READ_NOTHING:
-            texts = takewhile(lambda text: text != "--", (word.text for word in words[1:]))
-            options = [text for text in texts if text[:1] == "-" and text != "-"]
-            return all(re.fullmatch(_READ_NOTHING[program], option) for option in options)
-        if _read(words) is None or not self._is_open(directory):
-            return False
-        if not all(self._is_open(real_path(directory, name)) for name in _files_named(words)):
-            return False
-        # Programs differ in where options end: some take every word after the first operand as a file. So it must not matter
-        # if any other word is read as a file.
-        paths = (real_path(directory, word.text) for word in words[1:])
-        return all(self._is_open(path) or os.path.isdir(path) or not os.path.exists(path) for path in paths)  # noqa: PTH110, PTH112  # as above
 
     def _is_open(self, path: str) -> bool:
         if not self._boundaries.is_inside(path) or self._boundaries.is_own(path):

@@ -123,12 +123,12 @@ def _range(whole: str, args: ExpandMessageArgs) -> str:
     return f"{text.rstrip(chr(10))}\n[{args.unit} {args.offset:,}–{last:,} of {len(units):,}{more}]"
 
 
-def _passages(found: Sequence[Message | ToolPart], args: ExpandMessageArgs) -> str:
+def _passages(sources: Sequence[Message | ToolPart], args: ExpandMessageArgs) -> str:
     """Newest first, because the latest statement is the valid one."""
     words = args.query.lower().split()
     passages: list[str] = []
     size = count = 0
-    for id, lines in _texts(found):
+    for id, lines in _texts(sources):
         for at, line in enumerate(lines):
             if not all(word in line.lower() for word in words):
                 continue
@@ -146,9 +146,9 @@ def _passages(found: Sequence[Message | ToolPart], args: ExpandMessageArgs) -> s
     return "\n\n".join([*passages, f"[{len(passages)} of {count:,} passages, newest first{more}]"])
 
 
-def _texts(found: Sequence[Message | ToolPart]) -> Iterator[tuple[str, list[str]]]:
+def _texts(sources: Sequence[Message | ToolPart]) -> Iterator[tuple[str, list[str]]]:
     """Skips earlier results of this tool."""
-    for each in reversed(found):
+    for each in reversed(sources):
         if isinstance(each, ToolPart):
             yield each.id, each.output.splitlines()
             continue

@@ -213,19 +213,19 @@ class CallContext(Struct, frozen=True):
             raise ToolError("This command may run inside the sandbox only, and there is none; it was not run.")
         return walls.wrap(argv, cwd, only_reads=self.only_reads, in_background=in_background)
 
-    def judged_path(self, given: str) -> Resolved:
+    def judged_path(self, path: str) -> Resolved:
         """The path that was judged, for a tool that opens it without following links. Raises ToolError as `resolve` does."""
         for intent in self.judged or ():
-            if isinstance(intent, ReadIntent) and intent.given == given:
-                return Resolved(intent.path, given, intent.inside)
-        return self.resolve(given)
+            if isinstance(intent, ReadIntent) and intent.given == path:
+                return Resolved(intent.path, path, intent.inside)
+        return self.resolve(path)
 
-    def resolve(self, given: str) -> Resolved:
+    def resolve(self, path: str) -> Resolved:
         """Resolves a path for a running call. Raises ToolError when a link has changed since the call was judged."""
-        resolved = self.services.workspace.resolve(given)
+        resolved = self.services.workspace.resolve(path)
         paths = [intent.path for intent in self.judged or () if isinstance(intent, ReadIntent | WriteIntent)]
         if self.judged is not None and resolved.path not in paths:
-            raise ToolError(f"`{given}` resolves to another file than when this call was judged; nothing was done.")
+            raise ToolError(f"`{path}` resolves to another file than when this call was judged; nothing was done.")
         return resolved
 
 

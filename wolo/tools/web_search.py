@@ -74,7 +74,7 @@ class WebSearch:
             found = None
         if found is None:
             raise ToolError(f"The response of {service.host} is not a list of search results in JSON.{_hint(service, 'json')}")
-        return _shown(query, found, service)
+        return _result(query, found, service)
 
 
 def _service(services: ToolServices) -> SearchService:
@@ -83,8 +83,8 @@ def _service(services: ToolServices) -> SearchService:
     return services.web_search
 
 
-def _checked(given: str) -> str:
-    query = " ".join(given.split())
+def _checked(text: str) -> str:
+    query = " ".join(text.split())
     if not query:
         raise ToolError("`query` is empty.")
     if len(query) > MOST_QUERY:
@@ -168,25 +168,16 @@ def _hint(service: SearchService, lacking: str) -> str:
     )
 
 
-def _shown(query: str, found: Sequence[SearchResult], service: SearchService) -> CallResult:
-    titles = tuple(f"{_line(each.title, _MOST_TITLE)} — {_line(each.url, _MOST_URL)}" for each in found)
-    view = Listing(query, titles, len(found))
-    if not found:
+def _result(query: str, results: Sequence[SearchResult], service: SearchService) -> CallResult:
+    titles = tuple(f"{_line(each.title, _MOST_TITLE)} — {_line(each.url, _MOST_URL)}" for each in results)
+    view = Listing(query, titles, len(results))
+    if not results:
         return CallResult(f"[{service.backend.label} found nothing. Try other words.]", view)
-    rows = [
-        "\n   ".join(
-            filter(
-                None,
-                (
-                    f"{number}. {_line(each.title, _MOST_TITLE) or '(no title)'}",
-                    _line(each.url, _MOST_URL),
-                    _line(each.text, _MOST_TEXT),
-                ),
-            )
-        )
-        for number, each in enumerate(found, start=1)
-    ]
-    count = f"{len(found)} result{'' if len(found) == 1 else 's'}"
+    rows: list[str] = []
+    for number, each in enumerate(results, start=1):
+        title = f"{number}. {_line(each.title, _MOST_TITLE) or '(no title)'}"
+        rows.append("\n   ".join(filter(None, (title, _line(each.url, _MOST_URL), _line(each.text, _MOST_TEXT)))))
+    count = f"{len(results)} result{'' if len(results) == 1 else 's'}"
     return CallResult("\n".join((f"[{service.backend.label}, {count}]", f"[{UNTRUSTED}]", "", *rows)), view)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from wolo.errors import ToolError
 from wolo.guard.protected_paths import ABOVE, fold, runs_code
@@ -27,8 +27,7 @@ SandboxFactory = Callable[[SandboxProfile], Sandbox]
 _LOCK = "in-use"
 
 
-class Ending(Protocol):
-    def __call__(self) -> None: ...
+Ending = Callable[[], None]
 
 
 class Backend:
@@ -121,7 +120,7 @@ class Backend:
         Raises ToolError.
         """
         if self._profile.is_copy:
-            return watch.close if watch is not None else _nothing
+            return watch.close if watch is not None else do_nothing
         snapshot = self._saver.save(present, self._awaited(names), mounted=mounted, roots=names)
         return partial(self._end, snapshot, {root: each.known for root, each in names.items()}, watch)
 
@@ -153,7 +152,7 @@ class Backend:
         return new
 
 
-def _nothing() -> None: ...
+def do_nothing() -> None: ...
 
 
 def cannot_apply(error: OSError) -> ToolError:

@@ -14,7 +14,7 @@ from pathlib import Path
 from wolo.errors import ToolError
 from wolo.guard.protected_paths import is_protected_name
 from wolo.guard.sandbox import seccomp
-from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
+from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply, do_nothing
 from wolo.guard.sandbox.mounts import TEMPORARY, Tree, host_sockets, is_below
 from wolo.guard.sandbox.name_watch import Watch, never_ended
 from wolo.guard.sandbox.profile import SandboxProfile, environment
@@ -24,16 +24,8 @@ from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.places import make_private
 
 COVERS = (
-    *(
-        "files outside the workspace",
-        "protected names",
-        "the home directory",
-        "other projects",
-        "secrets",
-        "network",
-        "host sockets",
-        "FIFOs of the host",
-    ),
+    *("files outside the workspace", "protected names", "the home directory", "other projects", "secrets", "network"),
+    *("host sockets", "FIFOs of the host"),
     *("processes", "system calls", "kernel settings", "set-user-ID bits"),
 )
 NOT_COVERED = ("reading system files and other disks", "files in the workspace", "kernel vulnerabilities")
@@ -104,7 +96,7 @@ class Bubblewrap(Backend):
 
     def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
         watch: Watch | None = None
-        ending: Ending = _nothing
+        ending: Ending = do_nothing
         try:
             if not only_reads:
                 self._watch_tops()
@@ -215,11 +207,8 @@ class _BubblewrapCleanup:
         self.has_begun()
         while self._fds:
             os.close(self._fds.pop())
-        ending, self._ending = self._ending, _nothing
+        ending, self._ending = self._ending, do_nothing
         ending()
-
-
-def _nothing() -> None: ...
 
 
 def can_use_namespaces() -> bool:

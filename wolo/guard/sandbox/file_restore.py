@@ -190,7 +190,14 @@ class Snapshot:
         if not self._changes and not self._lost:
             return None
         self._lost += [path for path in unwanted if os.path.lexists(path) and not _is_empty(path)]
-        self._lost += [path for path, saved in self._saved.items() if not self._is_right(path, saved)]
+        for path, saved in self._saved.items():
+            with self._recording(path):
+                status = os.lstat(path)
+                is_same = (kind_of(status), (status.st_uid, status.st_gid)) == (saved.kind, saved.owner)
+                has_mode = saved.kind == "link" or stat.S_IMODE(status.st_mode) == saved.mode
+                has_more = any(_extra_names(path, saved, self._saved))
+                if not is_same or not has_mode or has_more or not has_content(path, saved):
+                    self._lost.append(path)
         return RestoredFiles(self._changes, self._lost)
 
     def note_seized(self, seized: Iterable[tuple[str, str]], lost: Iterable[str]) -> None:
@@ -223,15 +230,6 @@ class Snapshot:
         for name in _extra_names(path, saved, self._saved):
             with self._recording(name):
                 self._set_aside(name)
-
-    def _is_right(self, path: str, saved: Saved) -> bool:
-        try:
-            status = os.lstat(path)
-            is_same = (kind_of(status), (status.st_uid, status.st_gid)) == (saved.kind, saved.owner)
-            has_mode = saved.kind == "link" or stat.S_IMODE(status.st_mode) == saved.mode
-            return is_same and has_mode and has_content(path, saved) and not any(_extra_names(path, saved, self._saved))
-        except OSError:
-            return False
 
     def _rename_back(self, place: str, path: str) -> None:
         """Sets aside what stands at `path`. `place` may be below it."""

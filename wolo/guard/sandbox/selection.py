@@ -140,18 +140,17 @@ def _prove(make: SandboxFactory, what: str, state: Path, cache: Path | None) -> 
     from wolo.guard.sandbox.escape_probe import find_gap  # noqa: PLC0415  # not needed after a cached pass
 
     mark = sha256(f"{VERSION} {what} {_environment_facts()}".encode()).hexdigest()
-    if cache is None:
-        return _evaluate(*find_gap(make, state), what)
-    proofs = cache / "sandbox-probes"
-    with suppress(OSError):
-        for line in proofs.read_text().splitlines():
-            known, *gaps = line.split("\t")
-            if known == mark:
-                return _Proof(gaps=tuple(gaps))
-    proof = _evaluate(*find_gap(make, state), what)
-    if not proof.why:
+    proofs = cache / "sandbox-probes" if cache else None
+    if proofs is not None:
         with suppress(OSError):
-            make_private(cache)
+            for line in proofs.read_text().splitlines():
+                known, *known_gaps = line.split("\t")
+                if known == mark:
+                    return _Proof(gaps=tuple(known_gaps))
+    proof = _evaluate(*find_gap(make, state), what)
+    if proofs is not None and not proof.why:
+        with suppress(OSError):
+            make_private(proofs.parent)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             with open(os.open(proofs, flags, 0o600), "w") as file:
                 file.write("\t".join((mark, *proof.gaps)) + "\n")

@@ -154,23 +154,20 @@ class WatchedCommand:
         except FileNotFoundError:
             pass  # already gone
         except OSError:
-            self.seize_there(path, folder)
+            # Another file system: made harmless by a name that means nothing, until it can be moved.
+            place = f"{os.path.dirname(path)}/.{os.path.basename(folder)}.set-aside"
+            try:
+                os.rename(path, place)
+                self.seized.append((path, place))
+            except FileNotFoundError:
+                pass
+            except OSError:
+                self.lost.append(path)
         self.why_soon = f"{path} appeared, which runs code or steers agents"
         if self.is_job or is_again:
             self.end(self.why_soon)
         else:
             self.ends_at = self.ends_at or time.monotonic() + GRACE_S
-
-    def seize_there(self, path: str, folder: str) -> None:
-        """For another file system: makes it harmless by a name that means nothing, until it can be moved."""
-        place = f"{os.path.dirname(path)}/.{os.path.basename(folder)}.set-aside"
-        try:
-            os.rename(path, place)
-            self.seized.append((path, place))
-        except FileNotFoundError:
-            pass
-        except OSError:
-            self.lost.append(path)
 
     def end(self, why: str) -> None:
         if not self.why:
@@ -180,7 +177,13 @@ class WatchedCommand:
 
     def begin(self, leader: int) -> None:
         """Takes the process id of the launcher, which is about to become the command."""
-        self.leader = first_of_namespace(leader) if self.is_apart else leader
+        self.leader = leader
+        if self.is_apart:
+            with contextlib.suppress(OSError):  # bubblewrap has a process above the launcher, whose end ends the whole namespace
+                fields, own = fields_of(str(leader)), fields_of("self")
+                numbers = fields["NSpid"].split()
+                if len(numbers) > len(own["NSpid"].split()) and numbers[-1] != "1":
+                    self.leader = int(fields["PPid"])
         with contextlib.suppress(OSError):
             self.pidfd = os.pidfd_open(self.leader)
         if self.why:
@@ -239,16 +242,6 @@ def open_up(path: str) -> None:
                     os.chmod(f"/proc/self/fd/{place}", mode | stat.S_IRWXU)
             finally:
                 os.close(place)
-
-
-def first_of_namespace(pid: int) -> int:
-    """The process whose end ends the whole namespace: bubblewrap has one of its own, above the launcher."""
-    with contextlib.suppress(OSError):
-        fields, own = fields_of(str(pid)), fields_of("self")
-        numbers = fields["NSpid"].split()
-        if len(numbers) > len(own["NSpid"].split()) and numbers[-1] != "1":
-            return int(fields["PPid"])
-    return pid
 
 
 def fields_of(process: str) -> dict[str, str]:

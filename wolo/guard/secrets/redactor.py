@@ -7,10 +7,11 @@ machine, and the value cannot be derived from the placeholder.
 from __future__ import annotations
 
 import asyncio
+import operator
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +33,16 @@ MAX_FORMS = 8_000
 KEY_BYTES = 32
 _NAME_CHARACTERS = 40
 _READ_BY_A_SHELL = r"[^\w@%+=:,./-]"
+
+_SECRET_FIELDS: Mapping[type[Struct], tuple[str, ...]] = {
+    TextPart: ("text",),
+    ThinkingPart: ("text",),
+    ToolPart: ("tool", "input", "raw_input", "output", "output_parts"),
+    ImagePart: ("name", "data", "url"),
+    AudioPart: ("name", "data"),
+    FilePart: ("name", "data", "url"),
+}
+"""The fields of each part that may contain secrets."""
 
 E = TypeVar("E", bound=WoloError)
 P = TypeVar("P", bound=AnyPart)
@@ -61,16 +72,12 @@ class Secrets:
         self._key = b""
         self._names: dict[str, str] = {}
         """Name of each form that a value may appear in."""
-        self._exact = ValueRedactor()
+        self.exact = ValueRedactor()
         self._forms_by_digest: dict[str, str] = {}
         self._changing = threading.Lock()
         self._scanning = asyncio.Lock()
         self._has_scanned = self._is_explained = False
         self.learn((*known, *self._files.scan_top()))
-
-    @property
-    def exact(self) -> ValueRedactor:
-        return self._exact
 
     def learn(self, known: Iterable[Secret]) -> None:
         with self._changing:
@@ -80,7 +87,7 @@ class Secrets:
                     for form in encoded_forms(each.value):
                         self._names.setdefault(form, each.name)
             if len(self._names) != before:
-                self._exact = ValueRedactor(self._names, self._placeholder)
+                self.exact = ValueRedactor(self._names, self._placeholder)
                 self._forms_by_digest = {}
 
     async def scan_workspace(self) -> None:
@@ -100,29 +107,29 @@ class Secrets:
         self.learn(self._files.rescan(paths, real_paths=read, folders=ran))
 
     def hide(self, text: str) -> str:
-        return self._exact.text(text)
+        return self.exact.text(text)
 
     def hide_cut(self, text: str) -> str:
         """Replaces secrets in truncated text, and drops a possible first half of one at the end."""
-        text = self._exact.text(text)
-        unfinished = self._exact.held(text)
+        text = self.exact.text(text)
+        unfinished = self.exact.held(text)
         return text if unfinished < MIN_CHARS // 2 else text[:-unfinished]
 
     def unfinished(self, data: bytes) -> int:
         """Number of final bytes that may be the beginning of a secret, in text that continues."""
         text = data.decode("utf-8", "surrogateescape")
-        unfinished = self._exact.held(text)
+        unfinished = self.exact.held(text)
         return len(text[len(text) - unfinished :].encode("utf-8", "surrogateescape"))
 
     def hide_data(self, data: bytes) -> bytes:
-        return self._exact.data(data)
+        return self.exact.data(data)
 
     def hide_value(self, value: Any) -> Any:
         """For any JSON value."""
-        return self._exact.value(value)
+        return self.exact.value(value)
 
     def stream(self) -> StreamRedactor:
-        return self._exact.stream()
+        return self.exact.stream()
 
     def hide_error(self, error: E) -> E:
         error.message, error.hint = self.hide(error.message), self.hide(error.hint)
@@ -130,7 +137,16 @@ class Secrets:
         return error
 
     def hide_part(self, part: P) -> P:
-        changed = {name: new for name, old in _secret_fields(part) if (new := self._hidden(old)) is not old}
+        values = {name: getattr(part, name) for name in _SECRET_FIELDS[type(part)]}
+        texts = {name: value for name, value in values.items() if not isinstance(value, bytes | tuple)}
+        hidden = dict(zip(texts, self.exact.value([*texts.values()]), strict=True))
+        for name, value in values.items():
+            if isinstance(value, tuple):
+                parts = tuple(map(self.hide_part, value))
+                hidden[name] = value if all(map(operator.is_, parts, value)) else parts
+            elif isinstance(value, bytes):
+                hidden[name] = self.exact.masked(value)
+        changed = {name: new for name, new in hidden.items() if new is not values[name]}
         if changed and isinstance(part, ThinkingPart):
             changed["blobs"] = ()  # they sign the exact text
         return replace(part, **changed) if changed else part
@@ -138,8 +154,8 @@ class Secrets:
     def hide_message(self, message: Message) -> Message:
         """Returns the same object if there is nothing to replace."""
         parts = tuple(map(self.hide_part, message.parts))
-        error = self.hide(message.error)
-        is_same = error is message.error and all(a is b for a, b in zip(parts, message.parts, strict=True))
+        error = message.error and self.hide(message.error)
+        is_same = error is message.error and all(map(operator.is_, parts, message.parts))
         return message if is_same else replace(message, parts=parts, error=error)
 
     def hide_fields(self, view: S) -> S:
@@ -183,10 +199,10 @@ class Secrets:
         if not self._forms_by_digest:
             self._forms_by_digest = {self._digest(form): form for form in self._names}
 
-        def value_of(found: re.Match[str]) -> str:
-            form = self._forms_by_digest.get(found[0][-12:])
+        def value_of(match: re.Match[str]) -> str:
+            form = self._forms_by_digest.get(match[0][-12:])
             if form is None:
-                return found[0]
+                return match[0]
             used[form] = self._names[form]
             return form
 
@@ -204,15 +220,7 @@ class Secrets:
         if isinstance(value, tuple):
             each = tuple(map(self._hidden_field, value))
             return value if all(a is b for a, b in zip(each, value, strict=True)) else each
-        return self.hide_fields(value) if isinstance(value, Struct) else self._exact.value(value)
-
-    def _hidden(self, value: Any) -> Any:
-        if isinstance(value, bytes):
-            return self._exact.masked(value)
-        if isinstance(value, tuple):
-            parts = tuple(map(self.hide_part, value))
-            return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
-        return self._exact.value(value)
+        return self.hide_fields(value) if isinstance(value, Struct) else self.exact.value(value)
 
 
 def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: RestoredValue, *, asks_nobody: bool) -> Verdict:
@@ -226,7 +234,9 @@ def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: RestoredVal
     what = f"the secret {names}" if len(restored.names) == 1 else f"the secrets {names}"
     leaves = any(map(_leaves, intents))
     runs = any(isinstance(intent, RunIntent) for intent in intents)
-    if verdict.decision == "allow" and (leaves or (runs and not verdict.confined and not asks_nobody)) and not _is_exact(verdict):
+    is_exact = verdict.source == "session" and not verdict.rule  # the user allowed this exact call
+    may_leave = leaves or (runs and not verdict.confined and not asks_nobody)
+    if verdict.decision == "allow" and may_leave and not is_exact:
         where = "send" if leaves else "be free to send"
         return replace(verdict, decision="ask", reason=f"The call would {where} {what} to another machine.", rule="", source="")
     if verdict.decision == "ask":
@@ -242,28 +252,6 @@ def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: RestoredVal
 def _leaves(intent: Intent) -> bool:
     """Tasks stay here: the other agent sees placeholders too."""
     return isinstance(intent, FetchIntent) or (isinstance(intent, CallIntent) and not intent.target.startswith("task:"))
-
-
-def _is_exact(verdict: Verdict) -> bool:
-    """The user allowed this exact call."""
-    return verdict.source == "session" and not verdict.rule
-
-
-def _secret_fields(part: AnyPart) -> Iterator[tuple[str, Any]]:
-    """The fields of a part that may contain secrets."""
-    match part:
-        case TextPart() | ThinkingPart():
-            names: tuple[str, ...] = ("text",)
-        case ToolPart():
-            names = ("tool", "input", "raw_input", "output", "output_parts")
-        case ImagePart():
-            names = ("name", "data", "url")
-        case AudioPart():
-            names = ("name", "data")
-        case FilePart():
-            names = ("name", "data", "url")
-    for name in names:
-        yield name, getattr(part, name)
 
 
 def _throughout(value: Any, change: Callable[[str], str]) -> Any:

@@ -71,13 +71,13 @@ def may_name(pattern: str, path: str) -> bool:
     return True
 
 
-def real_path(cwd: str, given: str) -> str:
+def real_path(cwd: str, name: str) -> str:
     """Like `os.path.realpath`, but much faster where there is no link; `cwd` is real."""
     path = cwd
-    for part in given.split("/"):
+    for part in name.split("/"):
         path = f"{path}/{part}"
         if part in ("", ".", "..") or os.path.islink(path):  # noqa: PTH114  # text all along
-            return resolve_path(os.path.join(cwd, given))  # noqa: PTH118  # the same
+            return resolve_path(os.path.join(cwd, name))  # noqa: PTH118  # the same
     return path
 
 

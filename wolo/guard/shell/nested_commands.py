@@ -176,15 +176,15 @@ def _bare(text: str) -> str:
     return re.sub(r"\\\n|[\\'\"]", "", text)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1]
+def _unescaped(escape: re.Match[str]) -> str:
+    code = escape[1]
     if code[0] in "xu" and len(code) > 1:
         return chr(int(code[1:], 16))
     return chr(int(code, 8) % 256) if code[0] in "01234567" else code
 
 
-def _takes_text(found: NestedCommand) -> bool:
-    return any(name_of(words[0]) in _TAKES_TEXT for words in unwrapped(found.words) if words)
+def _takes_text(command: NestedCommand) -> bool:
+    return any(name_of(words[0]) in _TAKES_TEXT for words in unwrapped(command.words) if words)
 
 
 def _shell_input(root: Node) -> Iterator[str]:

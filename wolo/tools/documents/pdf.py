@@ -120,20 +120,20 @@ def _text(page: dict[str, Any], secrets: Secrets) -> str:
     return f"{secrets.hide_cut(text)} … [cut: the page is longer]" if page["is_cut"] else text
 
 
-def _notes(found: _Found, ranges: str) -> list[str]:
-    numbers = [each["page"] for each in found.pages]
+def _notes(document: _Found, ranges: str) -> list[str]:
+    numbers = [each["page"] for each in document.pages]
     first, last = numbers[0], numbers[-1]
     which = f"Page {first}" if len(numbers) == 1 else f"{len(numbers)} pages, {first} to {last},"
-    notes = [f"{which} of {found.total}."]
-    if not any(each["text"].strip() for each in found.pages):
+    notes = [f"{which} of {document.total}."]
+    if not any(each["text"].strip() for each in document.pages):
         notes.append(_SCANNED)
-    if found.timed_out:
+    if document.timed_out:
         notes.append(f"Reading stopped after {WHOLE_S:.0f} s.")
-    elif found.error:
+    elif document.error:
         notes.append("Reading stopped: the document is damaged or needs too much memory.")
-    ends = [int(each.partition("-")[2] or (found.total if "-" in each else each)) for each in ranges.split(",")]
-    if last < min(max(ends), found.total) or (ranges.endswith("-") and last < found.total):
+    ends = [int(each.partition("-")[2] or (document.total if "-" in each else each)) for each in ranges.split(",")]
+    if last < min(max(ends), document.total) or (ranges.endswith("-") and last < document.total):
         notes.append(f'Continue with pages="{last + 1}-".')
-    elif last < found.total:
+    elif last < document.total:
         notes.append(f'The next page is pages="{last + 1}".')
     return notes

@@ -377,9 +377,9 @@ def _whole(resolved: Resolved, services: ToolServices) -> bytes:
         raise missing(resolved, services) from None
 
 
-def _refuse_folder_name(given: str) -> None:
-    if given.endswith("/"):
-        raise ToolError(f"`{given}` ends with a slash, so it names a folder. Give the name of a file.")
+def _refuse_folder_name(path: str) -> None:
+    if path.endswith("/"):
+        raise ToolError(f"`{path}` ends with a slash, so it names a folder. Give the name of a file.")
 
 
 def _refuse_link(resolved: Resolved, shown: str, services: ToolServices) -> None:

@@ -17,12 +17,12 @@ _CHANGES = ("content", "old", "new", "edits", "patch")
 _NOT_DRAWN = r"\r|\*\*\* (?:Move to|Delete File):"
 
 
-def changed_texts(given: Mapping[str, Any], args: Any) -> Iterator[str]:
+def changed_texts(arguments: Mapping[str, Any], args: Any) -> Iterator[str]:
     """Names of the arguments that a change is made from: those that the tool reads exactly as they were given."""
     if not isinstance(args, Struct):
         return
     read = [value for name in _CHANGES if (value := getattr(args, name, None)) is not None]
-    for name, value in given.items():
+    for name, value in arguments.items():
         if any(_is_read_as(value, each) for each in read):
             yield name
 
@@ -36,14 +36,14 @@ def _is_read_as(value: Any, read: Any) -> bool:
     )
 
 
-def arguments_in_view(given: Mapping[str, Any], args: Any, view: View | None) -> Iterator[str]:
+def arguments_in_view(arguments: Mapping[str, Any], args: Any, view: View | None) -> Iterator[str]:
     """Names of the arguments that a view shows whole."""
     match view:
         case Output():
-            yield from (name for name, value in given.items() if value == view.command)
+            yield from (name for name, value in arguments.items() if value == view.command)
         case Diff() if not is_cut(view.text):
-            yield from (name for name, value in given.items() if value == view.path)
-            yield from (name for name in changed_texts(given, args) if _is_drawn(given[name]))
+            yield from (name for name, value in arguments.items() if value == view.path)
+            yield from (name for name in changed_texts(arguments, args) if _is_drawn(arguments[name]))
 
 
 def _is_drawn(value: Any) -> bool:

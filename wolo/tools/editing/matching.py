@@ -114,14 +114,14 @@ class _Places:
         return "\r" if carriage > feed else "\r\n" if carriage == feed - 1 >= 0 else "\n"
 
 
-def _positions(text: str, wanted: str) -> Iterator[int]:
+def _positions(text: str, part: str) -> Iterator[int]:
     """Returns positions in order; overlapping ones are limited."""
-    position, count, free = text.find(wanted), 0, 0
+    position, count, free = text.find(part), 0, 0
     while position >= 0:
         yield position
         count += 1
-        free = position + len(wanted) if position >= free else free
-        position = text.find(wanted, position + 1 if count < _MANY else free)
+        free = position + len(part) if position >= free else free
+        position = text.find(part, position + 1 if count < _MANY else free)
 
 
 def _exact(text: str, old: str, new: str) -> list[EditPassage]:
@@ -199,10 +199,10 @@ def _shifted(text: str, old: str, new: str) -> list[EditPassage]:
     return found
 
 
-def _shift(wanted: list[str], window: list[str]) -> tuple[str, str] | None:
+def _shift(old_lines: list[str], window: list[str]) -> tuple[str, str] | None:
     """Returns the indentation to add and the one to remove; one of them is empty."""
     shifts = set()
-    for want, line in zip(wanted, window, strict=True):
+    for want, line in zip(old_lines, window, strict=True):
         if want.strip() != line.strip():
             return None
         if want.strip():
@@ -286,12 +286,12 @@ _MAX_REGION_LINES = 60
 _MAX_WIDTH = 400
 
 
-def describe_ambiguity(what: str, text: str, found: PassageMatches, shown: str, remedy: str) -> str:
+def describe_ambiguity(what: str, text: str, matches: PassageMatches, shown: str, remedy: str) -> str:
     """`what` names the searched text at the start of the sentence."""
-    lines = ", ".join(str(line_number(text, passage.start)) for passage in found.passages[:10])
-    lines += ", …" if len(found.passages) > 10 else ""
-    forgiven = f" (ignoring {found.rule})" if found.rule else ""
-    return f"{what} occurs {len(found.passages)} times in `{shown}`{forgiven}, at lines {lines}; nothing was changed. {remedy}"
+    lines = ", ".join(str(line_number(text, passage.start)) for passage in matches.passages[:10])
+    lines += ", …" if len(matches.passages) > 10 else ""
+    forgiven = f" (ignoring {matches.rule})" if matches.rule else ""
+    return f"{what} occurs {len(matches.passages)} times in `{shown}`{forgiven}, at lines {lines}; nothing was changed. {remedy}"
 
 
 def describe_miss(what: str, text: str, old: str, new: str, misses: int, shown: str) -> str:

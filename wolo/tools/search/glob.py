@@ -162,11 +162,11 @@ def look_for_files(
         except BadPattern as error:
             raise ToolError(f"`{glob}` is not a usable glob: {error}") from error
     top = services.workspace.root if resolved.inside else None
-    paths = _walked(walk(resolved.path, bounds, top=top), bounds, found)
+    paths = _walk_noting_gaps(walk(resolved.path, bounds, top=top), bounds, found)
     return found, _readable((path for path in paths if all(pattern.fullmatch(path) for pattern in filters)), found, services)
 
 
-def _walked(paths: Iterator[str], bounds: WalkLimits, found: FileSelection) -> Iterator[str]:
+def _walk_noting_gaps(paths: Iterator[str], bounds: WalkLimits, found: FileSelection) -> Iterator[str]:
     try:
         yield from paths
     except WalkStopped as stopped:
@@ -175,12 +175,12 @@ def _walked(paths: Iterator[str], bounds: WalkLimits, found: FileSelection) -> I
         found.gaps.append(not_read(bounds.unreadable_folders, "folder"))
 
 
-def _readable(paths: Iterable[str], found: FileSelection, services: ToolServices) -> Iterator[str]:
+def _readable(paths: Iterable[str], selection: FileSelection, services: ToolServices) -> Iterator[str]:
     for path in paths:
-        if services.is_readable(found.start / path):
+        if services.is_readable(selection.start / path):
             yield path
         else:
-            found.protected += 1
+            selection.protected += 1
 
 
 _TYPES = {

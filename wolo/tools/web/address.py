@@ -64,9 +64,9 @@ class WebAddress(NamedTuple):
         )
 
 
-def read_address(given: str) -> WebAddress:
+def read_address(url: str) -> WebAddress:
     """Raises ToolError."""
-    text = given.strip()
+    text = url.strip()
     if len(text) > LONGEST_CHARS:
         raise ToolError(f"The address has {len(text):,} characters; {LONGEST_CHARS:,} is the most.")
     if not text.isprintable() or " " in text or "\\" in text:
@@ -222,13 +222,13 @@ async def system_look_up(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def resolve(found: list[str] | OSError) -> None:
+    def resolve(result: list[str] | OSError) -> None:
         if answer.done():
             return
-        if isinstance(found, OSError):
-            answer.set_exception(found)
+        if isinstance(result, OSError):
+            answer.set_exception(result)
         else:
-            answer.set_result(found)
+            answer.set_result(result)
 
     def work() -> None:
         found: list[str] | OSError
