@@ -68,7 +68,7 @@ UNPACKED = {
 """NamedTuples of a plain turn, because they are unpacked, or loaded without msgspec."""
 COMPILED = {"wolo.guard.shell.words", "wolo.formats.text_recovery.text_filter"}
 """Modules whose patterns are compiled at import, for their speed."""
-SHARED = {"decoding", "encoding"}
+SHARED = {"encoding"}
 """What the wire formats have in common."""
 HEAVY_AT_HELP = HEAVY - {"typer"} | {"httpx2", "msgspec"}
 

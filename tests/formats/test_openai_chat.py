@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
 from wolo.errors import BadRequest
 from wolo.formats.encoding.encoder import CONTINUE, NO_ANSWER
-from wolo.formats.encoding.wire_names import LEGAL_IDS
+from wolo.formats.encoding.wire_forms import LEGAL_IDS
 from wolo.formats.format import Request, ToolSpec
 from wolo.formats.lint.chat import lint
 from wolo.formats.openai_chat import ChatDialect, OpenAIChat, to_llm_messages

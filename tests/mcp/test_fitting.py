@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.mcp_plain import NASTY
-from wolo.formats.encoding.wire_names import LEGAL_NAME
+from wolo.formats.encoding.wire_forms import LEGAL_NAME
 from wolo.formats.lint.checks import schema_problems
 from wolo.guard.rule_patterns import TargetPattern
 from wolo.mcp.listings import MOST_TOOLS, read_listed

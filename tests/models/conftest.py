@@ -13,11 +13,18 @@ from tests.components import miss, require_weights
 from tests.fakes.turns import PromptRunner
 from wolo.models.catalog import Catalog
 from wolo.models.http.http_transport import HttpTransport
+from wolo.models.local.driver import LocalDriver
 from wolo.models.local.embedded import DEFAULT, EmbeddedProcess, ServerAddress, has_engine
 from wolo.models.local.local_chat import ChatServer, LocalChat
-from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.local.weights import ensure_weights, find_weights
+from wolo.models.protocol import ModelClient
+from wolo.models.provider import ModelChoice
 from wolo.places import Places
+
+
+def refuse_plain(choice: ModelChoice) -> ModelClient:
+    """Simple mode never falls back to written mode."""
+    raise AssertionError(choice.label)
 
 
 @pytest.fixture(scope="session")
@@ -55,5 +62,5 @@ async def chat(serving: ServerAddress) -> AsyncIterator[LocalChat]:
 @pytest.fixture
 def runner(chat: LocalChat, tmp_path: Path) -> PromptRunner:
     """The real model in simple mode, with real tools, in the empty directory of the test."""
-    mode = SimpleMode(chat, Catalog({}).find(f"local/{DEFAULT}"), Path.cwd())
+    mode = LocalDriver(chat, Catalog({}).find(f"local/{DEFAULT}"), Path.cwd(), refuse_plain)
     return PromptRunner(mode, tmp_path)

@@ -20,8 +20,7 @@ from wolo.models import client
 from wolo.models.catalog import Catalog
 from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import FORMATS, format_of
-from wolo.models.http.http_body import PATIENCE, StreamLimits
-from wolo.models.http.http_transport import HttpTransport
+from wolo.models.http.http_transport import PATIENCE, HttpTransport, StreamLimits
 from wolo.models.retry import RetrySettings
 
 Ask = Callable[..., Any]

@@ -160,8 +160,8 @@ async def _run(choice: ModelChoice, window: int | None, *, quiet: bool) -> Probe
     from msgspec.structs import replace
 
     from wolo.models import probe_cache
-    from wolo.models.driving import decide, known_facts
     from wolo.models.http.http_transport import HttpTransport
+    from wolo.models.local.driving import decide, known_facts
     from wolo.models.probe import Probe
     from wolo.models.probe_cache import SIGNS, ProbeFinding
     from wolo.models.provider import ProviderSettings

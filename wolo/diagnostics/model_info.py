@@ -14,11 +14,12 @@ from wolo.config import key_store, keys
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import follow_card
 from wolo.formats.encoding.thinking_levels import LEVELS
-from wolo.models import address, driving, probe_cache, secret_references
+from wolo.models import address, probe_cache, secret_references
 from wolo.models.capabilities import LOCAL
 from wolo.models.catalog import ALIASES, Catalog, ListedModel
 from wolo.models.catalog_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
 from wolo.models.format_selection import dialect_of, format_of
+from wolo.models.local import driving
 from wolo.models.provider import Model, ModelChoice, Price, Provider, ProviderSettings
 from wolo.places import Notices, Site, find_places
 from wolo.workspace.root import find_site

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from wolo.formats.encoding.wire_names import IdPolicy
+from wolo.formats.encoding.wire_forms import IdPolicy
 from wolo.formats.format import ThinkingLevel
 
 ReasoningReplay = Literal["never", "tool_turns", "always", "always_even_empty"]

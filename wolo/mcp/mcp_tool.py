@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from wolo.errors import ToolError
-from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import CallIntent, Intent
 from wolo.mcp.client import McpClient

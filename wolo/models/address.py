@@ -74,7 +74,7 @@ def has_path(url: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    return host in LOOPBACK_NAMES or host.endswith(".localhost") or _is_address(host, "127.")
+    return host in LOOPBACK_NAMES or host.endswith(".localhost") or (host.startswith("127.") and host.replace(".", "").isdigit())
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> str:
@@ -85,23 +85,19 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str:
     for name in (f"{target.scheme}_proxy", "all_proxy"):
         for spelled in (name, name.upper()):
             if value := environ.get(spelled, "").strip():
-                return _checked_proxy(value, spelled)
+                proxy = value if "://" in value else f"http://{value}"
+                try:
+                    parts = urlsplit(proxy)
+                    usable = parts.scheme in ("http", "https", "socks5", "socks5h") and bool(parts.hostname) and parts.port != 0
+                except ValueError:
+                    usable = False
+                if not usable:
+                    raise ConfigError(
+                        f"{spelled} is not the address of a proxy: {display_url(proxy)}.",
+                        hint="It looks like http://proxy.example.com:3128.",
+                    )
+                return proxy
     return ""
-
-
-def _checked_proxy(value: str, variable: str) -> str:
-    proxy = value if "://" in value else f"http://{value}"
-    try:
-        parts = urlsplit(proxy)
-        usable = parts.scheme in ("http", "https", "socks5", "socks5h") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise ConfigError(
-            f"{variable} is not the address of a proxy: {display_url(proxy)}.",
-            hint="It looks like http://proxy.example.com:3128.",
-        )
-    return proxy
 
 
 def _is_exempt(target: SplitResult, environ: Mapping[str, str]) -> bool:
@@ -115,7 +111,12 @@ def _matches(entry: str, target: SplitResult) -> bool:
     if entry in ("", "*"):
         return entry == "*"
     if "/" in entry:
-        return _is_in_network(host, entry)
+        import ipaddress  # noqa: PLC0415  # only if NO_PROXY contains a network
+
+        try:
+            return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
+        except ValueError:
+            return False
     name, colon, port = entry.rpartition(":")
     if colon and port.isdigit() and ":" not in name.strip("[]").rpartition("]")[2]:
         if int(port) != (target.port or DEFAULT_PORTS[target.scheme]):
@@ -123,16 +124,3 @@ def _matches(entry: str, target: SplitResult) -> bool:
         entry = name
     entry = entry.strip("[]").removeprefix("*").removeprefix(".")
     return bool(entry) and (host == entry or host.endswith(f".{entry}"))
-
-
-def _is_in_network(host: str, network: str) -> bool:
-    import ipaddress  # noqa: PLC0415  # only if NO_PROXY contains a network
-
-    try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
-    except ValueError:
-        return False
-
-
-def _is_address(host: str, prefix: str) -> bool:
-    return host.startswith(prefix) and host.replace(".", "").isdigit()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -58,7 +58,8 @@ def load(name: str, overrides: Overrides | None = None, environ: Mapping[str, st
     """Load a provider by exact name, with the user's settings applied."""
     settings = (overrides or {}).get(name)
     if name in PROVIDERS:
-        provider = msgspec.convert(tomllib.loads(_file(name).read_text("utf-8")), Provider)
+        file = Path(__file__).with_name("providers") / f"{name}.toml"
+        provider = msgspec.convert(tomllib.loads(file.read_text("utf-8")), Provider)
     elif settings is not None:
         provider = Provider(name=name, label=name, base_url="", any_model=True, dialect={"thinking_param_style": "effort"})
     else:
@@ -111,10 +112,6 @@ def names_of(overrides: Overrides) -> tuple[str, ...]:
     return (*(name for name in overrides if name not in PROVIDERS), *PROVIDERS)
 
 
-def _file(name: str) -> Path:
-    return Path(__file__).with_name("providers") / f"{name}.toml"
-
-
 def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
     base_url = provider.base_url
     if settings.base_url:
@@ -154,14 +151,13 @@ def in_format(provider: Provider, format: str) -> Provider:
     other = provider.also.get(format, OtherApi())
     dialect = provider.dialect if _share_flags(provider.format, format) else other.dialect
     base_url = provider.base_url and provider.base_url.removesuffix(other.path) + other.path
-    models = [replace(model, format=format, dialect=_flags_in(format, model, provider)) for model in provider.models]
+    models: list[Model] = []
+    for model in provider.models:
+        flags = model.dialect
+        if not _share_flags(model.format or provider.format, format):
+            flags = {name: value for name, value in flags.items() if name in FACTS}
+        models.append(replace(model, format=format, dialect=flags))
     return replace(provider, base_url=base_url, format=format, dialect=dialect, models=tuple(models))
-
-
-def _flags_in(format: str, model: Model, provider: Provider) -> Mapping[str, Any]:
-    if _share_flags(model.format or provider.format, format):
-        return model.dialect
-    return {name: value for name, value in model.dialect.items() if name in FACTS}
 
 
 def _share_flags(format: str, other: str) -> bool:
@@ -213,13 +209,13 @@ def resolve_references(provider: Provider, environ: Mapping[str, str]) -> Provid
     return replace(provider, headers=resolved(provider.headers, "headers"), query=resolved(provider.query, "query"))
 
 
-def _merge_models(provider: Provider, said: Iterable[ModelSettings]) -> Iterable[Model]:
+def _merge_models(provider: Provider, rows: Iterable[ModelSettings]) -> Iterable[Model]:
     """Models of the settings first; unset fields keep the catalogue's values.
 
     Models without tool support use the text protocol where possible.
     """
     left = {model.id.lower(): model for model in provider.models}
-    for row in said:
+    for row in rows:
         base = left.pop(row.id.lower(), None) or Model(id=row.id)
         given = {name: value for name in row.__struct_fields__ if (value := getattr(row, name)) is not None}
         if row.price is not None:

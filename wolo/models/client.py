@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -24,15 +23,12 @@ from wolo.models.address import display_url, join_url
 from wolo.models.capabilities import AttachmentNotices, listed, media_of, names_of
 from wolo.models.format_selection import format_of, key_of, redact, request_headers
 from wolo.models.headers import HeaderSettings, introduce
-from wolo.models.http.http_body import MOST_BYTES, StreamLimits
+from wolo.models.http.http_transport import MOST_BYTES, StreamLimits
 from wolo.models.http.transport import Batch, Exchange, HttpCall, HttpStatusError, Transport, WireLog
 from wolo.models.prompt_cache import PrefixWatch, find_miss
 from wolo.models.protocol import MUST_BE_SENT, Listener, ModelQuestion, producer_of, request_for
 from wolo.models.provider import MEDIA, ModelChoice, cost_of
 from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
-
-if TYPE_CHECKING:
-    from wolo.models.shared_limiter import SharedLimiter
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +81,11 @@ class HttpModelClient:
         self._producer = producer_of(choice, format.name)
         secrets = self._options.secrets or partial(key_of, choice)
         self._log = WireLog(self._options.wire_log, secrets) if self._options.wire_log else None
-        self._shared = self._shared_limiter()
+        self._shared = (
+            retry.SharedLimiter(self._options.limiter, choice.base_url, choice.api_key, self._options.sleep)
+            if self._options.limiter
+            else None
+        )
         self._estimate = TokenEstimate()
         self._prefixes = PrefixWatch()
         self._dropped: frozenset[str] = frozenset()
@@ -93,13 +93,6 @@ class HttpModelClient:
         self._attachment_notices: AttachmentNotices | None = None
         self._without_media: tuple[Message, ...] = ()
         """The last messages that had no attachments."""
-
-    def _shared_limiter(self) -> SharedLimiter | None:
-        if not self._options.limiter:
-            return None
-        from wolo.models.shared_limiter import SharedLimiter  # noqa: PLC0415  # only in a batch
-
-        return SharedLimiter(self._options.limiter, self._choice.base_url, self._choice.api_key, self._options.sleep)
 
     @property
     def choice(self) -> ModelChoice:
@@ -112,31 +105,8 @@ class HttpModelClient:
         await self._transport.close()
 
     async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
-        attempt, first_failure = 1, None
+        attempt, first_failure, options = 1, None, self._options
         limiter = retry.limiter_of(self._choice.base_url, self._choice.api_key)
-        await self._notify_about_media(question, listener)
-        while True:
-            try:
-                return await self._attempt_in_turn(limiter, question, listener, attempt)
-            except ProviderError as error:
-                redact(error, self._choice)
-                if await self._drop_field(error, question, listener):
-                    continue
-                now = self._options.clock()
-                first_failure = now if first_failure is None else first_failure
-                wait_s = self._wait_s(error, attempt, now - first_failure)
-                if wait_s is None:
-                    _name_provider(error, self._choice)
-                    raise
-                if isinstance(error, RateLimited):
-                    limiter.on_rate_limit(now, wait_s)
-                    if self._shared:
-                        await self._shared.refused(wait_s)
-                await listener.on_attempt_failed(error, attempt, self._tries(error), wait_s)
-            await self._options.sleep(wait_s)
-            attempt += 1
-
-    async def _notify_about_media(self, question: ModelQuestion, listener: Listener) -> None:
         new = question.messages[common_prefix_length(self._without_media, question.messages) :]
         if any(any(media_of(message)) for message in new):
             self._attachment_notices = self._attachment_notices or AttachmentNotices()
@@ -144,36 +114,47 @@ class HttpModelClient:
                 await listener.on_notice(notice)
         else:
             self._without_media = question.messages
-
-    def _wait_s(self, error: ProviderError, attempt: int, spent_s: float) -> float | None:
-        options = self._options
-        return retry.next_wait_s(
-            error,
-            attempt,
-            spent_s,
-            options.retries,
-            options.random,
-            attended=options.attended,
-            has_fallback=options.has_fallback,
-        )
-
-    def _tries(self, error: ProviderError) -> int:
-        return retry.tries_for(error, self._options.retries, has_fallback=self._options.has_fallback)
-
-    async def _attempt_in_turn(
-        self, limiter: retry.KeyLimiter, question: ModelQuestion, listener: Listener, attempt: int
-    ) -> Message:
-        """A first attempt waits while another agent is rate limited; a retry has waited already."""
-        wait_s = limiter.wait_s(self._options.clock()) if attempt == 1 else 0.0
-        if wait_s:
-            await listener.on_notice(f"Waiting {wait_s:.0f} s: another request with this key was rate limited.", "info")
-        await limiter.enter(self._options.sleep, wait_s)
-        try:
-            message = await self._attempt(question, listener, attempt)
-        finally:
-            limiter.leave()
-        limiter.on_answer()
-        return message
+        while True:
+            try:
+                # A first attempt waits while another agent is rate limited; a retry has waited already.
+                wait_s = limiter.wait_s(options.clock()) if attempt == 1 else 0.0
+                if wait_s:
+                    await listener.on_notice(f"Waiting {wait_s:.0f} s: another request with this key was rate limited.", "info")
+                await limiter.enter(options.sleep, wait_s)
+                try:
+                    message = await self._attempt(question, listener, attempt)
+                finally:
+                    limiter.leave()
+                limiter.on_answer()
+                return message
+            except ProviderError as error:
+                redact(error, self._choice)
+                if await self._drop_field(error, question, listener):
+                    continue
+                now = options.clock()
+                first_failure = now if first_failure is None else first_failure
+                spent_s = now - first_failure
+                next_wait_s = retry.next_wait_s(
+                    error,
+                    attempt,
+                    spent_s,
+                    options.retries,
+                    options.random,
+                    attended=options.attended,
+                    has_fallback=options.has_fallback,
+                )
+                if next_wait_s is None:
+                    if isinstance(error, Unreachable):
+                        _name_address(error, self._choice)
+                    raise
+                if isinstance(error, RateLimited):
+                    limiter.on_rate_limit(now, next_wait_s)
+                    if self._shared:
+                        await self._shared.refused(next_wait_s)
+                tries = retry.tries_for(error, options.retries, has_fallback=options.has_fallback)
+                await listener.on_attempt_failed(error, attempt, tries, next_wait_s)
+            await options.sleep(next_wait_s)
+            attempt += 1
 
     async def _attempt(self, question: ModelQuestion, listener: Listener, attempt: int) -> Message:
         """One request; on failure nothing remains but the error."""
@@ -191,7 +172,13 @@ class HttpModelClient:
         except HttpStatusError as refused:
             if self._shared:
                 self._shared.learn(refused.headers)
-            raise self._error_from(refused, prompt_tokens) from None
+            error = self._format.read_error(refused.status, refused.headers, refused.body)
+            window = self._choice.model.context
+            if isinstance(error, Unexplained) and window and prompt_tokens >= window * NEAR_SHARE:
+                error = ContextOverflow(error.message, hint=error.hint, status=error.status)
+            if refused.status in WRONG_PLACE or refused.body.lstrip().startswith(b"<"):
+                error.message = f"{display_url(refused.url)}: {error.message}"
+            raise error from None
         finally:
             if exchange:
                 exchange.close()
@@ -251,15 +238,6 @@ class HttpModelClient:
             tap=exchange,
         )
 
-    def _error_from(self, refused: HttpStatusError, prompt_tokens: int) -> ProviderError:
-        error = self._format.read_error(refused.status, refused.headers, refused.body)
-        window = self._choice.model.context
-        if isinstance(error, Unexplained) and window and prompt_tokens >= window * NEAR_SHARE:
-            error = ContextOverflow(error.message, hint=error.hint, status=error.status)
-        if refused.status in WRONG_PLACE or refused.body.lstrip().startswith(b"<"):
-            error.message = f"{display_url(refused.url)}: {error.message}"
-        return error
-
     async def _drop_field(self, error: ProviderError, question: ModelQuestion, listener: Listener) -> bool:
         """Drop a refused field or kind of attachment for all further requests, if it was sent."""
         if not error.field or error.field in self._dropped:
@@ -271,7 +249,11 @@ class HttpModelClient:
             error.hint = f"{error.hint} --ignore-unsupported sends the prompt without {names}.".strip()
             return False
         sent, before = self._format.encode(self._request(question)), (self._dropped, self._choice, self._format)
-        self._drop(error.field)
+        self._dropped |= {error.field}
+        if error.field in MEDIA:  # disabled through the dialect, so the history is encoded again
+            model = self._choice.model
+            self._choice = replace(self._choice, model=replace(model, dialect={**model.dialect, error.field: False}))
+            self._format = format_of(self._choice)
         if self._format.encode(self._request(question)) == sent:
             self._dropped, self._choice, self._format = before
             return False
@@ -279,14 +261,6 @@ class HttpModelClient:
         names = f": {listed(names_of(question.messages, error.field))}" if error.field in MEDIA else ""
         await listener.on_notice(f"{self._choice.label} refuses {what} omitted from now on{names}.")
         return True
-
-    def _drop(self, name: str) -> None:
-        """Attachments are disabled through the dialect, so the history is encoded again."""
-        self._dropped |= {name}
-        if name in MEDIA:
-            model = self._choice.model
-            self._choice = replace(self._choice, model=replace(model, dialect={**model.dialect, name: False}))
-            self._format = format_of(self._choice)
 
     def _with_usage(self, message: Message, prompt_tokens: int) -> Message:
         """Add usage and cost; missing counts are estimated and marked so."""
@@ -300,13 +274,9 @@ class HttpModelClient:
 
     async def _warn_if_truncated(self, message: Message, prompt_tokens: int, listener: Listener) -> None:
         usage = message.usage
-        if (
-            usage is None
-            or usage.estimated
-            or self._warned_of_truncation
-            or prompt_tokens < CUT_OFF_TOKENS
-            or not self._may_cut()
-        ):
+        provider = self._choice.provider
+        may_cut = provider.loopback or self._choice.base_url != provider.base_url  # hosted services refuse long prompts
+        if usage is None or usage.estimated or self._warned_of_truncation or prompt_tokens < CUT_OFF_TOKENS or not may_cut:
             return
         read_tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
         if read_tokens < prompt_tokens * CUT_OFF_SHARE:
@@ -317,20 +287,15 @@ class HttpModelClient:
                 "(Ollama: OLLAMA_CONTEXT_LENGTH, llama.cpp: -c, LM Studio: context length)."
             )
 
-    def _may_cut(self) -> bool:
-        """Hosted services refuse long prompts; self-hosted servers may truncate silently."""
-        return self._choice.provider.loopback or self._choice.base_url != self._choice.provider.base_url
 
-
-def _name_provider(error: ProviderError, choice: ModelChoice) -> None:
-    """Name the model and address in the hint of a connection error."""
-    if isinstance(error, Unreachable):
-        provider = choice.provider
-        is_given = choice.base_url != provider.base_url or provider.name == "custom"
-        where = "--base-url or WOLO_BASE_URL" if is_given else f"providers.{provider.name}.base_url"
-        if provider.base_url_env and not is_given:
-            where = f"{provider.base_url_env} or {where}"
-        error.hint = f"{choice.label} was contacted at {display_url(choice.base_url)} ({where}). {error.hint}".rstrip()
+def _name_address(error: Unreachable, choice: ModelChoice) -> None:
+    """Name the model, its address and where it is set in the hint."""
+    provider = choice.provider
+    is_given = choice.base_url != provider.base_url or provider.name == "custom"
+    where = "--base-url or WOLO_BASE_URL" if is_given else f"providers.{provider.name}.base_url"
+    if provider.base_url_env and not is_given:
+        where = f"{provider.base_url_env} or {where}"
+    error.hint = f"{choice.label} was contacted at {display_url(choice.base_url)} ({where}). {error.hint}".rstrip()
 
 
 async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder, limits: StreamLimits) -> Batch | None:

@@ -141,12 +141,12 @@ def _takes(kind: Any) -> str:
     return {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, "something else")
 
 
-def _wrong_flag(choice: ModelChoice, flags: Mapping[str, object], kind: type[msgspec.Struct], said: str) -> ConfigError:
+def _wrong_flag(choice: ModelChoice, flags: Mapping[str, object], kind: type[msgspec.Struct], message: str) -> ConfigError:
     setting = f"providers.{choice.provider.name}.dialect"
     known = [each.name for each in msgspec.structs.fields(kind)]
     unknown = next((name for name in flags if name not in known), None)
     if unknown is None:
-        name = said.rpartition("`$.")[2].partition("`")[0].partition("[")[0]
+        name = message.rpartition("`$.")[2].partition("`")[0].partition("[")[0]
         takes = next((_takes(each.type) for each in msgspec.structs.fields(kind) if each.name == name), "")
         value = msgspec.json.encode(flags.get(name)).decode()
         return ConfigError(

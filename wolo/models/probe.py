@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import AuthError, BadRequest, ContextOverflow, ProviderError, RateLimited, Unavailable
-from wolo.formats.decoding.tolerant_json import read_object
 from wolo.formats.format import Format, Request, ToolSpec
+from wolo.formats.tolerant_json import read_object
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, Producer, user
-from wolo.messages.parts import ImagePart, ThinkingPart, ToolPart
+from wolo.messages.parts import ImagePart, ThinkingPart
 from wolo.models.address import display_url, join_url
 from wolo.models.format_selection import WRITTEN_CALLS, format_of, redact, request_headers
 from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
@@ -41,7 +41,7 @@ RED_DOT = bytes.fromhex(
 )
 """An 8×8 image; some servers refuse smaller ones."""
 
-Tell = Callable[[ProbeFinding], None]
+OnFinding = Callable[[ProbeFinding], None]
 
 
 class ProbeResponse(Struct, frozen=True):
@@ -61,10 +61,10 @@ class ProbeResponse(Struct, frozen=True):
 class Probe:
     """One run over one model; reports each finding immediately."""
 
-    def __init__(self, choice: ModelChoice, transport: Transport, tell: Tell) -> None:
+    def __init__(self, choice: ModelChoice, transport: Transport, on_finding: OnFinding) -> None:
         self._choice = choice
         self._transport = transport
-        self._tell = tell
+        self._on_finding = on_finding
         self._flags: dict[str, Any] = {}
         self._abilities: list[Ability] = []
         self._format = ""
@@ -73,12 +73,35 @@ class Probe:
     async def run(self, context: int | None = None) -> ProbeResult:
         """`context` is the window reported by the server. Raises ProviderError if the model never answers."""
         plain = await self._first_answer()
-        self._look_at(plain)
+        assert plain.message is not None
+        self._report("answers", True, "as a stream" if plain.is_stream else "in one document, not as a stream")
+        thinking = plain.message.of(ThinkingPart)
+        if thinking:
+            self._abilities.append("thinking")
+            names = sorted({part.field for part in thinking})
+            self._report("reasoning", True, f"in {' and '.join(names)}")
+        else:
+            self._report("reasoning", None, "none; it may need a thinking level")
+        usage = plain.message.usage
+        self._report("token counts", usage is not None, "" if usage else "not reported; wolo estimates them")
+        cached = any(b"cached" in payload or b"cache_" in payload for payload in plain.payloads)
+        self._report("cache counts", cached, "" if cached else "not reported")
         await self._try_tools()
         await self._try_images()
         if self._choice.format == CHAT:
-            await self._try_roles_and_limits()
-            await self._try_schema()
+            developer = await self._ask(flags={"system_role": "developer"})
+            self._report("developer role", developer.error is None)
+            newer = await self._ask(flags={"max_tokens_field": "max_completion_tokens"})
+            name = self._flags.get("max_tokens_field", "max_tokens")
+            takes_both = newer.error is None and name == "max_tokens"
+            self._report("limit field", True, "max_tokens and max_completion_tokens" if takes_both else name)
+            asked = "Which colour is the sky? Answer as JSON with the key colour."
+            response = await self._ask(asked, schema=SCHEMA, flags={"response_format": "json_schema"})
+            document = read_object(response.message.text.encode()) if response.message else None
+            works = document is not None and isinstance(document.get("colour"), str)
+            if response.refused:
+                self._flags["response_format"] = "none"
+            self._report("JSON schema", works, "" if works else "refused" if response.refused else "accepted, but not followed")
         self._report(
             "context window", None if context is None else True, "not reported" if context is None else f"{context:,} tokens"
         )
@@ -107,7 +130,9 @@ class Probe:
         system: str = "You are brief.",
     ) -> ProbeResponse:
         """`flags` change the dialect for this request, `extra` adds body fields."""
-        choice = self._with_flags({**self._flags, **(flags or {})})
+        model = self._choice.model
+        dialect = {**model.dialect, **self._flags, **(flags or {})}
+        choice = replace(self._choice, model=replace(model, dialect=dialect))
         format = format_of(choice)
         request = Request(
             model=choice.model.id,
@@ -129,10 +154,10 @@ class Probe:
             first_byte_s=TRY_S,
             idle_s=TRY_S,
         )
-        heard = await self._send(format, request, call)
-        if heard.error is not None:
-            redact(heard.error, choice)
-        return heard
+        response = await self._send(format, request, call)
+        if response.error is not None:
+            redact(response.error, choice)
+        return response
 
     async def _send(self, format: Format, request: Request, call: HttpCall) -> ProbeResponse:
         payloads: list[bytes] = []
@@ -157,14 +182,10 @@ class Probe:
             return ProbeResponse(error=error, payloads=tuple(payloads), is_stream=is_stream)
         return ProbeResponse(assembler.message(producer=request.producer), tuple(payloads), is_stream=is_stream)
 
-    def _with_flags(self, flags: Mapping[str, Any]) -> ModelChoice:
-        model = self._choice.model
-        return replace(self._choice, model=replace(model, dialect={**model.dialect, **flags}))
-
     def _report(self, what: str, works: bool | None, words: str = "") -> None:
         finding = ProbeFinding(what, works, words)
         self._findings.append(finding)
-        self._tell(finding)
+        self._on_finding(finding)
 
     # Probes
 
@@ -173,104 +194,66 @@ class Probe:
         for flags in ({}, {"usage_option": False}, {"system_role": "user"}, {"max_tokens_field": "max_completion_tokens"}):
             if flags and self._choice.format != CHAT:
                 break
-            heard = await self._ask(flags=flags)
-            if heard.error is None:
+            response = await self._ask(flags=flags)
+            if response.error is None:
                 self._flags |= flags
-                return heard
-            if not heard.refused:
-                raise heard.error
-            first = heard.error
+                return response
+            if not response.refused:
+                raise response.error
+            first = response.error
         raise first
-
-    def _look_at(self, plain: ProbeResponse) -> None:
-        assert plain.message is not None
-        self._report("answers", True, "as a stream" if plain.is_stream else "in one document, not as a stream")
-        thinking = plain.message.of(ThinkingPart)
-        if thinking:
-            self._abilities.append("thinking")
-            names = sorted({part.field for part in thinking})
-            self._report("reasoning", True, f"in {' and '.join(names)}")
-        else:
-            self._report("reasoning", None, "none; it may need a thinking level")
-        usage = plain.message.usage
-        self._report("token counts", usage is not None, "" if usage else "not reported; wolo estimates them")
-        cached = any(b"cached" in payload or b"cache_" in payload for payload in plain.payloads)
-        self._report("cache counts", cached, "" if cached else "not reported")
 
     async def _try_tools(self) -> None:
         """Ask for two calls, to detect parallel calls."""
         asked = "Use the tool echo twice, at the same time: once with the word red, once with the word blue."
         looks_for_text = {WRITTEN_CALLS: True} if self._choice.format in (CHAT, OLLAMA) else {}
-        heard = await self._ask(asked, tools=(ECHO,), flags=looks_for_text)
-        calls = [call for call in heard.message.calls if call.tool == ECHO.name] if heard.message else []
-        if heard.refused or (not calls and self._choice.format == CHAT and not await self._calls_when_forced()):
+        response = await self._ask(asked, tools=(ECHO,), flags=looks_for_text)
+        calls = [call for call in response.message.calls if call.tool == ECHO.name] if response.message else []
+        if response.refused or (not calls and self._choice.format == CHAT and not await self._calls_when_forced()):
             self._report("tools", False, "calls will be written as text instead" if self._choice.format == CHAT else "")
             self._format = "xml" if self._choice.format == CHAT else ""
             return
-        if heard.error:
-            self._report("tools", None, heard.error.message)
+        if response.error:
+            self._report("tools", None, response.error.message)
             return
         self._abilities.append("tools")
-        as_text = bool(looks_for_text and calls) and not any(b"tool_calls" in payload for payload in heard.payloads)
+        as_text = bool(looks_for_text and calls) and not any(b"tool_calls" in payload for payload in response.payloads)
         self._flags |= looks_for_text if as_text else {}
         self._report("tools", True, "as text in the answer" if as_text else "")
         self._report("parallel calls", len(calls) > 1 or None, "" if len(calls) > 1 else "one at a time")
-        if calls and heard.message:
-            await self._try_results(heard.message)
+        if calls and response.message:
+            await self._try_results(response.message)
 
     async def _calls_when_forced(self) -> bool:
         """Some models call tools only when forced."""
-        heard = await self._ask("Use the tool echo with the word red.", tools=(ECHO,), extra={"tool_choice": "required"})
-        called = heard.message is not None and any(call.tool == ECHO.name for call in heard.message.calls)
+        response = await self._ask("Use the tool echo with the word red.", tools=(ECHO,), extra={"tool_choice": "required"})
+        called = response.message is not None and any(call.tool == ECHO.name for call in response.message.calls)
         self._report("tool choice", called, "required" if called else "cannot be forced")
         return called
 
     async def _try_results(self, answer: Message) -> None:
         done = [replace(call, status="completed", outcome="ok", output=str(call.input.get("word", ""))) for call in answer.calls]
-        history = (user("Use the tool echo."), replace(answer, parts=_answered(answer, done)))
-        heard = await self._ask(tools=(ECHO,), history=history)
-        if heard.refused and self._choice.format == CHAT:
+        by_id = {part.id: part for part in done}
+        parts = tuple(by_id.get(part.id, part) for part in answer.parts)
+        history = (user("Use the tool echo."), replace(answer, parts=parts))
+        response = await self._ask(tools=(ECHO,), history=history)
+        if response.refused and self._choice.format == CHAT:
             for flags in ({"content_null_ok": False}, {"tool_result_name": False}, {"id_policy": "mistral"}):
-                heard = await self._ask(tools=(ECHO,), history=history, flags=flags)
-                if not heard.refused:
+                response = await self._ask(tools=(ECHO,), history=history, flags=flags)
+                if not response.refused:
                     self._flags |= flags
                     break
-        self._report("results of calls", heard.error is None, heard.error.message if heard.error else "")
+        self._report("results of calls", response.error is None, response.error.message if response.error else "")
 
     async def _try_images(self) -> None:
         picture = ImagePart(media_type="image/png", data=RED_DOT)
-        heard = await self._ask(history=(user("Which colour is this? One word.", picture),), flags={"images": True})
-        if heard.error is not None and not heard.refused and not _may_mean_unsupported(heard.error):
-            self._report("images", None, heard.error.message)
+        response = await self._ask(history=(user("Which colour is this? One word.", picture),), flags={"images": True})
+        # A server may crash on images instead of refusing them.
+        if response.error is not None and not response.refused and isinstance(response.error, AuthError | RateLimited):
+            self._report("images", None, response.error.message)
             return
-        takes = heard.error is None
+        takes = response.error is None
         if takes:
             self._abilities.append("images")
         self._flags["images"] = takes
         self._report("images", takes)
-
-    async def _try_roles_and_limits(self) -> None:
-        developer = await self._ask(flags={"system_role": "developer"})
-        self._report("developer role", developer.error is None)
-        newer = await self._ask(flags={"max_tokens_field": "max_completion_tokens"})
-        name = self._flags.get("max_tokens_field", "max_tokens")
-        self._report("limit field", True, name if newer.error or name != "max_tokens" else "max_tokens and max_completion_tokens")
-
-    async def _try_schema(self) -> None:
-        asked = "Which colour is the sky? Answer as JSON with the key colour."
-        heard = await self._ask(asked, schema=SCHEMA, flags={"response_format": "json_schema"})
-        document = read_object(heard.message.text.encode()) if heard.message else None
-        works = document is not None and isinstance(document.get("colour"), str)
-        if heard.refused:
-            self._flags["response_format"] = "none"
-        self._report("JSON schema", works, "" if works else "refused" if heard.refused else "accepted, but not followed")
-
-
-def _answered(answer: Message, done: list[ToolPart]) -> tuple[Any, ...]:
-    by_id = {part.id: part for part in done}
-    return tuple(by_id.get(part.id, part) for part in answer.parts)
-
-
-def _may_mean_unsupported(error: ProviderError) -> bool:
-    """Servers may crash on images instead of refusing them; key and rate limit errors are different."""
-    return not isinstance(error, AuthError | RateLimited)

@@ -99,7 +99,7 @@ def _write(place: Path, data: bytes) -> None:
     write_whole(place, data, durable=False)
 
 
-def remember(cache: Path, choice: ModelChoice, found: ServerFacts | None) -> ServerFacts | None:
+def remember(cache: Path, choice: ModelChoice, facts: ServerFacts | None) -> ServerFacts | None:
     """Keep what the server says about a model, or recall it if it says nothing now.
 
     When it says something else than before, it serves another model: a probe of the earlier one is removed.
@@ -110,15 +110,15 @@ def remember(cache: Path, choice: ModelChoice, found: ServerFacts | None) -> Ser
         known = msgspec.json.decode(kept.read_bytes(), type=ServerFacts)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         known = None
-    if found is None or found == known:
+    if facts is None or facts == known:
         return known
     with contextlib.suppress(OSError):  # a read-only cache
         make_private(kept.parent)
-        _write(kept, msgspec.json.encode(found))
+        _write(kept, msgspec.json.encode(facts))
         card = read(cache, choice)
-        if card is not None and card.facts not in (None, found):
+        if card is not None and card.facts not in (None, facts):
             place.unlink()
-    return found
+    return facts
 
 
 def apply_probe(choice: ModelChoice, card: ProbeResult, *, own: ProviderSettings, keeps_format: bool) -> ModelChoice:

@@ -54,35 +54,29 @@ class PrefixWatch:
     def answered(self, answer: Message, messages: Sequence[Message], blocks: Blocks) -> Message:
         """Add the prefix to the response's metadata; `messages` and `blocks` are those of the request."""
         before = next((each.id for each in reversed(messages) if METADATA in each.metadata), "") or next(iter(self._known), "")
-        self._look_at(blocks)
-        old, count = self._known.get(before, (None, 0))
-        if old is self._digests:
-            prefix = self._grown(before, count, blocks)
-        else:
-            old = digests_of(before, messages) if old is None else old[:count]
-            prefix = _compare_prefix(before, old, self._digests, [*blocks], self._size_bytes)
-        kept = {prefix.after: self._known[prefix.after]} if prefix.after in self._known else {}
-        self._known = {answer.id: (self._digests, len(self._digests)), **kept}
-        return replace(answer, metadata={**answer.metadata, METADATA: msgspec.to_builtins(prefix)})
-
-    def _look_at(self, blocks: Blocks) -> None:
-        """Only what is new is collected, if the last request is known to be a prefix of this one."""
+        # Only what is new is collected, if the last request is known to be a prefix of this one.
         new = blocks.after(self._blocks)
         if new is None:
             new, self._digests, self._size_bytes = [*blocks], [], 0
         self._digests += [block.digest for block in new]
         self._size_bytes += sum(block.size_bytes for block in new)
         self._blocks = blocks
-
-    def _grown(self, before: str, count: int, blocks: Blocks) -> Prefix:
-        new = blocks.messages[blocks.count - (len(self._digests) - count) : blocks.count]
-        return Prefix(
-            after=before,
-            same=count,
-            new=b"".join(self._digests[count:]),
-            size_bytes=self._size_bytes,
-            same_bytes=self._size_bytes - sum(block.size_bytes for block in new),
-        )
+        old, count = self._known.get(before, (None, 0))
+        if old is self._digests:
+            new = blocks.messages[blocks.count - (len(self._digests) - count) : blocks.count]
+            prefix = Prefix(
+                after=before,
+                same=count,
+                new=b"".join(self._digests[count:]),
+                size_bytes=self._size_bytes,
+                same_bytes=self._size_bytes - sum(block.size_bytes for block in new),
+            )
+        else:
+            old = digests_of(before, messages) if old is None else old[:count]
+            prefix = _compare_prefix(before, old, self._digests, [*blocks], self._size_bytes)
+        kept = {prefix.after: self._known[prefix.after]} if prefix.after in self._known else {}
+        self._known = {answer.id: (self._digests, len(self._digests)), **kept}
+        return replace(answer, metadata={**answer.metadata, METADATA: msgspec.to_builtins(prefix)})
 
 
 def prefix_of(message: Message) -> Prefix | None:
@@ -120,7 +114,10 @@ def _chain(message_id: str, by_id: Mapping[str, Message]) -> Iterator[Prefix]:
 
 def _compare_prefix(before: str, old: Digests, now: Digests, blocks: Sequence[Block], size_bytes: int) -> Prefix:
     """Unknown blocks count as unchanged; if nothing else differs, no change is reported."""
-    same = len(old) if now[: len(old)] == old else _same_length(old, now)
+    same = len(old)
+    if now[: len(old)] != old:
+        pairs = enumerate(zip(old, now, strict=False))
+        same = next((at for at, (one, other) in pairs if one not in (other, UNKNOWN)), min(len(old), len(now)))
     differs = "" if same == len(old) else blocks[same].label if same < len(blocks) else SHORTENED
     if not differs and UNKNOWN in old:
         return Prefix(more=b"".join(now), size_bytes=size_bytes)
@@ -136,11 +133,6 @@ def _compare_prefix(before: str, old: Digests, now: Digests, blocks: Sequence[Bl
         same_bytes=size_bytes - sum(block.size_bytes for block in blocks[same:]),
         differs=differs,
     )
-
-
-def _same_length(old: Digests, now: Digests) -> int:
-    pairs = enumerate(zip(old, now, strict=False))
-    return next((at for at, (one, other) in pairs if one not in (other, UNKNOWN)), min(len(old), len(now)))
 
 
 def _tail(old: Digests, now: Digests, same: int) -> tuple[int, int]:
@@ -229,7 +221,18 @@ def find_miss(answer: Message, before: Sequence[Message], price: Price | None) -
         smaller = min(_size_bytes(answer), _size_bytes(last))
         common = _shared_tokens(usage, last.usage) * prefix.same_bytes // smaller if smaller else 0
         return _cache_miss("prefix", prefix, _describe_difference(prefix.differs), _read_anew(usage, last.usage, common), price)
-    return _provider_miss(prefix, answer, last, before, price)
+    expected = prompt_tokens(last.usage)
+    if usage.estimated or expected < SMALLEST_TOKENS or usage.cache_read_tokens >= expected * LOW_SHARE:
+        return None
+    has_price = price is not None and price.cache_read is not None and price.cache_read != price.input
+    by_model = [each.usage for each in before if METADATA in each.metadata and each.producer == answer.producer]
+    has_cached = any(each is not None and (each.cache_read_tokens or each.cache_write_tokens) for each in by_model)
+    if not has_cached and not (has_price and expected >= SMALLEST_CERTAIN_TOKENS):
+        return None
+    idle_s = answer.timestamp - last.timestamp
+    when = f"after {idle_s / 60:.0f} minutes without a request it had expired" if idle_s >= IDLE_S else "expired or evicted"
+    reason = f"the prefix was unchanged, but it was no longer in the provider's cache ({when})"
+    return _cache_miss("provider", prefix, reason, _read_anew(usage, last.usage, 0), price)
 
 
 def prompt_tokens(usage: Usage) -> int:
@@ -246,36 +249,16 @@ def _size_bytes(answer: Message) -> int:
     return prefix.size_bytes if prefix else 0
 
 
-def _provider_miss(
-    prefix: Prefix, answer: Message, last: Message, before: Sequence[Message], price: Price | None
-) -> CacheMiss | None:
-    assert answer.usage is not None
-    assert last.usage is not None
-    expected = prompt_tokens(last.usage)
-    if answer.usage.estimated or expected < SMALLEST_TOKENS or answer.usage.cache_read_tokens >= expected * LOW_SHARE:
-        return None
-    has_price = price is not None and price.cache_read is not None and price.cache_read != price.input
-    if not ((has_price and expected >= SMALLEST_CERTAIN_TOKENS) or _has_cached(before, answer.producer)):
-        return None
-    idle_s = answer.timestamp - last.timestamp
-    when = f"after {idle_s / 60:.0f} minutes without a request it had expired" if idle_s >= IDLE_S else "expired or evicted"
-    reason = f"the prefix was unchanged, but it was no longer in the provider's cache ({when})"
-    return _cache_miss("provider", prefix, reason, _read_anew(answer.usage, last.usage, 0), price)
-
-
 def _read_anew(usage: Usage, last: Usage, common_tokens: int) -> int:
     """Shared tokens that were not read from the cache."""
     return max(_shared_tokens(usage, last) - max(common_tokens, usage.cache_read_tokens), 0)
 
 
 def _cache_miss(kind: Kind, prefix: Prefix, reason: str, tokens: int, price: Price | None) -> CacheMiss:
-    return CacheMiss(kind, prefix.differs, reason, tokens, _cost(tokens, price))
-
-
-def _cost(tokens: int, price: Price | None) -> float | None:
-    if price is None or price.input is None or price.cache_read is None:
-        return None
-    return tokens * (price.input - price.cache_read) * PER_TOKEN
+    cost = None
+    if price is not None and price.input is not None and price.cache_read is not None:
+        cost = tokens * (price.input - price.cache_read) * PER_TOKEN
+    return CacheMiss(kind, prefix.differs, reason, tokens, cost)
 
 
 def _describe_difference(label: str) -> str:
@@ -290,15 +273,6 @@ def _describe_difference(label: str) -> str:
             return "the conversation was compacted"
         case _:
             return f"the history changed, first in {label}"
-
-
-def _has_cached(before: Iterable[Message], producer: Producer | None) -> bool:
-    """Check whether this model used a cache earlier in this conversation."""
-    return any(
-        each.usage is not None and each.producer == producer and (each.usage.cache_read_tokens or each.usage.cache_write_tokens)
-        for each in before
-        if METADATA in each.metadata
-    )
 
 
 def _name(producer: Producer | None) -> str:

@@ -174,14 +174,6 @@ class FallbackModelClient:
                     raise
                 self._failure = error
             await listener.on_replaced(self._failure, self.choice.label)
-        return await self._ask_second(question, listener, self._failure)
-
-    async def close(self) -> None:
-        await self._first.close()
-        if self._second is not None:
-            await self._second.close()
-
-    async def _ask_second(self, question: ModelQuestion, listener: Listener, failure: ProviderError) -> Message:
         if self._second is None:
             self._second = self._open_second()
             if self._level is not None:
@@ -191,6 +183,12 @@ class FallbackModelClient:
         except ContextOverflow:
             raise  # only a shorter prompt helps
         except ProviderError as error:
+            failure = self._failure
             message = f"{failure.message} {self.choice.label} was asked instead: {error.message}"
             failure.message, failure.args, failure.hint = message, (message,), error.hint or failure.hint
             raise failure from error
+
+    async def close(self) -> None:
+        await self._first.close()
+        if self._second is not None:
+            await self._second.close()

@@ -132,30 +132,32 @@ class RecordedModel:
     async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         recorded = self.upcoming
         if recorded is None:
-            self._refuse_another(question)
+            if self._script.is_complete:
+                last = comparable_text(question.messages[-1], self._of)
+                expected, got = "The turn ends here.", f"It goes on after:\n{last}"
+                raise ReplayDiverged(Divergence.of(self._script.step, "request", "one more request", expected, got))
             raise Unavailable(NOTHING_MORE)
         self._compare(recorded, question)
         self._at += 1
         tokens = self._estimate.request(question.messages, system=question.system, tools=question.tools)
         await listener.on_request(1, tokens)
         answer = replace(recorded.answer, parts=tuple(self._part(part) for part in recorded.answer.parts))
-        for delta in _deltas(answer, stopped=recorded.stopped):
+        deltas: list[Delta] = []
+        for slot, part in enumerate(answer.parts):
+            match part:
+                case TextPart():
+                    deltas += map(TextDelta, _pieces(part.text))
+                case ThinkingPart():
+                    deltas += (ThinkingDelta(piece, field=part.field) for piece in _pieces(part.text))
+                case ToolPart():
+                    deltas.append(CallDelta(slot=slot, call_id=part.call_id, tool=part.tool, arguments=part.raw_input))
+        for delta in deltas if recorded.stopped else [*deltas, FinishDelta(answer.finish_reason or "stop")]:
             await listener.on_deltas((delta,))
         if recorded.stopped:
             self._stop()
             await asyncio.Event().wait()  # ended by the interruption
         self._given(self._at - 1)
         return answer
-
-    def _refuse_another(self, question: ModelQuestion) -> None:
-        """Raises ReplayDiverged if the recorded turn had ended by itself."""
-        if self._script.is_complete:
-            last = comparable_text(question.messages[-1], self._of)
-            raise ReplayDiverged(
-                Divergence.of(
-                    self._script.step, "request", "one more request", "The turn ends here.", f"It goes on after:\n{last}"
-                )
-            )
 
     def _compare(self, recorded: RecordedAnswer, question: ModelQuestion) -> None:
         sent, now = recorded.sent(), question.messages
@@ -193,14 +195,14 @@ class RecordedModel:
 
 def before_calls_ran(message: Message) -> Message:
     """The recorded response before any call was processed; unreadable calls stay failed."""
-    return replace(message, parts=tuple(_pending_call(part) if isinstance(part, ToolPart) else part for part in message.parts))
-
-
-def _pending_call(part: ToolPart) -> ToolPart:
-    if part.status == "failed" and not part.end_time:
-        return part  # unreadable on arrival; processed calls have an end time
-    kept = {name: part.metadata[name] for name in (IN_FENCE,) if name in part.metadata}
-    return replace(part, status="pending", outcome=None, output="", output_parts=(), start_time=0.0, end_time=0.0, metadata=kept)
+    pending = {"status": "pending", "outcome": None, "output": "", "output_parts": (), "start_time": 0.0, "end_time": 0.0}
+    parts: list[AnyPart] = []
+    for part in message.parts:
+        if isinstance(part, ToolPart) and (part.status != "failed" or part.end_time):  # processed calls have an end time
+            kept = {name: part.metadata[name] for name in (IN_FENCE,) if name in part.metadata}
+            part = replace(part, **pending, metadata=kept)
+        parts.append(part)
+    return replace(message, parts=tuple(parts))
 
 
 def _role(message: Message) -> str:
@@ -216,19 +218,6 @@ def _mapped(value: Any, here: Normalize) -> Any:
         case list() | tuple():
             return [_mapped(each, here) for each in value]
     return value
-
-
-def _deltas(answer: Message, *, stopped: bool) -> list[Delta]:
-    deltas: list[Delta] = []
-    for slot, part in enumerate(answer.parts):
-        match part:
-            case TextPart():
-                deltas += map(TextDelta, _pieces(part.text))
-            case ThinkingPart():
-                deltas += (ThinkingDelta(piece, field=part.field) for piece in _pieces(part.text))
-            case ToolPart():
-                deltas.append(CallDelta(slot=slot, call_id=part.call_id, tool=part.tool, arguments=part.raw_input))
-    return deltas if stopped else [*deltas, FinishDelta(answer.finish_reason or "stop")]
 
 
 def _pieces(text: str) -> list[str]:

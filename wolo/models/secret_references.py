@@ -41,21 +41,10 @@ def resolve_key(value: str, environ: Mapping[str, str], *, setting: str) -> str:
     """Like `resolve`, and run `!program arguments` without a shell. Its output is never shown."""
     if not value.strip().startswith(COMMAND):
         return resolve(value, environ, setting=setting)
-    return _first_line(value.strip().removeprefix(COMMAND), setting)
-
-
-def _missing(value: str, environ: Mapping[str, str]) -> str:
-    if value.startswith(COMMAND):
-        return ""
-    names = (found["braced"] or found["whole"] for found in re.finditer(VARIABLE, value))
-    return next((name for name in names if not environ.get(name, "").strip()), "")
-
-
-def _first_line(command: str, setting: str) -> str:
     import shlex  # noqa: PLC0415  # rarely needed
 
     try:
-        words = shlex.split(command)
+        words = shlex.split(value.strip().removeprefix(COMMAND))
     except ValueError as error:
         raise ConfigError(f"{setting} is not a command: {str(error).lower()}.", hint="Look at its quotes.") from None
     if not words:
@@ -79,6 +68,13 @@ def _first_line(command: str, setting: str) -> str:
     if not key:
         raise ConfigError(f"{setting}: `{words[0]}` printed no key.", hint="The first line it prints must be the key.")
     return key
+
+
+def _missing(value: str, environ: Mapping[str, str]) -> str:
+    if value.startswith(COMMAND):
+        return ""
+    names = (found["braced"] or found["whole"] for found in re.finditer(VARIABLE, value))
+    return next((name for name in names if not environ.get(name, "").strip()), "")
 
 
 def _read_output(process: subprocess.Popen[bytes], program: str, setting: str) -> bytes:

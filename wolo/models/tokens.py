@@ -41,20 +41,16 @@ def estimate_text(text: str) -> int:
 def estimate_message(message: Message | AgentMessage) -> int:
     """Equal for both message forms: a result counts with its call, or in the message that contains it."""
     if not isinstance(message, Message):
-        return _estimate_by_role(message)
+        from wolo.messages.roles import ToolResult  # noqa: PLC0415  # only API users pass role messages
+
+        parts = [part for part in message.contents if not isinstance(part, ToolResult)]
+        results = [part for part in message.contents if isinstance(part, ToolResult)]
+        tokens = sum(estimate_text(each.content) + sum(map(estimate_part, each.media)) for each in results)
+        if parts or not results:
+            tokens += ROLE_TOKENS + sum(map(estimate_part, parts))
+        return tokens + TEXT_CALL_TOKENS if any(map(_holds_text_call, parts)) else tokens
     tokens = ROLE_TOKENS + sum(estimate_part(part) for part in message.parts)
     return tokens + TEXT_CALL_TOKENS if any(_holds_text_call(part) for part in message.parts) else tokens
-
-
-def _estimate_by_role(message: AgentMessage) -> int:
-    from wolo.messages.roles import ToolResult  # noqa: PLC0415  # only API users pass role messages
-
-    parts = [part for part in message.contents if not isinstance(part, ToolResult)]
-    results = [part for part in message.contents if isinstance(part, ToolResult)]
-    tokens = sum(estimate_text(each.content) + sum(map(estimate_part, each.media)) for each in results)
-    if parts or not results:
-        tokens += ROLE_TOKENS + sum(map(estimate_part, parts))
-    return tokens + TEXT_CALL_TOKENS if any(map(_holds_text_call, parts)) else tokens
 
 
 def estimate_tools(tools: Sequence[ToolSpec]) -> int:
@@ -80,15 +76,12 @@ class TokenEstimate:
         if self._tools[0] is not tools:
             self._tools = (tools, estimate_tools(tools))
         prompt = estimate_text(system) + ROLE_TOKENS if system else 0
-        return prompt + self._tools[1] + self._history(messages)
-
-    def _history(self, messages: Sequence[Message]) -> int:
         counted, tokens = self._counted
         if common_prefix_length(counted, messages) < len(counted):
             counted, tokens = (), 0
         tokens += sum(map(self.message, messages[len(counted) :]))
         self._counted = (tuple(messages), tokens)
-        return tokens
+        return prompt + self._tools[1] + tokens
 
 
 Stored = TypeVar("Stored", bound="Message | AgentMessage")
@@ -133,19 +126,15 @@ def estimate_part(part: AnyPart) -> int:
         case TextPart() | ThinkingPart():
             return estimate_text(part.text)
         case ToolPart():
-            return _estimate_call(part)
+            arguments = len(part.raw_input) or len(_arguments.encode(part.input))
+            media = sum(estimate_part(each) for each in part.output_parts)
+            return TOOL_ROLE_TOKENS + (len(part.tool) + arguments) // BYTES_PER_TOKEN + estimate_text(part.output) + media
         case ImagePart():
             return IMAGE_TOKENS
         case AudioPart():
             return len(part.data) // AUDIO_BYTES_PER_TOKEN
         case FilePart():
             return len(part.data) // FILE_BYTES_PER_TOKEN
-
-
-def _estimate_call(part: ToolPart) -> int:
-    arguments = len(part.raw_input) or len(_arguments.encode(part.input))
-    media = sum(estimate_part(each) for each in part.output_parts)
-    return TOOL_ROLE_TOKENS + (len(part.tool) + arguments) // BYTES_PER_TOKEN + estimate_text(part.output) + media
 
 
 def _holds_text_call(part: AnyPart) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.encoding.wire_forms import adapt_schema
 
 
 def bent(properties: dict[str, Any], **more: Any) -> Any:

@@ -19,12 +19,11 @@ from wolo.messages.message import Message, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog import Catalog
 from wolo.models.client import HttpModelClient
-from wolo.models.driving import forced
 from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.local.constrained_history import conversation
-from wolo.models.local.constrained_mode import ConstrainedMode
-from wolo.models.local.constrained_texts import ARGUMENTS, schema, system_prompt
+from wolo.models.local.constrained_texts import ARGUMENTS, fit_window, schema, system_prompt
+from wolo.models.local.driver import LocalDriver
+from wolo.models.local.driving import forced
 from wolo.models.local.local_chat import ChatServer, LocalChat
 from wolo.models.probe_cache import ServerFacts
 from wolo.models.provider import ModelChoice
@@ -41,9 +40,7 @@ class Script:
         choice = forced(Catalog({}).find("custom/m-4b", base_url=server.base_url), "constrained")
         facts = ServerFacts(kind="llama.cpp", parameters=4_000_000_000, context=4096)
         address = ChatServer(url=server.base_url.removesuffix("/v1"), headers={}, model="m", label=choice.label, facts=facts)
-        self.runner = PromptRunner(
-            ConstrainedMode(LocalChat(self.transport, address), choice, Path.cwd(), self._plain), directory
-        )
+        self.runner = PromptRunner(LocalDriver(LocalChat(self.transport, address), choice, Path.cwd(), self._plain), directory)
 
     def _plain(self, choice: ModelChoice) -> HttpModelClient:
         return HttpModelClient(choice, format_of(choice), self.transport)
@@ -170,9 +167,9 @@ def test_the_oldest_results_are_omitted_first() -> None:
         part = ToolPart(tool="read", input={"path": path}, status="completed", outcome="ok", output=f"{path} " * 1_000)
         return Message(role="assistant", parts=(part,), finished=True)
 
-    fitted = conversation([user("go"), read("a"), read("b"), read("c")], "", 500, 220)
+    fitted = fit_window([user("go"), read("a"), read("b"), read("c")], "", 500, 220)
     sent = "".join(said for _, said in fitted.turns)
-    assert fitted.omitted == 2
+    assert fitted.num_omitted == 2
     assert "a a a" not in sent
     assert "c c c" in sent
     assert [role for role, _ in fitted.turns] == ["system", "user", *["assistant", "user"] * 3]

@@ -8,12 +8,13 @@ from tests.fakes import replies_ollama as ollama
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, error, text
 from tests.fakes.turns import PromptRunner, calls_of
+from tests.models.conftest import refuse_plain
 from tests.models.local.test_simple_mode import said
 from wolo.agent.agent import Turn
 from wolo.models.catalog import Catalog
 from wolo.models.http.http_transport import HttpTransport
+from wolo.models.local.driver import LocalDriver
 from wolo.models.local.local_chat import ChatServer, LocalChat
-from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.probe_cache import ServerFacts, ServerKind
 
 PROMPT = "write add.py with a function that adds"
@@ -25,7 +26,7 @@ async def turn_at(server: ProviderServer, kind: ServerKind, folder: Path, *repli
     transport = HttpTransport({})
     known = ServerFacts(kind=kind, **facts)
     chat = LocalChat(transport, ChatServer(url=server.origin, headers={}, model="m", label="here/m", facts=known))
-    mode = SimpleMode(chat, Catalog({}).find("custom/m", base_url=server.base_url), Path.cwd())
+    mode = LocalDriver(chat, Catalog({}).find("custom/m", base_url=server.base_url), Path.cwd(), refuse_plain)
     try:
         return await PromptRunner(mode, folder).ask(PROMPT)
     finally:

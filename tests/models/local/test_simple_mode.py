@@ -13,6 +13,7 @@ from tests.end_to_end.try_calculator import load, try_functions
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, error, finish, sse, text
 from tests.fakes.turns import PromptRunner, calls_of
+from tests.models.conftest import refuse_plain
 from wolo.agent.agent import Turn
 from wolo.agent.events import AttemptFailed, CallStreamed, RequestStarted, TextStreamed
 from wolo.errors import BadAnswer, ContextOverflow, Unavailable
@@ -22,8 +23,8 @@ from wolo.messages.message import Message, UsageCost, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog import Catalog
 from wolo.models.http.http_transport import HttpTransport
+from wolo.models.local.driver import LocalDriver
 from wolo.models.local.local_chat import ChatServer, LocalChat, Sampling
-from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.protocol import ModelQuestion
 
 GOOD = "```python\ndef add(a, b):\n    return a + b"
@@ -47,7 +48,7 @@ class Script:
         self.server = server
         self.transport = HttpTransport({})
         self.chat = LocalChat(self.transport, ChatServer(url=server.base_url.removesuffix("/v1"), headers={}))
-        self.mode = SimpleMode(self.chat, Catalog({}).find("local"), Path.cwd())
+        self.mode = LocalDriver(self.chat, Catalog({}).find("local"), Path.cwd(), refuse_plain)
         self.runner = PromptRunner(self.mode, directory)
 
     async def turn(self, prompt: str, *replies: Reply) -> Turn:

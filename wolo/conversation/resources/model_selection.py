@@ -16,9 +16,10 @@ from wolo.config import keys, layers
 from wolo.config.schema import Config, Endpoint, Settings
 from wolo.errors import ConfigError, UsageError
 from wolo.guard.secrets.redactor import Secrets
-from wolo.models import driving, probe_cache
+from wolo.models import probe_cache
 from wolo.models.catalog import CUSTOM, Catalog
 from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown_format
+from wolo.models.local import driving
 from wolo.models.protocol import LazyModelClient, ModelClient
 from wolo.models.provider import DRIVEN, ModelChoice, ProviderSettings, is_known
 from wolo.models.retry import LIMITER_VARIABLE
@@ -297,9 +298,10 @@ def _over_network(
     def open_driver(choice: ModelChoice, facts: ServerFacts) -> ModelClient:
         if choice.drive not in DRIVEN:
             return open_plain(driving.as_written(choice) if choice.drive == "written" else choice)
-        from wolo.models.local.drivers import driver_of
+        from wolo.models.local.driver import LocalDriver
+        from wolo.models.local.local_chat import LocalChat, server_of
 
-        return driver_of(choice, facts, transport, access.cwd, open_plain)
+        return LocalDriver(LocalChat(transport, server_of(choice, facts)), choice, access.cwd, open_plain)
 
     if access.transport is None and driving.may_differ(choice):
         return driving.DrivenModelClient(choice, transport, cache, open_driver)

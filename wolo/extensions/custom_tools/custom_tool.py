@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.extensions.custom_tools.tool_listing import ListedFunction, ToolFile, ToolListing
 from wolo.extensions.custom_tools.tool_process import ToolCrashedError, ToolProcess, start_and_load
-from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import CallIntent, Intent
 from wolo.tools.clipping import clean, clip_and_keep

@@ -14,7 +14,7 @@ from wolo.fleet.ledger.shared_limits import SharedLimits
 
 
 class _LimitRequest(Struct, rename={"what": "do"}):
-    """A line of `wolo.models.shared_limiter`."""
+    """A line of `wolo.models.retry`."""
 
     what: str
     key: str

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError
-from wolo.formats.anthropic.dialect import AnthropicDialect, resolve_dialect
-from wolo.formats.anthropic.encode import THINKING, AnthropicLayout
+from wolo.formats.anthropic.encode import THINKING, AnthropicDialect, AnthropicLayout, resolve_dialect
 from wolo.formats.encoding.encoder import (
     CLOSE,
     EncodedHistory,
     EncodedMessage,
-    EncodedRequest,
-    Item,
     OfferedTools,
     block,
     encode_json,
@@ -22,16 +19,15 @@ from wolo.formats.encoding.encoder import (
     split_system,
 )
 from wolo.formats.encoding.thinking_levels import nearest_level
-from wolo.formats.encoding.tool_schema import adapt_schema
-from wolo.formats.encoding.wire_names import wire_name
+from wolo.formats.encoding.wire_forms import adapt_schema, wire_name
 from wolo.formats.format import Blocks, Framing, Request, ThinkingLevel, ToolSpec
-from wolo.formats.response_errors import response_error
+from wolo.formats.response_end import response_error
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message
+from wolo.messages.unicode import clean
 
 if TYPE_CHECKING:
     from wolo.formats.anthropic.decode import AnthropicDecoder
-from wolo.messages.unicode import clean
 
 __all__ = ["Anthropic", "AnthropicDialect"]
 
@@ -60,15 +56,42 @@ class Anthropic:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         text, messages = split_system(request.messages, request.system)
         text = clean(text)
-        self._tools.take(request.tools, tool_definition)
+        self._tools.take(request.tools, _tool_definitions)
         tools = self._tools.items or tools_in_history(messages)
         system = [{"type": "text", "text": text}] if text.strip() else []
         self._head = (join_items(tools), join_items(system))
-        encoded = self._encode_messages(request, messages)
+        opening, thinks = b"\n".join(self._head), "signature" not in request.dropped_fields
+        encoded = self._history.encode(
+            messages,
+            "",
+            (request.producer, opening, thinks),
+            lambda: AnthropicLayout(self._dialect, request.producer, opening, thinking=thinks),
+        )
         assert isinstance(encoded.layout, AnthropicLayout)  # created there
         self._prefix = (request, encoded.layout.prefix)
-        has_marks = self._dialect.cache_marks and "cache_control" not in request.dropped_fields
-        return self._body(request, tools, system, encoded, has_marks=has_marks)
+        kept = encoded.messages
+        changed: dict[int, bytes] = {}
+        if self._dialect.cache_marks and "cache_control" not in request.dropped_fields:
+            room = MAX_MARKS
+            long = self._dialect.long_cache
+            cached = [at for at in reversed(encoded.cached) if _takes_mark(kept[at])]
+            if tools and not cached:  # the mark after the system prompt covers both
+                tools = [*tools[:-1], with_mark(tools[-1], long=long)]
+                room -= 1
+            system = [with_mark(each, long=long) for each in system]
+            for at in mark_positions(kept, cached, room - len(system)):
+                changed[at] = with_mark_at_end(kept[at])
+        before = [encode_json({"model": request.model, "max_tokens": max_tokens_of(request, self._dialect), "stream": True})[:-1]]
+        if tools:
+            before += [b',"tools":', encode_json(tools)]
+            before += [] if request.tools else [b',"tool_choice":{"type":"none"}']
+        if system:
+            before += [b',"system":', encode_json(system)]
+        before.append(b',"messages":[')
+        dialect = resolve_dialect(self._dialect, request.model)
+        may_think = dialect.thinking_style in ("none", "adaptive") or _may_think(kept)
+        fields = option_fields(request, dialect, may_think=may_think)
+        return encoded.join(before, (b"]", b"," if fields else b"", encode_json(fields)[1:]), changed)
 
     def blocks(self) -> Blocks:
         head = zip(("tools", "system"), self._head, strict=True)
@@ -95,49 +118,6 @@ class Anthropic:
         from wolo.formats.anthropic.decode import AnthropicDecoder  # noqa: PLC0415  # not needed before the response
 
         return AnthropicDecoder((tool.name for tool in tools), self._prefix[1])
-
-    def _encode_messages(self, request: Request, messages: tuple[Message, ...]) -> EncodedRequest:
-        opening = b"\n".join(self._head)
-        thinks = "signature" not in request.dropped_fields
-        return self._history.encode(
-            messages,
-            "",
-            (request.producer, opening, thinks),
-            lambda: AnthropicLayout(self._dialect, request.producer, opening, thinking=thinks),
-        )
-
-    def _body(
-        self,
-        request: Request,
-        tools: list[dict[str, Any]],
-        system: list[dict[str, Any]],
-        messages: EncodedRequest,
-        *,
-        has_marks: bool,
-    ) -> bytes:
-        kept = messages.messages
-        changed: dict[int, bytes] = {}
-        if has_marks:
-            room = MAX_MARKS
-            long = self._dialect.long_cache
-            cached = [at for at in reversed(messages.cached) if _takes_mark(kept[at])]
-            if tools and not cached:  # the mark after the system prompt covers both
-                tools = [*tools[:-1], with_mark(tools[-1], long=long)]
-                room -= 1
-            system = [with_mark(each, long=long) for each in system]
-            for at in mark_positions(kept, cached, room - len(system)):
-                changed[at] = with_mark_at_end(kept[at])
-        before = [encode_json({"model": request.model, "max_tokens": max_tokens_of(request, self._dialect), "stream": True})[:-1]]
-        if tools:
-            before += [b',"tools":', encode_json(tools)]
-            before += [] if request.tools else [b',"tool_choice":{"type":"none"}']
-        if system:
-            before += [b',"system":', encode_json(system)]
-        before.append(b',"messages":[')
-        dialect = resolve_dialect(self._dialect, request.model)
-        may_think = dialect.thinking_style in ("none", "adaptive") or _may_think(kept)
-        fields = option_fields(request, dialect, may_think=may_think)
-        return messages.join(before, (b"]", b"," if fields else b"", encode_json(fields)[1:]), changed)
 
 
 def _may_think(kept: Sequence[EncodedMessage]) -> bool:
@@ -195,7 +175,9 @@ def option_fields(request: Request, dialect: AnthropicDialect, *, may_think: boo
         "thinking" not in fields and dialect.thinks_unasked
     )
     if not thinks and dialect.sampling == "open":
-        fields |= _sampling(request)
+        # Newer models refuse temperature and top_p together, so only the first is sent.
+        kept = ((name, value) for name, value in request.sampling.items() if name not in request.dropped_fields)
+        fields |= {name: min(max(value, 0.0), 1.0) for name, value in islice(kept, 1)}
     if stop := [each for each in request.stop if each.strip()]:
         fields["stop_sequences"] = stop
     if request.json_schema is not None and dialect.structured_output:
@@ -229,18 +211,18 @@ def thinking_fields(request: Request, dialect: AnthropicDialect, *, may_think: b
     return {"thinking": {"type": "enabled", "budget_tokens": budget, **shown}}
 
 
-def _sampling(request: Request) -> Fields:
-    """Newer models refuse temperature and top_p together, so only the first is sent."""
-    said = ((name, value) for name, value in request.sampling.items() if name not in request.dropped_fields)
-    return {name: min(max(value, 0.0), 1.0) for name, value in islice(said, 1)}
-
-
 # Tools
 
 
-def tool_definition(tool: ToolSpec) -> Fields:
-    schema = without_unions(adapt_schema(tool.parameters))
-    return {"name": wire_name(tool.name), "description": clean(tool.description), "input_schema": schema}
+def _tool_definitions(tools: Iterable[ToolSpec]) -> list[Fields]:
+    return [
+        {
+            "name": wire_name(tool.name),
+            "description": clean(tool.description),
+            "input_schema": without_unions(adapt_schema(tool.parameters)),
+        }
+        for tool in tools
+    ]
 
 
 def tools_in_history(messages: Sequence[Message]) -> list[Fields]:
@@ -285,26 +267,24 @@ def mark_positions(kept: Sequence[EncodedMessage], cached: Sequence[int], room: 
     Priority: end of the conversation, then blocks marked by the user, then the end of the previous request. The latter is found
     without a mark unless the last step exceeds `REACH_BLOCKS`, in which case it comes second.
     """
-    said = (at for at in range(len(kept) - 1, -1, -1) if _takes_mark(kept[at]))
-    last = next(said, None)
+    markable = (at for at in range(len(kept) - 1, -1, -1) if _takes_mark(kept[at]))
+    last = next(markable, None)
     if last is None:
         return []
-    before = list(islice((at for at in said if kept[at].items[-1]["role"] == "user"), 1))
-    is_far = bool(before) and _count_blocks(kept[before[0] + 1 : last + 1]) > REACH_BLOCKS
-    wanted = [last, *before, *cached] if is_far else [last, *cached, *before]
-    return sorted(list(dict.fromkeys(wanted))[:room])
+    before = list(islice((at for at in markable if kept[at].items[-1]["role"] == "user"), 1))
+    between = kept[before[0] + 1 : last + 1] if before else ()
+    is_far = sum(len(item["content"]) for each in between for item in each.items) > REACH_BLOCKS
+    positions = [last, *before, *cached] if is_far else [last, *cached, *before]
+    return sorted(list(dict.fromkeys(positions))[:room])
 
 
 def with_mark_at_end(kept: EncodedMessage) -> bytes:
     """Encode a message with a cache mark on its last block that supports one."""
-    items = list(kept.items)
-    at = _markable(items)
-    assert at is not None  # `mark_positions` returns no others
-    item, block = at
-    content = list(items[item]["content"])
-    content[block] = {**content[block], "cache_control": MARK}
-    items[item] = {**items[item], "content": content}
-    return join_items(items)
+    last = kept.items[-1]
+    content = list(last["content"])
+    at = max(at for at, block in enumerate(content) if block["type"] not in THINKING)
+    content[at] = {**content[at], "cache_control": MARK}
+    return join_items([*kept.items[:-1], {**last, "content": content}])
 
 
 def with_mark(block: Mapping[str, Any], *, long: bool) -> dict[str, Any]:
@@ -312,17 +292,5 @@ def with_mark(block: Mapping[str, Any], *, long: bool) -> dict[str, Any]:
 
 
 def _takes_mark(kept: EncodedMessage) -> bool:
-    return kept.block.label != CLOSE and _markable(kept.items) is not None
-
-
-def _markable(items: Sequence[Item]) -> tuple[int, int] | None:
-    """Position of the last block that supports a mark, in the last item; thinking blocks do not."""
-    if not items:
-        return None
-    content = items[-1]["content"]
-    found = next((at for at in range(len(content) - 1, -1, -1) if content[at]["type"] not in THINKING), None)
-    return None if found is None else (len(items) - 1, found)
-
-
-def _count_blocks(kept: Sequence[EncodedMessage]) -> int:
-    return sum(len(item["content"]) for each in kept for item in each.items)
+    is_markable = any(block["type"] not in THINKING for block in kept.items[-1]["content"]) if kept.items else False
+    return is_markable and kept.block.label != CLOSE

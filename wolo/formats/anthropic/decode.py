@@ -11,10 +11,16 @@ from msgspec import Raw, Struct
 
 from wolo.errors import Unavailable
 from wolo.formats.anthropic.encode import PREFIX, REDACTED, SIGNATURE
-from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
-from wolo.formats.decoding.tolerant_json import PayloadReader, as_raw, read_object, token_count
-from wolo.formats.encoding.wire_names import names_by_wire
-from wolo.formats.response_errors import is_error, response_error
+from wolo.formats.encoding.wire_forms import names_by_wire
+from wolo.formats.response_end import (
+    bad_body_error,
+    ended_early_error,
+    is_error,
+    no_message_error,
+    resolve_finish,
+    response_error,
+)
+from wolo.formats.tolerant_json import PayloadReader, as_raw, read_object, token_count
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
 from wolo.messages.parts import Blob
@@ -37,6 +43,8 @@ class _OpenBlock:
 class AnthropicDecoder:
     """Decodes one response; `close` reports the finish."""
 
+    held_chars = 0
+
     def __init__(self, tools: Iterable[str], prefix: str) -> None:
         """`tools` are the names offered; thinking is stamped with `prefix`, the digest of the request."""
         self._events = AnthropicReader()
@@ -58,10 +66,6 @@ class AnthropicDecoder:
     def is_complete(self) -> bool:
         return self._ended
 
-    @property
-    def held_chars(self) -> int:
-        return 0
-
     def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips invalid JSON. Raises a ProviderError for error events and for two mixed responses."""
         return [delta for payload in payloads for delta in self._feed(payload)]
@@ -80,7 +84,17 @@ class AnthropicDecoder:
             return self._on_event(event, payload)
         if piece.type == "text_delta":
             return (TextDelta(piece.text),) if piece.text else ()
-        return self._extend_block(event, piece)
+        if piece.type is None and piece.text:
+            return (TextDelta(piece.text),)
+        opened = self._open.get(self._index(event))
+        if piece.thinking:
+            return (ThinkingDelta(piece.thinking, FIELD),)
+        if opened is not None and piece.signature:
+            opened.signature.append(piece.signature)
+        if opened is None or opened.kind != "tool_use" or not piece.partial_json:
+            return ()  # ignores calls of the server's own tools
+        opened.whole_input = ""
+        return (CallDelta(opened.slot, arguments=piece.partial_json),)
 
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
@@ -115,7 +129,14 @@ class AnthropicDecoder:
             case "content_block_stop":
                 return self._complete(self._index(event))
             case "message_start":
-                return self._begin_answer(_object(event.message))
+                message = _object(event.message)
+                message_id = str(message.get("id") or "")
+                if message_id and self._id and message_id != self._id:  # spliced in by a proxy
+                    raise Unavailable("The provider mixed two responses in one stream.", status=200)
+                self._id = self._id or message_id
+                self._prefilled = dict(enumerate(_blocks(message.get("content")) or ()))
+                self._set_finish(message.get("stop_reason"), message.get("stop_details"))
+                return self._count(message.get("usage"))
             case "message_delta":
                 if event.delta is not None:
                     self._set_finish(event.delta.stop_reason, _object(event.delta.stop_details))
@@ -132,16 +153,6 @@ class AnthropicDecoder:
             case _:
                 pass  # pings and unknown events
         return ()
-
-    def _begin_answer(self, message: Mapping[str, Any]) -> Sequence[Delta]:
-        """Raises Unavailable when a proxy spliced a second response into the stream."""
-        told = str(message.get("id") or "")
-        if told and self._id and told != self._id:
-            raise Unavailable("The provider mixed two responses in one stream.", status=200)
-        self._id = self._id or told
-        self._prefilled = dict(enumerate(_blocks(message.get("content")) or ()))
-        self._set_finish(message.get("stop_reason"), message.get("stop_details"))
-        return self._count(message.get("usage"))
 
     def _begin_prefilled(self, event: AnthropicEvent) -> list[Delta]:
         """Emit prefilled blocks before the one this event is about; all of them at the end of the response."""
@@ -194,34 +205,14 @@ class AnthropicDecoder:
             case "redacted_thinking" if data := _text(block, "data"):
                 deltas.append(ThinkingDelta("", FIELD, (Blob(REDACTED, data), *self.stamp)))
             case "tool_use":
-                deltas.append(self._begin_call(opened, block))
+                if whole_input := block.get("input"):
+                    is_text = isinstance(whole_input, str)
+                    opened.whole_input = whole_input if is_text else json.dumps(whole_input, ensure_ascii=False)
+                opened.slot = self._call_count
+                self._call_count += 1
+                name = _text(block, "name")
+                deltas.append(CallDelta(opened.slot, _text(block, "id"), self._own_names.get(name, name)))
         return deltas
-
-    def _begin_call(self, opened: _OpenBlock, block: Mapping[str, Any]) -> Delta:
-        given = block.get("input")
-        if given:
-            opened.whole_input = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        opened.slot = self._call_count
-        self._call_count += 1
-        name = _text(block, "name")
-        return CallDelta(opened.slot, _text(block, "id"), self._own_names.get(name, name))
-
-    def _extend_block(self, event: AnthropicEvent, piece: BlockDelta) -> Sequence[Delta]:
-        if piece.type is None and piece.text:
-            return (TextDelta(piece.text),)
-        opened = self._open.get(self._index(event))
-        if piece.thinking:
-            return (ThinkingDelta(piece.thinking, FIELD),)
-        if opened is not None and piece.signature:
-            opened.signature.append(piece.signature)
-        return self._extend_call(opened, piece)
-
-    def _extend_call(self, opened: _OpenBlock | None, piece: BlockDelta) -> Sequence[Delta]:
-        """Ignores calls of the server's own tools."""
-        if opened is None or opened.kind != "tool_use" or not piece.partial_json:
-            return ()
-        opened.whole_input = ""
-        return (CallDelta(opened.slot, arguments=piece.partial_json),)
 
     def _complete(self, index: int) -> Sequence[Delta]:
         opened = self._open.pop(index, None)

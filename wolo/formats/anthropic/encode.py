@@ -3,20 +3,91 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.formats.anthropic.dialect import AnthropicDialect
 from wolo.formats.encoding.attachments import ONLY_ATTACHMENT, base64_text, not_fetched, not_sent, read_data_url
 from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout, join_items
 from wolo.formats.encoding.pairing import arguments_object, outcome_of, result_text
-from wolo.formats.encoding.wire_names import wire_name
+from wolo.formats.encoding.wire_forms import wire_name
+from wolo.formats.format import ThinkingLevel
 from wolo.messages.media import image_type
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.unicode import clean, whole
+
+GENERATION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[.-](\d{1,2})(?!\d))?", re.IGNORECASE)
+ADAPTIVE_SINCE = (4, 6)
+HIDES_THINKING_SINCE = (4, 7)
+
+
+class AnthropicDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Defaults fit an unknown compatible server."""
+
+    # Thinking
+
+    thinking_style: Literal["auto", "none", "budget", "adaptive"] = "auto"
+    """`budget`: a number of thinking tokens; `adaptive`: the model decides, guided by an effort. `auto`: by the Claude
+    generation in the model name; `budget` for other names."""
+    thinking_off: Literal["disabled", "between_tools", "refused"] = "disabled"
+    """Parameter that disables thinking. `between_tools` still allows it after tool results; `refused`: only the lowest effort is
+    possible."""
+    thinks_unasked: bool = False
+    """The model thinks even when the request does not ask for it."""
+    thinking_levels: tuple[ThinkingLevel, ...] = ()
+    """Supported levels; empty: all. Others map to the next higher level, or the highest."""
+    thinking_display: Literal["", "summarized", "omitted"] = ""
+    """Visibility of thinking; newer models hide it unless this is set."""
+    thinking_replay: Literal["always", "tool_turns", "never"] = "always"
+    """Assistant messages whose thinking is replayed; never to another producer."""
+    unsigned_thinking: bool = False
+    """Replay thinking without a signature: this server sends none."""
+    bound_thinking: bool = True
+    """Replay thinking only after the exact prefix it was written after."""
+
+    # Caching
+
+    cache_marks: bool = True
+    long_cache: bool = False
+    """Cache tools and system prompt for an hour instead of five minutes (writes cost more)."""
+
+    # Other
+
+    max_tokens: int = 16_384
+    """Output limit when neither request nor catalogue sets one; the field is required."""
+    sampling: Literal["open", "fixed"] = "open"
+    """`fixed`: temperature and top_p are refused."""
+    structured_output: bool = False
+    """Supports JSON schema output."""
+    images: bool = True
+    image_urls: bool = True
+    """Images may be URLs that the server fetches."""
+    files: bool = True
+    """PDF and plain text are sent as documents."""
+    tool_result_media: bool = True
+    """Tool results may contain images and documents; otherwise these follow the results."""
+
+
+def resolve_dialect(dialect: AnthropicDialect, model: str) -> AnthropicDialect:
+    """Replace every `auto`."""
+    if dialect.thinking_style != "auto":
+        return dialect
+    generation = generation_of(model)
+    if generation < ADAPTIVE_SINCE:
+        return replace(dialect, thinking_style="budget")
+    display = "summarized" if generation >= HIDES_THINKING_SINCE else ""
+    return replace(dialect, thinking_style="adaptive", thinking_display=dialect.thinking_display or display)
+
+
+def generation_of(model: str) -> tuple[int, int]:
+    """`claude-opus-4-7` is (4, 7), `claude-3-7-sonnet-20250219` (3, 7); (0, 0) for names without a number."""
+    found = GENERATION.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+
 
 SIGNATURE = "anthropic.signature"
 REDACTED = "anthropic.redacted"
@@ -87,7 +158,21 @@ class AnthropicLayout(Layout):
         wire_ids = {call.id: self.wire_id(call, layout_step) for call in calls}
         yield {"role": "assistant", "content": self._assistant_content(message, wire_ids)}
         if calls:
-            yield {"role": "user", "content": self._results(calls, wire_ids)}
+            # Results come first; media that results cannot contain follow the last one.
+            results: list[Block] = []
+            behind: list[Block] = []
+            for call in calls:
+                media = [media_block(part, self._dialect) for part in call.output_parts]
+                notes = [each for each in media if isinstance(each, str)]
+                inside = [each for each in media if not isinstance(each, str)]
+                failed = outcome_of(call) != "ok"
+                if failed or not self._dialect.tool_result_media:  # error results accept text only
+                    behind, inside = [*behind, *inside], []
+                text = result_text(call, notes)
+                result: Block = {"type": "tool_result", "tool_use_id": wire_ids[call.id]}
+                result["content"] = [*_text_blocks(text), *inside] if inside else text
+                results.append({**result, "is_error": True} if failed else result)
+            yield {"role": "user", "content": [*results, *behind]}
 
     # User messages
 
@@ -97,25 +182,9 @@ class AnthropicLayout(Layout):
             if isinstance(part, TextPart):
                 blocks += _text_blocks(clean(part.text))
             elif not isinstance(part, ThinkingPart | ToolPart):
-                blocks.append(_as_block(media_block(part, self._dialect)))
+                media = media_block(part, self._dialect)
+                blocks.append({"type": "text", "text": media} if isinstance(media, str) else media)
         return blocks
-
-    def _results(self, calls: Sequence[ToolPart], wire_ids: dict[str, str]) -> list[Block]:
-        """Results come first; media that results cannot contain follow the last one."""
-        results: list[Block] = []
-        behind: list[Block] = []
-        for call in calls:
-            media = [media_block(part, self._dialect) for part in call.output_parts]
-            notes = [each for each in media if isinstance(each, str)]
-            inside = [each for each in media if not isinstance(each, str)]
-            failed = outcome_of(call) != "ok"
-            if failed or not self._dialect.tool_result_media:  # error results accept text only
-                behind, inside = [*behind, *inside], []
-            text = result_text(call, notes)
-            result: Block = {"type": "tool_result", "tool_use_id": wire_ids[call.id]}
-            result["content"] = [*_text_blocks(text), *inside] if inside else text
-            results.append({**result, "is_error": True} if failed else result)
-        return [*results, *behind]
 
     # Assistant messages
 
@@ -185,10 +254,6 @@ def _text_blocks(text: str) -> list[Block]:
     return [{"type": "text", "text": text}] if text.strip() else []
 
 
-def _as_block(media: Block | str) -> Block:
-    return {"type": "text", "text": media} if isinstance(media, str) else media
-
-
 Block = dict[str, Any]
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -222,18 +287,15 @@ def _image_block(part: ImagePart, dialect: AnthropicDialect) -> Block | str:
 
 
 def _document_block(part: FilePart) -> Block | str:
-    source = _document_source(part)
+    url, source = clean(part.url).strip(), None
+    if part.data.startswith(b"%PDF") or (part.data and part.media_type == PDF):
+        source = {"type": "base64", "media_type": PDF, "data": base64_text(part.data)}
+    elif part.media_type.startswith(READ_AS_TEXT):
+        text = clean(part.data.decode("utf-8", "replace"))
+        source = {"type": "text", "media_type": "text/plain", "data": text} if text.strip() else None
+    elif not part.data and url.startswith(ADDRESSES):
+        source = {"type": "url", "url": url}
     if source is None:
         return not_sent(part)
     name = clean(part.name).strip()
     return {"type": "document", "source": source, **({"title": name} if name else {})}
-
-
-def _document_source(part: FilePart) -> Block | None:
-    if part.data.startswith(b"%PDF") or (part.data and part.media_type == PDF):
-        return {"type": "base64", "media_type": PDF, "data": base64_text(part.data)}
-    if part.media_type.startswith(READ_AS_TEXT):
-        text = clean(part.data.decode("utf-8", "replace"))
-        return {"type": "text", "media_type": "text/plain", "data": text} if text.strip() else None
-    url = clean(part.url).strip()
-    return {"type": "url", "url": url} if not part.data and url.startswith(ADDRESSES) else None

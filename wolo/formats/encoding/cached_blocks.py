@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wolo.formats.decoding.tolerant_json import read_object
 from wolo.formats.encoding.pairing import arguments_object, result_text, visible_message
+from wolo.formats.tolerant_json import read_object
 from wolo.messages.message import CACHE, Message
 from wolo.messages.parts import MediaPart, TextPart
 
@@ -52,7 +52,9 @@ def without_embedded_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapp
     for message in messages:
         if is_cached_block(message) or not _is_stray_result(message, called):
             kept.append(message)
-        called.update(_call_ids(message))
+        calls = message.get("tool_calls")
+        ids = (call.get("id") for call in calls if isinstance(call, dict)) if isinstance(calls, list) else ()
+        called.update(call_id for call_id in ids if isinstance(call_id, str))
     return kept
 
 
@@ -80,10 +82,3 @@ def _text_of(content: Any) -> str:
     if isinstance(content, list):
         return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)).lstrip()
     return content.lstrip() if isinstance(content, str) else ""
-
-
-def _call_ids(message: Mapping[str, Any]) -> Iterator[str]:
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
-        if isinstance(call, dict) and isinstance(call.get("id"), str):
-            yield call["id"]

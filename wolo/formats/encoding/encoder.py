@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
 
 from wolo.formats.encoding.pairing import visible_message
-from wolo.formats.encoding.wire_names import IdPolicy, wire_id
+from wolo.formats.encoding.wire_forms import IdPolicy, wire_id
 from wolo.formats.format import Block, Blocks, ToolSpec
 from wolo.messages.message import Message, common_prefix_length
 from wolo.messages.parts import ToolPart
@@ -193,7 +194,15 @@ class EncodedHistory:
         if self._is_closed:
             self._is_closed = False
             self._remove()
-        self._undo_after(common_prefix_length(self._messages, messages))
+        keep = common_prefix_length(self._messages, messages)
+        before = len(self._sent)
+        while len(self._kept) > keep:
+            last = self._kept.pop()
+            layout.undo(last.layout_step)
+            if last.block.size_bytes:
+                self._remove()
+        if len(self._sent) < before:
+            self._blocks = self._blocks[: len(self._sent)]
         for at in range(len(self._kept), len(messages)):
             message = messages[at]
             self._kept.append(self._add(message, layout.add(message), f"{message.role} message {at + 1}"))
@@ -221,17 +230,6 @@ class EncodedHistory:
             if label != CLOSE:
                 self._blocks.append(added.block)
         return added
-
-    def _undo_after(self, keep: int) -> None:
-        assert self._layout is not None
-        before = len(self._sent)
-        while len(self._kept) > keep:
-            last = self._kept.pop()
-            self._layout.undo(last.layout_step)
-            if last.block.size_bytes:
-                self._remove()
-        if len(self._sent) < before:
-            self._blocks = self._blocks[: len(self._sent)]
 
     def _remove(self) -> None:
         """Remove the last of `_sent`."""
@@ -269,15 +267,14 @@ class OfferedTools:
         self.blocks: tuple[Block, ...] = ()
         """One, or none without tools."""
 
-    def take(self, specs: tuple[ToolSpec, ...], write: Callable[[ToolSpec], dict[str, Any]], key: Hashable = None) -> bytes:
-        """`write` encodes one tool, `key` covers its other inputs. Of duplicate names the last wins."""
-        if key != self._key or not _same_objects(specs, self.specs):
+    def take(
+        self, specs: tuple[ToolSpec, ...], write: Callable[[Iterable[ToolSpec]], list[dict[str, Any]]], key: Hashable = None
+    ) -> bytes:
+        """`write` encodes tools, `key` covers its other inputs. Of duplicate names the last wins."""
+        is_same = len(specs) == len(self.specs) and all(map(is_, specs, self.specs))
+        if key != self._key or not is_same:
             self.specs, self._key = specs, key
-            self.items = list({tool.name: write(tool) for tool in specs}.values())
+            self.items = write({tool.name: tool for tool in specs}.values())
             self.encoded = encode_json(self.items) if self.items else b""
             self.blocks = (block("tools", self.encoded),) if self.encoded else ()
         return self.encoded
-
-
-def _same_objects(some: Sequence[object], others: Sequence[object]) -> bool:
-    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wolo.formats.decoding.tolerant_json import read_json
+from wolo.formats.tolerant_json import read_json
 from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, TextPart, ToolPart
 from wolo.messages.unicode import clean, whole
@@ -47,7 +47,14 @@ def visible_message(message: Message, seen: set[str]) -> Message | None:
     if message.role == "custom" or message.finish_reason == "refused":
         return None
     visible = replace(message, role="user") if message.role in SUMMARIES else message
-    visible = _without_repeated_calls(visible, seen)
+    kept = []
+    for part in visible.parts:
+        if isinstance(part, ToolPart):
+            if part.id in seen or visible.role != "assistant":
+                continue  # sent before, or not a message that may hold calls
+            seen.add(part.id)
+        kept.append(part)
+    visible = visible if len(kept) == len(visible.parts) else replace(visible, parts=tuple(kept))
     return visible if has_content(visible) else None
 
 
@@ -78,30 +85,12 @@ def _result_body(part: ToolPart) -> str:
         return part.output or EMPTY
     if not part.output:
         return opening
-    if _mentions_outcome(part.output, outcome):
+    word = _SAYS_SO.get(outcome)  # the output may state the outcome at its start or end; errors always do
+    ends = f"{part.output[:_LOOKED_AT_CHARACTERS]}\n{part.output[-_LOOKED_AT_CHARACTERS:]}".lower()
+    if word is None or word in ends:
         return part.output
     between = "Output until then:" if outcome == "interrupted" else "Details:"
     return f"{opening}\n{between}\n{part.output}"
-
-
-def _without_repeated_calls(message: Message, seen: set[str]) -> Message:
-    """Also removes calls from messages that are not the assistant's."""
-    kept = []
-    for part in message.parts:
-        if isinstance(part, ToolPart):
-            if part.id in seen or message.role != "assistant":
-                continue
-            seen.add(part.id)
-        kept.append(part)
-    return message if len(kept) == len(message.parts) else replace(message, parts=tuple(kept))
-
-
-def _mentions_outcome(output: str, outcome: Outcome) -> bool:
-    """The output already states the outcome at its start or end; errors always do."""
-    word = _SAYS_SO.get(outcome)
-    if word is None:
-        return True
-    return word in output[:_LOOKED_AT_CHARACTERS].lower() or word in output[-_LOOKED_AT_CHARACTERS:].lower()
 
 
 def arguments_text(call: ToolPart) -> str:

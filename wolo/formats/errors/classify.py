@@ -77,7 +77,11 @@ def classify(
     if delay_s is None and kind is RateLimited:
         delay_s = read_window_s({**headers, **headers_within(response.body)}, now_s)
     is_glm = response.code in GLM_CODES
-    is_daily = kind in (RateLimited, QuotaExhausted) and not is_glm and _is_daily(response, delay_s)
+    # Google's suggested delay refers to the minute window and is ignored.
+    is_per_day = any("perday" in code.lower() for code in response.codes) or (
+        response.status == 429 and delay_s is None and matches(DAILY, response.words)
+    )
+    is_daily = kind in (RateLimited, QuotaExhausted) and not is_glm and is_per_day
     reset = read_reset(response.message, beijing=is_glm, now_s=now_s)
     if reset is not None and delay_s is None and retryable:
         delay_s = reset.seconds if reset.seconds > 0 else None
@@ -88,7 +92,7 @@ def classify(
         "delay_s": None if is_daily else delay_s,
         "resets_at": reset.instant if reset is not None else None,
     }
-    message = _redact_keys(_message(response))
+    message = re.sub(SECRETS, "[key]", _message(response))
     if retryable and delay_s is not None and delay_s > LONGEST_WAIT_S:
         details["resets_at"] = details["resets_at"] or until(delay_s, now_s)
         return QuotaExhausted(message, temporary=True, **details)
@@ -99,9 +103,12 @@ def classify(
         has_end = details["resets_at"] is not None or response.code in TEMPORARY_QUOTAS
         return QuotaExhausted(message, temporary=has_end, **details)
     if kind is BadRequest:
-        details["field"] = _named_field(response) or _named_media(response)
+        details["field"] = _named_field(response)
     error = kind(message, **details)
-    return _apply_retry_header(error, headers, retryable)
+    # The server's own decision overrides ours.
+    should_retry = headers.get("x-should-retry", "").strip().lower()
+    error.retryable = {"true": True, "false": False}.get(should_retry, retryable)
+    return error
 
 
 # Classification
@@ -146,13 +153,6 @@ def _has_retry_delay(response: ErrorResponse) -> bool:
     return response.status == 429 and read_delay_s({}, response.body, response.message, None) is not None
 
 
-def _is_daily(response: ErrorResponse, delay_s: float | None) -> bool:
-    """The quota window is a day. Google's suggested delay refers to the minute window and is ignored."""
-    if any("perday" in code.lower() for code in response.codes):
-        return True
-    return response.status == 429 and delay_s is None and matches(DAILY, response.words)
-
-
 def _by_status(response: ErrorResponse) -> Kind:
     status = response.status
     if status in (401, 403, 407, 434):
@@ -167,22 +167,26 @@ def _by_status(response: ErrorResponse) -> Kind:
         return BadRequest
     if response.is_page or not response.body:
         return BadAnswer
-    return _by_words_alone(response.words)
-
-
-def _by_words_alone(words: str) -> Kind:
-    """Error inside a response with status 200; unknown ones count as server failures."""
+    # Error inside a response with status 200; unknown ones count as server failures.
     table: tuple[tuple[str, Kind], ...] = (
         (AUTH, AuthError),
         (RATE_LIMITED, RateLimited),
         (SERVER_FAILED, Unavailable),
         (INVALID, BadRequest),
     )
-    return next((kind for pattern, kind in table if matches(pattern, words)), Unavailable)
+    return next((kind for pattern, kind in table if matches(pattern, response.words)), Unavailable)
 
 
 def _named_field(response: ErrorResponse) -> str | None:
-    """Optional field that the error refuses, if it names one."""
+    """Optional field, or kind of attachment, that the error refuses; sent again it would block the session for this model."""
+    if field := _named_option(response):
+        return field
+    if response.is_page or response.status in (401, 403):
+        return None
+    return next((kind for kind, pattern in MEDIA.items() if matches(pattern, response.words)), None)
+
+
+def _named_option(response: ErrorResponse) -> str | None:
     if response.status not in (0, 200, 400, 422) or matches(REASONING_WITH_TOOLS, response.message):
         return None
     path = re.sub(r"(?:\[\d+\]|\.\d+)+$", "", response.param)
@@ -192,20 +196,6 @@ def _named_field(response: ErrorResponse) -> str | None:
     if matches(RESULT_NAME, f"{response.param} {response.message}"):
         return "name"
     return next((field for field in OPTIONAL_FIELDS if re.search(rf"(?<![\w-]){field}(?![\w-])", response.message)), None)
-
-
-def _named_media(response: ErrorResponse) -> str | None:
-    """Kind of attachment the error refuses; sending it again would block the session for this model."""
-    if response.is_page or response.status in (401, 403):
-        return None
-    return next((kind for kind, pattern in MEDIA.items() if matches(pattern, response.words)), None)
-
-
-def _apply_retry_header(error: ProviderError, headers: Mapping[str, str], retryable: bool) -> ProviderError:
-    """`x-should-retry` overrides our own decision."""
-    said = headers.get("x-should-retry", "").strip().lower()
-    error.retryable = {"true": True, "false": False}.get(said, retryable)
-    return error
 
 
 # Messages and hints
@@ -221,10 +211,6 @@ def _message(response: ErrorResponse) -> str:
     if text:
         return text
     return f"The provider refused the request without a reason (HTTP {response.status})."
-
-
-def _redact_keys(text: str) -> str:
-    return re.sub(SECRETS, "[key]", text)
 
 
 def _hint(kind: Kind, response: ErrorResponse, provider_hint: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from wolo.formats.decoding.tolerant_json import read_object
+from wolo.formats.tolerant_json import read_object
 
 _WRAPPINGS = ("error", "errors", "detail")
 
@@ -40,11 +40,15 @@ def parse_error(status: int, body: bytes | str | Mapping[str, Any]) -> ErrorResp
     message = _with_upstream(message, error.get("metadata"))
     code, message = _code(error, message)
     codes = tuple(dict.fromkeys([code, *_codes_within(error)]))
-    param = _param(error)
+    place = error.get("loc")  # Python validators report a path such as `["body", "messages", 4]`
+    path = ".".join(str(step) for step in place if step != "body") if isinstance(place, list) else None
+    param = str(error.get("param") or "") if path is None else path
     if message and param and param not in message and not error.get("param"):
         message = f"{param}: {message}"
     words = " ".join([message, param, *codes])
-    return ErrorResponse(_status(status, code), message, code, words, codes, param, document)
+    if status in (0, 200, 500) and re.fullmatch(r"[45]\d\d", code):
+        status = int(code)
+    return ErrorResponse(status, message, code, words, codes, param, document)
 
 
 def _innermost(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -105,14 +109,6 @@ def _first_text(error: Mapping[str, Any], *names: str) -> str:
     return next((value for name in names if isinstance(value := error.get(name), str) and value), "")
 
 
-def _param(error: Mapping[str, Any]) -> str:
-    """Parameter the error refers to; Python validators report a path such as `["body", "messages", 4]`."""
-    place = error.get("loc")
-    if isinstance(place, list):
-        return ".".join(str(step) for step in place if step != "body")
-    return str(error.get("param") or "")
-
-
 def _code(error: Mapping[str, Any], message: str) -> tuple[str, str]:
     """The provider's code as text. GLM's Anthropic endpoint embeds it in the message: `[1313][message][request id]`."""
     wrapped = re.match(r"\[(\d{3,4})\]\[(.*?)\](?:\[|$)", message, re.DOTALL)
@@ -122,11 +118,6 @@ def _code(error: Mapping[str, Any], message: str) -> tuple[str, str]:
     if isinstance(code, float) and code.is_integer():
         code = int(code)
     return (str(code).strip() if isinstance(code, str | int) and not isinstance(code, bool) else ""), message
-
-
-def _status(status: int, code: str) -> int:
-    """With status 200 or 500 the code may hold the actual status."""
-    return int(code) if status in (0, 200, 500) and re.fullmatch(r"[45]\d\d", code) else status
 
 
 _BEGINNING = r"\s*(?:<!--.*?-->\s*)?<(?:!doctype|html|head|body|\?xml|center|h1|title)"

@@ -72,7 +72,12 @@ def read_reset(message: str, *, beijing: bool, now_s: float | None) -> Reset | N
         stated = datetime.fromisoformat(found[1].replace(" ", "T"))
     except ValueError:
         return None
-    zone = _zone(found[2]) if found[2] else timezone(timedelta(hours=8)) if beijing else UTC
+    zone = timezone(timedelta(hours=8)) if beijing else UTC
+    if found[2] and found[2].upper() not in ("Z", "UTC"):
+        offset = timedelta(hours=int(found[2][1:3]), minutes=int(found[2][-2:]))
+        zone = timezone(-offset if found[2][0] == "-" else offset)
+    elif found[2]:
+        zone = UTC
     instant = stated.replace(tzinfo=zone)
     seconds = instant.timestamp() - (time.time() if now_s is None else now_s)
     return Reset(instant.isoformat(timespec="seconds"), seconds)
@@ -89,7 +94,11 @@ def _delays_s(headers: Mapping[str, str], body: Mapping[str, Any], message: str,
     yield None if milliseconds is None else milliseconds / 1000
     yield _number(after)
     yield _seconds_to(after, now_s)
-    yield _google_delay_s(body)
+    error = body.get("error")
+    details = error.get("details") if isinstance(error, Mapping) else None
+    delays = (each.get("retryDelay") for each in details or () if isinstance(each, Mapping)) if isinstance(details, list) else ()
+    google = next((delay for delay in delays if isinstance(delay, str)), "")  # such as "34.4s"
+    yield _number(google.removesuffix("s"))
     if again := re.search(_AGAIN_IN, message, re.IGNORECASE):
         yield sum(float(number) * _UNITS_S[unit.lower()] for number, unit in re.findall(_SPAN, again[1], re.IGNORECASE))
 
@@ -126,21 +135,3 @@ def _seconds_to(http_date: str, now_s: float) -> float | None:
     except ValueError:
         return None
     return instant.timestamp() - now_s
-
-
-def _google_delay_s(body: Mapping[str, Any]) -> float | None:
-    """`error.details[].retryDelay`, such as "34.4s"."""
-    error = body.get("error")
-    details = error.get("details") if isinstance(error, Mapping) else None
-    for detail in details if isinstance(details, list) else ():
-        delay = detail.get("retryDelay") if isinstance(detail, Mapping) else None
-        if isinstance(delay, str):
-            return _number(delay.removesuffix("s"))
-    return None
-
-
-def _zone(written: str) -> timezone:
-    if written.upper() in ("Z", "UTC"):
-        return UTC
-    sign = -1 if written[0] == "-" else 1
-    return timezone(sign * timedelta(hours=int(written[1:3]), minutes=int(written[-2:])))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from wolo.errors import ProviderError
-from wolo.formats.encoding.encoder import EncodedHistory, EncodedRequest, OfferedTools, block, encode_json, split_system
-from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
+from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import Blocks, Framing, Request, ToolSpec
 from wolo.formats.gemini.decode import GeminiDecoder, read_refusal
-from wolo.formats.gemini.dialect import GeminiDialect, resolve_dialect, thinking_config
-from wolo.formats.gemini.encode import NAME, GeminiLayout, gemini_name
+from wolo.formats.gemini.encode import NAME, GeminiDialect, GeminiLayout, gemini_name, resolve_dialect, thinking_config
 from wolo.formats.gemini.openapi_schema import reduce_schema
 from wolo.messages.deltas import Delta
 from wolo.messages.unicode import clean
@@ -44,7 +44,7 @@ class Gemini:
 
     def __init__(self, dialect: GeminiDialect, *, provider_hint: str = "") -> None:
         """`provider_hint` is added to the error when the key is rejected."""
-        self._given = dialect
+        self._dialect = dialect
         self._hint = provider_hint
         self._history = EncodedHistory()
         self._tools = OfferedTools()
@@ -52,7 +52,7 @@ class Gemini:
 
     def path(self, model: str) -> str:
         """Tuned models have a folder of their own."""
-        below = self._given.models_path.rstrip("/")
+        below = self._dialect.models_path.rstrip("/")
         folder, slash, name = model.partition("/")
         if slash and folder == "tunedModels":
             below, model = f"{below.rpartition('/')[0]}/tunedModels", name
@@ -60,14 +60,24 @@ class Gemini:
 
     def encode(self, request: Request) -> bytes:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
-        dialect = resolve_dialect(self._given, request.model)
+        dialect = resolve_dialect(self._dialect, request.model)
         dropped = {OTHER_NAMES.get(field, field) for field in request.dropped_fields}
-        contents = self._contents(request, dialect, dropped)
+        system, messages = split_system(request.messages, request.system)
+        has_field = dialect.system_instruction and "systemInstruction" not in dropped
+        self._encoded_system = encode_json({"parts": [{"text": clean(system)}]}) if has_field and system.strip() else b""
+        withheld = CONTENT_FIELDS.intersection(dropped)
+        contents = self._history.encode(
+            messages,
+            "" if has_field else system,
+            (request.producer, dialect, withheld),
+            lambda: GeminiLayout(dialect, request.producer, withheld),
+        )
         before = [b"{"]
         if self._encoded_system:
             before += [b'"systemInstruction":', self._encoded_system, b","]
-        if tools := self._tools_of(request, dialect, dropped):
-            before += [b'"tools":', tools, b","]
+        field = dialect.schema_field if "parametersJsonSchema" not in dropped else "parameters"
+        if tools := self._tools.take(request.tools, partial(_declarations, field=field), field):
+            before += [b'"tools":[{"functionDeclarations":', tools, b"}],"]
             if dialect.tool_mode and "toolConfig" not in dropped:
                 before += [b'"toolConfig":', encode_json({"functionCallingConfig": {"mode": dialect.tool_mode}}), b","]
         options = self._options(request, dialect, dropped)
@@ -87,24 +97,6 @@ class Gemini:
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         return read_refusal(status, headers, body, self._hint)
 
-    def _contents(self, request: Request, dialect: GeminiDialect, dropped: Collection[str]) -> EncodedRequest:
-        system, messages = split_system(request.messages, request.system)
-        has_field = dialect.system_instruction and "systemInstruction" not in dropped
-        self._encoded_system = encode_json({"parts": [{"text": clean(system)}]}) if has_field and system.strip() else b""
-        withheld = CONTENT_FIELDS.intersection(dropped)
-        key = (request.producer, dialect, withheld)
-        spoken = "" if has_field else system
-        return self._history.encode(messages, spoken, key, lambda: GeminiLayout(dialect, request.producer, withheld))
-
-    # Tools
-
-    def _tools_of(self, request: Request, dialect: GeminiDialect, dropped: Collection[str]) -> bytes:
-        field = dialect.schema_field if "parametersJsonSchema" not in dropped else "parameters"
-        declarations = self._tools.take(request.tools, lambda tool: _declaration(tool, field), field)
-        return b'[{"functionDeclarations":%b}]' % declarations if declarations else b""
-
-    # Options
-
     def _options(self, request: Request, dialect: GeminiDialect, dropped: Collection[str]) -> dict[str, Any]:
         thinking = thinking_config(dialect, request.thinking)
         options: dict[str, Any] = {
@@ -114,23 +106,21 @@ class Gemini:
         }
         if dialect.sampling == "open":
             options |= {OTHER_NAMES.get(name, name): value for name, value in request.sampling.items()}
-        if request.json_schema is not None and "responseJsonSchema" not in dropped:
-            options |= _answer_schema(request, dialect)
+        may_have_schema = "responseJsonSchema" not in dropped and (dialect.json_beside_tools != "no" or not request.tools)
+        if request.json_schema is not None and may_have_schema:
+            is_reduced = dialect.schema_field == "parameters"
+            schema = reduce_schema(request.json_schema) if is_reduced else request.json_schema
+            options |= {"responseMimeType": JSON_TYPE, "responseSchema" if is_reduced else "responseJsonSchema": schema}
         return {name: value for name, value in options.items() if value is not None and name not in dropped}
 
 
-def _declaration(tool: ToolSpec, field: str) -> dict[str, Any]:
+def _declarations(tools: Iterable[ToolSpec], field: str) -> list[dict[str, Any]]:
     """Omits the schema of tools without arguments: Gemini refuses an empty object."""
-    name = gemini_name(tool.name)
-    schema = adapt_schema(tool.parameters) if field == "parametersJsonSchema" else reduce_schema(tool.parameters)
-    says_something = bool(schema.get("properties")) or bool(set(schema) - {"type", "properties", "description", "title"})
-    return {"name": name, "description": clean(tool.description) or name, **({field: schema} if says_something else {})}
-
-
-def _answer_schema(request: Request, dialect: GeminiDialect) -> dict[str, Any]:
-    if request.tools and dialect.json_beside_tools == "no":
-        return {}
-    schema = request.json_schema or {}
-    if dialect.schema_field == "parameters":
-        return {"responseMimeType": JSON_TYPE, "responseSchema": reduce_schema(schema)}
-    return {"responseMimeType": JSON_TYPE, "responseJsonSchema": schema}
+    declarations: list[dict[str, Any]] = []
+    for tool in tools:
+        name = gemini_name(tool.name)
+        schema = adapt_schema(tool.parameters) if field == "parametersJsonSchema" else reduce_schema(tool.parameters)
+        has_arguments = bool(schema.get("properties")) or bool(set(schema) - {"type", "properties", "description", "title"})
+        described = {"name": name, "description": clean(tool.description) or name}
+        declarations.append(described | ({field: schema} if has_arguments else {}))
+    return declarations

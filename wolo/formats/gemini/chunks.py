@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.formats.decoding.tolerant_json import PayloadReader, as_raw
 from wolo.formats.gemini.encode import own_name
+from wolo.formats.tolerant_json import PayloadReader, as_raw
 from wolo.messages.deltas import CallDelta
 from wolo.messages.parts import Blob
 from wolo.messages.unicode import whole_throughout
@@ -75,29 +75,21 @@ class GeminiReader(PayloadReader[GeminiChunk]):
         return _decoder.decode(payload)
 
     def _from_object(self, document: dict[str, Any]) -> GeminiChunk:
-        self._join_surrogates(document)
+        for part in _parts(document):
+            if isinstance(text := part.get("text"), str):
+                part["text"] = self._surrogates.join(bool(part.get("thought")), text)
         mended = whole_throughout(document)
         try:
             return _patient_decoder.decode(msgspec.json.encode(mended))
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return _salvage(mended)
-
-    def _join_surrogates(self, document: dict[str, Any]) -> None:
-        for part in _parts(document):
-            if isinstance(text := part.get("text"), str):
-                part["text"] = self._surrogates.join(bool(part.get("thought")), text)
-
-
-def _salvage(document: dict[str, Any]) -> GeminiChunk:
-    """Parse the valid fields of a payload with wrong types."""
-    candidates = document.get("candidates")
-    first = candidates[0] if isinstance(candidates, list) and candidates else None
-    spoken = GeminiChunk(usage_metadata=as_raw(document.get("usageMetadata")), error=as_raw(document.get("error")))
-    if isinstance(first, dict):
-        reason = first.get("finishReason")
-        parts = [part for each in _parts(document) if (part := _part(each)) is not None]
-        spoken.candidates = [Candidate(None, Content(parts), reason if isinstance(reason, str) else None)]
-    return spoken
+            candidates = mended.get("candidates")
+            first = candidates[0] if isinstance(candidates, list) and candidates else None
+            valid = GeminiChunk(usage_metadata=as_raw(mended.get("usageMetadata")), error=as_raw(mended.get("error")))
+            if isinstance(first, dict):
+                reason = first.get("finishReason")
+                parts = [known for each in _parts(mended) if (known := _part(each)) is not None]
+                valid.candidates = [Candidate(None, Content(parts), reason if isinstance(reason, str) else None)]
+            return valid
 
 
 def _part(part: dict[str, Any]) -> GeminiPart | None:
@@ -206,7 +198,8 @@ class _Arguments:
 
 def _set_at_path(built: dict[str, Any], path: str, value: Any) -> None:
     """Set the value at a path, creating containers on the way."""
-    steps = _steps(path)
+    groups = STEP.findall(path.removeprefix("$"))
+    steps = [int(place) if place else name or quoted or double for name, place, quoted, double in groups]
     if not steps:
         return
     at: Any = built
@@ -224,9 +217,3 @@ def _set_at_path(built: dict[str, Any], path: str, value: Any) -> None:
         at = inner
         if not isinstance(at, dict | list):
             return
-
-
-def _steps(path: str) -> list[str | int]:
-    return [
-        int(place) if place else name or quoted or double for name, place, quoted, double in STEP.findall(path.removeprefix("$"))
-    ]

@@ -7,11 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, QuotaExhausted, RateLimited
-from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
-from wolo.formats.decoding.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
-from wolo.formats.gemini.chunks import Candidate, GeminiChunk, GeminiOpenCalls, GeminiPart, GeminiReader, split_list
+from wolo.formats.gemini.chunks import GeminiOpenCalls, GeminiPart, GeminiReader, split_list
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE, own_names
-from wolo.formats.response_errors import is_error, response_error
+from wolo.formats.response_end import (
+    bad_body_error,
+    ended_early_error,
+    is_error,
+    no_message_error,
+    resolve_finish,
+    response_error,
+)
+from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
 from wolo.messages.deltas import BreakDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage
 from wolo.messages.parts import Blob
@@ -45,6 +51,8 @@ FINISHES: dict[str, FinishReason] = {
 class GeminiDecoder:
     """Decodes one response. There is no final event: the response is complete when its candidate has a finish reason."""
 
+    held_chars = 0
+
     def __init__(self, tools: Iterable[str], provider_hint: str = "") -> None:
         """`tools` are the names offered."""
         self._events = GeminiReader()
@@ -62,10 +70,6 @@ class GeminiDecoder:
     def is_complete(self) -> bool:
         return bool(self._finish or self._blocked) and not self._calls.is_open
 
-    @property
-    def held_chars(self) -> int:
-        return 0
-
     def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips invalid JSON. Raises a ProviderError for error objects."""
         return [delta for payload in payloads for delta in self._feed(payload)]
@@ -82,7 +86,8 @@ class GeminiDecoder:
         if self._usage and (usage := read_usage(self._usage)) is not None:
             deltas.append(UsageDelta(usage))
         word = self._finish or self._blocked
-        deltas.append(FinishDelta(reason, word, self._why(word) if reason == "refused" else ""))
+        explanation = ": ".join(filter(None, (word, self._finish_message[:SHOWN_CHARACTERS])))
+        deltas.append(FinishDelta(reason, word, explanation if reason == "refused" else ""))
         return deltas
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
@@ -96,9 +101,8 @@ class GeminiDecoder:
 
     def _feed_one(self, payload: bytes) -> Sequence[Delta]:
         event = self._events.read(payload)
-        return () if event is None else self._take(event, payload)
-
-    def _take(self, event: GeminiChunk, payload: bytes) -> Sequence[Delta]:
+        if event is None:
+            return ()
         if event.error and bytes(event.error) not in EMPTY_JSON:
             raise read_refusal(200, {}, payload, self._hint)
         if event.usage_metadata and (usage := bytes(event.usage_metadata)) not in EMPTY_JSON:
@@ -111,22 +115,16 @@ class GeminiDecoder:
             if self._candidate is None:
                 self._candidate = candidate.index
             if candidate.index == self._candidate or candidate.index is None:
-                self._hear(candidate, deltas)
+                for part in candidate.content.parts or () if candidate.content is not None else ():
+                    self._read_part(part, deltas)
+                if candidate.finish_reason and candidate.finish_reason not in UNSPECIFIED:
+                    self._finish = candidate.finish_reason
+                    self._finish_message = candidate.finish_message or ""
         if not event.candidates and not event.usage_metadata and is_error(read_object(payload) or {}):
             raise read_refusal(200, {}, payload, self._hint)
         return deltas
 
-    # Content
-
-    def _hear(self, candidate: Candidate, deltas: list[Delta]) -> None:
-        if candidate.content is not None:
-            for part in candidate.content.parts or ():
-                self._hear_part(part, deltas)
-        if candidate.finish_reason and candidate.finish_reason not in UNSPECIFIED:
-            self._finish = candidate.finish_reason
-            self._finish_message = candidate.finish_message or ""
-
-    def _hear_part(self, part: GeminiPart, deltas: list[Delta]) -> None:
+    def _read_part(self, part: GeminiPart, deltas: list[Delta]) -> None:
         signature = part.thought_signature
         if not signature and part.function_call is None:
             if part.text:
@@ -138,18 +136,15 @@ class GeminiDecoder:
             deltas += self._calls.add(part.function_call, blobs)
             self._is_writing = False
         elif part.text is not None or part.thought:
-            self._hear_signed(part, blobs, deltas)
-
-    def _hear_signed(self, part: GeminiPart, blobs: tuple[Blob, ...], deltas: list[Delta]) -> None:
-        if self._is_writing:
+            if self._is_writing:
+                deltas.append(BreakDelta())
+            if part.thought:
+                deltas.append(ThinkingDelta(part.text or "", THOUGHT, blobs))
+            else:
+                deltas += [TextDelta(part.text)] if part.text else []
+                deltas.append(TextMark(blobs=blobs))
             deltas.append(BreakDelta())
-        if part.thought:
-            deltas.append(ThinkingDelta(part.text or "", THOUGHT, blobs))
-        else:
-            deltas += [TextDelta(part.text)] if part.text else []
-            deltas.append(TextMark(blobs=blobs))
-        deltas.append(BreakDelta())
-        self._is_writing = False
+            self._is_writing = False
 
     # Finish
 
@@ -158,15 +153,11 @@ class GeminiDecoder:
             if self._blocked:
                 return "refused"
             raise ended_early_error(self._events.skipped)
-        known, said = FINISHES.get(self._finish.upper()), self._finish_message[:SHOWN_CHARACTERS]
-        reason = resolve_finish(self._finish, known, has_calls=bool(self._calls), said=said)
+        known, explanation = FINISHES.get(self._finish.upper()), self._finish_message[:SHOWN_CHARACTERS]
+        reason = resolve_finish(self._finish, known, has_calls=bool(self._calls), explanation=explanation)
         if self._calls.is_open and reason == "tool_calls":
             raise ended_early_error(self._events.skipped, "in the middle of a call")
         return reason
-
-    def _why(self, word: str) -> str:
-        """Explain the finish reason to the user."""
-        return ": ".join(filter(None, (word, self._finish_message[:SHOWN_CHARACTERS])))
 
 
 def read_usage(raw: bytes) -> Usage | None:
@@ -211,7 +202,7 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes, provider_
     if isinstance(error, BadRequest) and TOO_LARGE.search(error.message):
         return _convert(ContextOverflow, error)
     if isinstance(error, QuotaExhausted):
-        if error.resets_at is None and _is_per_minute(document):
+        if error.resets_at is None and "perminute" in " ".join(_quota_ids(document)).lower():
             return _convert(RateLimited, error)
         error.hint = f"The quota is used up; it resets at {error.resets_at}." if error.resets_at else error.hint
     if isinstance(error, BadRequest):
@@ -224,7 +215,8 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes, provider_
 def refused_field(message: str) -> str | None:
     """Name of the optional field this error refuses, as used in the request."""
     if found := UNKNOWN_NAME.search(message):
-        name, place = _camel(found[1]), found[2] or ""
+        first, *rest = found[1].split("_")
+        name, place = first + "".join(word[:1].upper() + word[1:] for word in rest), found[2] or ""  # as the API spells it
         return "functionResponse.parts" if name == "parts" and "unction" in place else name
     return next((field for wording, field in REFUSED_FIELDS if re.search(wording, message, re.IGNORECASE)), None)
 
@@ -233,15 +225,10 @@ def _convert(kind: type[ProviderError], error: ProviderError) -> ProviderError:
     return kind(error.message, hint=error.hint, status=error.status, code=error.code)
 
 
-def _is_per_minute(document: Mapping[str, Any]) -> bool:
-    """Recognised by quota ids such as `GenerateContentInputTokensPerModelPerMinute`."""
+def _quota_ids(document: Mapping[str, Any]) -> list[str]:
+    """Such as `GenerateContentInputTokensPerModelPerMinute`."""
     error = document.get("error")
     details = error.get("details") if isinstance(error, dict) else None
     violated = [each.get("violations") for each in details if isinstance(each, dict)] if isinstance(details, list) else []
     named = [each for violations in violated if isinstance(violations, list) for each in violations if isinstance(each, dict)]
-    return any("perminute" in str(each.get("quotaId", "")).lower() for each in named)
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word[:1].upper() + word[1:] for word in rest)
+    return [str(each.get("quotaId", "")) for each in named]

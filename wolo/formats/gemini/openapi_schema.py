@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.encoding.wire_forms import adapt_schema
 
 TYPES = ("string", "number", "integer", "boolean", "array", "object")
 FORMATS = {"string": ("date-time", "enum"), "number": ("float", "double"), "integer": ("int32", "int64")}
@@ -27,32 +27,39 @@ def reduce_schema(schema: Mapping[str, Any]) -> Schema:
 def _reduce(schema: Any) -> Schema:
     if not isinstance(schema, Mapping):
         return {"type": "string"}
-    given = _merged(schema)
-    reduced = _plain_keys(given)
-    if isinstance(properties := given.get("properties"), Mapping) and properties:
+    merged = _merge(schema)
+    reduced = _plain_keys(merged)
+    if isinstance(properties := merged.get("properties"), Mapping) and properties:
         reduced["properties"] = {str(name): _reduce(each) for name, each in properties.items()}
-    kinds, has_null = _types(given)
-    if has_null or given.get("nullable") is True:
+    kinds, has_null = _types(merged)
+    if has_null or merged.get("nullable") is True:
         reduced["nullable"] = True
-    _enumerate(given, kinds, reduced)
-    choices, null_choice = _choices(given)
+    _enumerate(merged, kinds, reduced)
+    choices, null_choice = _choices(merged)
     if null_choice:
         reduced["nullable"] = True
     if len(kinds) > 1 and not choices:
-        choices = [_typed({}, kind, given) for kind in kinds]
+        choices = [_typed({}, kind, merged) for kind in kinds]
     if choices:
-        return _with_choices(reduced, kinds, choices, given)
-    return _typed(reduced, kinds[0] if kinds else "", given)
+        # `anyOf` must stand alone: shared keys are copied into each choice. An object that merely varies stays one object.
+        if "properties" in reduced or "enum" in reduced or "array" in kinds:
+            kind = "object" if "properties" in reduced else kinds[0]
+            return _as_object({**reduced, "anyOf": choices}) if kind == "object" else _typed(reduced, kind, merged)
+        spread = {name: value for name, value in reduced.items() if name in ("title", "description", "nullable")}
+        flat = [{**spread, **each} for choice in choices for each in choice.get("anyOf", [choice])]
+        unique = [each for at, each in enumerate(flat) if each not in flat[:at]]
+        return unique[0] if len(unique) == 1 else {"anyOf": unique}
+    return _typed(reduced, kinds[0] if kinds else "", merged)
 
 
-def _merged(schema: Mapping[str, Any]) -> Schema:
+def _merge(schema: Mapping[str, Any]) -> Schema:
     """Merge `allOf` into one schema."""
     merged = {name: value for name, value in schema.items() if name != "allOf"}
     parts = schema.get("allOf")
     for part in parts if isinstance(parts, list) else ():
         if not isinstance(part, Mapping):
             continue
-        inner = _merged(part)
+        inner = _merge(part)
         properties = {**_mapping(inner, "properties"), **_mapping(merged, "properties")}
         required = [*_listed(merged, "required"), *_listed(inner, "required")]
         merged = {**inner, **merged}
@@ -61,27 +68,27 @@ def _merged(schema: Mapping[str, Any]) -> Schema:
     return merged
 
 
-def _plain_keys(given: Mapping[str, Any]) -> Schema:
-    kept: Schema = {name: given[name] for name in _TEXTS if isinstance(given.get(name), str)}
-    kept |= {name: given[name] for name in _COUNTS if _is_number(given.get(name)) and float(given[name]).is_integer()}
-    kept |= {name: given[name] for name in _BOUNDS if _is_number(given.get(name))}
+def _plain_keys(merged: Mapping[str, Any]) -> Schema:
+    kept: Schema = {name: merged[name] for name in _TEXTS if isinstance(merged.get(name), str)}
+    kept |= {name: merged[name] for name in _COUNTS if _is_number(merged.get(name)) and float(merged[name]).is_integer()}
+    kept |= {name: merged[name] for name in _BOUNDS if _is_number(merged.get(name))}
     for bound, name, step in (("minimum", "exclusiveMinimum", 1), ("maximum", "exclusiveMaximum", -1)):
-        if _is_number(given.get(name)) and bound not in kept:
-            kept[bound] = given[name] + (step if given.get("type") == "integer" else 0)
-    kept |= {name: given[name] for name in ("default", "example") if given.get(name) is not None}
+        if _is_number(merged.get(name)) and bound not in kept:
+            kept[bound] = merged[name] + (step if merged.get("type") == "integer" else 0)
+    kept |= {name: merged[name] for name in ("default", "example") if merged.get(name) is not None}
     return kept
 
 
-def _types(given: Mapping[str, Any]) -> tuple[list[str], bool]:
+def _types(merged: Mapping[str, Any]) -> tuple[list[str], bool]:
     """Known types without duplicates, and whether null is among them."""
-    named = given.get("type")
+    named = merged.get("type")
     names = [str(each).lower() for each in (named if isinstance(named, list) else [named]) if isinstance(each, str)]
     return [kind for kind in dict.fromkeys(names) if kind in TYPES], "null" in names
 
 
-def _enumerate(given: Mapping[str, Any], kinds: list[str], reduced: Schema) -> None:
+def _enumerate(merged: Mapping[str, Any], kinds: list[str], reduced: Schema) -> None:
     """Enums must be strings: other values become text, booleans become a type."""
-    values = [given["const"]] if "const" in given else given.get("enum")
+    values = [merged["const"]] if "const" in merged else merged.get("enum")
     if not isinstance(values, list):
         return
     if None in values:
@@ -89,48 +96,35 @@ def _enumerate(given: Mapping[str, Any], kinds: list[str], reduced: Schema) -> N
     values = [value for value in values if value is not None]
     if values and all(isinstance(value, bool) for value in values):
         kinds[:] = ["boolean"]
-    elif texts := list(dict.fromkeys(text for value in values if (text := _as_text(value)))):
+        return
+    texts = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str) for value in values)
+    if unique := list(dict.fromkeys(filter(None, texts))):
         kinds[:] = ["string"]
-        reduced["enum"] = texts
+        reduced["enum"] = unique
         for name in (*_BOUNDS, *_COUNTS):
             reduced.pop(name, None)
 
 
-def _choices(given: Mapping[str, Any]) -> tuple[list[Schema], bool]:
-    found = [each for name in ("anyOf", "oneOf") for each in _listed(given, name)]
+def _choices(merged: Mapping[str, Any]) -> tuple[list[Schema], bool]:
+    found = [each for name in ("anyOf", "oneOf") for each in _listed(merged, name)]
     choices = [each for each in found if not (isinstance(each, Mapping) and each.get("type") == "null")]
     return [_reduce(each) for each in choices], len(choices) < len(found)
 
 
-def _with_choices(reduced: Schema, kinds: Sequence[str], choices: list[Schema], given: Mapping[str, Any]) -> Schema:
-    """`anyOf` must stand alone: shared keys are copied into each choice. An object that merely varies stays one object."""
-    if "properties" in reduced or "enum" in reduced or "array" in kinds:
-        kind = "object" if "properties" in reduced else kinds[0]
-        return _as_object({**reduced, "anyOf": choices}) if kind == "object" else _typed(reduced, kind, given)
-    spread = {name: value for name, value in reduced.items() if name in ("title", "description", "nullable")}
-    flat = [{**spread, **each} for choice in choices for each in choice.get("anyOf", [choice])]
-    unique = [each for at, each in enumerate(flat) if each not in flat[:at]]
-    return unique[0] if len(unique) == 1 else {"anyOf": unique}
-
-
-def _typed(reduced: Schema, kind: str, given: Mapping[str, Any]) -> Schema:
+def _typed(reduced: Schema, kind: str, merged: Mapping[str, Any]) -> Schema:
     """Add the type and everything it requires."""
-    kind = kind or ("object" if "properties" in reduced else "array" if "items" in given else "string")
+    kind = kind or ("object" if "properties" in reduced else "array" if "items" in merged else "string")
     typed = {"type": kind, **{name: value for name, value in reduced.items() if name != "type"}}
-    if given.get("format") in FORMATS.get(kind, ()):
-        typed["format"] = given["format"]
+    if merged.get("format") in FORMATS.get(kind, ()):
+        typed["format"] = merged["format"]
     if kind == "array":
-        typed["items"] = _reduce(given.get("items") or _first_item(given))
+        typed["items"] = _reduce(merged.get("items") or next(iter(_listed(merged, "prefixItems")), None))
     if kind != "object":
         typed.pop("properties", None)
         return typed
-    return _required(typed, given)
-
-
-def _required(typed: Schema, given: Mapping[str, Any]) -> Schema:
     known = typed.get("properties", {})
     for name in ("required", "propertyOrdering"):
-        if kept := list(dict.fromkeys(each for each in _listed(given, name) if isinstance(each, str) and each in known)):
+        if kept := list(dict.fromkeys(each for each in _listed(merged, name) if isinstance(each, str) and each in known)):
             typed[name] = kept
     return typed
 
@@ -145,14 +139,6 @@ def _as_object(reduced: Schema) -> Schema:
     merged |= {"properties": properties} if properties else {}
     required = list(dict.fromkeys([*kept.get("required", []), *demanded]))
     return merged | ({"required": required} if required else {})
-
-
-def _first_item(given: Mapping[str, Any]) -> Any:
-    return next(iter(_listed(given, "prefixItems")), None)
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _is_number(value: Any) -> bool:

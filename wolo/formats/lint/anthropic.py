@@ -129,7 +129,17 @@ def _block(at: int, block: Mapping[str, Any]) -> Iterator[str]:
         case "redacted_thinking" if not block.get("data"):
             yield f"messages[{at}]: a redacted_thinking block without data"
         case "image" | "document":
-            yield from _source(at, block)
+            source = block.get("source")
+            kind = source.get("type") if isinstance(source, dict) else None
+            if kind not in ("base64", "url", "file", "text", "content"):
+                yield f"messages[{at}]: the source of {block['type']} has no known type"
+                return
+            assert isinstance(source, dict)
+            field = {"base64": "data", "url": "url", "file": "file_id", "text": "data", "content": "content"}[kind]
+            if not source.get(field):
+                yield f"messages[{at}]: the source of {block['type']} is empty"
+            if block["type"] == "image" and kind == "base64" and source.get("media_type") not in IMAGE_TYPES:
+                yield f"messages[{at}]: no image type: {source.get('media_type')!r}"
 
 
 def _result(at: int, block: Mapping[str, Any]) -> Iterator[str]:
@@ -144,20 +154,6 @@ def _result(at: int, block: Mapping[str, Any]) -> Iterator[str]:
             yield from _block(at, inner)
     if not isinstance(content, str | list):
         yield f"messages[{at}]: the content of a tool_result is neither text nor a list"
-
-
-def _source(at: int, block: Mapping[str, Any]) -> Iterator[str]:
-    source = block.get("source")
-    kind = source.get("type") if isinstance(source, dict) else None
-    if kind not in ("base64", "url", "file", "text", "content"):
-        yield f"messages[{at}]: the source of {block['type']} has no known type"
-        return
-    assert isinstance(source, dict)
-    wanted = {"base64": "data", "url": "url", "file": "file_id", "text": "data", "content": "content"}[kind]
-    if not source.get(wanted):
-        yield f"messages[{at}]: the source of {block['type']} is empty"
-    if block["type"] == "image" and kind == "base64" and source.get("media_type") not in IMAGE_TYPES:
-        yield f"messages[{at}]: no image type: {source.get('media_type')!r}"
 
 
 # Other fields of the request
@@ -198,20 +194,14 @@ def _thinking(body: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[
     budget = config.get("budget_tokens")
     if not isinstance(budget, int) or not LEAST_BUDGET <= budget < body.get("max_tokens", 0):
         yield f"thinking: budget_tokens {budget!r} is not between {LEAST_BUDGET} and max_tokens"
-    opening = _opening_of_the_round(messages)
-    if opening is not None and _blocks(opening)[:1] and _blocks(opening)[0].get("type") not in THINKING:
-        yield "Expected thinking or redacted_thinking at the beginning of the current round of calls"
-
-
-def _opening_of_the_round(messages: Sequence[Message]) -> Message | None:
-    """First response of the current round of calls."""
-    opening = None
+    opening = None  # the first response of the current round of calls
     for message in reversed(messages):
         if message["role"] == "user" and not _of(message, "tool_result"):
             break
         if message["role"] == "assistant":
             opening = message
-    return opening
+    if opening is not None and _blocks(opening)[:1] and _blocks(opening)[0].get("type") not in THINKING:
+        yield "Expected thinking or redacted_thinking at the beginning of the current round of calls"
 
 
 def _marks(body: Mapping[str, Any]) -> Iterator[str]:

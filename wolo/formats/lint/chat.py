@@ -31,11 +31,14 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     if odd := list_problems(body, "messages", _has_role, "object with a known role"):
         return odd
     messages = body["messages"]
+    roles = [message["role"] for message in messages]
+    unanswered = f"the last message is the {roles[-1]}'s: there is nothing to answer"
     return [
         *_pairing(messages),
         *_ids(messages),
         *(complaint for at, message in enumerate(messages) for complaint in _content(at, message)),
-        *_order(messages, strict_template),
+        *([unanswered] if roles[-1] not in ("user", "tool") else []),
+        *order_problems("messages", roles, strict_template=strict_template),
         *tool_problems(body, lambda tool: _function(tool).get("name"), _tool),
         *_marks(body),
         *prefix_problems(_unmarked(body), _unmarked(previous), head=("tools",), turns="messages"),
@@ -85,46 +88,31 @@ def _content(at: int, message: Mapping[str, Any]) -> Iterator[str]:
         if not (role == "assistant" and calls_of(message)):
             yield f"messages[{at}]: {role} message with neither content nor calls"
     elif isinstance(content, list):
-        yield from _content_parts(at, content)
+        if not content:
+            yield f"messages[{at}]: empty content list"
+        for part in content:
+            if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+                yield f"messages[{at}]: a content part without a type"
+            elif part["type"] == "text" and not part.get("text"):
+                yield f"messages[{at}]: empty text part"
     elif not isinstance(content, str):
         yield f"messages[{at}]: content is neither text nor a list"
     if role == "tool" and not isinstance(content, str):
         yield f"messages[{at}]: the content of a tool message must be text"
     if "tool_calls" in message:
-        yield from _call_shapes(at, message)
-
-
-def _content_parts(at: int, parts: Sequence[Any]) -> Iterator[str]:
-    if not parts:
-        yield f"messages[{at}]: empty content list"
-    for part in parts:
-        if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-            yield f"messages[{at}]: a content part without a type"
-        elif part["type"] == "text" and not part.get("text"):
-            yield f"messages[{at}]: empty text part"
-
-
-def _call_shapes(at: int, message: Mapping[str, Any]) -> Iterator[str]:
-    if message["role"] != "assistant":
-        yield f"messages[{at}]: only the assistant calls tools"
-    if not calls_of(message):
-        yield f"messages[{at}]: empty tool_calls; leave the key out"
-    for call in calls_of(message):
-        function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict) or call.get("type") != "function":
-            yield f"messages[{at}]: a call that is no function"
-            continue
-        if not is_tool_name(function.get("name")):
-            yield f"messages[{at}]: illegal tool name {function.get('name')!r}"
-        if not is_object_text(function.get("arguments")):
-            yield f"messages[{at}]: arguments are no text of a JSON object: {str(function.get('arguments'))[:80]!r}"
-
-
-def _order(messages: Sequence[Mapping[str, Any]], strict_template: bool) -> Iterator[str]:
-    roles = [message["role"] for message in messages]
-    if roles[-1] not in ("user", "tool"):
-        yield f"the last message is the {roles[-1]}'s: there is nothing to answer"
-    yield from order_problems("messages", roles, strict_template=strict_template)
+        if message["role"] != "assistant":
+            yield f"messages[{at}]: only the assistant calls tools"
+        if not calls_of(message):
+            yield f"messages[{at}]: empty tool_calls; leave the key out"
+        for call in calls_of(message):
+            function = call.get("function") if isinstance(call, dict) else None
+            if not isinstance(function, dict) or call.get("type") != "function":
+                yield f"messages[{at}]: a call that is no function"
+                continue
+            if not is_tool_name(function.get("name")):
+                yield f"messages[{at}]: illegal tool name {function.get('name')!r}"
+            if not is_object_text(function.get("arguments")):
+                yield f"messages[{at}]: arguments are no text of a JSON object: {str(function.get('arguments'))[:80]!r}"
 
 
 def _function(tool: Any) -> Mapping[str, Any]:

@@ -163,7 +163,8 @@ def _identity(call: Mapping[str, Any]) -> tuple[Any, Any]:
 def _signatures(contents: Sequence[Content], body: Mapping[str, Any]) -> Iterator[str]:
     """In the current turn the first call of each step is signed; placeholders appear nowhere else."""
     is_strict = "thinkingLevel" in _mapping(_mapping(body, "generationConfig"), "thinkingConfig")
-    begin = max((at for at, content in enumerate(contents) if _is_prompt(content)), default=0)
+    of_user = ((at, content["parts"]) for at, content in enumerate(contents) if content["role"] == "user")
+    begin = max((at for at, parts in of_user if not any("functionResponse" in part for part in parts)), default=0)
     missing: list[str] = []
     for at, content in enumerate(contents):
         if content["role"] != "model":
@@ -177,10 +178,6 @@ def _signatures(contents: Sequence[Content], body: Mapping[str, Any]) -> Iterato
                 yield f"contents[{at}]: a placeholder signature on something other than the first function call"
     if is_strict:
         yield from missing
-
-
-def _is_prompt(content: Content) -> bool:
-    return content["role"] == "user" and not any("functionResponse" in part for part in content["parts"])
 
 
 def _system(body: Mapping[str, Any]) -> Iterator[str]:

@@ -24,10 +24,13 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     if odd := list_problems(body, "messages", _has_role, "object with a known role"):
         return odd
     messages = body["messages"]
+    roles = [message["role"] for message in messages]
+    unanswered = f"the last message is the {roles[-1]}'s: it would be continued, not answered"
     return [
         *_pairing(messages),
         *(complaint for at, message in enumerate(messages) for complaint in _message(at, message)),
-        *_order(messages, strict_template),
+        *([unanswered] if roles[-1] not in ("user", "tool") else []),
+        *order_problems("messages", roles, strict_template=strict_template),
         *tool_problems(body, _name, _tool),
         *_fields(body),
         *prefix_problems(body, previous, head=("tools",), turns="messages"),
@@ -75,7 +78,15 @@ def _message(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     if "images" in message:
         yield from _images(at, message["images"])
     if "tool_calls" in message:
-        yield from _call_shapes(at, message)
+        if message["role"] != "assistant":
+            yield f"messages[{at}]: only the assistant calls tools"
+        if not calls_of(message):
+            yield f"messages[{at}]: empty tool_calls; leave the key out"
+        for call in calls_of(message):
+            if not isinstance(_name(call), str) or not _name(call):
+                yield f"messages[{at}]: a call without the name of a tool"
+            elif not isinstance(call["function"].get("arguments"), dict):
+                yield f"messages[{at}]: the arguments of {_name(call)!r} are no object"
 
 
 def _images(at: int, images: Any) -> Iterator[str]:
@@ -94,25 +105,6 @@ def _is_base64(text: str) -> bool:
         return bool(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError):
         return False
-
-
-def _call_shapes(at: int, message: Mapping[str, Any]) -> Iterator[str]:
-    if message["role"] != "assistant":
-        yield f"messages[{at}]: only the assistant calls tools"
-    if not calls_of(message):
-        yield f"messages[{at}]: empty tool_calls; leave the key out"
-    for call in calls_of(message):
-        if not isinstance(_name(call), str) or not _name(call):
-            yield f"messages[{at}]: a call without the name of a tool"
-        elif not isinstance(call["function"].get("arguments"), dict):
-            yield f"messages[{at}]: the arguments of {_name(call)!r} are no object"
-
-
-def _order(messages: Sequence[Mapping[str, Any]], strict_template: bool) -> Iterator[str]:
-    roles = [message["role"] for message in messages]
-    if roles[-1] not in ("user", "tool"):
-        yield f"the last message is the {roles[-1]}'s: it would be continued, not answered"
-    yield from order_problems("messages", roles, strict_template=strict_template)
 
 
 def _tool(name: Any, tool: Any) -> Iterator[str]:

@@ -41,7 +41,8 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_ids(items),
         *(complaint for at, item in enumerate(items) for complaint in _shape(at, item)),
         *_reasoning(items, bool(body.get("store", True))),
-        *_order(items, strict_template),
+        *(["the last item is the assistant's: there is nothing to answer"] if _is_said(items[-1]) else []),
+        *order_problems("input", [item.get("role") for item in items], strict_template=strict_template),
         *tool_problems(body, lambda tool: tool.get("name") if isinstance(tool, dict) else None, _tool),
         *_fields(body),
         *prefix_problems(body, previous, head=("tools", "instructions"), turns="input"),
@@ -109,7 +110,19 @@ def _ids(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _shape(at: int, item: Mapping[str, Any]) -> Iterator[str]:
     match _kind(item):
         case "message":
-            yield from _message(at, item)
+            content, is_output = item.get("content"), item["role"] == "assistant"
+            if isinstance(content, str):
+                if not content:
+                    yield f"input[{at}]: empty {item['role']} message"
+            elif isinstance(content, list):
+                allowed = ("output_text", "refusal") if is_output else ("input_text", "input_image", "input_file", "input_audio")
+                yield from _pieces(at, content, allowed)
+            else:
+                yield f"input[{at}]: content is neither text nor a list"
+            if "phase" in item and not (is_output and item["phase"] in ("commentary", "final_answer")):
+                yield f"input[{at}]: illegal phase {item['phase']!r}"
+            if "id" in item and not is_output:
+                yield f"input[{at}]: only the assistant's items have ids"
         case "function_call":
             if not is_tool_name(item.get("name")):
                 yield f"input[{at}]: illegal tool name {item.get('name')!r}"
@@ -123,22 +136,6 @@ def _shape(at: int, item: Mapping[str, Any]) -> Iterator[str]:
                 yield f"input[{at}]: the output is neither text nor a list"
             elif not output:
                 yield f"input[{at}]: empty output"
-
-
-def _message(at: int, item: Mapping[str, Any]) -> Iterator[str]:
-    content, is_output = item.get("content"), item["role"] == "assistant"
-    if isinstance(content, str):
-        if not content:
-            yield f"input[{at}]: empty {item['role']} message"
-    elif isinstance(content, list):
-        allowed = ("output_text", "refusal") if is_output else ("input_text", "input_image", "input_file", "input_audio")
-        yield from _pieces(at, content, allowed)
-    else:
-        yield f"input[{at}]: content is neither text nor a list"
-    if "phase" in item and not (is_output and item["phase"] in ("commentary", "final_answer")):
-        yield f"input[{at}]: illegal phase {item['phase']!r}"
-    if "id" in item and not is_output:
-        yield f"input[{at}]: only the assistant's items have ids"
 
 
 def _pieces(at: int, pieces: Sequence[Any], allowed: Sequence[str]) -> Iterator[str]:
@@ -175,12 +172,6 @@ def _reasoning(items: Sequence[Mapping[str, Any]], is_stored: bool) -> Iterator[
             yield f"input[{at}]: reasoning without the item it led to"
         elif _kind(following) != "reasoning" and "id" not in following:
             yield f"input[{at + 1}]: what the reasoning before it led to has lost its id"
-
-
-def _order(items: Sequence[Mapping[str, Any]], strict_template: bool) -> Iterator[str]:
-    if _is_said(items[-1]):
-        yield "the last item is the assistant's: there is nothing to answer"
-    yield from order_problems("input", [item.get("role") for item in items], strict_template=strict_template)
 
 
 def _tool(name: Any, tool: Any) -> Iterator[str]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import BadRequest, ProviderError
-from wolo.formats.encoding.encoder import EncodedHistory, EncodedRequest, OfferedTools, encode_json, split_system
+from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, encode_json, split_system
 from wolo.formats.encoding.thinking_levels import nearest_level
-from wolo.formats.encoding.tool_schema import adapt_schema
-from wolo.formats.encoding.wire_names import wire_name
+from wolo.formats.encoding.wire_forms import tool_functions
 from wolo.formats.format import Blocks, Framing, Request, ThinkingLevel, ToolSpec
-from wolo.formats.ollama.dialect import OllamaDialect
-from wolo.formats.ollama.encode import OllamaLayout
-from wolo.formats.response_errors import response_error
+from wolo.formats.ollama.encode import OllamaDialect, OllamaLayout
+from wolo.formats.response_end import response_error
 from wolo.messages.deltas import Delta
 
 if TYPE_CHECKING:
@@ -45,9 +44,12 @@ class Ollama:
     def encode(self, request: Request) -> bytes:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         before = (encode_json({"model": request.model})[:-1], b',"messages":[')
-        tools = self._tools.take(request.tools, _function)
+        tools = self._tools.take(request.tools, _functions)
         fields = encode_json(self._fields(request))[1:]
-        return self._messages(request).join(before, (b"]", b',"tools":' if tools else b"", tools, b",", fields))
+        system, messages = split_system(request.messages, request.system)
+        layout = partial(OllamaLayout, self._dialect, request.producer)
+        encoded = self._history.encode(messages, system, request.producer, layout)
+        return encoded.join(before, (b"]", b',"tools":' if tools else b"", tools, b",", fields))
 
     def blocks(self) -> Blocks:
         """Chat templates put tools before the conversation."""
@@ -72,10 +74,6 @@ class Ollama:
             error.hint = "Check the base URL: Ollama's own API lies at the host itself, such as http://127.0.0.1:11434."
         return error
 
-    def _messages(self, request: Request) -> EncodedRequest:
-        system, messages = split_system(request.messages, request.system)
-        return self._history.encode(messages, system, request.producer, lambda: OllamaLayout(self._dialect, request.producer))
-
     def _fields(self, request: Request) -> dict[str, Any]:
         dialect = self._dialect
         fields: dict[str, Any] = {"stream": True}
@@ -90,14 +88,11 @@ class Ollama:
         kept = {
             name: value for name, value in fields.items() if name in ("stream", "think") or name not in request.dropped_fields
         }
-        return kept | {"options": self._options(request)}
-
-    def _options(self, request: Request) -> dict[str, Any]:
-        """Always sets the window: the server's default is too small for an agent."""
+        # The server's default window is too small for an agent.
         num_ctx = min(self._dialect.num_ctx, request.context or self._dialect.num_ctx)
         given = {"num_predict": request.max_tokens, **request.sampling, "stop": list(request.stop) or None}
         options = {name: value for name, value in given.items() if value is not None and name not in request.dropped_fields}
-        return {"num_ctx": num_ctx, **options}
+        return kept | {"options": {"num_ctx": num_ctx, **options}}
 
     def _think(self, request: Request) -> bool | ThinkingLevel | None:
         """Falls back to a boolean when the value was refused, and to nothing when the field was."""
@@ -112,6 +107,5 @@ class Ollama:
         return level != "off"
 
 
-def _function(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": wire_name(tool.name), "description": tool.description, "parameters": adapt_schema(tool.parameters)}
-    return {"type": "function", "function": function}
+def _functions(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
+    return [{"type": "function", "function": function} for function in tool_functions(tools)]

@@ -10,12 +10,18 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
-from wolo.formats.decoding.tolerant_json import EMPTY_JSON, MAX_COUNT, as_raw, read_json, read_object, token_count
-from wolo.formats.encoding.wire_names import names_by_wire
-from wolo.formats.ollama.dialect import OllamaDialect
-from wolo.formats.response_errors import is_error, response_error
+from wolo.formats.encoding.wire_forms import names_by_wire
+from wolo.formats.ollama.encode import OllamaDialect
+from wolo.formats.response_end import (
+    bad_body_error,
+    ended_early_error,
+    is_error,
+    no_message_error,
+    resolve_finish,
+    response_error,
+)
 from wolo.formats.text_recovery.text_filter import TextFilter
+from wolo.formats.tolerant_json import EMPTY_JSON, MAX_COUNT, as_raw, read_json, read_object, token_count
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
 from wolo.messages.unicode import whole

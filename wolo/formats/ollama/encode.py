@@ -3,17 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
 
 from wolo.formats.encoding.attachments import MEDIA_BELOW, ONLY_ATTACHMENT, base64_text, not_fetched, not_sent, read_data_url
 from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout
 from wolo.formats.encoding.pairing import arguments_object, result_text
-from wolo.formats.encoding.wire_names import wire_name
-from wolo.formats.ollama.dialect import OllamaDialect
+from wolo.formats.encoding.wire_forms import wire_name
+from wolo.formats.format import ThinkingLevel
 from wolo.formats.text_recovery.text_filter import FIELD as WITHIN_TEXT
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart
 from wolo.messages.unicode import clean
+
+ThinkStyle = Literal["auto", "bool", "levels", "none"]
+
+
+class OllamaDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Defaults fit a current server and an unknown model."""
+
+    num_ctx: Annotated[int, Meta(ge=1)] = 65_536
+    """Requested context window in tokens, unless the model's is smaller; servers default to as little as 4,096."""
+    refuse_overflow: bool = True
+    """Ask for an error instead of silent truncation; old servers truncate anyway."""
+    keep_alive: str = ""
+    """Time the model stays loaded, such as `30m`, or `-1m` for ever; empty: server default."""
+
+    think: ThinkStyle = "auto"
+    """Send `think` as a boolean or a level name; `none`: omit it. `auto`: levels for gpt-oss, booleans otherwise."""
+    thinking_levels: tuple[ThinkingLevel, ...] = ("low", "medium", "high")
+    """Supported levels; others map to the next higher level, or the highest; off is the lowest."""
+    thinking_replay: bool = True
+    """Replay reasoning to the model that wrote it."""
+
+    images: bool = True
+    call_ids: bool = False
+    """Calls and results carry ids; otherwise the server pairs them by order."""
+
+    think_tags: bool = True
+    """Text starting with a think tag is reasoning up to the closing tag."""
+    leaked_calls: bool = True
+    """Accept a call of an offered tool written as text, if it is alone at the end and there is no native call. False for hosted
+    catalogue providers unless `models probe` found it necessary."""
 
 
 class OllamaLayout(Layout):
@@ -73,12 +105,10 @@ class OllamaLayout(Layout):
             if thought := clean("".join(thoughts)):
                 item["thinking"] = thought
         if calls:
-            item["tool_calls"] = [self._call(call, wire) for call, wire in calls]
+            functions = [{"name": wire_name(call.tool), "arguments": arguments_object(call)} for call, _ in calls]
+            ids = [{"id": wire} if self._dialect.call_ids else {} for _, wire in calls]
+            item["tool_calls"] = [{**of_call, "function": function} for of_call, function in zip(ids, functions, strict=True)]
         return item
-
-    def _call(self, call: ToolPart, wire: str) -> dict[str, Any]:
-        function = {"name": wire_name(call.tool), "arguments": arguments_object(call)}
-        return {"id": wire, "function": function} if self._dialect.call_ids else {"function": function}
 
     def _result(self, call: ToolPart, wire: str) -> tuple[Item, list[str]]:
         """The tool message, and its images: templates ignore images in results, so a user message carries them."""

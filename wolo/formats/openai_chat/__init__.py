@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ProviderError
 from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, encode_json, split_system
 from wolo.formats.encoding.thinking_levels import GLM_ALWAYS_THINKS, GLM_EFFORTS, always_thinks, glm_version, nearest_level
-from wolo.formats.encoding.tool_schema import adapt_schema
-from wolo.formats.encoding.wire_names import wire_name
+from wolo.formats.encoding.wire_forms import tool_functions
 from wolo.formats.format import Blocks, Decoder, Framing, Request, ThinkingLevel, ToolSpec
 from wolo.formats.openai_chat.encode import ChatEncoder, to_llm_messages
-from wolo.formats.response_errors import response_error
+from wolo.formats.response_end import response_error
 from wolo.messages.deltas import Delta
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class OpenAIChat:
     def encode(self, request: Request) -> bytes:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         before = (encode_json({"model": request.model})[:-1], b',"messages":[')
-        tools = self._tools.take(request.tools, self._function)
+        tools = self._tools.take(request.tools, self._functions)
         options = encode_json(self._options(request))[1:]
         withheld = request.dropped_fields & MESSAGE_FIELDS
         encoder = ChatEncoder(self._dialect, request.producer, withheld, history=self._history, for_server=True)
@@ -70,13 +69,11 @@ class OpenAIChat:
 
         return ChatDecoder(self._dialect, {tool.name: tool.parameters for tool in tools})
 
-    def _function(self, tool: ToolSpec) -> dict[str, Any]:
-        function = {
-            "name": wire_name(tool.name, self._dialect.reserved_tool_names),
-            "description": tool.description,
-            "parameters": adapt_schema(tool.parameters, null_types=self._dialect.schema_null_types),
-        }
-        return {"type": "function", "function": {**function, "strict": False} if self._dialect.strict_field else function}
+    def _functions(self, tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
+        dialect = self._dialect
+        functions = tool_functions(tools, dialect.reserved_tool_names, null_types=dialect.schema_null_types)
+        strict = {"strict": False} if dialect.strict_field else {}
+        return [{"type": "function", "function": {**function, **strict}} for function in functions]
 
     def _options(self, request: Request) -> dict[str, Any]:
         dialect = self._dialect
@@ -93,9 +90,14 @@ class OpenAIChat:
         if request.stop and dialect.stop_sequences:
             options["stop"] = list(request.stop)
         if request.json_schema is not None and dialect.response_format != "none":
-            options["response_format"] = self._response_format(request.json_schema)
+            options["response_format"] = {"type": dialect.response_format}
+            if dialect.response_format == "json_schema":
+                options["response_format"]["json_schema"] = {"name": "answer", "schema": request.json_schema}
         kept = {name: value for name, value in options.items() if name not in request.dropped_fields or name == "stream"}
-        return kept | self._limit(request)
+        first = dialect.max_tokens_field  # the other name when the server refused this one
+        other = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
+        name = next((field for field in (first, other) if field not in request.dropped_fields), None)
+        return kept | ({name: request.max_tokens} if name and request.max_tokens is not None else {})
 
     def _sampling(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
@@ -107,18 +109,6 @@ class OpenAIChat:
                 return clamped | ({"do_sample": False} if sampling.get("temperature", 1.0) <= 0 else {})
             case _:
                 return {**sampling}
-
-    def _limit(self, request: Request) -> dict[str, int]:
-        """Switches to the other field name when the server refused one."""
-        first = self._dialect.max_tokens_field
-        other = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
-        name = next((field for field in (first, other) if field not in request.dropped_fields), None)
-        return {name: request.max_tokens} if name and request.max_tokens is not None else {}
-
-    def _response_format(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        if self._dialect.response_format == "json_object":
-            return {"type": "json_object"}
-        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
 GLM_KNOWS_EFFORT = (5, 2)
@@ -132,7 +122,18 @@ def thinking_fields(dialect: ChatDialect, model: str, level: ThinkingLevel | Non
     if level is not None and dialect.thinking_levels:
         level = nearest_level(level, dialect.thinking_levels)
     if dialect.thinking_param_style == "glm":
-        return _glm(model, level)
+        # `clear_thinking: false` keeps reasoning of earlier turns, which improves answers and caching.
+        version = glm_version(model)
+        if version is not None and version < GLM_THINKS:
+            return {}
+        if version is not None and version >= GLM_ALWAYS_THINKS:
+            effort = {} if level is None else {"reasoning_effort": GLM_EFFORTS[level]}
+            return {"thinking": {"clear_thinking": False} if level == "off" else _ON, **effort}
+        if level == "off":
+            return {"thinking": {"type": "disabled", "clear_thinking": False}}
+        if version == GLM_KNOWS_EFFORT and level is not None:
+            return {"thinking": _ON, "reasoning_effort": level}
+        return {"thinking": _ON}
     if level is None:
         return {}
     on = level != "off"
@@ -151,18 +152,3 @@ def thinking_fields(dialect: ChatDialect, model: str, level: ThinkingLevel | Non
             return {"reasoning_effort": level if on else "none"}
         case _:
             return {}
-
-
-def _glm(model: str, level: ThinkingLevel | None) -> dict[str, Any]:
-    """`clear_thinking: false` keeps reasoning of earlier turns, which improves answers and caching."""
-    version = glm_version(model)
-    if version is not None and version < GLM_THINKS:
-        return {}
-    if version is not None and version >= GLM_ALWAYS_THINKS:
-        effort = {} if level is None else {"reasoning_effort": GLM_EFFORTS[level]}
-        return {"thinking": {"clear_thinking": False} if level == "off" else _ON, **effort}
-    if level == "off":
-        return {"thinking": {"type": "disabled", "clear_thinking": False}}
-    if version == GLM_KNOWS_EFFORT and level is not None:
-        return {"thinking": _ON, "reasoning_effort": level}
-    return {"thinking": _ON}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.formats.decoding.tolerant_json import EMPTY_JSON, PayloadReader, as_raw, read_json
 from wolo.formats.openai_chat.encode import CONTENT_LIST, EXTRA_CONTENT, REASONING_FIELDS
+from wolo.formats.tolerant_json import EMPTY_JSON, PayloadReader, as_raw, read_json
 from wolo.messages.deltas import CallDelta, Delta
 from wolo.messages.parts import Blob
 from wolo.messages.unicode import whole
@@ -105,18 +105,18 @@ class ChunkReader(PayloadReader[Chunk]):
         super().__init__()
         self._expects_plain = True
 
-    def read_plain(self, payload: bytes) -> PlainChoice | None:
-        """Fast path for payloads with only text or reasoning; None: use `read`.
+    def read_any(self, payload: bytes) -> PlainChoice | Chunk | None:
+        """A choice with only text or reasoning, otherwise the chunk; None: the end mark, or unreadable.
 
-        After a miss, `read` decides when to try again, because a failed attempt costs more than the slow path.
+        After a miss of the fast path the next chunk decides when to try it again, because a failed attempt costs more than the
+        slow path.
         """
-        if not self._expects_plain or self._split_chars:
-            return None
-        try:
-            return _plain_decoder.decode(payload).choices[0]
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            self._expects_plain = False
-            return None
+        if self._expects_plain and not self._split_chars:
+            try:
+                return _plain_decoder.decode(payload).choices[0]
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                self._expects_plain = False
+        return None if payload.startswith(b"[DONE]") else self.read(payload)
 
     def read_all_plain(self, payloads: Sequence[bytes]) -> list[PlainChoice] | None:
         """Decode all payloads in one pass; None: read them one by one."""
@@ -130,7 +130,8 @@ class ChunkReader(PayloadReader[Chunk]):
 
     def _decode(self, payload: bytes) -> Chunk:
         chunk = _decoder.decode(payload)
-        self._expects_plain = _is_plain(chunk)
+        message = chunk.choices[0].delta if chunk.choices else None
+        self._expects_plain = message is not None and not (message.tool_calls or message.reasoning or chunk.usage)
         return chunk
 
     def _from_object(self, document: dict[str, Any]) -> Chunk:
@@ -202,11 +203,6 @@ class ChunkReader(PayloadReader[Chunk]):
         if isinstance(text, dict):
             text = text.get("text", text.get("content"))
         return self._surrogates.join(field, text) if isinstance(text, str) else None
-
-
-def _is_plain(chunk: Chunk) -> bool:
-    message = chunk.choices[0].delta if chunk.choices else None
-    return message is not None and not (message.tool_calls or message.reasoning or chunk.usage)
 
 
 def _has_text(item: Mapping[str, Any]) -> bool:

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wolo.formats.chat_dialect import ChatDialect
-from wolo.formats.decoding.response_end import (
+from wolo.formats.encoding.wire_forms import names_by_wire
+from wolo.formats.openai_chat.chunks import Chunk, ChunkReader, Fragment, MessageDelta, OpenCalls, PlainChoice
+from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
+from wolo.formats.response_end import (
     bad_body_error,
     ended_early_error,
+    is_error,
     no_message_error,
     normalize_finish,
     resolve_finish,
+    response_error,
 )
-from wolo.formats.decoding.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
-from wolo.formats.encoding.wire_names import wire_name
-from wolo.formats.openai_chat.chunks import Chunk, ChunkChoice, ChunkReader, Fragment, MessageDelta, OpenCalls
-from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
-from wolo.formats.response_errors import is_error, response_error
 from wolo.formats.text_recovery.text_filter import TextFilter
+from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, token_counts
 from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage, UsageCost
 from wolo.messages.parts import Blob
@@ -40,8 +41,8 @@ class ChatDecoder:
     def __init__(self, dialect: ChatDialect, offered: Mapping[str, Mapping[str, Any]]) -> None:
         """`offered` maps tool names to argument schemas."""
         self._chunks = ChunkReader()
-        self._read_plain = self._chunks.read_plain
-        self._calls = OpenCalls({wire_name(name, dialect.reserved_tool_names): name for name in offered})
+        self._read = self._chunks.read_any
+        self._calls = OpenCalls(names_by_wire(offered, dialect.reserved_tool_names))
         self._text = TextFilter(offered, think_tags=dialect.think_tags, leaked_calls=dialect.leaked_calls)
         named = dialect.reasoning_field
         self._reasoning_fields = REASONING_FIELDS if named not in REASONING_FIELDS else (named, *REASONING_FIELDS)
@@ -93,9 +94,10 @@ class ChatDecoder:
     def _feed(self, payload: bytes) -> Sequence[Delta]:
         if self._done:
             return ()
-        plain = self._read_plain(payload)
-        if plain is None:
-            return self._feed_other(payload)
+        plain = self._read(payload)
+        if not isinstance(plain, PlainChoice):
+            self._done = plain is None and payload.startswith(b"[DONE]")
+            return self._on_chunk(plain, payload) if plain is not None else ()
         if plain.index != self._choice and not self._is_selected(plain.index):
             return ()
         deltas: list[Delta] = []  # fast path of `_on_chunk`, with the same deltas
@@ -113,15 +115,20 @@ class ChatDecoder:
         deltas: list[Delta] = []
         native = len(self._calls)
         self._text.finish(deltas, lambda leaked: self._resolve_leak(leaked, native))
-        if self._reasoning and not self._calls and not self._has_text and self._has_stopped():
-            self._add_calls_in_reasoning("".join(self._reasoning), deltas)
+        has_stopped = bool(self._finish) and normalize_finish(self._finish) == "stop"
+        if self._reasoning and not self._calls and not self._has_text and has_stopped:
+            from wolo.formats.text_recovery.leaked_calls import find_calls_in_reasoning  # noqa: PLC0415  # as for text
+
+            for leaked in find_calls_in_reasoning("".join(self._reasoning), self._offered):
+                self._calls.add_written(leaked, deltas)
         if self._details:
             blob = Blob(REASONING_DETAILS, msgspec.json.encode(merge_reasoning_details(self._details)).decode())
             deltas.append(ThinkingDelta("", self._reasoning_fields[0], (blob,)))
         if self._usage is not None and (usage := read_usage(self._usage)) is not None:
             deltas.append(UsageDelta(usage))
-        deltas.append(FinishDelta(self._finish_reason(), self._finish))
-        return deltas
+        has_calls = bool(self._calls)
+        reason = resolve_finish(self._finish, has_calls=has_calls) if self._finish else self._finish_without_reason()
+        return [*deltas, FinishDelta(reason, self._finish)]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         chunk = self._chunks.read(body) if read_object(body) is not None else None
@@ -133,13 +140,6 @@ class ChatDecoder:
         self._done = True
         return [*deltas, *self.close()]
 
-    def _feed_other(self, payload: bytes) -> Sequence[Delta]:
-        if payload.startswith(b"[DONE]"):
-            self._done = True
-            return ()
-        chunk = self._chunks.read(payload)
-        return () if chunk is None else self._on_chunk(chunk, payload)
-
     def _is_selected(self, index: int | None) -> bool:
         """Only the first choice that sends anything is read."""
         if self._choice is None:
@@ -149,8 +149,8 @@ class ChatDecoder:
     def _on_chunk(self, chunk: Chunk, payload: bytes) -> list[Delta]:
         if chunk.error and bytes(chunk.error) not in EMPTY_JSON:
             raise response_error(200, {}, payload)
-        if not chunk.choices:
-            self._check_for_error(chunk, payload)
+        if not chunk.choices and not chunk.usage and is_error(read_object(payload) or {}):
+            raise response_error(200, {}, payload)  # of another shape, sent with status 200
         if chunk.usage:
             self._note_usage(chunk.usage)
         elif chunk.x_groq is not None:
@@ -158,26 +158,18 @@ class ChatDecoder:
         deltas: list[Delta] = []
         for choice in chunk.choices or ():
             if self._is_selected(choice.index):
-                self._on_choice(choice, deltas)
+                if choice.usage:
+                    self._note_usage(choice.usage)
+                if choice.finish_reason and not self._finish:
+                    self._finish = choice.finish_reason
+                message = choice.delta if choice.delta is not None else choice.message
+                if message is not None:
+                    self._on_message(message, deltas)
         return deltas
-
-    def _check_for_error(self, chunk: Chunk, payload: bytes) -> None:
-        """Raises a ProviderError for errors of another shape, sent with status 200."""
-        if not chunk.usage and is_error(read_object(payload) or {}):
-            raise response_error(200, {}, payload)
 
     def _note_usage(self, usage: msgspec.Raw) -> None:
         if (raw := bytes(usage)) not in EMPTY_JSON:
             self._usage = raw
-
-    def _on_choice(self, choice: ChunkChoice, deltas: list[Delta]) -> None:
-        if choice.usage:
-            self._note_usage(choice.usage)
-        if choice.finish_reason and not self._finish:
-            self._finish = choice.finish_reason
-        message = choice.delta if choice.delta is not None else choice.message
-        if message is not None:
-            self._on_message(message, deltas)
 
     # Content
 
@@ -237,19 +229,7 @@ class ChatDecoder:
         is_told = not leaked.raw or self._calls.has(leaked.tool, leaked.arguments)
         return () if is_told else (TextDelta(leaked.raw),)
 
-    def _add_calls_in_reasoning(self, reasoning: str, deltas: list[Delta]) -> None:
-        from wolo.formats.text_recovery.leaked_calls import find_calls_in_reasoning  # noqa: PLC0415  # as for text
-
-        for leaked in find_calls_in_reasoning(reasoning, self._offered):
-            self._calls.add_written(leaked, deltas)
-
     # Finish
-
-    def _has_stopped(self) -> bool:
-        return bool(self._finish) and normalize_finish(self._finish) == "stop"
-
-    def _finish_reason(self) -> FinishReason:
-        return resolve_finish(self._finish, has_calls=bool(self._calls)) if self._finish else self._finish_without_reason()
 
     def _finish_without_reason(self) -> FinishReason:
         """Without a finish reason, only `[DONE]` after complete content ends a response."""
@@ -272,41 +252,32 @@ def read_usage(raw: bytes) -> Usage | None:
     usage = read_json(raw)
     if not isinstance(usage, dict):
         return None
-    prompt = _first(usage, "prompt_tokens", "input_tokens")
-    details = _mapping(usage, "prompt_tokens_details", "input_tokens_details")
-    read = min(_first(details, "cached_tokens") or _first(usage, "cached_tokens", "prompt_cache_hit_tokens"), prompt)
+    counts = token_counts(usage)
+    prompt = _first(counts, "prompt_tokens", "input_tokens")
+    details = token_counts(_mapping(usage, "prompt_tokens_details", "input_tokens_details"))
+    read = min(_first(details, "cached_tokens") or _first(counts, "cached_tokens", "prompt_cache_hit_tokens"), prompt)
     write = min(_first(details, "cache_write_tokens", "cache_creation_tokens"), prompt - read)
-    output, reasoning = _output(usage, prompt)
+    output = _first(counts, "completion_tokens", "output_tokens")
+    details = token_counts(_mapping(usage, "completion_tokens_details", "output_tokens_details"))
+    reasoning = _first(details, "reasoning_tokens") or _first(counts, "reasoning_tokens")
+    if reasoning and counts.get("total_tokens") == prompt + output + reasoning:
+        output += reasoning  # the total shows that the completion count excludes it (xAI)
+    dollars, cost = usage.get("cost"), None  # only OpenRouter reports it
+    if isinstance(dollars, int | float) and not isinstance(dollars, bool) and math.isfinite(dollars) and dollars >= 0:
+        cost = UsageCost(total=float(dollars))
     return Usage(
         input_tokens=prompt - read - write,
         output_tokens=output,
         cache_read_tokens=read,
         cache_write_tokens=write,
-        reasoning_tokens=reasoning,
-        cost=_cost(usage.get("cost")),
+        reasoning_tokens=min(reasoning, output),
+        cost=cost,
     )
 
 
-def _output(usage: Mapping[str, Any], prompt: int) -> tuple[int, int]:
-    """Adds reasoning when the total shows that the completion count excludes it (xAI)."""
-    completion = _first(usage, "completion_tokens", "output_tokens")
-    details = _mapping(usage, "completion_tokens_details", "output_tokens_details")
-    reasoning = _first(details, "reasoning_tokens") or _first(usage, "reasoning_tokens")
-    if reasoning and _first(usage, "total_tokens") == prompt + completion + reasoning:
-        return completion + reasoning, reasoning
-    return completion, min(reasoning, completion)
-
-
-def _cost(dollars: Any) -> UsageCost | None:
-    """Only OpenRouter reports the cost."""
-    if isinstance(dollars, bool) or not isinstance(dollars, int | float) or not math.isfinite(dollars) or dollars < 0:
-        return None
-    return UsageCost(total=float(dollars))
-
-
-def _first(counts: Mapping[str, Any], *names: str) -> int:
-    """The first nonzero count, else 0."""
-    return next((count for name in names if (count := token_count(counts.get(name)))), 0)
+def _first(counts: Mapping[str, int], *names: str) -> int:
+    """The first count, else 0."""
+    return next((counts[name] for name in names if name in counts), 0)
 
 
 def _mapping(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
@@ -322,8 +293,14 @@ def merge_reasoning_details(fragments: Sequence[object]) -> list[dict[str, Any]]
     for fragment in fragments:
         if not isinstance(fragment, dict):
             continue
-        if items and _belong_together(items[-1], fragment):
-            _grow(items[-1], fragment)
+        item = items[-1] if items else None
+        if item is not None and _belong_together(item, fragment):
+            for name, value in fragment.items():
+                before = item.get(name)
+                if name in GROWING and isinstance(before, str) and isinstance(value, str):
+                    item[name] = before + value
+                elif value is not None:
+                    item[name] = value
         else:
             items.append(dict(fragment))
     return items
@@ -332,12 +309,3 @@ def merge_reasoning_details(fragments: Sequence[object]) -> list[dict[str, Any]]
 def _belong_together(item: dict[str, Any], fragment: dict[str, Any]) -> bool:
     same_id = item.get("id") in (None, fragment.get("id")) or fragment.get("id") is None
     return same_id and item.get("type") == fragment.get("type") and item.get("index") == fragment.get("index")
-
-
-def _grow(item: dict[str, Any], fragment: dict[str, Any]) -> None:
-    for name, value in fragment.items():
-        before = item.get(name)
-        if name in GROWING and isinstance(before, str) and isinstance(value, str):
-            item[name] = before + value
-        elif value is not None:
-            item[name] = value

@@ -7,13 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from wolo.formats.chat_dialect import ChatDialect
-from wolo.formats.decoding.tolerant_json import read_json
 from wolo.formats.default_prompt import NAME, default_prompt, renamed
 from wolo.formats.encoding.attachments import MEDIA_BELOW, ONLY_ATTACHMENT, base64_text, data_url, not_fetched, not_sent
 from wolo.formats.encoding.encoder import (
     CONTINUE,
     EncodedHistory,
-    EncodedMessage,
     EncodedRequest,
     Item,
     Layout,
@@ -22,14 +20,14 @@ from wolo.formats.encoding.encoder import (
     split_system,
 )
 from wolo.formats.encoding.pairing import arguments_text, result_text
-from wolo.formats.encoding.wire_names import wire_name
+from wolo.formats.encoding.wire_forms import wire_name
+from wolo.formats.tolerant_json import read_json
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.unicode import clean
 
 if TYPE_CHECKING:
     from wolo.messages.roles import AgentMessage
-
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """Known field names of reasoning, most common first."""
@@ -125,7 +123,10 @@ class ChatLayout(Layout):
     def _assistant(self, message: Message, calls: list[tuple[ToolPart, str]]) -> dict[str, Any]:
         own = self._producer is None or message.producer == self._producer
         text = clean(message.text)
-        item: dict[str, Any] = {"role": "assistant", "content": text if text.strip() else self._no_content(message)}
+        item: dict[str, Any] = {"role": "assistant", "content": text}
+        if not text.strip():
+            without_text = None if self._dialect.content_null_ok else ""
+            item["content"] = without_text if calls else ONLY_ATTACHMENT
         replay = self._dialect.reasoning_replay
         if own and (replay in ("always", "always_even_empty") or (replay == "tool_turns" and calls)):
             self._replay_reasoning(message, item)
@@ -136,11 +137,6 @@ class ChatLayout(Layout):
         if calls:
             item["tool_calls"] = [self._call(call, wire, own) for call, wire in calls]
         return item
-
-    def _no_content(self, message: Message) -> str | None:
-        if message.calls:
-            return None if self._dialect.content_null_ok else ""
-        return ONLY_ATTACHMENT
 
     def _replay_reasoning(self, message: Message, item: dict[str, Any]) -> None:
         """Byte for byte under the original field name; reasoning extracted from text is not replayed."""
@@ -177,7 +173,17 @@ class ChatLayout(Layout):
     def _media(self, part: MediaPart) -> dict[str, Any] | str:
         """A content item, or a note about what this server does not support."""
         if isinstance(part, ImagePart):
-            return self._image(part)
+            style = self._dialect.image_style
+            if not self._dialect.images:
+                return not_sent(part)
+            if part.data:
+                url = base64_text(part.data) if style == "bare" else data_url(part.media_type or "image/png", part.data)
+            elif part.url and (style != "data" or part.url.startswith("data:")):
+                url = clean(part.url)
+            else:
+                return not_fetched(part.url)
+            image = {"url": url} if part.detail == "auto" else {"url": url, "detail": part.detail}
+            return {"type": "image_url", "image_url": image}
         if isinstance(part, AudioPart):
             kind = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}.get(part.media_type)
             if self._dialect.audio and kind and part.data:
@@ -187,19 +193,6 @@ class ChatLayout(Layout):
             url = data_url(part.media_type or "application/pdf", part.data)
             return {"type": "file", "file": {"filename": clean(part.name) or "file", "file_data": url}}
         return not_sent(part)
-
-    def _image(self, part: ImagePart) -> dict[str, Any] | str:
-        style = self._dialect.image_style
-        if not self._dialect.images:
-            return not_sent(part)
-        if part.data:
-            url = base64_text(part.data) if style == "bare" else data_url(part.media_type or "image/png", part.data)
-        elif part.url and (style != "data" or part.url.startswith("data:")):
-            url = clean(part.url)
-        else:
-            return not_fetched(part.url)
-        image = {"url": url} if part.detail == "auto" else {"url": url, "detail": part.detail}
-        return {"type": "image_url", "image_url": image}
 
 
 def with_cache_mark(item: Item) -> Item:
@@ -261,10 +254,13 @@ class ChatEncoder:
         """Items with cache marks by index: the system message, and the last message with text."""
         if not (self._for_server and self._dialect.cache_marks):
             return {}
-        kept = request.messages
-        first = 0 if kept and kept[0].block.label == "system" else None
-        last = next((at for at in reversed(range(len(kept))) if kept[at].message and _has_words(kept[at])), None)
-        return {at: _marked_at_end(kept[at].items) for at in (first, last) if at is not None}
+        kept, marked = request.messages, {}
+        if kept and kept[0].block.label == "system" and (items := _mark_end(kept[0].items)):
+            marked[0] = items
+        for at in reversed(range(len(kept))):
+            if kept[at].message and (items := _mark_end(kept[at].items)):
+                return marked | {at: items}
+        return marked
 
 
 def to_llm_messages(
@@ -294,13 +290,9 @@ def _own_form(messages: Sequence[Message | AgentMessage]) -> tuple[Message, ...]
     return to_messages(messages)
 
 
-def _marked_at_end(items: Sequence[Item]) -> list[Item]:
-    """Mark the last item with text; results cannot carry marks."""
+def _mark_end(items: Sequence[Item]) -> list[Item] | None:
+    """Mark the last item with text; None if there is none. Results cannot carry marks."""
     for at in reversed(range(len(items))):
         if items[at]["role"] != "tool" and (changed := with_cache_mark(items[at])) is not items[at]:
             return [*items[:at], changed, *items[at + 1 :]]
-    return [*items]
-
-
-def _has_words(kept: EncodedMessage) -> bool:
-    return any(item["role"] != "tool" and with_cache_mark(item) is not item for item in kept.items)
+    return None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ProviderError
 from wolo.formats.encoding.encoder import EncodedHistory, EncodedRequest, OfferedTools, block, encode_json, split_system
 from wolo.formats.encoding.thinking_levels import nearest_level
-from wolo.formats.encoding.tool_schema import adapt_schema
-from wolo.formats.encoding.wire_names import wire_name
+from wolo.formats.encoding.wire_forms import tool_functions
 from wolo.formats.format import Blocks, Framing, Request, ToolSpec
-from wolo.formats.openai_responses.dialect import ResponsesDialect
-from wolo.formats.openai_responses.encode import ResponsesLayout
-from wolo.formats.response_errors import response_error
+from wolo.formats.openai_responses.encode import ResponsesDialect, ResponsesLayout
+from wolo.formats.response_end import response_error
 from wolo.messages.deltas import Delta
 from wolo.messages.unicode import clean
 
@@ -51,7 +49,7 @@ class OpenAIResponses:
         head = [encode_json({"model": request.model})[:-1]]
         if self._instructions:
             head += [b',"instructions":', self._instructions]
-        tools = self._tools.take(request.tools, self._function)
+        tools = self._tools.take(request.tools, self._functions)
         options = encode_json(self._options(request))[1:]
         return messages.join((*head, b',"input":['), (b"]", b',"tools":' if tools else b"", tools, b",", options))
 
@@ -81,28 +79,30 @@ class OpenAIResponses:
             system = ""
         return self._history.encode(messages, system, request.producer, lambda: ResponsesLayout(self._dialect, request.producer))
 
-    def _function(self, tool: ToolSpec) -> dict[str, Any]:
+    def _functions(self, tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
         """`strict` would require every property."""
-        return {
-            "type": "function",
-            "name": wire_name(tool.name, self._dialect.reserved_tool_names),
-            "description": tool.description,
-            "parameters": adapt_schema(tool.parameters, null_types=self._dialect.schema_null_types),
-            "strict": False if self._dialect.strict_field else None,
-        }
+        dialect = self._dialect
+        functions = tool_functions(tools, dialect.reserved_tool_names, null_types=dialect.schema_null_types)
+        return [{"type": "function", **function, "strict": False if dialect.strict_field else None} for function in functions]
 
     def _options(self, request: Request) -> dict[str, Any]:
         dialect, dropped = self._dialect, request.dropped_fields
         options: dict[str, Any] = {"stream": True, "store": False}
         if dialect.encrypted_reasoning:
             options["include"] = ["reasoning.encrypted_content"]
-        options |= _unless_empty("reasoning", _without(self._reasoning(request), dropped))
+        reasoning = {name: value for name, value in self._reasoning(request).items() if name not in dropped}
+        options |= {"reasoning": reasoning} if reasoning else {}
         if request.tools and dialect.parallel_flag:
             options["parallel_tool_calls"] = True
         if request.max_tokens is not None:
             options["max_output_tokens"] = max(request.max_tokens, FEWEST_OUTPUT_TOKENS)
         options |= request.sampling if dialect.sampling == "open" else {}
-        options |= _unless_empty("text", _without(self._text(request), dropped))
+        text: dict[str, Any] = {}
+        if request.json_schema is not None and dialect.json_schema:
+            text["format"] = {"type": "json_schema", "name": "answer", "schema": request.json_schema, "strict": False}
+        text |= {"verbosity": dialect.verbosity} if dialect.verbosity else {}
+        text = {name: value for name, value in text.items() if name not in dropped}
+        options |= {"text": text} if text else {}
         if dialect.cache_key and request.session_id:
             options["prompt_cache_key"] = clean(request.session_id)[:LONGEST_CACHE_KEY]
         return {name: value for name, value in options.items() if name in MUST_STAY or name not in dropped}
@@ -117,17 +117,3 @@ class OpenAIResponses:
                 return {"effort": "none"}
             reasoning["effort"] = level
         return reasoning | ({"summary": dialect.summary} if dialect.summary else {})
-
-    def _text(self, request: Request) -> dict[str, Any]:
-        text: dict[str, Any] = {}
-        if request.json_schema is not None and self._dialect.json_schema:
-            text["format"] = {"type": "json_schema", "name": "answer", "schema": request.json_schema, "strict": False}
-        return text | ({"verbosity": self._dialect.verbosity} if self._dialect.verbosity else {})
-
-
-def _without(fields: dict[str, Any], dropped: frozenset[str]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name not in dropped}
-
-
-def _unless_empty(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: fields} if fields else {}

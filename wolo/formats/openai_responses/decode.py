@@ -11,9 +11,7 @@ from typing import Any
 
 import msgspec
 
-from wolo.formats.decoding.response_end import bad_body_error, ended_early_error
-from wolo.formats.decoding.tolerant_json import read_object
-from wolo.formats.encoding.wire_names import names_by_wire
+from wolo.formats.encoding.wire_forms import names_by_wire
 from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, ENCRYPTED, MESSAGE_CONTENT, SUMMARY, blobs_of, pieces_of
 from wolo.formats.openai_responses.output_items import (
     BROKEN_OFF,
@@ -36,7 +34,8 @@ from wolo.formats.openai_responses.output_items import (
     text_of,
     unwrapped,
 )
-from wolo.formats.response_errors import is_error, response_error
+from wolo.formats.response_end import bad_body_error, ended_early_error, is_error, response_error
+from wolo.formats.tolerant_json import read_object
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.parts import Blob
 
@@ -47,6 +46,8 @@ ARGUMENTS: Place = ("arguments", 0)
 
 class ResponsesDecoder:
     """Decodes one response; `close` reports finish and token counts."""
+
+    held_chars = 0
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], reserved_tool_names: Sequence[str] = ()) -> None:
         """`offered` maps tool names to argument schemas."""
@@ -69,10 +70,6 @@ class ResponsesDecoder:
     def is_complete(self) -> bool:
         return self._end is not None
 
-    @property
-    def held_chars(self) -> int:
-        return 0
-
     def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips unknown events and invalid JSON. Raises a ProviderError when the response failed."""
         return [delta for payload in payloads for delta in self._feed(payload)]
@@ -89,34 +86,42 @@ class ResponsesDecoder:
             return ()
         if event.type in ("", "error") and is_error(read_object(payload) or {}):
             raise response_error(200, {}, payload)
-        return self._dispatch(event)
-
-    def _dispatch(self, event: ResponsesEvent) -> Sequence[Delta]:
         match event.type:
             case "response.output_text.delta" | "response.refusal.delta":
-                return self._on_text(event)
+                return self._text_fragment("message", event, (SAID, event.content_index or 0), event.delta or "")
             case "response.function_call_arguments.delta":
                 return self._on_arguments(event)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                return self._on_reasoning(event)
+                is_summary = event.type.startswith("response.reasoning_summary")
+                place = (SUMMARY, event.summary_index or 0) if is_summary else (CONTENT, event.content_index or 0)
+                return self._text_fragment("reasoning", event, place, event.delta or "")
             case "response.output_text.done" | "response.refusal.done":
-                return self._end_text(event)
+                place = (SAID, event.content_index or 0)
+                final = event.text or event.refusal or ""
+                return self._text_fragment("message", event, place, self._item(event, "message").remaining(place, final))
             case "response.function_call_arguments.done":
-                return self._end_arguments(event)
+                item = self._item(event, "call")
+                return self._complete(item, event.arguments or "") if item.kind == "call" else []
             case "response.output_item.added":
                 return self._begin(event)
             case "response.output_item.done":
-                return self._end_item(event)
+                document = read_part(event.item)
+                index = event.output_index if event.output_index is not None else max(self._items, default=0)
+                return self._close_item(index, document)
             case "response.completed" | "response.incomplete":
-                return self._end_answer(event)
+                answer = read_part(event.response)
+                answer.setdefault("status", event.type.rpartition(".")[2])
+                return self._finish_response(answer)
             case "response.failed" | "response.cancelled":
                 raise failure(read_part(event.response))
         return ()
 
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
-        if self._end is None:
-            self._end = self._end_without_event()
+        if self._end is None:  # without a final event, only `[DONE]` after completed items ends a response
+            if not (self._done and self._items and all(item.is_done for item in self._items.values())):
+                raise ended_early_error(self._events.skipped)
+            self._end = {"status": "completed"}
         usage = read_usage(self._end.get("usage"))
         has_open = any(item.kind == "call" and not item.is_done for item in self._items.values())
         reason, word = finish_of(self._end, has_calls=self._calls > 0, has_open=has_open)
@@ -133,19 +138,6 @@ class ResponsesDecoder:
         return [*self._finish_response(document), *self.close()]
 
     # Text and reasoning
-
-    def _on_text(self, event: ResponsesEvent) -> list[Delta]:
-        return self._text_fragment("message", event, (SAID, event.content_index or 0), event.delta or "")
-
-    def _end_text(self, event: ResponsesEvent) -> list[Delta]:
-        place = (SAID, event.content_index or 0)
-        final = event.text or event.refusal or ""
-        return self._text_fragment("message", event, place, self._item(event, "message").remaining(place, final))
-
-    def _on_reasoning(self, event: ResponsesEvent) -> list[Delta]:
-        is_summary = event.type.startswith("response.reasoning_summary")
-        place = (SUMMARY, event.summary_index or 0) if is_summary else (CONTENT, event.content_index or 0)
-        return self._text_fragment("reasoning", event, place, event.delta or "")
 
     def _text_fragment(self, kind: Kind, event: ResponsesEvent, place: Place, text: str) -> list[Delta]:
         item = self._item(event, kind)
@@ -192,10 +184,6 @@ class ResponsesDecoder:
         self._running = RunningText(event, fragments, lambda delta: CallDelta(slot, "", "", delta))
         return [CallDelta(slot, arguments=event.delta)]
 
-    def _end_arguments(self, event: ResponsesEvent) -> list[Delta]:
-        item = self._item(event, "call")
-        return self._complete(item, event.arguments or "") if item.kind == "call" else []
-
     def _complete(self, item: OpenItem, final: str, item_id: str = "") -> list[Delta]:
         """The final arguments win over the fragments."""
         told = item.text_at(ARGUMENTS)
@@ -229,96 +217,76 @@ class ResponsesDecoder:
         return self._calls - 1
 
     def _begin(self, event: ResponsesEvent) -> list[Delta]:
-        given = read_part(event.item)
+        document = read_part(event.item)
         index = event.output_index if event.output_index is not None else len(self._items)
         if index in self._items:
             return []
-        return self._name_call(self._opened(index, kind_of(given)), given)
+        return self._name_call(self._opened(index, kind_of(document)), document)
 
-    def _name_call(self, item: OpenItem, given: Mapping[str, Any]) -> list[Delta]:
+    def _name_call(self, item: OpenItem, document: Mapping[str, Any]) -> list[Delta]:
         """Emit id and name of a call, again if the final version differs."""
-        call_id, name = text_of(given, "call_id"), text_of(given, "name")
+        call_id, name = text_of(document, "call_id"), text_of(document, "name")
         if item.kind != "call" or (call_id or item.call_id, name or item.name) == (item.call_id, item.name):
             return []
         item.call_id, item.name = call_id or item.call_id, name or item.name
         return [CallDelta(item.slot, item.call_id, self._names.get(item.name, item.name))]
 
-    def _end_item(self, event: ResponsesEvent) -> list[Delta]:
-        given = read_part(event.item)
-        index = event.output_index if event.output_index is not None else max(self._items, default=0)
-        return self._close_item(index, given)
-
-    def _close_item(self, index: int, given: Mapping[str, Any]) -> list[Delta]:
-        item = self._items.get(index) or self._opened(index, kind_of(given))
-        if item.is_done or not given:
+    def _close_item(self, index: int, document: Mapping[str, Any]) -> list[Delta]:
+        item = self._items.get(index) or self._opened(index, kind_of(document))
+        if item.is_done or not document:
             return []
         item.is_done = True
-        is_whole = self._ids_valid and text_of(given, "status") != "incomplete"
-        item_id = text_of(given, "id") if is_whole else ""
+        is_whole = self._ids_valid and text_of(document, "status") != "incomplete"
+        item_id = text_of(document, "id") if is_whole else ""
+        deltas: list[Delta] = []
         match item.kind:
             case "message":
-                return self._close_message(item, given, item_id)
+                content = content_of(document)
+                for at, piece in enumerate(content):
+                    final = piece.get("text") or piece.get("refusal") or ""
+                    self._add_text(item, (SAID, at), item.remaining((SAID, at), final), deltas)
+                phase = phase_of(text_of(document, "phase"))
+                is_plain = [piece["type"] for piece in content] == ["output_text"]
+                original = () if is_plain or not content else (Blob(MESSAGE_CONTENT, msgspec.json.encode(content).decode()),)
+                if item is self._current and item.has_text and (item_id or phase):
+                    deltas.append(TextMark(item_id, phase, original if item_id else ()))
+                return deltas
             case "reasoning":
-                return self._close_reasoning(item, given)
+                for field, at, final in pieces_of(document):
+                    self._add_text(item, (field, at), item.remaining((field, at), final), deltas)
+                is_last = item is next(reversed(self._items.values()))
+                if not is_last or (item.has_text and item is not self._current):
+                    self._ids_valid = False  # a later item has started, so this part can no longer be marked
+                    return deltas
+                field = item.field or SUMMARY
+                text = BETWEEN.join(text for _, _, text in pieces_of(document))
+                blobs = blobs_of(document, text, field)
+                self._ids_valid = bool(text_of(document, "id")) and text_of(document, "status") != "incomplete"
+                if not any(blob.kind == ENCRYPTED for blob in blobs) and not text:
+                    self._ids_valid = False
+                    return deltas
+                return [*deltas, *self._switch_to(item), ThinkingDelta("", field, blobs, item_id=text_of(document, "id"))]
             case "call":
-                return [*self._name_call(item, given), *self._complete(item, arguments_of(given), item_id)]
+                return [*self._name_call(item, document), *self._complete(item, arguments_of(document), item_id)]
             case "wrapper":
-                return self._unwrap(given, arguments_of(given) or item.text_at(ARGUMENTS))
+                return self._unwrap(document, arguments_of(document) or item.text_at(ARGUMENTS))
             case "custom":
-                return self._take_custom(given)
+                name = self._names.get(text_of(document, "name"), text_of(document, "name"))
+                arguments = custom_arguments(document, self._offered.get(name, {}))
+                return [CallDelta(self._next_slot(), text_of(document, "call_id"), name, arguments)]
             case _:
                 return []
 
-    def _close_message(self, item: OpenItem, given: Mapping[str, Any], item_id: str) -> list[Delta]:
-        deltas: list[Delta] = []
-        content = content_of(given)
-        for at, piece in enumerate(content):
-            final = piece.get("text") or piece.get("refusal") or ""
-            self._add_text(item, (SAID, at), item.remaining((SAID, at), final), deltas)
-        phase = phase_of(text_of(given, "phase"))
-        is_plain = [piece["type"] for piece in content] == ["output_text"]
-        blobs = () if is_plain or not content else (Blob(MESSAGE_CONTENT, msgspec.json.encode(content).decode()),)
-        if item is self._current and item.has_text and (item_id or phase):
-            deltas.append(TextMark(item_id, phase, blobs if item_id else ()))
-        return deltas
-
-    def _close_reasoning(self, item: OpenItem, given: Mapping[str, Any]) -> list[Delta]:
-        deltas: list[Delta] = []
-        for field, at, final in pieces_of(given):
-            self._add_text(item, (field, at), item.remaining((field, at), final), deltas)
-        is_last = item is next(reversed(self._items.values()))
-        if not is_last or (item.has_text and item is not self._current):
-            self._ids_valid = False  # a later item has started, so this part can no longer be marked
-            return deltas
-        field = item.field or SUMMARY
-        text = BETWEEN.join(text for _, _, text in pieces_of(given))
-        blobs = blobs_of(given, text, field)
-        self._ids_valid = bool(text_of(given, "id")) and text_of(given, "status") != "incomplete"
-        if not any(blob.kind == ENCRYPTED for blob in blobs) and not text:
-            self._ids_valid = False
-            return deltas
-        return [*deltas, *self._switch_to(item), ThinkingDelta("", field, blobs, item_id=text_of(given, "id"))]
-
-    def _unwrap(self, given: Mapping[str, Any], arguments: str) -> list[Delta]:
+    def _unwrap(self, document: Mapping[str, Any], arguments: str) -> list[Delta]:
         """Wrapped calls have no ids; theirs are derived from the wrapper's."""
-        name, call_id = text_of(given, "name"), text_of(given, "call_id")
+        name, call_id = text_of(document, "name"), text_of(document, "call_id")
         calls = unwrapped(arguments) or [(name, arguments)]
         return [
             CallDelta(self._next_slot(), f"{call_id}_{number}" if call_id else "", self._names.get(tool, tool), written)
             for number, (tool, written) in enumerate(calls, 1)
         ]
 
-    def _take_custom(self, given: Mapping[str, Any]) -> list[Delta]:
-        name = self._names.get(text_of(given, "name"), text_of(given, "name"))
-        written = custom_arguments(given, self._offered.get(name, {}))
-        return [CallDelta(self._next_slot(), text_of(given, "call_id"), name, written)]
-
     # Finish
-
-    def _end_answer(self, event: ResponsesEvent) -> list[Delta]:
-        answer = read_part(event.response)
-        answer.setdefault("status", event.type.rpartition(".")[2])
-        return self._finish_response(answer)
 
     def _finish_response(self, answer: dict[str, Any]) -> list[Delta]:
         """Emit what is missing: some proxies omit events, so the final response fills the gaps."""
@@ -326,25 +294,17 @@ class ResponsesDecoder:
         self._running = None
         output = answer.get("output")
         deltas: list[Delta] = []
-        for index, given in enumerate(output if isinstance(output, list) else ()):
-            if not isinstance(given, dict):
+        for index, document in enumerate(output if isinstance(output, list) else ()):
+            if not isinstance(document, dict):
                 continue
-            if self._matches_item(index, given):
-                deltas += self._close_item(index, given)
+            # The output may be numbered differently: then its items are others than those of the events.
+            item = self._items.get(index)
+            is_same = item.kind == kind_of(document) if item is not None else index > max(self._items, default=-1)
+            if is_same:
+                deltas += self._close_item(index, document)
             else:
                 self._ids_valid = False
         return deltas
-
-    def _matches_item(self, index: int, given: Mapping[str, Any]) -> bool:
-        """Check that the item has this index, not one of an output with different numbering."""
-        item = self._items.get(index)
-        return item.kind == kind_of(given) if item is not None else index > max(self._items, default=-1)
-
-    def _end_without_event(self) -> dict[str, Any]:
-        """Without a final event, only `[DONE]` after completed items ends a response."""
-        if self._done and self._items and all(item.is_done for item in self._items.values()):
-            return {"status": "completed"}
-        raise ended_early_error(self._events.skipped)
 
 
 _TEXT_BEFORE_CALL = OpenItem("other")

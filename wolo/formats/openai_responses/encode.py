@@ -3,20 +3,62 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct
 
-from wolo.formats.decoding.tolerant_json import read_json
 from wolo.formats.encoding.attachments import ONLY_ATTACHMENT, data_url, not_sent
 from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout
 from wolo.formats.encoding.pairing import arguments_text, result_text
-from wolo.formats.encoding.wire_names import wire_name
-from wolo.formats.openai_responses.dialect import ResponsesDialect
+from wolo.formats.encoding.wire_forms import wire_name
+from wolo.formats.format import ThinkingLevel
+from wolo.formats.tolerant_json import read_json
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AnyPart, Blob, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.unicode import clean
+
+
+class ResponsesDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Defaults fit an unknown server."""
+
+    # Requests
+
+    system: Literal["instructions", "developer", "system"] = "instructions"
+    """Place of the system prompt: the `instructions` field, or the first item with this role."""
+    images: bool = True
+    files: bool = True
+    phase: bool = True
+    """Replay whether a text was commentary or the final answer."""
+    reasoning_replay: Literal["encrypted", "always", "never"] = "encrypted"
+    """Reasoning to replay to its producer: encrypted only, all, or none."""
+
+    strict_field: bool = True
+    """Send `strict: false`; otherwise null, the server's default."""
+    schema_null_types: bool = True
+    """Schemas may use the type null."""
+    reserved_tool_names: tuple[str, ...] = ()
+    """Names of the model's built-in tools; ours are renamed."""
+    parallel_flag: bool = False
+    """Send `parallel_tool_calls: true`."""
+
+    effort: bool = True
+    """Send thinking levels as `reasoning.effort`."""
+    thinking_levels: tuple[ThinkingLevel, ...] = ()
+    """Supported levels; empty: all. Others map to the next higher level, or the highest."""
+    summary: Literal["", "auto", "concise", "detailed"] = ""
+    """Kind of reasoning summary to request; without one, OpenAI models show no reasoning."""
+    encrypted_reasoning: bool = True
+    """Request encrypted reasoning, which can be replayed without server-side state."""
+    sampling: Literal["open", "fixed"] = "open"
+    """`fixed`: temperature and top_p are refused."""
+    verbosity: Literal["", "low", "medium", "high"] = ""
+    json_schema: bool = True
+    """Supports `text.format`."""
+    cache_key: bool = False
+    """Send the session id so that requests reach the server with the cached prefix."""
+
 
 MESSAGE_CONTENT = "openai.message"
 """Blob kind for message content with more than one text piece."""
@@ -42,7 +84,7 @@ class ResponsesLayout(Layout):
         return [_message(self.role, [_text(text)])]
 
     def user_item(self, text: str) -> Item:
-        return _message("user", [_text(text)])
+        return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
     def role_of(self, item: Item) -> str:
         return _ROLES.get(item["type"]) or str(item["role"])
@@ -92,7 +134,12 @@ class ResponsesLayout(Layout):
     def _media(self, part: MediaPart) -> Item:
         """A content item, or a note about what this server does not support."""
         if isinstance(part, ImagePart):
-            return self._image(part)
+            if not self._dialect.images:
+                return _text(not_sent(part))
+            url = data_url(part.media_type or "image/png", part.data) if part.data else clean(part.url)
+            if not url:
+                return _text("[empty image]")
+            return {"type": "input_image", "detail": part.detail if part.detail in DETAILS else "auto", "image_url": url}
         if isinstance(part, FilePart) and self._dialect.files:
             if part.data:
                 url = data_url(part.media_type or "application/pdf", part.data)
@@ -101,14 +148,6 @@ class ResponsesLayout(Layout):
                 return {"type": "input_file", "file_url": clean(part.url)}
         return _text(not_sent(part))
 
-    def _image(self, part: ImagePart) -> Item:
-        if not self._dialect.images:
-            return _text(not_sent(part))
-        url = data_url(part.media_type or "image/png", part.data) if part.data else clean(part.url)
-        if not url:
-            return _text("[empty image]")
-        return {"type": "input_image", "detail": part.detail if part.detail in DETAILS else "auto", "image_url": url}
-
     # Assistant messages
 
     def _ids_of(self, group: Sequence[AnyPart]) -> set[str]:
@@ -116,31 +155,38 @@ class ResponsesLayout(Layout):
 
         The server looks each up by the other's id: if the reasoning is dropped, its products must drop their ids.
         """
-        ids = {part.item_id for part in group if self._is_free(part)}
+        ids: set[str] = set()
+        for part in group:
+            prefix = "rs" if isinstance(part, ThinkingPart) else "msg" if isinstance(part, TextPart) else "fc"
+            is_legal = part.item_id.startswith(prefix) and _ITEM_ID.fullmatch(part.item_id) is not None
+            ids |= {part.item_id} if is_legal and _item_key(part.item_id) not in self._used_ids else set()
         thoughts = [part for part in group if isinstance(part, ThinkingPart)]
         if not thoughts:
             return ids
         product = group[len(thoughts)] if len(group) > len(thoughts) else None
-        if product is None or product.item_id not in ids or _is_blank(product):
+        if product is None or product.item_id not in ids or (isinstance(product, TextPart) and not product.text.strip()):
             return set()
-        may_go_back = all(part.item_id in ids and self._may_go_back(part) for part in thoughts)
-        return ids if may_go_back and len({part.item_id for part in thoughts}) == len(thoughts) else set()
-
-    def _may_go_back(self, part: ThinkingPart) -> bool:
         replay = self._dialect.reasoning_replay
-        return replay == "always" or (replay == "encrypted" and bool(encrypted_of(part)))
-
-    def _is_free(self, part: AnyPart) -> bool:
-        """The id has the right prefix and is unused."""
-        prefix = "rs" if isinstance(part, ThinkingPart) else "msg" if isinstance(part, TextPart) else "fc"
-        item_id = part.item_id
-        return item_id.startswith(prefix) and _ITEM_ID.fullmatch(item_id) is not None and _item_key(item_id) not in self._used_ids
+        may_go_back = all(
+            part.item_id in ids and (replay == "always" or (replay == "encrypted" and bool(_encrypted_of(part))))
+            for part in thoughts
+        )
+        return ids if may_go_back and len({part.item_id for part in thoughts}) == len(thoughts) else set()
 
     def _assistant_item(
         self, part: AnyPart, ids: set[str], layout_step: MessageLayout, calls: list[tuple[ToolPart, str]], *, is_own: bool
     ) -> Item | None:
         if isinstance(part, TextPart):
-            return self._assistant_text(part, ids, layout_step, is_own=is_own)
+            text = clean(part.text)
+            if not text.strip():
+                return None
+            if self._claim_id(part, ids, layout_step):  # replayed as the original item
+                item = {**_message("assistant", _content(part, text)), "id": part.item_id, "status": "completed"}
+            else:
+                item = _message("assistant", text)
+            if is_own and part.phase and self._dialect.phase:
+                item["phase"] = part.phase
+            return item
         if isinstance(part, ToolPart):
             wire = self.wire_id(part, layout_step)
             calls.append((part, wire))
@@ -150,21 +196,10 @@ class ResponsesLayout(Layout):
                 item["id"] = part.item_id
             return item
         if isinstance(part, ThinkingPart) and self._claim_id(part, ids, layout_step):
-            return reasoning_item(part)
+            encrypted = _encrypted_of(part)
+            content = {"encrypted_content": encrypted} if encrypted else {}
+            return {"type": "reasoning", "id": part.item_id, **_divide(part), **content}
         return None
-
-    def _assistant_text(self, part: TextPart, ids: set[str], layout_step: MessageLayout, *, is_own: bool) -> Item | None:
-        """The original item if its id is replayable, otherwise plain text."""
-        text = clean(part.text)
-        if not text.strip():
-            return None
-        if self._claim_id(part, ids, layout_step):
-            item = {**_message("assistant", _content(part, text)), "id": part.item_id, "status": "completed"}
-        else:
-            item = _message("assistant", text)
-        if is_own and part.phase and self._dialect.phase:
-            item["phase"] = part.phase
-        return item
 
     def _claim_id(self, part: AnyPart, ids: set[str], layout_step: MessageLayout) -> bool:
         """Each id is sent once. Item ids are kept apart from call ids, which may be equal."""
@@ -191,10 +226,6 @@ def _groups(parts: Sequence[AnyPart]) -> Iterator[list[AnyPart]]:
         group.append(part)
     if group:
         yield group
-
-
-def _is_blank(part: AnyPart) -> bool:
-    return isinstance(part, TextPart) and not part.text.strip()
 
 
 def _content(part: TextPart, text: str) -> list[Item]:
@@ -240,35 +271,30 @@ def blobs_of(item: Mapping[str, Any], text: str, field: str) -> tuple[Blob, ...]
     encrypted = item.get("encrypted_content")
     blobs = [Blob(ENCRYPTED, encrypted)] if isinstance(encrypted, str) and encrypted else []
     divided = {name: pieces for name in ("summary", "content") if (pieces := _pieces(item, name)) or name == "summary"}
-    if divided != _divided(text, field):
+    if divided != _divide_text(text, field):
         blobs.append(Blob(ORIGINAL_PARTS, msgspec.json.encode(divided).decode()))
     return tuple(blobs)
 
 
-def encrypted_of(part: ThinkingPart) -> str:
+def _encrypted_of(part: ThinkingPart) -> str:
     """Empty when absent, or when it could not be replayed unchanged."""
     data = blob_of(part.blobs, ENCRYPTED)
     return data if data == clean(data) else ""
 
 
-def reasoning_item(part: ThinkingPart) -> dict[str, Any]:
-    encrypted = encrypted_of(part)
-    divided = _divided_as_it_came(part.blobs) or _divided(clean(part.text), part.field)
-    return {"type": "reasoning", "id": part.item_id, **divided, **({"encrypted_content": encrypted} if encrypted else {})}
+def _divide(part: ThinkingPart) -> dict[str, Any]:
+    """Summary and content as they came, otherwise by the field."""
+    stored = read_json(blob_of(part.blobs, ORIGINAL_PARTS))
+    if not isinstance(stored, dict):
+        return _divide_text(clean(part.text), part.field)
+    content = _pieces(stored, "content")
+    return {"summary": _pieces(stored, "summary"), **({"content": content} if content else {})}
 
 
-def _divided(text: str, field: str) -> dict[str, Any]:
+def _divide_text(text: str, field: str) -> dict[str, Any]:
     if field == CONTENT:
         return {"summary": [], "content": [{"type": "reasoning_text", "text": text}]}
     return {"summary": [{"type": "summary_text", "text": text}] if text else []}
-
-
-def _divided_as_it_came(blobs: Iterable[Blob]) -> dict[str, Any] | None:
-    stored = read_json(blob_of(blobs, ORIGINAL_PARTS))
-    if not isinstance(stored, dict):
-        return None
-    content = _pieces(stored, "content")
-    return {"summary": _pieces(stored, "summary"), **({"content": content} if content else {})}
 
 
 def _pieces(item: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

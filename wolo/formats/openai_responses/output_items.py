@@ -10,9 +10,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from wolo.errors import ProviderError, Unavailable
-from wolo.formats.decoding.response_end import resolve_finish
-from wolo.formats.decoding.tolerant_json import PayloadReader, as_raw, read_json, read_object, token_count
-from wolo.formats.response_errors import response_error
+from wolo.formats.response_end import resolve_finish, response_error
+from wolo.formats.tolerant_json import PayloadReader, as_raw, read_json, read_object, token_count
 from wolo.messages.deltas import Delta
 from wolo.messages.message import FinishReason, Usage
 from wolo.messages.unicode import whole, whole_throughout
@@ -180,9 +179,9 @@ def unwrapped(arguments: str) -> list[tuple[str, str]]:
     ]
 
 
-def content_of(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+def content_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Text and refusal pieces of a message, in replayable form."""
-    content = given.get("content")
+    content = document.get("content")
     pieces: list[dict[str, Any]] = []
     for piece in content if isinstance(content, list) else ():
         if isinstance(piece, dict) and isinstance(piece.get("text"), str):

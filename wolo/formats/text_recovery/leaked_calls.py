@@ -105,61 +105,88 @@ class LeakedCalls:
             self._has_text = not text.isspace()
 
     def feed(self, text: str) -> Sequence[str | LeakedCall]:
-        found: list[str | LeakedCall] = []
+        pieces: list[str | LeakedCall] = []
         if self.is_idle and not CANDIDATE.search(text):
-            self._let_through(text, found)
-            return found
+            self._let_through(text, pieces)
+            return pieces
         for begin in range(0, len(text), PIECE_CHARS):
             self._buffer += text[begin : begin + PIECE_CHARS]
-            while self._buffer and self._advance(found):
+            while self._buffer and self._advance(pieces):
                 pass
-        return found
+        return pieces
 
     def flush(self) -> Sequence[str | LeakedCall]:
         """The text ended, or something else arrived."""
-        found: list[str | LeakedCall] = []
-        if self._state == "fence" and (end := _FENCE_END.fullmatch(self._buffer.lstrip())) and self._closes_fence(end[1]):
+        pieces: list[str | LeakedCall] = []
+        if self._state == "fence" and (end := _FENCE_END.fullmatch(self._buffer.lstrip())) and end[1].startswith(self._fence):
             self._add_to_call(len(self._buffer))
         self._num_fences += bool(self._fence)
         if not self._calls or self._state == "content" or self._buffer.strip():
-            self._release(found)
-            self._let_through(self._buffer, found)
+            self._release(pieces)
+            self._let_through(self._buffer, pieces)
         else:
             self._add_to_call(len(self._buffer))
             in_fence = self._num_fences > 1 or (self._num_fences == 1 and self._has_text)
-            found += [call._replace(in_fence=in_fence) for call in self._calls]
+            pieces += [call._replace(in_fence=in_fence) for call in self._calls]
             self._calls = []
         self._state, self._buffer, self._fence, self._num_fences = "text", "", "", 0
-        return found
+        return pieces
 
-    def _advance(self, found: list[str | LeakedCall]) -> bool:
+    def _advance(self, pieces: list[str | LeakedCall]) -> bool:
         """Take one step; False when more text is needed."""
         match self._state:
             case "content":
-                return self._read_content(found)
+                return self._read_content(pieces)
             case "closing":
-                return self._read_closers()
+                at = 0
+                while True:
+                    begin = _skip_space(self._buffer, at)
+                    closer = next((each for each in self._closers if self._buffer.startswith(each, begin)), None)
+                    if closer is None or begin - at > MOST_BLANKS:
+                        break
+                    at = begin + len(closer)
+                behind = self._buffer[begin:]
+                self._add_to_call(at)
+                if begin - at <= MOST_BLANKS and any(each.startswith(behind) for each in ("", *self._closers)):
+                    return False
+                self._state = "fence" if self._fence else "text"
+                return True
             case "fence":
-                return self._read_fence(found)
+                # Read more calls or the end of the fence; anything else makes it text.
+                begin = _skip_space(self._buffer, 0)
+                if begin > MOST_BLANKS:
+                    self._release(pieces)
+                    return True
+                if begin == len(self._buffer):
+                    return False
+                if end := _FENCE_END.match(self._buffer, begin):
+                    if not end[2]:
+                        return False
+                    if end[1].startswith(self._fence):
+                        self._add_to_call(end.end())
+                        self._state, self._fence = "text", ""
+                        self._num_fences += 1
+                        return True
+                return self._continue_calls(begin, self._find_opening(begin), pieces)
             case "text":
-                return self._read_behind_call(found) if self._calls else self._read_text(found)
+                return self._read_behind_call(pieces) if self._calls else self._read_text(pieces)
 
     # Text
 
-    def _read_text(self, found: list[str | LeakedCall]) -> bool:
+    def _read_text(self, pieces: list[str | LeakedCall]) -> bool:
         """Read up to the next line, where a call may start."""
         if self._quoting.indentation is None:
-            self._pass_through(self._buffer.find("\n") + 1 or len(self._buffer), found)
+            self._pass_through(self._buffer.find("\n") + 1 or len(self._buffer), pieces)
             return True
         begin = len(self._buffer) - len(self._buffer.lstrip())
         if begin:
-            self._pass_through(begin, found)
+            self._pass_through(begin, pieces)
             return True
         opening = self._find_opening(0) if CANDIDATE.match(self._buffer) else NEVER
         if opening == NOT_YET:
             return False
         if isinstance(opening, int) or self._is_quoted():
-            self._pass_through(1, found)
+            self._pass_through(1, pieces)
         else:
             self._open(opening)
         return True
@@ -170,22 +197,22 @@ class LeakedCalls:
         is_indented = bool(quoting.indentation) and self._has_text
         return is_indented or quoting.continues_line or quoting.is_quoted or quoting.is_fenced or bool(quoting.open_backticks)
 
-    def _read_behind_call(self, found: list[str | LeakedCall]) -> bool:
+    def _read_behind_call(self, pieces: list[str | LeakedCall]) -> bool:
         """Read more calls of the same kind; other text turns the previous ones into text."""
         begin = _skip_space(self._buffer, 0)
         if begin > MOST_BLANKS:
-            self._release(found)
+            self._release(pieces)
             return True
         if begin == len(self._buffer):
             return False
         is_fence = self._buffer[begin] in FENCES
-        return self._continue_calls(begin, self._find_opening(begin) if is_fence == bool(self._num_fences) else NEVER, found)
+        return self._continue_calls(begin, self._find_opening(begin) if is_fence == bool(self._num_fences) else NEVER, pieces)
 
-    def _continue_calls(self, begin: int, opening: Opening | int, found: list[str | LeakedCall]) -> bool:
+    def _continue_calls(self, begin: int, opening: Opening | int, pieces: list[str | LeakedCall]) -> bool:
         if opening == NOT_YET:
             return False
         if isinstance(opening, int):
-            self._release(found)
+            self._release(pieces)
         else:
             self._add_to_call(begin)
             self._open(opening._replace(end=opening.end - begin))
@@ -216,12 +243,12 @@ class LeakedCalls:
         content = opening.form.content
         self._opening, self._state = opening, "content"
         self._head, self._buffer = self._buffer[: opening.end], self._buffer[opening.end :]
-        self._content = Markup(content, self._schema(opening.tool)) if isinstance(content, Values) else JsonObject()
+        self._content = Markup(content, self._offered.get(opening.tool, {})) if isinstance(content, Values) else JsonObject()
         self._content_chars = 0
 
     # Calls
 
-    def _read_content(self, found: list[str | LeakedCall]) -> bool:
+    def _read_content(self, pieces: list[str | LeakedCall]) -> bool:
         self._content_chars += len(self._buffer)
         rest = self._content.take(self._buffer)
         if rest is None:
@@ -229,7 +256,7 @@ class LeakedCalls:
             return False
         call = self._as_call()
         if call is None:
-            self._release(found)
+            self._release(pieces)
         else:
             self._calls.append(call)
             own = (*self._opening.form.closers, *END_MARKS)
@@ -237,42 +264,6 @@ class LeakedCalls:
             self._state = "closing"
         self._buffer = rest
         return True
-
-    def _read_closers(self) -> bool:
-        at = 0
-        while True:
-            begin = _skip_space(self._buffer, at)
-            closer = next((each for each in self._closers if self._buffer.startswith(each, begin)), None)
-            if closer is None or begin - at > MOST_BLANKS:
-                break
-            at = begin + len(closer)
-        behind = self._buffer[begin:]
-        self._add_to_call(at)
-        if begin - at <= MOST_BLANKS and any(each.startswith(behind) for each in ("", *self._closers)):
-            return False
-        self._state = "fence" if self._fence else "text"
-        return True
-
-    def _read_fence(self, found: list[str | LeakedCall]) -> bool:
-        """Read more calls or the end of the fence; anything else makes it text."""
-        begin = _skip_space(self._buffer, 0)
-        if begin > MOST_BLANKS:
-            self._release(found)
-            return True
-        if begin == len(self._buffer):
-            return False
-        if end := _FENCE_END.match(self._buffer, begin):
-            if not end[2]:
-                return False
-            if self._closes_fence(end[1]):
-                self._add_to_call(end.end())
-                self._state, self._fence = "text", ""
-                self._num_fences += 1
-                return True
-        return self._continue_calls(begin, self._find_opening(begin), found)
-
-    def _closes_fence(self, run: str) -> bool:
-        return run.startswith(self._fence)
 
     def _add_to_call(self, size: int) -> None:
         """Move the start of the buffer to the last call."""
@@ -296,25 +287,22 @@ class LeakedCalls:
         call = _name_and_arguments(value)
         return LeakedCall(*call, raw) if call is not None and call[0] in self._offered else None
 
-    def _schema(self, tool: str) -> Mapping[str, Any]:
-        return self._offered.get(tool, {})
-
     # Emitting text
 
-    def _pass_through(self, size: int, found: list[str | LeakedCall]) -> None:
+    def _pass_through(self, size: int, pieces: list[str | LeakedCall]) -> None:
         text, self._buffer = self._buffer[:size], self._buffer[size:]
-        self._let_through(text, found)
+        self._let_through(text, pieces)
 
-    def _release(self, found: list[str | LeakedCall]) -> None:
+    def _release(self, pieces: list[str | LeakedCall]) -> None:
         """Emit everything held before the buffer as text."""
         read = self._head + self._content.text if self._state == "content" else ""
-        self._let_through("".join(call.raw for call in self._calls) + read, found)
+        self._let_through("".join(call.raw for call in self._calls) + read, pieces)
         self._state, self._calls, self._fence, self._num_fences = "text", [], "", 0
 
-    def _let_through(self, text: str, found: list[str | LeakedCall]) -> None:
+    def _let_through(self, text: str, pieces: list[str | LeakedCall]) -> None:
         if text:
             self.follow(text)
-            found.append(text)
+            pieces.append(text)
 
 
 def find_calls_in_reasoning(reasoning: str, offered: Mapping[str, Mapping[str, Any]]) -> Sequence[LeakedCall]:
@@ -323,8 +311,8 @@ def find_calls_in_reasoning(reasoning: str, offered: Mapping[str, Mapping[str, A
     There the model forgot to close its reasoning; earlier mentions are only considerations.
     """
     scanner = LeakedCalls(offered, may_be_bare=False)
-    found = (*scanner.feed(reasoning), *scanner.flush())
-    return [piece for piece in found if isinstance(piece, LeakedCall) and not piece.in_fence]
+    pieces = (*scanner.feed(reasoning), *scanner.flush())
+    return [piece for piece in pieces if isinstance(piece, LeakedCall) and not piece.in_fence]
 
 
 def _first_key_known(text: str, at: int) -> int:
@@ -353,6 +341,6 @@ def _name_and_arguments(value: Any) -> tuple[str, str] | None:
 
 
 def _skip_space(text: str, at: int) -> int:
-    found = _BLANKS.match(text, at)
-    assert found is not None  # may match the empty string
-    return found.end()
+    blanks = _BLANKS.match(text, at)
+    assert blanks is not None  # may match the empty string
+    return blanks.end()

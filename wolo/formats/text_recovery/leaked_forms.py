@@ -231,7 +231,8 @@ class Markup:
                 self.problem = SWALLOWED.format(key=self._values.mark.split(key, maxsplit=1)[0].strip())
             elif key in arguments:
                 self.problem = self.problem or TWICE.format(key=key)
-            arguments[key] = _converted(value_text, _kinds(properties.get(key), self._schema))
+            kinds = frozenset(_named_kinds(properties.get(key), self._schema, MOST_DEPTH))
+            arguments[key] = _converted(value_text, kinds | {"integer"} if "number" in kinds else kinds)
             at = value.end()
         return arguments if not text[at:end].strip() else None
 
@@ -269,13 +270,8 @@ def _kind_of(value: Any) -> str:
             return "array" if isinstance(value, list) else "object"
 
 
-def _kinds(schema: Any, root: Mapping[str, Any]) -> frozenset[str]:
-    """Possible types by all branches of the schema; empty when unspecified."""
-    kinds = set(_named_kinds(schema, root, MOST_DEPTH))
-    return frozenset(kinds | {"integer"}) if "number" in kinds else frozenset(kinds)
-
-
 def _named_kinds(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """Possible types by all branches of the schema; none when unspecified."""
     if not isinstance(schema, Mapping) or not depth:
         return
     named = schema.get("type", ())

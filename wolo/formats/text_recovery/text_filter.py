@@ -170,7 +170,8 @@ class CallScanner:
 
     def feed(self, text: str) -> Sequence[str | LeakedCall]:
         if self._calls is None:
-            if not self._has_call_start(text):
+            first, *others = text.split("\n")
+            if not any(map(_may_start_call, (first, *others) if self._is_line_start else others)):
                 self.follow(text)
                 return (text,) if text else ()
             self._calls = self._load()
@@ -179,10 +180,6 @@ class CallScanner:
     def flush(self) -> Sequence[str | LeakedCall]:
         """The text ended, or something else arrived."""
         return () if self._calls is None else self._calls.flush()
-
-    def _has_call_start(self, text: str) -> bool:
-        first, *others = text.split("\n")
-        return any(map(_may_start_call, (first, *others) if self._is_line_start else others))
 
     def _load(self) -> LeakedCalls:
         from wolo.formats.text_recovery.leaked_calls import LeakedCalls  # noqa: PLC0415  # many patterns, for few answers
@@ -283,9 +280,10 @@ class ThinkTags:
 
     def _split_text(self) -> Iterator[TextDelta | ThinkingDelta]:
         held = self._held
-        found = _first(held, CLOSERS) if self._may_be_unopened else None
-        if found is not None:
-            at, closer = found
+        closers = CLOSERS if self._may_be_unopened else ()
+        first = min(((at, tag) for tag in closers if (at := held.find(tag)) >= 0), default=None)
+        if first is not None:
+            at, closer = first
             self._may_be_unopened = False
             if (self._backticks + held.count("`", 0, at)) % 2 == 0:
                 self._state, self._held = "after", held[at + len(closer) :]
@@ -296,10 +294,6 @@ class ThinkTags:
         self._backticks += held.count("`", 0, safe)
         if safe:
             yield TextDelta(held[:safe])
-
-
-def _first(text: str, tags: Sequence[str]) -> tuple[int, str] | None:
-    return min(((at, tag) for tag in tags if (at := text.find(tag)) >= 0), default=None)
 
 
 def _begun_at_end(text: str, tags: Sequence[str]) -> int:

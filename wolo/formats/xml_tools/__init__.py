@@ -45,9 +45,13 @@ class XmlTools:
 
     def encode(self, request: Request) -> bytes:
         prompt, messages = split_system(request.messages, request.system)
+        if request.tools is not self._tools or self._described[0] != prompt:
+            told = describe_tools(request.tools, brackets=self._dialect.bracket_thinking)
+            self._tools = request.tools
+            self._described = (prompt, "\n\n".join(text for text in (prompt, told) if text.strip()))
         plain = replace(
             request,
-            system=self._with_tools(prompt, request.tools),
+            system=self._described[1],
             messages=self._history.of(messages, request.producer),
             tools=(),
             stop=(*request.stop, CLOSE) if self._dialect.xml_single_call and request.tools else request.stop,
@@ -68,13 +72,6 @@ class XmlTools:
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         return self._carrier.read_error(status, headers, body)
-
-    def _with_tools(self, prompt: str, tools: tuple[ToolSpec, ...]) -> str:
-        if tools is not self._tools or self._described[0] != prompt:
-            told = describe_tools(tools, brackets=self._dialect.bracket_thinking)
-            self._tools = tools
-            self._described = (prompt, "\n\n".join(text for text in (prompt, told) if text.strip()))
-        return self._described[1]
 
 
 class XmlDecoder:
@@ -138,12 +135,29 @@ class _TextReader:
             if isinstance(delta, TextDelta):
                 self._on_text(delta.text, out)
             elif isinstance(delta, FinishDelta):
-                self._finish(out)
+                self._flush_tags(self._opened, out)
+                for piece in self._blocks.flush():
+                    self._emit(piece, out)
+                self._flush_tags(self._unopened, out)
+                held, self._held = self._held, []
+                for piece in held:
+                    if isinstance(piece, str):
+                        self._emit_text(piece, out)
+                    else:
+                        self._end_brackets(out)
+                        slot = FIRST_SLOT + self._num_calls
+                        self._num_calls += 1
+                        blobs = raw_blobs(piece)
+                        out.append(CallDelta(slot, "", piece.tool, piece.arguments, blobs=blobs, problem=piece.problem))
+                self._end_brackets(out)
                 is_calling = self._num_calls and delta.reason == "stop"
                 out.append(FinishDelta("tool_calls", delta.raw) if is_calling else delta)
             else:
                 if isinstance(delta, ThinkingDelta) and self._opened is not None:
-                    self._expect_no_tags(out)
+                    # The server reports reasoning separately, so text contains no think tags.
+                    self._flush_tags(self._opened, out)
+                    self._flush_tags(self._unopened, out)
+                    self._opened = self._unopened = None
                 out.append(delta)
         self._is_idle = (
             (self._opened is None or self._opened.is_idle)
@@ -179,16 +193,13 @@ class _TextReader:
             self._emit_text(piece, out)
         else:
             for each in self._unopened.feed(piece):
-                self._on_piece(each, out)
-
-    def _on_piece(self, piece: TextDelta | ThinkingDelta, out: list[Delta]) -> None:
-        if isinstance(piece, TextDelta):
-            self._emit_text(piece.text, out)
-            return
-        if piece.takes_text:
-            held, self._held = self._held, []
-            out += [TextDelta(each if isinstance(each, str) else each.raw) for each in held]
-        out.append(piece)
+                if isinstance(each, TextDelta):
+                    self._emit_text(each.text, out)
+                    continue
+                if each.takes_text:
+                    held, self._held = self._held, []
+                    out += [TextDelta(part if isinstance(part, str) else part.raw) for part in held]
+                out.append(each)
 
     def _emit_text(self, text: str, out: list[Delta]) -> None:
         if self._held:
@@ -197,14 +208,6 @@ class _TextReader:
             out.append(TextDelta(text))
         else:
             out += self._brackets.feed(text)
-
-    # Held text
-
-    def _expect_no_tags(self, out: list[Delta]) -> None:
-        """The server reports reasoning separately, so text contains no think tags."""
-        self._flush_tags(self._opened, out)
-        self._flush_tags(self._unopened, out)
-        self._opened = self._unopened = None
 
     def _flush_tags(self, tags: ThinkTags | None, out: list[Delta]) -> None:
         for piece in tags.flush() if tags is not None else ():
@@ -215,28 +218,9 @@ class _TextReader:
             else:
                 self._emit_text(piece.text, out)
 
-    def _finish(self, out: list[Delta]) -> None:
-        self._flush_tags(self._opened, out)
-        for piece in self._blocks.flush():
-            self._emit(piece, out)
-        self._flush_tags(self._unopened, out)
-        held, self._held = self._held, []
-        for piece in held:
-            if isinstance(piece, str):
-                self._emit_text(piece, out)
-            else:
-                self._end_brackets(out)
-                out.append(self._call(piece))
-        self._end_brackets(out)
-
     def _end_brackets(self, out: list[Delta]) -> None:
         if self._brackets is not None:
             out += self._brackets.flush()
-
-    def _call(self, written: CallBlock) -> CallDelta:
-        slot = FIRST_SLOT + self._num_calls
-        self._num_calls += 1
-        return CallDelta(slot, "", written.tool, written.arguments, blobs=raw_blobs(written), problem=written.problem)
 
 
 class XmlDialect(ChatDialect, frozen=True, kw_only=True, forbid_unknown_fields=True):

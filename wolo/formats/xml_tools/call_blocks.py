@@ -77,7 +77,8 @@ def read_block(raw: str, offered: Collection[str]) -> CallBlock | None:
     if tool is None:
         return None
     if arguments is None:  # double-encoded, so there is no verbatim passage
-        return CallBlock(tool, _arguments_in(inner), raw)
+        value: Any = read_arguments(inner)["arguments"]
+        return CallBlock(tool, json.dumps(value, ensure_ascii=False), raw)
     return CallBlock(tool, inner[arguments.begin : arguments.end], raw, len(OPEN) + arguments.begin)
 
 
@@ -112,7 +113,16 @@ def _parts_of(inner: str) -> tuple[str, str, JsonMember | None]:
     try:
         members = read_members(text)
     except (ValueError, RecursionError):
-        return _parts_of_string(text)
+        try:
+            value = read_arguments(text)  # an object that was JSON-encoded twice
+        except Unreadable as reason:
+            raise Malformed(f"The text between the tool tags is {reason}.") from None
+        if not isinstance(value.get("tool_name"), str):
+            raise Malformed(MISSING_NAME) from None
+        if "arguments" not in value:
+            raise Malformed(MISSING_ARGUMENTS) from None
+        server = value.get("server_name")
+        return server if isinstance(server, str) else LOCAL, value["tool_name"], None
     by_key: dict[str, JsonMember] = {}
     for member in members:
         if by_key.setdefault(member.key, member) is not member:
@@ -124,22 +134,3 @@ def _parts_of(inner: str) -> tuple[str, str, JsonMember | None]:
     if arguments is None:
         raise Malformed(MISSING_ARGUMENTS)
     return server.value if server and isinstance(server.value, str) else LOCAL, named.value, arguments
-
-
-def _parts_of_string(text: str) -> tuple[str, str, None]:
-    """Parse an object that was JSON-encoded twice. Raises Malformed."""
-    try:
-        value = read_arguments(text)
-    except Unreadable as reason:
-        raise Malformed(f"The text between the tool tags is {reason}.") from None
-    if not isinstance(value.get("tool_name"), str):
-        raise Malformed(MISSING_NAME)
-    if "arguments" not in value:
-        raise Malformed(MISSING_ARGUMENTS)
-    server = value.get("server_name")
-    return server if isinstance(server, str) else LOCAL, value["tool_name"], None
-
-
-def _arguments_in(inner: str) -> str:
-    value: Any = read_arguments(inner)["arguments"]
-    return json.dumps(value, ensure_ascii=False)

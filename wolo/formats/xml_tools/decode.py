@@ -58,52 +58,52 @@ class ToolBlocks:
     def _advance_all(self) -> list[str | CallBlock]:
         self._buffer = "".join([self._buffer, *self._waiting])
         self._waiting.clear()
-        found: list[str | CallBlock] = []
-        while (self._buffer or self._state != "text") and self._advance(found):
+        pieces: list[str | CallBlock] = []
+        while (self._buffer or self._state != "text") and self._advance(pieces):
             pass
-        return found
+        return pieces
 
-    def _advance(self, found: list[str | CallBlock]) -> bool:
+    def _advance(self, pieces: list[str | CallBlock]) -> bool:
         """Take one step; False when more text is needed."""
         match self._state:
             case "text":
-                return self._look_for_tag(found)
+                begin = self._buffer.find(OPEN)
+                if begin < 0:
+                    held = 0 if self._is_all else _begun_at_end(self._buffer)
+                    self._let_through(len(self._buffer) - held, pieces)
+                    return False
+                self._let_through(begin, pieces)
+                if self._code.is_fenced or self._code.is_quoted:
+                    self._let_through(len(OPEN), pieces)
+                elif self._code.open_backticks:
+                    self._state = "span"
+                else:
+                    return self._begin(pieces)
+                return True
             case "span":
-                return self._look_for_end_of_span(found)
+                # Backticks before a tag quote it only if they are closed.
+                end = find_closing(self._buffer, self._code.open_backticks, is_all=self._is_all)
+                if end is None:
+                    return False
+                self._state = "text"
+                if end < 0:
+                    return self._begin(pieces)
+                self._let_through(end, pieces)
+                return True
             case "object":
-                return self._read_object()
+                rest = self._object.take(self._buffer)
+                self._buffer = rest or ""
+                if rest is not None:
+                    self._state = "closing"
+                elif self._is_all:
+                    self._break()
+                return rest is not None or self._is_all
             case "closing":
-                return self._read_closing(found)
+                return self._read_closing(pieces)
             case "broken":
-                return self._is_all and self._end_broken(found)
+                return self._is_all and self._end_broken(pieces)
 
-    def _look_for_tag(self, found: list[str | CallBlock]) -> bool:
-        begin = self._buffer.find(OPEN)
-        if begin < 0:
-            held = 0 if self._is_all else _begun_at_end(self._buffer)
-            self._let_through(len(self._buffer) - held, found)
-            return False
-        self._let_through(begin, found)
-        if self._code.is_fenced or self._code.is_quoted:
-            self._let_through(len(OPEN), found)
-        elif self._code.open_backticks:
-            self._state = "span"
-        else:
-            return self._begin(found)
-        return True
-
-    def _look_for_end_of_span(self, found: list[str | CallBlock]) -> bool:
-        """Backticks before a tag quote it only if they are closed."""
-        end = find_closing(self._buffer, self._code.open_backticks, is_all=self._is_all)
-        if end is None:
-            return False
-        self._state = "text"
-        if end < 0:
-            return self._begin(found)
-        self._let_through(end, found)
-        return True
-
-    def _begin(self, found: list[str | CallBlock]) -> bool:
+    def _begin(self, pieces: list[str | CallBlock]) -> bool:
         """A tag without an object is text, unless it starts a line and so is meant as a call."""
         rest = self._buffer[len(OPEN) :].lstrip()
         if not rest and not self._is_all:
@@ -114,19 +114,10 @@ class ToolBlocks:
         elif rest and self._code.is_line_start:
             self._state = "broken"
         else:
-            self._let_through(len(OPEN), found)
+            self._let_through(len(OPEN), pieces)
         return True
 
-    def _read_object(self) -> bool:
-        rest = self._object.take(self._buffer)
-        self._buffer = rest or ""
-        if rest is not None:
-            self._state = "closing"
-        elif self._is_all:
-            self._break()
-        return rest is not None or self._is_all
-
-    def _read_closing(self, found: list[str | CallBlock]) -> bool:
+    def _read_closing(self, pieces: list[str | CallBlock]) -> bool:
         behind = self._buffer.lstrip()
         if behind.startswith(CLOSE):
             end = len(self._buffer) - len(behind) + len(CLOSE)
@@ -134,7 +125,7 @@ class ToolBlocks:
             block = read_block(raw, self._offered)
             if block is None or not block.problem:
                 self._state, self._buffer = "text", self._buffer[end:]
-                self._take(block or raw, found)
+                self._take(block or raw, pieces)
                 return True
         elif CLOSE.startswith(behind) and not self._is_all:
             return False
@@ -146,25 +137,11 @@ class ToolBlocks:
         self._buffer = f"{self._head}{self._object.text}{self._buffer}"
         self._state = "broken"
 
-    def _end_broken(self, found: list[str | CallBlock]) -> bool:
-        raw, rest = self._split_broken()
-        self._state, self._buffer = "text", rest
-        if raw.endswith(CLOSE):
-            self._take(read_block(raw, self._offered) or raw, found)
-        elif not raw.removeprefix(OPEN).lstrip().startswith("{"):
-            self._take(raw, found)
-        elif (block := read_block(raw + CLOSE, self._offered)) is None or block.problem or not _may_end(rest):
-            problem = f"{MISSING_CLOSE} {NOTHING_RUN}"
-            self._take(failed_block(raw, problem, self._offered) or raw, found)
-        else:
-            self._take(block, found)
-        return True
+    def _end_broken(self, pieces: list[str | CallBlock]) -> bool:
+        """The block ends at the last closing tag before the next block.
 
-    def _split_broken(self) -> tuple[str, str]:
-        """Split the buffer into the broken block and the rest.
-
-        The block ends at the last closing tag before the next block. If an opening tag comes first, it may be inside an
-        unescaped string: then nothing after it can be separated and nothing may run.
+        If an opening tag comes first, it may be inside an unescaped string: then nothing after it can be separated and nothing
+        may run.
         """
         text, whole = self._buffer, len(self._whole_object())
         begin = whole or len(OPEN)
@@ -173,7 +150,19 @@ class ToolBlocks:
             end = whole or (text.rfind(CLOSE) + len(CLOSE) if closes >= 0 else len(text))
         else:
             end = text.rfind(CLOSE, begin, opens if opens >= 0 else len(text)) + len(CLOSE)
-        return text[:end], text[end:]
+        raw, rest = text[:end], text[end:]
+        self._state, self._buffer = "text", rest
+        if raw.endswith(CLOSE):
+            self._take(read_block(raw, self._offered) or raw, pieces)
+        elif not raw.removeprefix(OPEN).lstrip().startswith("{"):
+            self._take(raw, pieces)
+        else:
+            block = read_block(raw + CLOSE, self._offered)
+            may_end = not rest.strip() or rest.lstrip().startswith(OPEN)  # without a closing tag, only the next call may follow
+            if block is None or block.problem or not may_end:
+                block = failed_block(raw, f"{MISSING_CLOSE} {NOTHING_RUN}", self._offered)
+            self._take(block or raw, pieces)
+        return True
 
     def _whole_object(self) -> str:
         """The block up to the end of its object, if only the closing tag is missing."""
@@ -186,20 +175,15 @@ class ToolBlocks:
             return ""
         return begin
 
-    def _take(self, piece: str | CallBlock, found: list[str | CallBlock]) -> None:
+    def _take(self, piece: str | CallBlock, pieces: list[str | CallBlock]) -> None:
         self._code.follow(piece if isinstance(piece, str) else ".")  # quotes inside a call do not affect later text
-        found.append(piece)
+        pieces.append(piece)
 
-    def _let_through(self, size: int, found: list[str | CallBlock]) -> None:
+    def _let_through(self, size: int, pieces: list[str | CallBlock]) -> None:
         if size:
             text, self._buffer = self._buffer[:size], self._buffer[size:]
             self._code.follow(text)
-            found.append(text)
-
-
-def _may_end(rest: str) -> bool:
-    """A call without a closing tag must be followed by nothing or the next call."""
-    return not rest.strip() or rest.lstrip().startswith(OPEN)
+            pieces.append(text)
 
 
 def _begun_at_end(text: str) -> int:
@@ -267,7 +251,10 @@ class BracketThinking:
             elif text.lstrip(" \t").startswith("[") and not self._code.is_fenced:
                 size, thought = self._look_at_brackets(text, is_all=is_all)
                 if thought:
-                    self._emit_thought(thought, pieces)
+                    if self._was_thought:
+                        pieces.append(BreakDelta())
+                    pieces.append(ThinkingDelta(thought, BRACKETS))
+                    self._was_thought = True
                     text = text[size:]
                     continue
             else:
@@ -306,12 +293,6 @@ class BracketThinking:
                 return True
         self._size += len(text)
         return False
-
-    def _emit_thought(self, thought: str, pieces: list[Piece]) -> None:
-        if self._was_thought:
-            pieces.append(BreakDelta())
-        pieces.append(ThinkingDelta(thought, BRACKETS))
-        self._was_thought = True
 
     def _emit_text(self, text: str, pieces: list[Piece]) -> None:
         self._was_thought = False

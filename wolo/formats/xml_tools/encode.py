@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.formats.decoding.tolerant_json import read_json
 from wolo.formats.encoding.pairing import arguments_text, outcome_of, result_text, visible_message
-from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import ToolSpec
+from wolo.formats.tolerant_json import read_json
 from wolo.formats.xml_tools.call_blocks import ERROR, OPEN, RESULT, CallBlock, format_call, split_name
 from wolo.formats.xml_tools.decode import BRACKETS, in_brackets
 from wolo.messages.call_arguments import Unreadable, read_arguments
@@ -72,9 +72,25 @@ def _plain(message: Message, producer: Producer) -> Iterator[Message]:
     if not calls and not any(_is_bracketed(part, message, producer) for part in message.parts):
         yield message
         return
-    yield _assistant_text(message, producer)
+    is_own = message.producer == producer
+    text, others = "", []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            text += part.text
+        elif isinstance(part, ToolPart):
+            raw = _raw(part) if is_own else ""
+            text = text + raw if raw else f"{_on_new_line(text)}{format_call(part.tool, arguments_text(part))}\n"
+        elif _is_bracketed(part, message, producer) and isinstance(part, ThinkingPart):
+            text = f"{_on_new_line(text)}{in_brackets(part.text)}"
+        else:
+            others.append(part)
+    yield replace(message, parts=(*others, TextPart(text=text)))
     if calls:
-        yield _results(message, calls)
+        names = (" ".join(split_name(call.tool)[1].split()) or "(no name)" for call in calls)
+        results = "\n\n".join(f"{RESULT}{name}\n{_result(call)}" for name, call in zip(names, calls, strict=True))
+        media = tuple(part for call in calls for part in call.output_parts)
+        parts = (TextPart(text=_quote(results)), *media)
+        yield Message(id=f"{message.id}_results", role="user", parts=parts, timestamp=message.timestamp, finished=True)
 
 
 def _quote_message(message: Message) -> Message:
@@ -82,41 +98,16 @@ def _quote_message(message: Message) -> Message:
     message = replace(message, role="user") if message.role == "system" else message
     if not any(isinstance(part, TextPart) and OPEN in part.text for part in message.parts):
         return message
-    return replace(message, parts=tuple(_quote_part(part) for part in message.parts))
-
-
-def _quote_part(part: AnyPart) -> AnyPart:
-    return replace(part, text=_quote(part.text)) if isinstance(part, TextPart) else part
+    quoted = (replace(part, text=_quote(part.text)) if isinstance(part, TextPart) else part for part in message.parts)
+    return replace(message, parts=tuple(quoted))
 
 
 def _quote(text: str) -> str:
     return text.replace(OPEN, QUOTED_OPEN)
 
 
-def _assistant_text(message: Message, producer: Producer) -> Message:
-    """Join all content into one text, with calls in place."""
-    is_own = message.producer == producer
-    text, others = "", []
-    for part in message.parts:
-        if isinstance(part, TextPart):
-            text += part.text
-        elif isinstance(part, ToolPart):
-            text = _with_call(text, part, is_own)
-        elif _is_bracketed(part, message, producer) and isinstance(part, ThinkingPart):
-            text = f"{_on_new_line(text)}{in_brackets(part.text)}"
-        else:
-            others.append(part)
-    return replace(message, parts=(*others, TextPart(text=text)))
-
-
 def _is_bracketed(part: AnyPart, message: Message, producer: Producer) -> bool:
     return isinstance(part, ThinkingPart) and part.field == BRACKETS and message.producer == producer
-
-
-def _with_call(text: str, call: ToolPart, is_own: bool) -> str:
-    if is_own and (raw := _raw(call)):
-        return text + raw
-    return f"{_on_new_line(text)}{format_call(call.tool, arguments_text(call))}\n"
 
 
 def _on_new_line(text: str) -> str:
@@ -137,18 +128,6 @@ def _is_meant(call: ToolPart) -> bool:
         return read_arguments(call.raw_input) == call.input
     except Unreadable:
         return False
-
-
-def _results(message: Message, calls: Sequence[ToolPart]) -> Message:
-    """All results of one response, in call order."""
-    text = "\n\n".join(f"{RESULT}{_shown_name(call)}\n{_result(call)}" for call in calls)
-    media = tuple(part for call in calls for part in call.output_parts)
-    parts = (TextPart(text=_quote(text)), *media)
-    return Message(id=f"{message.id}_results", role="user", parts=parts, timestamp=message.timestamp, finished=True)
-
-
-def _shown_name(call: ToolPart) -> str:
-    return " ".join(split_name(call.tool)[1].split()) or "(no name)"
 
 
 def _result(call: ToolPart) -> str:

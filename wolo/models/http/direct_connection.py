@@ -61,7 +61,18 @@ class DirectConnections:
         """
         target = _parse(call.url)
         place = (target.scheme, target.hostname or "", target.port or DEFAULT_PORTS[target.scheme])
-        request = (_request_head(call.method, target, headers, len(call.body)), call.body)
+        host = target.netloc.removesuffix(f":{DEFAULT_PORTS[target.scheme]}")
+        path = quote(target.path or "/", safe="/%:@!$&'()*+,;=~")
+        query = f"?{quote(target.query, safe='/%:@!$&()*+,;=~?')}" if target.query else ""
+        lines = [f"{call.method} {path}{query} HTTP/1.1", f"host: {host}"]
+        # A header with other characters would change the request.
+        for name, value in headers.items():
+            if not (
+                may_be_set(name) and value.isascii() and value.replace("\t", " ").isprintable()
+            ):  # it would change the request
+                raise InvalidRequest(f"unusable header {name!r}")
+            lines.append(f"{name}: {value}")
+        request = ("\r\n".join((*lines, f"content-length: {len(call.body)}", "", "")).encode(), call.body)
         if (kept := self._take(place)) is not None:
             try:
                 return await self._ask(kept, place, request, call)
@@ -111,7 +122,7 @@ class DirectConnections:
 class _HttpConnection(asyncio.Protocol):
     """Hands received bytes to the current response."""
 
-    _transport: asyncio.Transport
+    transport: asyncio.Transport
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -122,7 +133,7 @@ class _HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self.transport = transport
         transport.set_write_buffer_limits(high=1)  # to know when all is written; with 0, TLS transports never resume
 
     def data_received(self, data: bytes) -> None:
@@ -149,32 +160,26 @@ class _HttpConnection(asyncio.Protocol):
             self._response.wake()
 
     def is_usable(self, loop: asyncio.AbstractEventLoop) -> bool:
-        return self._loop is loop and not self._transport.is_closing()
+        return self._loop is loop and not self.transport.is_closing()
 
     def send(self, head: bytes, body: bytes, response: DirectResponse) -> None:
         """In one write, unless copying the body takes longer than another."""
         self.has_received = False
         self._response = response
         if len(body) < LARGE_BODY_BYTES:
-            self._transport.write(head + body)
+            self.transport.write(head + body)
         else:
-            self._transport.write(head)
-            self._transport.write(body)
+            self.transport.write(head)
+            self.transport.write(body)
 
     def release(self) -> None:
         self._response = None
-        self._transport.resume_reading()
-
-    def pause_reading(self) -> None:
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._transport.resume_reading()
+        self.transport.resume_reading()
 
     def abort(self) -> None:
         self._response = None
         if not self._loop.is_closed():
-            self._transport.abort()
+            self.transport.abort()
 
 
 class DirectResponse:
@@ -239,7 +244,7 @@ class DirectResponse:
         received = b"".join(pieces) if len(pieces) > 1 else pieces[0]
         pieces.clear()
         if self._waiting_bytes > AHEAD_BYTES:
-            self._connection.resume_reading()
+            self._connection.transport.resume_reading()
         self._waiting_bytes = 0
         return received
 
@@ -260,12 +265,16 @@ class DirectResponse:
         except (HttpParserError, HttpParserUpgrade) as error:
             if isinstance(error.__context__, KeyboardInterrupt | SystemExit):  # a signal while the parser called back
                 raise error.__context__ from None
-            self._fail_to_parse(error, data)
+            self._may_keep = False
+            if not self._is_complete:  # otherwise surplus bytes after the response
+                has_begun = self._is_head_read or self._headers or data.startswith(b"HTTP/")
+                shown = "" if has_begun else f": {data[:SHOWN_BYTES].decode('latin-1')!r}"
+                self._fail(InvalidResponse(f"{error}{shown}"))
         if len(self._pieces) > before:
             self._empty_bytes = 0
             self._waiting_bytes += len(data)
             if self._waiting_bytes > AHEAD_BYTES:
-                self._connection.pause_reading()
+                self._connection.transport.pause_reading()
         else:
             self._empty_bytes += len(data)
             if self._empty_bytes > LARGEST_HEAD_BYTES and not self._is_complete:
@@ -276,7 +285,9 @@ class DirectResponse:
         """The server closed the connection, or it broke."""
         self._may_keep = False
         if not (self._is_complete or self._failure):
-            if cause is None and self._is_head_read and self._ends_with_connection():
+            encoding = self.headers.get("transfer-encoding", "").rpartition(",")[2].strip().lower()
+            ends_with_connection = encoding != "chunked" and ("content-length" not in self.headers or bool(encoding))
+            if cause is None and self._is_head_read and ends_with_connection:
                 self._is_complete = True
             else:
                 failure = NetworkFailure()
@@ -328,20 +339,8 @@ class DirectResponse:
         finally:
             self._waiter = None
 
-    def _fail_to_parse(self, error: Exception, data: bytes) -> None:
-        self._may_keep = False
-        if self._is_complete:
-            return  # surplus bytes after the response
-        has_begun = self._is_head_read or self._headers or data.startswith(b"HTTP/")
-        shown = "" if has_begun else f": {data[:SHOWN_BYTES].decode('latin-1')!r}"
-        self._fail(InvalidResponse(f"{error}{shown}"))
-
     def _fail(self, failure: NetworkFailure) -> None:
         self._failure = self._failure or failure
-
-    def _ends_with_connection(self) -> bool:
-        encoding = self.headers.get("transfer-encoding", "").rpartition(",")[2].strip().lower()
-        return encoding != "chunked" and ("content-length" not in self.headers or bool(encoding))
 
 
 async def _connect(place: Place, context: ssl.SSLContext | None) -> _HttpConnection:
@@ -349,6 +348,8 @@ async def _connect(place: Place, context: ssl.SSLContext | None) -> _HttpConnect
     scheme, host, port = place
     try:
         async with asyncio.timeout(CONNECT_S):
+            # An address is connected to without a race, which loses its socket if it is cancelled as it ends.
+            is_address = ":" in host or host.replace(".", "").isdigit()
             _, connection = await loop.create_connection(
                 lambda: _HttpConnection(loop),
                 host,
@@ -356,33 +357,29 @@ async def _connect(place: Place, context: ssl.SSLContext | None) -> _HttpConnect
                 ssl=context,
                 server_hostname=host if scheme == "https" else None,
                 ssl_handshake_timeout=HANDSHAKE_S if scheme == "https" else None,
-                happy_eyeballs_delay=None if _is_address(host) else HAPPY_EYEBALLS_S,
+                happy_eyeballs_delay=None if is_address else HAPPY_EYEBALLS_S,
             )
     except TimeoutError:
         raise ConnectTimeout from None
     except ConnectionAbortedError as error:  # what asyncio raises after the limit of a handshake
         raise (HandshakeTimeout if error.errno is None else NetworkFailure) from error
     except OSError as error:
-        raise _single_cause(error) from error
+        # asyncio joins the failures of several addresses into one text without an error number.
+        numbers = re.findall(r"\[Errno (\d+)\]", str(error)) if error.errno is None else []
+        number = int(numbers[-1]) if numbers else 0
+        raise (OSError(number, os.strerror(number)) if number else error) from error
     return connection
-
-
-def _is_address(host: str) -> bool:
-    """An address is connected to without a race, which loses its socket if it is cancelled as it ends."""
-    return ":" in host or host.replace(".", "").isdigit()
-
-
-def _single_cause(error: OSError) -> OSError:
-    """asyncio joins the failures of several addresses into one text without an error number."""
-    numbers = re.findall(r"\[Errno (\d+)\]", str(error)) if error.errno is None else []
-    return OSError(int(numbers[-1]), os.strerror(int(numbers[-1]))) if numbers else error
 
 
 def _parse(url: str) -> SplitResult:
     """Raises InvalidRequest."""
     try:
         parts = urlsplit(url)
-        host = _ascii_host(parts.hostname or "")
+        host = parts.hostname or ""
+        if not host.isascii():
+            import idna  # noqa: PLC0415  # for names in other scripts only
+
+            host = idna.encode(host, uts46=True).decode()
         is_name = all(0 < len(label) <= LONGEST_LABEL for label in host.removesuffix(".").split("."))
         if parts.scheme in DEFAULT_PORTS and is_name and url.isprintable() and " " not in url:
             netloc = f"[{host}]" if ":" in host else host
@@ -390,24 +387,3 @@ def _parse(url: str) -> SplitResult:
     except ValueError:
         pass
     raise InvalidRequest("unusable URL")
-
-
-def _ascii_host(host: str) -> str:
-    if host.isascii():
-        return host
-    import idna  # noqa: PLC0415  # for names in other scripts only
-
-    return idna.encode(host, uts46=True).decode()
-
-
-def _request_head(method: str, target: SplitResult, headers: Mapping[str, str], body_bytes: int) -> bytes:
-    """Raises InvalidRequest for a header that would change the request."""
-    host = target.netloc.removesuffix(f":{DEFAULT_PORTS[target.scheme]}")
-    path = quote(target.path or "/", safe="/%:@!$&'()*+,;=~")
-    query = f"?{quote(target.query, safe='/%:@!$&()*+,;=~?')}" if target.query else ""
-    lines = [f"{method} {path}{query} HTTP/1.1", f"host: {host}"]
-    for name, value in headers.items():
-        if not (may_be_set(name) and value.isascii() and value.replace("\t", " ").isprintable()):
-            raise InvalidRequest(f"unusable header {name!r}")
-        lines.append(f"{name}: {value}")
-    return "\r\n".join((*lines, f"content-length: {body_bytes}", "", "")).encode()

@@ -34,7 +34,11 @@ def describe_network_error(error: Exception, call: HttpCall, *, proxy: str, answ
             message = f"{host}{via} accepted the connection, but did not finish the TLS handshake in time."
             return Unreachable(message, hint="Check that the server speaks TLS, the base URL and the proxy.")
         case ReadTimeout():
-            return _silent(call, f"{host}{via}", answering and not isinstance(error, FirstByteTimeout))
+            has_begun = answering and not isinstance(error, FirstByteTimeout)
+            when = "stopped sending in the middle of the response" if has_begun else "did not start to respond"
+            setting, silence_s = ("retry.idle_s", call.idle_s) if has_begun else ("retry.first_byte_s", call.first_byte_s)
+            message = f"{host}{via} {when}: nothing came for {silence_s:g} s."
+            return Unavailable(message, hint=f"A slow model needs a larger `{setting}` (0: no limit).")
         case ProxyFailure():
             return _permanent(f"The proxy {host_of(proxy)} refused to connect to {host}: {_reason(error)}.", PROXY_HINT)
     for cause in _causes(error):
@@ -88,15 +92,6 @@ def _from_cause(cause: BaseException, host: str, via: str, lost: type[Unavailabl
             return lost(f"{host}{via} cannot be reached: {os.strerror(cause.errno)}.", hint="Check the network connection.")
         case _:
             return None
-
-
-def _silent(call: HttpCall, host: str, answering: bool) -> ProviderError:
-    silence_s = call.idle_s if answering else call.first_byte_s
-    when = "stopped sending in the middle of the response" if answering else "did not start to respond"
-    setting = "retry.idle_s" if answering else "retry.first_byte_s"
-    return Unavailable(
-        f"{host} {when}: nothing came for {silence_s:g} s.", hint=f"A slow model needs a larger `{setting}` (0: no limit)."
-    )
 
 
 def _permanent(message: str, hint: str) -> ProviderError:

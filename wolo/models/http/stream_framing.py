@@ -30,10 +30,16 @@ class SseSplitter:
         """First bytes, until a byte order mark is ruled out."""
 
     def feed(self, received: bytes) -> list[bytes]:
-        if self._start is not None and not (received := self._without_mark(received)):
-            return []
+        if self._start is not None:
+            start = self._start + received
+            if len(start) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(start):
+                self._start = start
+                return []
+            self._start, received = None, start.removeprefix(BYTE_ORDER_MARK)
         if self._after_return or b"\r" in received:
-            received = self._with_line_feeds(received)
+            received = received.removeprefix(b"\n") if self._after_return else received
+            self._after_return = received.endswith(b"\r")
+            received = received.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines, line_feed, rest = received.rpartition(b"\n")
         payloads: list[bytes] = []
         if line_feed:
@@ -43,7 +49,13 @@ class SseSplitter:
             payloads = self._read(lines.split(b"\n"))
         if rest:
             self._line.append(rest)
-        self._limit(len(received), complete=bool(payloads))
+        is_pending = bool(self._line or self._data)
+        self._size_bytes = len(received) + (0 if payloads else self._size_bytes) if is_pending else 0
+        if self._size_bytes > self._limit_bytes:
+            raise BadAnswer(
+                f"The provider sent one event of more than {self._limit_bytes // MEBIBYTE} MiB; reading was stopped.",
+                hint="Ask for the work in smaller pieces, or check what answers at this address.",
+            )
         return payloads
 
     def end(self) -> list[bytes]:
@@ -65,29 +77,6 @@ class SseSplitter:
             elif line == b"data":
                 data.append(b"")
         return payloads
-
-    def _limit(self, received_bytes: int, *, complete: bool) -> None:
-        pending = bool(self._line or self._data)
-        self._size_bytes = received_bytes + (0 if complete else self._size_bytes) if pending else 0
-        if self._size_bytes > self._limit_bytes:
-            raise BadAnswer(
-                f"The provider sent one event of more than {self._limit_bytes // MEBIBYTE} MiB; reading was stopped.",
-                hint="Ask for the work in smaller pieces, or check what answers at this address.",
-            )
-
-    def _with_line_feeds(self, received: bytes) -> bytes:
-        if self._after_return:
-            received = received.removeprefix(b"\n")
-        self._after_return = received.endswith(b"\r")
-        return received.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-    def _without_mark(self, received: bytes) -> bytes:
-        start = (self._start or b"") + received
-        if len(start) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(start):
-            self._start = start
-            return b""
-        self._start = None
-        return start.removeprefix(BYTE_ORDER_MARK)
 
 
 def _read_single_lines(lines: list[bytes]) -> list[bytes]:

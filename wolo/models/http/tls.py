@@ -70,14 +70,9 @@ def system_store(bundle: Path, directory: Path) -> tuple[Path | None, Path | Non
     file = bundle if bundle.is_file() else None
     if not file and not hashed:
         file = next(filter(Path.is_file, map(Path, BUNDLES)), None)
-    if file and hashed and _is_in(file, directory) and hashed >= file.read_bytes().count(CERTIFICATE):
-        file = None
+    if file and hashed and file.resolve().parent == directory.resolve():  # both come from the same tool of the distribution
+        file = None if hashed >= file.read_bytes().count(CERTIFICATE) else file
     return file, directory if hashed else None
-
-
-def _is_in(bundle: Path, directory: Path) -> bool:
-    """Both come from the same tool of the distribution."""
-    return bundle.resolve().parent == directory.resolve()
 
 
 def _count_hashed(directory: Path) -> int:

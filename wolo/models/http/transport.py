@@ -131,15 +131,14 @@ class WireLog:
     def begin(self, body: bytes) -> Exchange:
         """Write the request; the result receives the response."""
         with _writing_to(self._directory):
-            with os.fdopen(self._create_next(), "wb") as file:
+            descriptor = -1
+            while descriptor < 0:
+                self._number += 1
+                with contextlib.suppress(FileExistsError):
+                    descriptor = self._create("request.json")
+            with os.fdopen(descriptor, "wb") as file:
                 file.write(self._secrets().data(body))
             return Exchange(self._directory, self._create("response.txt"), self._secrets().stream())
-
-    def _create_next(self) -> int:
-        while True:
-            self._number += 1
-            with contextlib.suppress(FileExistsError):
-                return self._create("request.json")
 
     def _create(self, ending: str) -> int:
         return os.open(self._directory / f"{self._number:04}-{ending}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -42,7 +42,15 @@ def syntax_problem(path: str, text: str) -> str:
             case ".toml":
                 tomllib.loads(text)
             case ".yaml" | ".yml":
-                return _yaml_problem(text)
+                try:
+                    import yaml  # noqa: PLC0415  # an extra
+                except ImportError:
+                    return ""
+                try:
+                    list(yaml.safe_load_all(text))
+                except yaml.YAMLError as error:
+                    return " ".join(str(error).split())
+                return ""
             case ".sh" | ".bash":
                 return _parsed_by(("bash", "-n"), text)
             case ".js" | ".mjs":
@@ -51,18 +59,6 @@ def syntax_problem(path: str, text: str) -> str:
         return f"line {error.lineno}: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:
         return str(error) or "it cannot be parsed"
-    return ""
-
-
-def _yaml_problem(text: str) -> str:
-    try:
-        import yaml  # noqa: PLC0415  # an extra
-    except ImportError:
-        return ""
-    try:
-        list(yaml.safe_load_all(text))
-    except yaml.YAMLError as error:
-        return " ".join(str(error).split())
     return ""
 
 
@@ -195,18 +191,6 @@ def apply_asked_name(text: str, request: str) -> str:
     return re.sub(rf"\b{defined[0]}\b", missing[0], text)
 
 
-def _restore_lines(old: str, new: str, request: str) -> str:
-    """As `restore_definitions`, for a file that could not be parsed: lines that were only left out come back."""
-    if _REMOVING & {word.lower() for word in re.findall(r"\w+", request)}:
-        return new
-    before, after = old.splitlines(), new.splitlines()
-    lines: list[str] = []
-    for tag, start, end, begin, stop in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        lines += after[begin:stop] if tag == "equal" else _both(before[start:end], after[begin:stop])
-    whole = "\n".join(lines) + "\n"
-    return new if syntax_problem("a.py", new) or syntax_problem("a.py", whole) else whole
-
-
 def _both(before: Sequence[str], after: Sequence[str]) -> list[str]:
     """All new lines in order, and between them the old ones that none of them resembles."""
     lines, rest = [], list(after)
@@ -241,7 +225,14 @@ def restore_definitions(old: str, new: str, request: str) -> str:
         new_tree = _parse(new)
         old_tree = _parse(old)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _restore_lines(old, new, request)
+        # What cannot be parsed is compared by lines: those that were only left out come back.
+        if _REMOVING & {word.lower() for word in re.findall(r"\w+", request)}:
+            return new
+        written, rewritten, both = old.splitlines(), new.splitlines(), list[str]()
+        for tag, start, end, begin, stop in difflib.SequenceMatcher(None, written, rewritten, autojunk=False).get_opcodes():
+            both += rewritten[begin:stop] if tag == "equal" else _both(written[start:end], rewritten[begin:stop])
+        whole = "\n".join(both) + "\n"
+        return new if syntax_problem("a.py", new) or syntax_problem("a.py", whole) else whole
     words = set(re.findall(r"\w+", request))
     may_go = words if _REMOVING & {word.lower() for word in words} else set()
     before, present = _definitions(old_tree), _definitions(new_tree)
@@ -251,7 +242,9 @@ def restore_definitions(old: str, new: str, request: str) -> str:
     bodies = {name: _lines_of(new, node) for name, node in present.items()}
     old_lines = old.splitlines()
     imports_at = _imports_end(old_lines, old_tree)
-    imports = [line for line in _imports(new, new_tree) if line not in old_lines]
+    new_lines = new.splitlines()
+    of_imports = (new_lines[node.lineno - 1 : node.end_lineno] for node in new_tree.body if isinstance(node, _IMPORTS))
+    imports = [line for lines in of_imports for line in lines if line not in old_lines]
     if imports and old_lines[imports_at : imports_at + 1] not in ([], [""]):
         imports += ["", ""]
     joined = [*old_lines[:imports_at], *imports]
@@ -295,11 +288,6 @@ def _span(node: _Definition) -> tuple[int, int]:
 def _lines_of(text: str, node: _Definition) -> list[str]:
     first, last = _span(node)
     return text.splitlines()[first - 1 : last]
-
-
-def _imports(text: str, tree: ast.Module) -> list[str]:
-    lines = text.splitlines()
-    return [line for node in tree.body if isinstance(node, _IMPORTS) for line in lines[node.lineno - 1 : node.end_lineno]]
 
 
 def _imports_end(lines: list[str], tree: ast.Module) -> int:

@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -22,8 +21,8 @@ from wolo.errors import ConfigError, ProviderError, Unavailable, WoloError
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import Message
 from wolo.models.capabilities import AttachmentNotices
-from wolo.models.driving import as_written, decide
 from wolo.models.http.http_transport import HttpTransport
+from wolo.models.local.driving import as_written, decide
 from wolo.models.local.weight_sources import Progress, WeightSpec
 from wolo.models.local.weights import MissingWeights, cached, ensure_weights, find_weights, format_size, is_available, own_file
 from wolo.models.probe_cache import ServerFacts
@@ -85,7 +84,10 @@ class EmbeddedProcess:
             raise self.ending()
         said = json.loads(line)
         if "error" in said:
-            raise _permanent(*_no_engine(said["error"])) if said["missing_engine"] else self._cannot_load(said["error"])
+            if said["missing_engine"]:
+                raise _permanent(*_no_engine(said["error"]))
+            message = f"The embedded engine cannot load the model: {self._log_tail() or said['error']}"
+            raise _permanent(message, "The file may be damaged, or too new or too large for it.")
         return ServerAddress(url=said["url"], key=self._key, n_params=said["n_params"])
 
     def ending(self) -> Unavailable:
@@ -107,12 +109,6 @@ class EmbeddedProcess:
             self._child.kill()
             self._child.wait()
         _stdout(self._child).close()
-
-    def _cannot_load(self, reason: str) -> ProviderError:
-        tail = self._log_tail() or reason
-        return _permanent(
-            f"The embedded engine cannot load the model: {tail}", "The file may be damaged, or too new or too large for it."
-        )
 
     def _log_tail(self) -> str:
         try:
@@ -195,8 +191,9 @@ class EmbeddedModel:
         self._cwd = cwd or Path.cwd()
         self._download = download
         self._progress = progress
-        self._wanted, self._weights = _find(choice.model.id, places, self._cwd, download=download)
-        self._choice = choice if self._wanted else _own_file_choice(choice)
+        self._spec, self._weights = _find(choice.model.id, places, self._cwd, download=download)
+        own_model = replace(choice.model, context=CONTEXT_TOKENS, price=FREE)  # the user's own file is in no catalogue
+        self._choice = choice if self._spec else replace(choice, model=own_model)
         self._transport = HttpTransport({})
         self._process: EmbeddedProcess | None = None
         self._client: ModelClient | None = None
@@ -248,17 +245,27 @@ class EmbeddedModel:
 
     async def _prepare(self, listener: Listener) -> Path:
         """Download or join the weights in a thread that stops on cancellation."""
-        assert self._wanted is not None  # the user's own file needs no preparation
+        assert self._spec is not None  # the user's own file needs no preparation
         if self._progress is None:
-            await listener.on_notice(f"Preparing the embedded model, once ({format_size(self._wanted.size_bytes)}).")
+            await listener.on_notice(f"Preparing the embedded model, once ({format_size(self._spec.size_bytes)}).")
         stop = threading.Event()
-        progress = _stoppable(self._progress, stop)
+
+        def on_progress(done: int, total: int) -> None:
+            if stop.is_set():
+                raise _PreparationAbandoned
+            if self._progress:
+                self._progress(done, total)
+
         try:
             return await asyncio.to_thread(
-                ensure_weights, self._wanted, self._places.cache, download=self._download, progress=progress
+                ensure_weights, self._spec, self._places.cache, download=self._download, progress=on_progress
             )
         except WoloError as error:
-            raise error if isinstance(error, ProviderError) else _as_provider_error(error) from error
+            if isinstance(error, ProviderError):
+                raise
+            failure = ProviderError(error.message, hint=error.hint)
+            failure.exit_code = error.exit_code
+            raise failure from error
         finally:
             stop.set()
 
@@ -269,9 +276,10 @@ class EmbeddedModel:
         choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
         if drive not in DRIVEN:
             return self._plain(as_written(choice) if drive == "written" else choice)
-        from wolo.models.local.drivers import driver_of  # noqa: PLC0415  # only for small models
+        from wolo.models.local.driver import LocalDriver  # noqa: PLC0415  # only for small models
+        from wolo.models.local.local_chat import LocalChat, server_of  # noqa: PLC0415  # the same
 
-        return driver_of(choice, facts, self._transport, self._cwd, self._plain)
+        return LocalDriver(LocalChat(self._transport, server_of(choice, facts)), choice, self._cwd, self._plain)
 
     def _plain(self, choice: ModelChoice) -> ModelClient:
         from wolo.models import retry  # noqa: PLC0415
@@ -292,29 +300,7 @@ def _find(model: str, places: Places, cwd: Path, *, download: bool) -> tuple[Wei
     """Weight spec (None: the user's own file) and path (None: not prepared yet)."""
     if model.lower().endswith(".gguf"):
         return None, own_file(model, cwd)
-    wanted = find_weights(model)
-    if not download and not is_available(wanted, places.cache):
-        raise MissingWeights.of(wanted)
-    return wanted, cached(wanted, places.cache)
-
-
-def _own_file_choice(choice: ModelChoice) -> ModelChoice:
-    """Add price and window, since the user's own file is in no catalogue."""
-    return replace(choice, model=replace(choice.model, context=CONTEXT_TOKENS, price=FREE))
-
-
-def _stoppable(progress: Progress | None, stop: threading.Event) -> Callable[[int, int], None]:
-    def on_progress(done: int, total: int) -> None:
-        if stop.is_set():
-            raise _PreparationAbandoned
-        if progress:
-            progress(done, total)
-
-    return on_progress
-
-
-def _as_provider_error(error: WoloError) -> ProviderError:
-    """Convert to ProviderError, keeping the exit status."""
-    failure = ProviderError(error.message, hint=error.hint)
-    failure.exit_code = error.exit_code
-    return failure
+    spec = find_weights(model)
+    if not download and not is_available(spec, places.cache):
+        raise MissingWeights.of(spec)
+    return spec, cached(spec, places.cache)

@@ -27,12 +27,12 @@ def main(argv: list[str]) -> None:
     try:
         server, report = _serve(argv[1], key)
     except ImportError as error:
-        _say({"error": str(error), "missing_engine": True})
+        _print_line({"error": str(error), "missing_engine": True})
         os._exit(1)
     except Exception as error:  # the engine raises plain RuntimeErrors; the parent explains them
-        _say({"error": str(error) or type(error).__name__, "missing_engine": False})
+        _print_line({"error": str(error) or type(error).__name__, "missing_engine": False})
         os._exit(1)
-    _say(report)
+    _print_line(report)
     watcher.join()
     del server  # never reached; keeps the server alive until the process ends
 
@@ -45,7 +45,9 @@ def _serve(path: str, key: str) -> tuple[object, dict[str, object]]:
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
     params.cache_ram_mib = PROMPT_CACHE_MIB
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = min(_cores(), MAX_THREADS)
+    # A container or `taskset` may limit the usable cores.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = min(cores, MAX_THREADS)
     params.verbosity = 1
     params.ui = False
     params.offline = True
@@ -54,23 +56,14 @@ def _serve(path: str, key: str) -> tuple[object, dict[str, object]]:
     params.api_keys = [key]
     server = xllamacpp.Server(params)
     url = server.listening_address
-    return server, {"url": url, "n_params": _count_parameters(url, key)}
-
-
-def _cores() -> int:
-    """Usable cores, which a container or `taskset` may limit."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _count_parameters(url: str, key: str) -> int:
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
     connection.request("GET", "/v1/models", headers={"authorization": f"Bearer {key}"})
     listed = json.loads(connection.getresponse().read())
     connection.close()
-    return int(listed["data"][0]["meta"]["n_params"])
+    return server, {"url": url, "n_params": int(listed["data"][0]["meta"]["n_params"])}
 
 
-def _say(line: dict[str, object]) -> None:
+def _print_line(line: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct, field
 
 from wolo.errors import AuthError, BadAnswer, ContextOverflow, ProviderError, Unavailable
-from wolo.models.driving import root_of
 from wolo.models.format_selection import request_headers
 from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
+from wolo.models.local.driving import root_of
 from wolo.models.probe_cache import ServerFacts
 from wolo.models.provider import ModelChoice
 
@@ -157,7 +157,11 @@ class LocalChat:
                     for payload in batch.payloads if batch.whole is None else (batch.whole,):
                         yield self._decode(payload)
         except HttpStatusError as refused:
-            raise self._error_from(refused) from None
+            try:
+                fault = _decoder.decode(refused.body).error or _ServerError()
+            except msgspec.MsgspecError:
+                fault = _ServerError()
+            raise self._provider_error(fault, refused.status) from None
 
     def _decode(self, payload: bytes) -> _Chunk:
         """Raises a ProviderError for error events."""
@@ -170,13 +174,6 @@ class LocalChat:
         if chunk.error:
             raise self._provider_error(chunk.error)
         return chunk
-
-    def _error_from(self, refused: HttpStatusError) -> ProviderError:
-        try:
-            fault = _decoder.decode(refused.body).error or _ServerError()
-        except msgspec.MsgspecError:
-            fault = _ServerError()
-        return self._provider_error(fault, refused.status)
 
     def _provider_error(self, fault: _ServerError | str, status: int | None = None) -> ProviderError:
         fault = _ServerError(message=fault) if isinstance(fault, str) else fault

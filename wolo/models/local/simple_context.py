@@ -1,4 +1,4 @@
-"""Context of a simple-mode turn: what was said so far, and the files it may mean."""
+"""Context of a simple-mode step: the turn so far, the files it may mean, and the response to ask for."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from wolo.messages.deltas import TextDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ToolPart
-from wolo.models.local.local_chat import Turn
-from wolo.models.local.simple_texts import LANGUAGES, PROSE
+from wolo.models.local.local_chat import Sampling, Turn
+from wolo.models.local.local_response import LocalResponse
+from wolo.models.local.simple_texts import LANGUAGES, MAX_QUESTION_CHARS, MAX_REQUEST_CHARS, PROSE, shorten
+from wolo.models.tokens import estimate_text
 
 Plan = Literal["", "change", "project", "repair", "check", "try"]
 """Reason for a call: to rewrite a file, to describe the project, to repair a file after a failed command, to check a file that
@@ -58,45 +61,36 @@ class SimpleTurn(Struct, frozen=True, kw_only=True):
 
 def read_turn(messages: Sequence[Message]) -> SimpleTurn:
     begins = max((at for at, message in enumerate(messages) if message.is_prompt), default=-1)
-    asked = messages[begins] if begins >= 0 else None
+    prompt = messages[begins] if begins >= 0 else None
     since = [message for message in messages[begins + 1 :] if message.role == "assistant"]
-    texts = [part.text for part in asked.of(TextPart)] if asked else []
-    question = (texts[0] if texts else "").partition(ATTACHED)[0].strip()
-    calls = tuple(part for message in since for part in message.calls if part.status in ("completed", "failed"))
+    texts = [part.text for part in prompt.of(TextPart)] if prompt else []
+    noted = next((message.metadata.get(PLAN_KEY) for message in reversed(since) if message.calls), "")
     return SimpleTurn(
         request="\n\n".join(texts).strip(),
-        question=question,
-        has_media=asked is not None and any(isinstance(part, ImagePart | AudioPart | FilePart) for part in asked.parts),
-        calls=calls,
-        plan=_plan(since),
+        question=(texts[0] if texts else "").partition(ATTACHED)[0].strip(),
+        has_media=prompt is not None and any(isinstance(part, ImagePart | AudioPart | FilePart) for part in prompt.parts),
+        calls=tuple(part for message in since for part in message.calls if part.status in ("completed", "failed")),
+        plan=next((plan for plan in PLANS if plan == noted), ""),
         recent_path=_recent_path(messages),
         earlier=_earlier(messages[: max(begins, 0)]),
     )
 
 
-def _plan(since: Sequence[Message]) -> Plan:
-    noted = next((message.metadata.get(PLAN_KEY) for message in reversed(since) if message.calls), "")
-    return next((plan for plan in PLANS if plan == noted), "")
-
-
 def _recent_path(messages: Sequence[Message]) -> str:
-    for message in reversed(messages):
-        for call in reversed(message.calls):
-            path = call.input.get("path")
-            if call.tool in ("write", "edit") and call.status == "completed" and isinstance(path, str):
-                return path
+    for call in (call for message in reversed(messages) for call in reversed(message.calls)):
+        path = call.input.get("path")
+        if call.tool in ("write", "edit") and call.status == "completed" and isinstance(path, str):
+            return path
     return ""
 
 
 def _earlier(messages: Sequence[Message]) -> tuple[Turn, ...]:
     """Tiny models can use only one previous exchange."""
-    for at in range(len(messages) - 1, -1, -1):
-        if messages[at].is_prompt:
-            answer = "".join(message.text for message in messages[at + 1 :] if message.role == "assistant")
-            if answer:
-                return (("user", messages[at].text[:MAX_EARLIER_CHARS]), ("assistant", answer[:MAX_EARLIER_CHARS]))
-            break
-    return ()
+    begins = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].is_prompt), len(messages))
+    answer = "".join(message.text for message in messages[begins + 1 :] if message.role == "assistant")
+    if not answer:
+        return ()
+    return (("user", messages[begins].text[:MAX_EARLIER_CHARS]), ("assistant", answer[:MAX_EARLIER_CHARS]))
 
 
 MAX_BEGINNING: Final = 8_000
@@ -155,39 +149,34 @@ def list_names(folder: Path) -> ProjectNames:
 
 
 def _entries(folder: Path) -> list[tuple[str, bool]]:
-    found: list[tuple[str, bool]] = []
+    """Names with a mark for folders; none of a directory that cannot be read."""
+    names: list[tuple[str, bool]] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if not entry.name.startswith(".") and (entry.is_file() or entry.is_dir(follow_symlinks=False)):
-                    found.append((entry.name, not entry.is_file()))
-                if len(found) >= MAX_ENTRIES:
+                    names.append((entry.name, not entry.is_file()))
+                if len(names) >= MAX_ENTRIES:
                     break
     except OSError:
-        return []  # unreadable directories have no names
-    return found
+        return []
+    return names
 
 
 def named_files(request: str, names: ProjectNames) -> list[str]:
     """File names in the request: existing files, and names that look like new files."""
-    found: list[str] = []
+    files: list[str] = []
     for word in _WORD.findall(request):
         name = word.rstrip(".,;:!?/")
-        if name and name not in found and (_is_file(name, names) or _looks_like_file(name)):
-            found.append(name)
-    return found
-
-
-def _is_file(name: str, names: ProjectNames) -> bool:
-    return ("." in name or name in names.files) and names.exists(name) and not names.is_folder(name)
-
-
-def _looks_like_file(name: str) -> bool:
-    """`Node.js` is a product, `node.js` may be a file."""
-    path = Path(name)
-    if path.name in _WITHOUT_EXTENSION:
-        return True
-    return bool(path.stem.strip(".")) and path.suffix in LANGUAGES and not (path.suffix == ".js" and name[0].isupper())
+        if not name or name in files:
+            continue
+        path = Path(name)
+        is_file = ("." in name or name in names.files) and names.exists(name) and not names.is_folder(name)
+        has_extension = bool(path.stem.strip(".")) and path.suffix in LANGUAGES
+        is_product = path.suffix == ".js" and name[0].isupper()  # `Node.js` is a product, `node.js` may be a file
+        if is_file or path.name in _WITHOUT_EXTENSION or (has_extension and not is_product):
+            files.append(name)
+    return files
 
 
 def meant_file(request: str, names: ProjectNames) -> str:
@@ -202,3 +191,42 @@ def free_name(name: str, names: ProjectNames) -> str:
     path = Path(name)
     tries = (name, *(str(path.with_name(f"{path.stem}_{number}{path.suffix}")) for number in range(2, 100)))
     return next((each for each in tries if not names.exists(each)), f"{path.stem}_{os.urandom(4).hex()}{path.suffix}")
+
+
+ANSWER_TOKENS: Final = 300
+PROMPT_TOKENS: Final = 200
+"""Estimated tokens of instructions and examples."""
+FILE_TOKENS: Final = 1024
+
+
+class SimpleStep:
+    """One response: several questions to the model, one message."""
+
+    def __init__(self, response: LocalResponse, names: ProjectNames) -> None:
+        self.response = response
+        self.names = names
+        self.turn = read_turn(response.question.messages)
+        self.tools = frozenset(tool.name for tool in response.question.tools)
+        self.max_tokens = response.question.max_tokens or FILE_TOKENS
+        self.request = shorten(self.turn.request, MAX_REQUEST_CHARS)
+        self.question = shorten(self.turn.question, MAX_QUESTION_CHARS)
+
+    async def announce_attempt(self, attempt: int) -> None:
+        await self.response.listener.on_request(attempt, PROMPT_TOKENS + estimate_text(self.request))
+
+    async def call(self, tool: str, input: dict[str, Any], *, plan: Plan = "") -> Message:
+        return await self.response.call(tool, input, {PLAN_KEY: plan} if plan else None)
+
+    async def answer(self, turns: Sequence[Turn]) -> Message:
+        """Stream a free-text answer."""
+
+        async def show(text: str) -> None:
+            await self.response.listener.on_deltas((TextDelta(text=text),))
+
+        sampling = Sampling(max_tokens=min(ANSWER_TOKENS, self.max_tokens), shun_repeats=True)
+        completion = await self.response.complete(turns, sampling, show)
+        if not completion.text.strip():
+            return await self.response.reply("I have no answer to that. Rephrase it, or use a larger model with --model.")
+        if completion.cut_off:
+            await show(" …")
+        return self.response.message(TextPart(text=completion.text + (" …" if completion.cut_off else "")), "stop")

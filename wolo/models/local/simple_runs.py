@@ -10,12 +10,13 @@ from typing import Final
 
 from wolo.messages.parts import ToolPart
 from wolo.models.local.code_check import does_nothing
+from wolo.models.local.requested_work import asks_to_know
 from wolo.models.local.simple_context import ProjectNames, named_files
 from wolo.models.local.simple_texts import Action
-from wolo.models.requested_work import asks_to_know
 
 RUN_S: Final = 10
 """Time limit of a trial run."""
+COMMAND_TOKENS: Final = 80
 TAIL_LINES: Final = 12
 RUNNERS: Final = {".py": "python3", ".sh": "bash", ".js": "node", ".mjs": "node", ".rb": "ruby"}
 _ARGUMENTS: Final = re.compile(r"sys\.argv|argparse|\bclick\b|process\.argv|\$[1-9@*#]|\bARGV\b")
@@ -82,9 +83,9 @@ def takes_arguments(text: str) -> bool:
     return bool(_ARGUMENTS.search(text)) and not _INPUT.search(text) and not _ENDLESS.search(text)
 
 
-def example_command(path: str, runner: str, said: str) -> str:
+def example_command(path: str, runner: str, answer: str) -> str:
     """The arguments a model proposes, if they are plain words; empty otherwise."""
-    line = said.strip().removeprefix(f"{runner} {path}").partition("\n")[0].strip().strip("`")
+    line = answer.strip().removeprefix(f"{runner} {path}").partition("\n")[0].strip().strip("`")
     is_plain = re.fullmatch(_PLAIN, line)
     return f"{runner} {path} {line}" if is_plain else ""
 

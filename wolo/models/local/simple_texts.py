@@ -7,11 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
+import msgspec
 from msgspec import Struct
 
 from wolo.messages.parts import ToolPart
 from wolo.models.local.local_chat import Turn
-from wolo.models.requested_work import Work, asks_for
+from wolo.models.local.requested_work import Work, asks_for
 
 Action = Literal["create", "change", "read", "list", "shell", "answer"]
 
@@ -172,6 +173,14 @@ def one_of(values: Sequence[str]) -> dict[str, Any]:
 
 def text_like(pattern: str) -> dict[str, Any]:
     return {"type": "string", "pattern": pattern}
+
+
+def json_text(text: str) -> str:
+    """The text that a schema of texts asks for; empty if it was cut off before the closing quote."""
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "replace"), type=str)
+    except msgspec.MsgspecError:
+        return ""
 
 
 def action(request: str) -> list[Turn]:

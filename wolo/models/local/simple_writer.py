@@ -1,9 +1,11 @@
-"""Writes one file with a tiny model: starts the code for it, checks the result, retries twice."""
+"""Writes one file with a tiny model, or changes one place of a long one: asks for code, checks it, asks again."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +14,7 @@ from msgspec.structs import replace
 
 from wolo.errors import BadAnswer
 from wolo.messages.deltas import CallDelta
+from wolo.messages.message import Message
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.code_check import (
@@ -25,11 +28,11 @@ from wolo.models.local.code_check import (
     restore_definitions,
     syntax_problem,
 )
-from wolo.models.local.local_chat import ChatServer, Completion, Sampling, Turn, sentence
-from wolo.models.local.simple_runs import is_library
+from wolo.models.local.local_chat import Sampling, Turn
+from wolo.models.local.simple_context import FILE_TOKENS, SimpleStep, named_files
+from wolo.models.local.simple_runs import error_of, is_library
 from wolo.models.protocol import Listener
 
-FILE_TOKENS: Final = 1024
 PROSE_TOKENS: Final = 400
 """Tiny models repeat themselves beyond this."""
 TRIES: Final = 3
@@ -37,7 +40,46 @@ END_TOKENS: Final = 120
 MAIN_GUARD: Final = 'if __name__ == "__main__":'
 OTHER_MODEL: Final = "Ask for something smaller, or use a larger model with --model."
 
-Complete = Callable[[Sequence[Turn], Sampling, "CallStream | None"], Awaitable[Completion]]
+
+async def write_file(step: SimpleStep, path: str, old: str | None = None) -> Message:
+    """A `write` call. `old`: current content, None for a new file. Raises BadAnswer if every attempt failed."""
+    turn = step.turn
+    failed = turn.failed_run
+    order = FileRequest(
+        path=path,
+        request=step.request,
+        old=old,
+        error=error_of(failed) if failed is not None and old is not None else "",
+        around="" if old is not None else await asyncio.to_thread(_excerpts_around, step, path),
+        is_draft=any(call.input.get("path") == path for call in turn.written)
+        and not any(call.tool == "read" for call in turn.calls),
+        first_attempt=1 + len(turn.written),
+    )
+    fault = ""
+    for attempt in range(1, TRIES + 1):
+        if fault:
+            error = BadAnswer(f"{step.response.label} wrote a {path} that cannot be used ({fault}).", hint=OTHER_MODEL)
+            await step.response.listener.on_attempt_failed(error, attempt - 1, TRIES, 0.0)
+            await step.announce_attempt(attempt)
+        call_id = new_id("call")
+        text, fault = await _write_once(step, order, call_id, order.first_attempt + attempt - 1)
+        if not fault and order.language == "python" and attempt < TRIES:
+            fault = name_problem(text) or missing_functions(text, order.request)
+        if not fault:
+            return step.response.call_message("write", {"path": path, "content": text}, call_id)
+        if order.is_draft:
+            order = replace(order, old=None)
+    raise BadAnswer(f"{step.response.label} could not write {path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
+
+
+def _excerpts_around(step: SimpleStep, path: str) -> str:
+    """Beginnings of the files that the request names, and of those written in this turn."""
+    written = {str(call.input.get("path")): str(call.input.get("content")) for call in step.turn.written}
+    excerpts = [texts.excerpt(name, text) for name, text in written.items()]
+    for name in named_files(step.question, step.names)[:2]:
+        if name not in (path, *written) and step.names.exists(name):
+            excerpts.append(texts.excerpt(name, step.names.beginning(name)))
+    return "".join(excerpts)
 
 
 class FileRequest(Struct, frozen=True, kw_only=True):
@@ -67,104 +109,36 @@ class FileRequest(Struct, frozen=True, kw_only=True):
         return "~~~~" if self.language == "markdown" else "```"  # Markdown contains fences itself
 
 
-class FileWriter:
-    def __init__(
-        self,
-        complete: Complete,
-        announce_attempt: Callable[[int], Awaitable[None]],
-        listener: Listener,
-        max_tokens: int,
-        server: ChatServer,
-    ) -> None:
-        self._complete = complete
-        self._announce_attempt = announce_attempt
-        self._listener = listener
-        self._max_tokens = max_tokens
-        self._label = server.label
-        self._continues = server.continues
-
-    async def write(self, order: FileRequest) -> tuple[str, str]:
-        """Call id used for display, and the text. Raises BadAnswer if every attempt failed."""
-        fault = ""
-        for attempt in range(1, TRIES + 1):
-            if fault:
-                said = f"{sentence(self._label)} wrote a {order.path} that cannot be used ({fault})."
-                error = BadAnswer(said, hint=OTHER_MODEL)
-                await self._listener.on_attempt_failed(error, attempt - 1, TRIES, 0.0)
-                await self._announce_attempt(attempt)
-            call_id = new_id("call")
-            text, fault = await self._write_once(order, call_id, order.first_attempt + attempt - 1)
-            if not fault and order.language == "python" and attempt < TRIES:
-                fault = name_problem(text) or missing_functions(text, order.request)
-            if not fault:
-                return call_id, text
-            if order.is_draft:
-                order = replace(order, old=None)
-        raise BadAnswer(f"{sentence(self._label)} could not write {order.path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
-
-    async def _write_once(self, order: FileRequest, call_id: str, attempt: int) -> tuple[str, str]:
-        """The text, and its problem if any."""
-        turns = _turns(order)
-        prefill = turns[-1][1]
-        stream = CallStream(self._listener, call_id, order.path, prefill)
-        is_new_prose = order.is_prose and order.old is None
-        sampling = Sampling(
-            max_tokens=min(self._max_tokens, PROSE_TOKENS if is_new_prose else FILE_TOKENS),
-            stop=(f"\n{order.fence}",),
-            attempt=attempt,
-            shun_repeats=order.is_prose,
-        )
-        completion = await self._complete(turns, sampling, stream if self._continues else None)
-        text = code_in(completion.text, prefill, order.fence)
-        if not self._continues:
-            await stream.add(f"{prefill}{text}")
-        await stream.end()
-        if completion.cut_off:
-            if not is_new_prose:
-                return text, "it did not come to an end"
-            text = whole_paragraphs(text)
-        text = f"{text}\n" if text else ""
-        if self._continues and order.old is None and order.language == "python" and not is_library(order.request):
-            text = await self._with_effect(turns, text)
-        return _checked(order, text)
-
-    async def _with_effect(self, turns: Sequence[Turn], text: str) -> str:
-        """Let the model end a program that only defines functions, so that it does something when run."""
-        text = complete_python(text)
-        if not does_nothing(text):
-            return text
-        begun = f"{text.rstrip()}\n\n\n{MAIN_GUARD}\n   "
-        sampling = Sampling(max_tokens=END_TOKENS, stop=("\n```", "\n\n\n"))
-        turns = [*turns[:-1], ("assistant", f"{turns[-1][1]}{begun}")]
-        try:
-            completion = await self._complete(turns, sampling, None)
-        except BadAnswer:
-            return text
-        ending = completion.text.removeprefix(turns[-1][1]).rstrip()
-        whole = f"{begun}{ending}\n"
-        return text if completion.cut_off or not ending or syntax_problem("a.py", whole) else whole
-
-
-def code_in(said: str, prefill: str, fence: str) -> str:
-    """The code of an answer: after the given start, inside its first block, or all of it."""
-    text = said.removeprefix(prefill)
-    lines = text.split("\n")
-    mark = fence[:3]
-    begins = next((at for at, line in enumerate(lines) if line.startswith(mark)), None)
-    if len(text) == len(said) and begins is not None and begins < len(lines) - 1:
-        ends = next((at for at in range(begins + 1, len(lines)) if lines[at].startswith(mark)), len(lines))
-        if begins == 0 or ends < len(lines):
-            return "\n".join(lines[begins + 1 : ends]).strip("\n")
-    return text.removesuffix(fence).strip("\n")
-
-
-def _turns(order: FileRequest) -> list[Turn]:
-    if order.old is None:
-        return texts.new_file(order.request, order.path, order.language, order.fence, order.around)
-    return texts.changed_file(order.request, order.path, order.old, order.language, order.fence, order.error)
-
-
-def _checked(order: FileRequest, text: str) -> tuple[str, str]:
+async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attempt: int) -> tuple[str, str]:
+    """The text, and its problem if any."""
+    is_new = order.old is None
+    turns = (
+        texts.new_file(order.request, order.path, order.language, order.fence, order.around)
+        if order.old is None
+        else texts.changed_file(order.request, order.path, order.old, order.language, order.fence, order.error)
+    )
+    prefill = turns[-1][1]
+    continues = step.response.chat.server.continues
+    stream = CallStream(step.response.listener, call_id, order.path, prefill)
+    is_new_prose = order.is_prose and is_new
+    sampling = Sampling(
+        max_tokens=min(step.max_tokens, PROSE_TOKENS if is_new_prose else FILE_TOKENS),
+        stop=(f"\n{order.fence}",),
+        attempt=attempt,
+        shun_repeats=order.is_prose,
+    )
+    completion = await step.response.complete(turns, sampling, stream.add if continues else None)
+    text = code_in(completion.text, prefill, order.fence)
+    if not continues:
+        await stream.add(f"{prefill}{text}")
+    await stream.end()
+    if completion.cut_off:
+        if not is_new_prose:
+            return text, "it did not come to an end"
+        text = whole_paragraphs(text)
+    text = f"{text}\n" if text else ""
+    if continues and is_new and order.language == "python" and not is_library(order.request):
+        text = await _with_effect(step, turns, text)
     if order.old is not None and order.language == "python":
         text = restore_definitions(order.old, text, order.request)
     elif order.old is not None and loses_content(order.old, text):
@@ -178,6 +152,36 @@ def _checked(order: FileRequest, text: str) -> tuple[str, str]:
     return text, syntax_problem(order.path, text)
 
 
+async def _with_effect(step: SimpleStep, turns: Sequence[Turn], text: str) -> str:
+    """Let the model end a program that only defines functions, so that it does something when run."""
+    text = complete_python(text)
+    if not does_nothing(text):
+        return text
+    begun = f"{text.rstrip()}\n\n\n{MAIN_GUARD}\n   "
+    sampling = Sampling(max_tokens=END_TOKENS, stop=("\n```", "\n\n\n"))
+    turns = [*turns[:-1], ("assistant", f"{turns[-1][1]}{begun}")]
+    try:
+        completion = await step.response.complete(turns, sampling)
+    except BadAnswer:
+        return text
+    ending = completion.text.removeprefix(turns[-1][1]).rstrip()
+    whole = f"{begun}{ending}\n"
+    return text if completion.cut_off or not ending or syntax_problem("a.py", whole) else whole
+
+
+def code_in(answer: str, prefill: str, fence: str) -> str:
+    """The code of an answer: after the given start, inside its first block, or all of it."""
+    text = answer.removeprefix(prefill)
+    lines = text.split("\n")
+    mark = fence[:3]
+    begins = next((at for at, line in enumerate(lines) if line.startswith(mark)), None)
+    if len(text) == len(answer) and begins is not None and begins < len(lines) - 1:
+        ends = next((at for at in range(begins + 1, len(lines)) if lines[at].startswith(mark)), len(lines))
+        if begins == 0 or ends < len(lines):
+            return "\n".join(lines[begins + 1 : ends]).strip("\n")
+    return text.removesuffix(fence).strip("\n")
+
+
 class CallStream:
     """Streams code as arguments of a `write` call, without the given start."""
 
@@ -186,28 +190,28 @@ class CallStream:
         self._call_id = call_id
         self._path = path
         self._prefill = prefill
-        self._held = ""
+        self._waiting = ""
         self._begun = False
 
     async def add(self, text: str) -> None:
         if self._begun:
-            await self._tell(CallDelta(slot=0, arguments=_inside(text)))
+            await self._send(CallDelta(slot=0, arguments=_inside(text)))
             return
-        self._held += text
-        if len(self._held) < len(self._prefill) and self._prefill.startswith(self._held):
+        self._waiting += text
+        if len(self._waiting) < len(self._prefill) and self._prefill.startswith(self._waiting):
             return
         self._begun = True
         head = json.dumps({"path": self._path}, ensure_ascii=False)[:-1] + ', "content": "'
-        code = self._held.removeprefix(self._prefill)
-        await self._tell(
+        code = self._waiting.removeprefix(self._prefill)
+        await self._send(
             CallDelta(slot=0, call_id=self._call_id, tool="write", arguments=head + _inside(code), part_id=self._call_id)
         )
 
     async def end(self) -> None:
         if self._begun:
-            await self._tell(CallDelta(slot=0, arguments='"}'))
+            await self._send(CallDelta(slot=0, arguments='"}'))
 
-    async def _tell(self, delta: CallDelta) -> None:
+    async def _send(self, delta: CallDelta) -> None:
         await self._listener.on_deltas((delta,))
 
 
@@ -219,3 +223,80 @@ def whole_paragraphs(text: str) -> str:
     """Truncate prose after the last complete sentence or line."""
     end = max(text.rfind(mark) + len(mark.rstrip()) for mark in (".\n", ". ", "!\n", "?\n", "\n\n"))
     return text[:end].rstrip() if end > len(text) // 2 else text.rpartition("\n")[0].rstrip() or text
+
+
+BLOCK_TOKENS: Final = 500
+EXCERPT_CHARS: Final = 5_000
+WINDOW_LINES: Final = 40
+"""Lines shown on each side of the place that the request is most likely about."""
+SEARCH, MIDDLE, REPLACE = "<<<<<<< SEARCH\n", "\n=======\n", "\n>>>>>>> REPLACE"
+_EXAMPLE: Final = "def limit():\n    return 10\n\n\ndef name():\n    return 'a'\n"
+
+
+class BlockReplacement(Struct, frozen=True):
+    old: str
+    """Lines as they are in the file, once."""
+    new: str
+
+
+async def ask_replacement(step: SimpleStep, path: str, text: str, error: str) -> BlockReplacement:
+    """Change one place of a file that is too long to write again. Raises BadAnswer if no attempt names lines of the file."""
+    excerpt, request = _excerpt(text, f"{step.request} {error}"), step.request
+    failure = f"Running it fails:\n~~~\n{error}\n~~~\n" if error else ""
+    turns = [
+        ("system", "You change a file with one block: the lines to replace, copied exactly, and the new lines."),
+        ("user", f"a.py:\n~~~\n{_EXAMPLE}~~~\nMake the limit 20."),
+        ("assistant", f"{SEARCH}    return 10{MIDDLE}    return 20{REPLACE}"),
+        ("user", f"{path}:\n~~~\n{excerpt}\n~~~\n{failure}{request}"),
+        ("assistant", SEARCH),
+    ]
+    fault = ""
+    for attempt in range(1, TRIES + 1):
+        sampling = Sampling(max_tokens=BLOCK_TOKENS, stop=(REPLACE.strip(),), attempt=attempt)
+        replacement = _find_block(text, (await step.response.complete(turns, sampling)).text)
+        if replacement is None:
+            fault = "it names lines that are not in the file"
+            continue
+        fault = syntax_problem(path, text.replace(replacement.old, replacement.new, 1))
+        if replacement.old == replacement.new:
+            fault = "nothing in it was changed"
+        if not fault:
+            return replacement
+    raise BadAnswer(f"{step.response.label} could not change {path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
+
+
+def _excerpt(text: str, request: str) -> str:
+    """The part of the file that shares most words with the request."""
+    if len(text) <= EXCERPT_CHARS:
+        return text.rstrip()
+    words = {word.lower() for word in re.findall(r"\w{3,}", request)}
+    lines = text.splitlines()
+    score = [len(words & {word.lower() for word in re.findall(r"\w{3,}", line)}) for line in lines]
+    best = max(range(len(lines)), key=lambda at: sum(score[max(0, at - 3) : at + 4]) + 2 * score[at])
+    return "\n".join(lines[max(0, best - WINDOW_LINES) : best + WINDOW_LINES])[:EXCERPT_CHARS]
+
+
+def _find_block(text: str, answer: str) -> BlockReplacement | None:
+    """The block of an answer, with the lines of the file that it means; None if they are not there exactly once."""
+    block = answer.partition(SEARCH)[2] if SEARCH in answer else answer
+    old, middle, new = block.partition(MIDDLE)
+    if not middle:
+        return None
+    new = new.partition(REPLACE)[0].rstrip("\n")
+    exact = old.strip("\n")
+    if exact.strip() and text.count(exact) == 1:
+        return BlockReplacement(exact, new)
+    lines, stripped = text.splitlines(), [line.strip() for line in exact.splitlines()]
+    places = [at for at in range(len(lines)) if [line.strip() for line in lines[at : at + len(stripped)]] == stripped]
+    if not any(stripped) or len(places) != 1:
+        return None
+    real = lines[places[0] : places[0] + len(stripped)]  # the same lines with other indentation
+    shift = _indentation(real)[: max(0, len(_indentation(real)) - len(_indentation(new.splitlines())))]
+    indented = "\n".join(f"{shift}{line}" if line.strip() else line for line in new.splitlines())
+    whole = "\n".join(real)
+    return BlockReplacement(whole, indented) if text.count(whole) == 1 else None
+
+
+def _indentation(lines: Sequence[str]) -> str:
+    first = next((line for line in lines if line.strip()), "")
+    return first[: len(first) - len(first.lstrip())]

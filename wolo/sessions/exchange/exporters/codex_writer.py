@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from wolo.formats.encoding.wire_names import IdPolicy
+from wolo.formats.encoding.wire_forms import IdPolicy
 from wolo.formats.openai_responses.encode import ENCRYPTED
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, MediaPart, TextPart, ThinkingPart, blob_of

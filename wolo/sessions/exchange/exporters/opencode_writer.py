@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wolo.formats.anthropic.encode import SIGNATURE
-from wolo.formats.encoding.wire_names import IdPolicy
+from wolo.formats.encoding.wire_forms import IdPolicy
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.formats.openai_responses.encode import ENCRYPTED
 from wolo.messages.message import Message, Usage

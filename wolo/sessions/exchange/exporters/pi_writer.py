@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
 from wolo.formats.encoding.attachments import base64_text
-from wolo.formats.encoding.wire_names import IdPolicy
+from wolo.formats.encoding.wire_forms import IdPolicy
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.message import Message, Usage, UsageCost
 from wolo.messages.parts import AnyPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of

@@ -1,8 +1,10 @@
-"""Finish reasons, and the errors of responses that ended early or cannot be read."""
+"""Finish reasons, and the errors that responses report, or that end early or cannot be read."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from wolo.errors import BadAnswer, ContextOverflow, ProviderError, Unavailable
 from wolo.messages.message import FinishReason
@@ -43,15 +45,15 @@ def normalize_finish(word: str) -> FinishReason:
     return next((reason for reason, hints in _HINTS if any(hint in plain for hint in hints)), "stop")
 
 
-def resolve_finish(word: str, reason: FinishReason | None = None, *, has_calls: bool, said: str = "") -> FinishReason:
+def resolve_finish(word: str, reason: FinishReason | None = None, *, has_calls: bool, explanation: str = "") -> FinishReason:
     """Resolve the server's finish word; `reason` if the format knows it already.
 
-    Raises Unavailable when the response was aborted (`said` is the server's explanation), ContextOverflow when it exceeded the
+    Raises Unavailable when the response was aborted (`explanation`: by the server), ContextOverflow when it exceeded the
     window.
     """
     reason = reason or normalize_finish(word)
     if reason == "error":
-        told = f": {said}" if said else "."
+        told = f": {explanation}" if explanation else "."
         raise Unavailable(f'The provider aborted the response with "{word}"{told}', code=word, status=200)
     if reason == "overflow":
         raise ContextOverflow("The conversation no longer fits the model's window.", code=word, status=200)
@@ -85,3 +87,25 @@ def bad_body_error(body: bytes) -> ProviderError:
         what = "no JSON object"
     beginning = " ".join(text[:SHOWN_CHARACTERS].split())
     return BadAnswer(f"The server's answer is {what}: {beginning}", hint="Check the base URL and its API.", status=200)
+
+
+def response_error(
+    status: int, headers: Mapping[str, str], body: bytes | Mapping[str, Any], *, provider_hint: str = ""
+) -> ProviderError:
+    """The error that a response reports, classified. Never raises."""
+    from wolo.formats.errors.classify import classify  # noqa: PLC0415  # its tables are for failed requests only
+
+    return classify(status, headers, body, provider_hint=provider_hint)
+
+
+def is_error(body: Mapping[str, Any]) -> bool:
+    """Check whether an unexpected object is an error."""
+    if (
+        body.get("error")
+        or body.get("errors")
+        or body.get("detail")
+        or body.get("object") == "error"
+        or body.get("type") == "error"
+    ):
+        return True
+    return body.get("success") is False or ("code" in body and bool(body.get("message") or body.get("msg")))

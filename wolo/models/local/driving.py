@@ -126,19 +126,16 @@ def may_differ(choice: ModelChoice) -> bool:
     """
     if choice.format not in CARRIERS:
         return False
-    return choice.drive in DRIVEN or is_near(choice) or (choice.drive is None and _is_own(choice))
-
-
-def _is_own(choice: ModelChoice) -> bool:
-    """A server of the user's elsewhere, with a small model."""
-    count = parameters_in(choice.model.id)
+    if choice.drive in DRIVEN or is_near(choice):
+        return True
     is_self_hosted = choice.provider.loopback or choice.provider.name == "custom"
-    return is_self_hosted and count is not None and count < LEAST_FOR_CALLS
+    count = parameters_in(choice.model.id) if is_self_hosted and choice.drive is None else None
+    return count is not None and count < LEAST_FOR_CALLS
 
 
 def _left_undone(question: ModelQuestion) -> bool:
     """Tells whether the prompt asks for changed files or a command, which this turn did not bring."""
-    from wolo.models.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
+    from wolo.models.local.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
 
     prompt = next((message.text for message in reversed(question.messages) if message.is_prompt), "")
     work = asks_for_files(prompt) if any(tool.name == "write" for tool in question.tools) else ""
@@ -174,7 +171,22 @@ class DrivenModelClient:
 
     async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         if self._client is None:
-            self._client = await self._settle(listener)
+            from wolo.models.http.http_transport import HttpTransport  # noqa: PLC0415  # loaded by the first question
+
+            choice = self._choice
+            look_up = HttpTransport()  # the connection of a look-up is not kept: a request on it might be sent twice
+            try:
+                facts = await known_facts(look_up, choice, self._cache)
+            finally:
+                await look_up.close()
+            if choice.drive is None:
+                decision = decide(choice, facts)
+                choice = replace(choice, drive=decision.mode)
+                if decision.mode != "native":
+                    await listener.on_notice(f"{choice.label} runs in {decision.mode} mode ({decision.reason}).", "info")
+            if choice.drive in DRIVEN or (facts.parameters or MOST_FOR_CONSTRAINED) < MOST_FOR_CONSTRAINED:
+                self._longest = LONGEST_ANSWER * (2 if facts.thinks else 1)
+            self._client = self._open_driver(choice, facts)
         if self._longest and question.max_tokens is None and self.choice.drive != "simple":
             question = replace(question, max_tokens=self._longest)
         answer = await self._client.ask(question, listener)
@@ -196,24 +208,6 @@ class DrivenModelClient:
         if self._client:
             await self._client.close()
         await self._transport.close()
-
-    async def _settle(self, listener: Listener) -> ModelClient:
-        choice = self._choice
-        from wolo.models.http.http_transport import HttpTransport  # noqa: PLC0415  # loaded by the first question
-
-        look_up = HttpTransport()  # the connection of a look-up is not kept: a request on it might be sent twice
-        try:
-            facts = await known_facts(look_up, choice, self._cache)
-        finally:
-            await look_up.close()
-        if choice.drive is None:
-            decision = decide(choice, facts)
-            choice = replace(choice, drive=decision.mode)
-            if decision.mode != "native":
-                await listener.on_notice(f"{choice.label} runs in {decision.mode} mode ({decision.reason}).", "info")
-        if choice.drive in DRIVEN or (facts.parameters or MOST_FOR_CONSTRAINED) < MOST_FOR_CONSTRAINED:
-            self._longest = LONGEST_ANSWER * (2 if facts.thinks else 1)
-        return self._open_driver(choice, facts)
 
 
 # Looking up
@@ -254,44 +248,42 @@ async def look_up(transport: Transport, choice: ModelChoice) -> ServerFacts | No
     """Facts about a model, in one to three small requests; None: the server does not answer in time."""
     try:
         async with asyncio.timeout(LOOK_UP_S):
-            return await _facts(transport, choice)
+            root = root_of(choice.base_url)
+            listing = await _get(transport, choice, join_url(f"{root}/v1", "/models", choice.provider.query))
+            rows = [row for row in _list(listing, "data") if isinstance(row.get("id"), str)]
+            named = [row for row in rows if row["id"] == choice.model.id]
+            row = next(iter(named or (rows if len(rows) == 1 else [])), {})
+            owner = str(row.get("owned_by", ""))
+            kind = _KINDS.get(owner, _KINDS.get(choice.provider.name, "other"))
+            names = (choice.model.id, str(row.get("id", "")), str(row.get("root", "")))
+            counted = next((count for name in names if (count := parameters_in(Path(name).name))), None)
+            match kind:
+                case "llama.cpp":
+                    props = await _get(transport, choice, f"{root}/props")
+                    return None if listing is None and props is None else _of_llama_cpp(row, props or {}, counted)
+                case "ollama":
+                    body = msgspec.json.encode({"model": choice.model.id})
+                    shown = await _get(transport, choice, f"{root}/api/show", body)
+                    return None if shown is None else _of_ollama(shown, counted)
+                case "other" if owner and f"{owner}/" in str(row.get("id", "")):  # Ollama names a model's namespace as its owner
+                    shown = await _get(transport, choice, f"{root}/api/show", msgspec.json.encode({"model": choice.model.id}))
+                    return (
+                        _of_ollama(shown, counted)
+                        if shown
+                        else ServerFacts(parameters=counted, context=_int(row.get("max_model_len")))
+                    )
+                case "lmstudio":
+                    shown = await _get(transport, choice, f"{root}/api/v0/models/{choice.model.id}") or {}
+                    context = _int(shown.get("loaded_context_length")) or _int(shown.get("max_context_length"))
+                    tools = "tool_use" in shown["capabilities"] if isinstance(shown.get("capabilities"), list) else None
+                    named_kind = str(shown.get("quantization", ""))
+                    return ServerFacts(kind=kind, parameters=counted, tools=tools, context=context, quantization=named_kind)
+                case _:
+                    if listing is None:
+                        return None
+                    return ServerFacts(kind=kind, parameters=counted, context=_int(row.get("max_model_len")))
     except TimeoutError:
         return None
-
-
-async def _facts(transport: Transport, choice: ModelChoice) -> ServerFacts | None:
-    root = root_of(choice.base_url)
-    listing = await _get(transport, choice, join_url(f"{root}/v1", "/models", choice.provider.query))
-    rows = [row for row in _list(listing, "data") if isinstance(row.get("id"), str)]
-    named = [row for row in rows if row["id"] == choice.model.id]
-    row = next(iter(named or (rows if len(rows) == 1 else [])), {})
-    owner = str(row.get("owned_by", ""))
-    kind = _KINDS.get(owner, _KINDS.get(choice.provider.name, "other"))
-    names = (choice.model.id, str(row.get("id", "")), str(row.get("root", "")))
-    counted = next((count for name in names if (count := parameters_in(Path(name).name))), None)
-    match kind:
-        case "llama.cpp":
-            props = await _get(transport, choice, f"{root}/props")
-            return None if listing is None and props is None else _of_llama_cpp(row, props or {}, counted)
-        case "ollama":
-            body = msgspec.json.encode({"model": choice.model.id})
-            shown = await _get(transport, choice, f"{root}/api/show", body)
-            return None if shown is None else _of_ollama(shown, counted)
-        case "other" if owner and f"{owner}/" in str(row.get("id", "")):  # Ollama names a model's namespace as its owner
-            shown = await _get(transport, choice, f"{root}/api/show", msgspec.json.encode({"model": choice.model.id}))
-            return (
-                _of_ollama(shown, counted) if shown else ServerFacts(parameters=counted, context=_int(row.get("max_model_len")))
-            )
-        case "lmstudio":
-            shown = await _get(transport, choice, f"{root}/api/v0/models/{choice.model.id}") or {}
-            context = _int(shown.get("loaded_context_length")) or _int(shown.get("max_context_length"))
-            tools = "tool_use" in shown["capabilities"] if isinstance(shown.get("capabilities"), list) else None
-            named_kind = str(shown.get("quantization", ""))
-            return ServerFacts(kind=kind, parameters=counted, tools=tools, context=context, quantization=named_kind)
-        case _:
-            if listing is None:
-                return None
-            return ServerFacts(kind=kind, parameters=counted, context=_int(row.get("max_model_len")))
 
 
 def _of_llama_cpp(row: Mapping[str, Any], props: Mapping[str, Any], counted: int | None) -> ServerFacts:

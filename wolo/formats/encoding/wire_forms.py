@@ -1,9 +1,70 @@
-"""Adapt tool schemas to what servers accept: one unusual schema would fail the whole request."""
+"""Tool names, call ids and tool schemas in the forms that servers accept: one unusual schema would fail the whole request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from itertools import count
+from typing import Any, Literal
+
+from wolo.formats.format import ToolSpec
+
+IdPolicy = Literal["opaque", "openai", "responses", "anthropic", "mistral"]
+"""Accepted call ids: up to 40 printable or safe characters, 64 safe ones, or exactly 9 alphanumerics."""
+
+LEGAL_IDS: dict[IdPolicy, str] = {
+    "opaque": r"[!-~]{1,40}",
+    "openai": r"[A-Za-z0-9_-]{1,40}",
+    "responses": r"[A-Za-z0-9_-]{0,63}[A-Za-z0-9-]",
+    "anthropic": r"[A-Za-z0-9_-]{1,64}",
+    "mistral": r"[A-Za-z0-9]{9}",
+}
+
+
+def wire_id(own: str, policy: IdPolicy, taken: Collection[str]) -> str:
+    """The id itself if legal and unused, else one derived from its hash. `taken` holds all earlier ids.
+
+    Hashing keeps ids with a common prefix different, unlike truncation.
+    """
+    if re.fullmatch(LEGAL_IDS[policy], own) and own not in taken:
+        return own
+    for attempt in count(1):
+        digest = hashlib.sha256(f"{attempt}\0{own}".encode("utf-8", "surrogatepass")).hexdigest()
+        derived = digest[:9] if policy == "mistral" else f"call_{digest[:24]}"
+        if derived not in taken:
+            break
+    return derived
+
+
+LEGAL_NAME = r"[A-Za-z0-9_-]{1,64}"
+_ILLEGAL_CHARACTERS = r"[^A-Za-z0-9_-]+"
+
+
+def wire_name(name: str, reserved: Collection[str] = ()) -> str:
+    """Depends only on the name, so that history keeps its bytes when the tools change."""
+    if re.fullmatch(LEGAL_NAME, name) and name not in reserved:
+        return name
+    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{re.sub(_ILLEGAL_CHARACTERS, '_', name)[:55] or 'tool'}_{mark}"
+
+
+def names_by_wire(names: Iterable[str], reserved: Collection[str] = ()) -> dict[str, str]:
+    """Map wire names back to tool names."""
+    return {wire_name(name, reserved): name for name in names}
+
+
+def tool_functions(tools: Iterable[ToolSpec], reserved: Collection[str] = (), *, null_types: bool = True) -> list[dict[str, Any]]:
+    """Name, description and parameters of each tool, as most servers take them."""
+    return [
+        {
+            "name": wire_name(tool.name, reserved),
+            "description": tool.description,
+            "parameters": adapt_schema(tool.parameters, null_types=null_types),
+        }
+        for tool in tools
+    ]
+
 
 NOT_SENT = frozenset({"$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "$ref"})
 MAX_NODES = 5000
@@ -110,16 +171,12 @@ class _Adapter:
             bent["type"] = named
         if not named or not isinstance(named, str | list):
             bent.pop("type", None)
-            _infer_type(bent)
-
-
-def _infer_type(bent: dict[str, Any]) -> None:
-    if any(name in bent for name in ("type", "enum", "const", "anyOf", "oneOf", "allOf", "not")):
-        return
-    if "properties" in bent or "additionalProperties" in bent:
-        bent["type"] = "object"
-    elif "items" in bent or "prefixItems" in bent:
-        bent["type"] = "array"
+            if any(name in bent for name in ("type", "enum", "const", "anyOf", "oneOf", "allOf", "not")):
+                return
+            if "properties" in bent or "additionalProperties" in bent:
+                bent["type"] = "object"
+            elif "items" in bent or "prefixItems" in bent:
+                bent["type"] = "array"
 
 
 def _may_be(bent: Mapping[str, Any], kind: str) -> bool:

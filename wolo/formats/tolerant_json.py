@@ -92,6 +92,13 @@ MAX_COUNT = 10**12
 """Larger token counts are errors and would overflow sums."""
 
 
+def token_counts(usage: object) -> dict[str, int]:
+    """Plausible nonzero counts by name; none in anything but an object."""
+    if not isinstance(usage, dict):
+        return {}
+    return {name: count for name, value in usage.items() if (count := token_count(value))}
+
+
 def token_count(value: object) -> int:
     """0 for anything but a plausible count."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_COUNT:

@@ -55,7 +55,8 @@ _READING: Final = frozenset(
 
 def asks_for(request: str) -> Work:
     """The effect that the words ask for, of whatever object: "create a calculator", "make it faster"."""
-    verbs = {word for clause in _clauses(request) if (word := _first_word(clause))}
+    clauses = re.split(r"[.!?;:]\s+|\n|,\s*|\b(?:and|then)\b", request.strip())
+    verbs = {word for clause in clauses if (word := _first_word(clause))}
     changes, runs = any(map(_CHANGE.fullmatch, verbs)), any(map(_RUN.fullmatch, verbs))
     if changes and _PROSE.search(request) and not _names_file(request):
         changes = False
@@ -96,10 +97,6 @@ def _counts(work: Work, call: ToolPart) -> bool:
     command = str(call.input.get("command", "")).strip()
     only_looks = _LOOKING.match(command) and not re.search(r">|&&|;|\btee\b|-delete\b|-exec", command)
     return not call.is_error and (work == "both" or not only_looks)
-
-
-def _clauses(request: str) -> list[str]:
-    return re.split(r"[.!?;:]\s+|\n|,\s*|\b(?:and|then)\b", request.strip())
 
 
 def _first_word(clause: str) -> str:

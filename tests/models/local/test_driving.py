@@ -17,7 +17,10 @@ from wolo.messages.message import user
 from wolo.models import probe_cache
 from wolo.models.catalog import Catalog
 from wolo.models.client import HttpModelClient
-from wolo.models.driving import (
+from wolo.models.format_selection import format_of
+from wolo.models.http.http_transport import HttpTransport
+from wolo.models.local.driver import LocalDriver
+from wolo.models.local.driving import (
     LONGEST_ANSWER,
     DrivenModelClient,
     as_mode,
@@ -27,9 +30,7 @@ from wolo.models.driving import (
     may_differ,
     parameters_in,
 )
-from wolo.models.format_selection import format_of
-from wolo.models.http.http_transport import HttpTransport
-from wolo.models.local.drivers import driver_of
+from wolo.models.local.local_chat import LocalChat, server_of
 from wolo.models.probe_cache import ProbeResult, ServerFacts
 from wolo.models.protocol import ModelClient, ModelQuestion
 from wolo.models.provider import DriveMode, ModelChoice
@@ -190,7 +191,7 @@ async def test_server_ignoring_schemas_makes_no_success(provider: ProviderServer
         return HttpModelClient(choice, format_of(choice), transport)
 
     def open_constrained(choice: ModelChoice, facts: ServerFacts) -> ModelClient:
-        return driver_of(choice, facts, transport, tmp_path, open_plain)
+        return LocalDriver(LocalChat(transport, server_of(choice, facts)), choice, tmp_path, open_plain)
 
     driven = DrivenModelClient(choice, transport, tmp_path, open_constrained)
     tools = (ToolSpec(name="write", description="", parameters={"type": "object", "properties": {}}),)

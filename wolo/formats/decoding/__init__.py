@@ -1,1 +1,0 @@
-"""Shared code to decode responses."""

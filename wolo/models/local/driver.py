@@ -1,0 +1,70 @@
+"""The driver of models that cannot use tools: a model client that asks in the way of a mode and makes the calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from wolo.formats.format import ThinkingLevel
+from wolo.messages.message import Message
+from wolo.models.local.driving import as_written
+from wolo.models.local.local_chat import LocalChat
+from wolo.models.local.local_response import IgnoresSchema, LocalResponse
+from wolo.models.local.simple_context import ProjectNames, list_names
+from wolo.models.local.simple_mode import SimpleMode
+from wolo.models.protocol import Listener, ModelClient, ModelQuestion
+from wolo.models.provider import DriveMode, ModelChoice
+
+
+class Policy(Protocol):
+    """What a mode asks the model, and what it makes of the answers."""
+
+    mode: DriveMode
+
+    async def next_step(self, response: LocalResponse, names: ProjectNames) -> Message:
+        """Next step of the turn: a message with one call, or the final text. Raises ProviderError or IgnoresSchema."""
+        ...
+
+
+class LocalDriver:
+    """Drives one model in simple or constrained mode, or in written mode where the server ignores schemas."""
+
+    def __init__(self, chat: LocalChat, choice: ModelChoice, cwd: Path, open_plain: Callable[[ModelChoice], ModelClient]) -> None:
+        """`choice.drive` names the mode, simple if unset. `open_plain` opens a client without a driver."""
+        self._chat = chat
+        self._choice = choice
+        self._cwd = cwd
+        self._open_plain = open_plain
+        self._written: ModelClient | None = None
+        self._policy: Policy = SimpleMode()
+        if choice.drive == "constrained":
+            from wolo.models.local.constrained_mode import ConstrainedMode  # noqa: PLC0415  # most local models are driven simply
+
+            self._policy = ConstrainedMode()
+
+    @property
+    def choice(self) -> ModelChoice:
+        return self._written.choice if self._written else self._choice
+
+    def think(self, level: ThinkingLevel) -> None:
+        """Driven models are not made to think: their small steps leave no room for it."""
+
+    async def close(self) -> None:
+        """The owner of the chat closes the connection."""
+
+    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
+        if self._written is None:
+            names = await asyncio.to_thread(list_names, self._cwd)
+            response = LocalResponse(self._chat, self._choice, self._policy.mode, question, listener)
+            try:
+                return await self._policy.next_step(response, names)
+            except IgnoresSchema:
+                await listener.on_notice(
+                    f"The server of {self._chat.server.label} does not enforce JSON schemas; written mode is used instead."
+                )
+                self._written = self._open_plain(replace(as_written(self._choice), drive="written"))
+        return await self._written.ask(question, listener)
