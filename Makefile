@@ -7,7 +7,8 @@ INSTALL := $(BIN)/python -m pip install -q --require-hashes --only-binary :all:
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "PYTEST_DEBUG_TEMPROOT=/dev/shm" }')
 # the folders of the tests, where there is room: on a disk they wait for it
-OF_ROOM = $(if $(ROOM),tests/$(ROOM) $(shell grep -rlE "wolo\.$(ROOM)\b" tests/end_to_end --include='test_*.py'))
+OF_ROOM = $(if $(ROOM),tests/$(ROOM) $(shell grep -rlE "wolo\.$(ROOM)\b" tests/end_to_end --include='test_*.py'),--ignore=tests/architecture)
+# `make check` runs the tests of the architecture
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
@@ -57,6 +58,7 @@ mutants: .venv/.test  # changes sampled lines of wolo; the tests of their room m
 	$(BIN)/python tests/mutation/sample.py
 
 bench: .venv/.test  # saves its tables in benchmarks/results.md
+	-$(BIN)/python -m pytest -q --clock -m "not real_model"  # limits of processor time, alone
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/formats.py
 	$(BIN)/python benchmarks/sessions.py

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.clock import Clock, has_a_limit
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.screen import KINDS, Conditions
 from tests.fakes.users import drives_a_terminal
@@ -22,8 +23,11 @@ from tests.workers import Workers
 FOREIGN = ("WOLO_", "XDG_", "OLLAMA_", "AWS_", "GOOGLE_", "AZURE_", "GIT_", "OTEL_", "TRACEPARENT", "PYTHONUNBUFFERED")
 """Beginnings of environment names that must not reach a test from outside."""
 FOREIGN_ENDS = ("_API_KEY", "_PROXY", "_TOKEN", "_BASE_URL")
-WITH_PROCESSES = {"conformance", "durability", "effects", "end_to_end", "fleet", "guard/sandbox", "lsp", "tools/shell"}
-"""Folders in which nearly every test starts a process."""
+WITH_PROCESSES = {
+    *("architecture", "conformance", "durability", "effects", "end_to_end", "fleet", "frontends/server", "guard/sandbox"),
+    *("lsp", "mcp", "models/local", "replay", "tools/background", "tools/shell", "workspace/processes"),
+}
+"""Folders in which many tests start processes, or wolo does for them; and those that `make check` runs."""
 STARTERS = {
     *("subprocess", "pty", "multiprocessing", "tests.components", "tests.unprivileged", "tests.fakes.command"),
     *(
@@ -47,12 +51,14 @@ settings.load_profile("test")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--terminal", choices=[*KINDS], default="usual", help="what the terminals of the tests are like")
     parser.addoption("--fast", action="store_true", help="leave out what may start a process or drive a terminal")
+    parser.addoption("--clock", action="store_true", help="only the tests with a limit of processor time, which holds then")
     parser.addoption("--workers", type=int, default=0, help="run the tests in so many forked processes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "unfit(terminal, reason): cannot be so in terminals of this kind")
     Conditions.kind = KINDS[config.getoption("--terminal")]
+    Clock.counts = config.getoption("--clock")
     for ended_by in (signal.SIGHUP, signal.SIGINT):
         if signal.getsignal(ended_by) is signal.SIG_IGN:  # started by `nohup`, or in the background
             signal.signal(ended_by, lambda *_: None)  # still ignored here; a program that a test starts does not inherit it
@@ -71,6 +77,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         slow = {module for module in modules if _may_start_a_process(module)}
         config.hook.pytest_deselected(items=[item for item in items if getattr(item, "module", None) in slow])
         items[:] = [item for item in items if getattr(item, "module", None) not in slow]
+    if config.getoption("--clock"):
+        timed = {item for item in items if isinstance(item, pytest.Function) and has_a_limit(item)}
+        config.hook.pytest_deselected(items=[item for item in items if item not in timed])
+        items[:] = [item for item in items if item in timed]
     kind = config.getoption("--terminal")
     if kind == "usual":
         return

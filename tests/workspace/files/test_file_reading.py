@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.clock import clock_counts, processor_time_below
 from wolo.errors import ToolError
 from wolo.workspace.files import file_reading
 from wolo.workspace.files.atomic_write import content_hash
@@ -92,13 +93,12 @@ def test_large_file_is_paged_like_small(
 def test_sparse_huge_file_is_recognised_at_once(path: Path) -> None:
     path.write_bytes(b"first\n" * 40_000)
     os.truncate(path, 5 << 30)
-    start = time.process_time()
-    assert shown(page_of(path, 2, replace(ROOMY, lines=2))) == [(2, "first"), (3, "first")]
-    assert page_of(path, -1).lines[0].number == -1
-    with pytest.raises(ToolError, match="256 MiB"):
-        page_of(path, 50_000)
-    assert page_of(path, 40_001).lines[0].full_bytes > 0
-    assert time.process_time() - start < 4
+    with processor_time_below(4):
+        assert shown(page_of(path, 2, replace(ROOMY, lines=2))) == [(2, "first"), (3, "first")]
+        assert page_of(path, -1).lines[0].number == -1
+        with pytest.raises(ToolError, match="256 MiB"):
+            page_of(path, 50_000)
+        assert page_of(path, 40_001).lines[0].full_bytes > 0
 
 
 def test_a_sparse_file_of_nothing_is_binary(path: Path) -> None:
@@ -123,7 +123,7 @@ def test_fifty_megabyte_line_is_never_held_whole(path: Path) -> None:
     assert page.lines[1].text == "last"
     assert page.total == 2
     assert peak < 5_000_000
-    assert took < 2
+    assert took < 2 or not clock_counts()
 
 
 def test_a_large_utf16_file_is_read_too(path: Path) -> None:
