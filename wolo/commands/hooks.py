@@ -6,7 +6,6 @@ import asyncio
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.conversation.resources.conversation_hooks import HookSet, find_problems
-from wolo.extensions.hooks.definitions import Hook
 from wolo.messages.terminal_text import escaped_line
 
 NONE = "No hooks. Define one as [[hooks.PreToolUse]] in your config.toml; see docs/guide/hooks.md."
@@ -27,29 +26,20 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     return ShowText("\n".join([*lines, *(["", *problems] if problems else [])]))
 
 
-def lines_of(found: HookSet) -> list[str]:
-    shown = ", ".join((_standing(found), *(f"with the {each}" for each in found.active_with)))
-    return [
-        f"{escaped_line(found.source)}  ({escaped_line(shown)})",
-        *(f"  {event:<18}  {_matcher(hook)}{escaped_line(hook.action)}{_more(hook)}" for event, hook in found.hooks),
-    ]
-
-
-def _standing(found: HookSet) -> str:
-    if found.active_with and not found.folder and not found.runs:
-        return "yours, not run: the file is in the workspace, where the model writes"
-    return "allowed" if found.plugin else STANDINGS[found.standing]
-
-
-def _matcher(hook: Hook) -> str:
-    parts = " ".join(filter(None, (hook.matcher, f"if {hook.condition}" if hook.condition else "")))
-    return f"{escaped_line(parts)}  → " if parts else ""
-
-
-def _more(hook: Hook) -> str:
-    marks = (("strict", hook.strict), ("async", hook.in_background), ("once", hook.once))
-    parts = [*(name for name, is_set in marks if is_set), *([f"{hook.timeout_s:g} s"] if hook.timeout_s else [])]
-    return f"  ({', '.join(parts)})" if parts else ""
+def lines_of(hooks: HookSet) -> list[str]:
+    status = "allowed" if hooks.plugin else STANDINGS[hooks.standing]
+    if hooks.active_with and not hooks.folder and not hooks.runs:
+        status = "yours, not run: the file is in the workspace, where the model writes"
+    notes = ", ".join((status, *(f"with the {each}" for each in hooks.active_with)))
+    lines = [f"{escaped_line(hooks.source)}  ({escaped_line(notes)})"]
+    for event, hook in hooks.hooks:
+        matcher = " ".join(filter(None, (hook.matcher, f"if {hook.condition}" if hook.condition else "")))
+        before = f"{escaped_line(matcher)}  → " if matcher else ""
+        marks = (("strict", hook.strict), ("async", hook.in_background), ("once", hook.once))
+        parts = [*(name for name, is_set in marks if is_set), *([f"{hook.timeout_s:g} s"] if hook.timeout_s else [])]
+        after = f"  ({', '.join(parts)})" if parts else ""
+        lines.append(f"  {event:<18}  {before}{escaped_line(hook.action)}{after}")
+    return lines
 
 
 COMMANDS = (Command("hooks", "your commands that run at events", _run, group="Permissions", while_working=True),)
