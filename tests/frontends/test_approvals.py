@@ -17,7 +17,7 @@ from wolo.agent.events import ApprovalAsked
 from wolo.conversation.phrasing import argument_lines
 from wolo.frontends.acp.session import call_to_approve
 from wolo.frontends.attach.line_printer import LinePrinter
-from wolo.frontends.mcp_server.forms import Form, approval_form, decision_of
+from wolo.frontends.mcp_server.tasks import Form, approval_form, decision_of
 from wolo.frontends.server.session_lines import approval_line
 from wolo.frontends.terminal.panels.approval_preview import proposal
 from wolo.messages.call_arguments import named_arguments

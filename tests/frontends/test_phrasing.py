@@ -14,8 +14,7 @@ from wolo.conversation.recorder import Recorder
 from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun
 from wolo.frontends.acp.updates import Updates
 from wolo.frontends.attach.line_printer import LinePrinter
-from wolo.frontends.headless.headless_run import Headless
-from wolo.frontends.headless.progress_line import ProgressLine
+from wolo.frontends.headless.headless_run import Headless, ProgressLine
 from wolo.frontends.server.session_lines import lines_of
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState

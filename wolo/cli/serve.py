@@ -59,9 +59,8 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
     import getpass
 
     from wolo.cli.signals import EXIT_BY_SIGNAL, is_answered
-    from wolo.frontends.attach.attached_session import AttachedSession, choose_session, new_session
+    from wolo.frontends.attach.attached_session import AttachedSession, choose_session, new_session, typed_lines
     from wolo.frontends.attach.server_client import ServerClient, split_address
-    from wolo.frontends.attach.typed_lines import typed_lines
     from wolo.frontends.streams import OutputLost
 
     origin, token = split_address(address) if address else ("", "")

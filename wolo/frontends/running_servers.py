@@ -21,6 +21,8 @@ _REDIRECT = (
     '<meta http-equiv="refresh" content="0; url={}">\n'
 )
 _LONGEST_BYTES = 4096
+FOLDER = "servers"
+"""Beside the sessions."""
 
 
 class RunningServer(Struct, frozen=True):
@@ -44,7 +46,7 @@ def list_server(data: Path, server: RunningServer) -> Iterator[None]:
 
     Raises ConfigError and OSError.
     """
-    folder = _folder(data)
+    folder = data / FOLDER
     path = folder / f"{server.port}.json"
     with locked(folder):
         for stale in folder.glob("*.json"):
@@ -63,7 +65,7 @@ def list_server(data: Path, server: RunningServer) -> Iterator[None]:
 
 def write_redirect(data: Path, server: RunningServer) -> Path:
     """A private page that leads a browser to the server, whose command line then shows no token. Raises OSError."""
-    path = _folder(data) / f"{server.port}.html"
+    path = data / FOLDER / f"{server.port}.html"
     with os.fdopen(_create(path), "w", encoding="ascii") as file:
         file.write(_REDIRECT.format(server.address))
     return path
@@ -76,7 +78,7 @@ def remove_redirect(path: Path) -> None:
 
 def running_servers(data: Path) -> list[RunningServer]:
     """Sorted by port. Raises UsageError for a file that another user could have written or read."""
-    folder = _folder(data)
+    folder = data / FOLDER
     if not folder.is_dir():
         return []
     _check(folder, folder.stat())
@@ -117,7 +119,3 @@ def _remove(path: Path) -> None:
     for each in (path.with_suffix(".html"), path):
         with suppress(OSError):
             each.unlink(missing_ok=True)
-
-
-def _folder(data: Path) -> Path:
-    return data / "servers"

@@ -34,7 +34,7 @@ from wolo.agent.events import (
     Verified,
 )
 from wolo.messages.message import Message, Usage
-from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 
 if TYPE_CHECKING:
     from wolo.conversation.conversation import Conversation
@@ -97,24 +97,24 @@ def event_line(event: Event) -> Line | None:
         case CallEnded():
             return tool_result(event.part)
         case CallDenied():
-            return _system("denied", denial(event))
+            return system_line("denied", **denial(event))
         case AttemptFailed():
-            return _system("retry", {"attempt": event.attempt, "delay_s": event.delay_s, "error": error_object(event.error)})
+            return system_line("retry", attempt=event.attempt, delay_s=event.delay_s, error=error_object(event.error))
         case ModelReplaced():
-            return _system("fallback", {"model": event.model, "error": error_object(event.error)})
+            return system_line("fallback", model=event.model, error=error_object(event.error))
         case Compacted():
-            return _system("compaction", _fields(event, COMPACTION_FIELDS))
+            return system_line("compaction", **_fields(event, COMPACTION_FIELDS))
         case Verified():
             found = _fields(event.check, CHECK_FIELDS) | {"new_failures": event.new_failures}
-            return _system("verification", {"command": event.command, "when": event.when, **found})
+            return system_line("verification", command=event.command, when=event.when, **found)
         case JobStarted():
-            return _system("job_started", _fields(event, ("id", "command", "pid")))
+            return system_line("job_started", **_fields(event, ("id", "command", "pid")))
         case JobEnded():
-            return _system("job_ended", _fields(event, ("id", "command", "cause", "exit_code", "duration_s")))
+            return system_line("job_ended", **_fields(event, ("id", "command", "cause", "exit_code", "duration_s")))
         case TaskStarted() | TaskEnded():
-            return _system("task", _task(event))
+            return system_line("task", **_task(event))
         case HookAwaited():
-            return _system("hook_awaited", {"hook": event.hook, "commands": event.commands})
+            return system_line("hook_awaited", hook=event.hook, commands=event.commands)
     return None
 
 
@@ -138,7 +138,7 @@ def _delta(delta: Line) -> Line:
     return {"type": "stream_event", "event": delta}
 
 
-def _system(subtype: str, details: Line) -> Line:
+def system_line(subtype: str, **details: Any) -> Line:
     return {"type": "system", "subtype": subtype, **details}
 
 
@@ -179,7 +179,9 @@ class RunTotals:
             "model": self._model,
             "stop_reason": ended.finish_reason or None,
             "permission_denials": self.denials,
-            "files_changed": sorted(_relative(self._changed, info.root)),
+            "files_changed": sorted(
+                [os.path.relpath(path, info.root) if Path(path).is_relative_to(info.root) else path for path in self._changed]
+            ),
             "verification": _verification(ended.verification),
         }
 
@@ -228,14 +230,16 @@ def assistant_message(message: Message) -> dict[str, Any]:
 def tool_result(part: ToolPart) -> dict[str, Any]:
     content: Any = part.output
     if part.output_parts:
-        content = [{"type": "text", "text": part.output}, *map(_media, part.output_parts)]
+        media = [
+            {
+                "type": each.type,
+                "source": {"type": "base64", "media_type": each.media_type, "data": base64.b64encode(each.data).decode("ascii")},
+            }
+            for each in part.output_parts
+        ]
+        content = [{"type": "text", "text": part.output}, *media]
     block = {"type": "tool_result", "tool_use_id": part.id, "content": content, "is_error": part.is_error}
     return {"type": "user", "message": {"role": "user", "content": [block]}}
-
-
-def _media(part: MediaPart) -> dict[str, Any]:
-    data = base64.b64encode(part.data).decode("ascii")
-    return {"type": part.type, "source": {"type": "base64", "media_type": part.media_type, "data": data}}
 
 
 def _task(event: TaskStarted | TaskEnded) -> dict[str, Any]:
@@ -255,7 +259,3 @@ def usage_object(usage: Usage) -> dict[str, int]:
 
 def cost_of(usage: Usage) -> float | None:
     return usage.cost.total if usage.cost is not None else None
-
-
-def _relative(paths: Iterable[str], root: Path) -> list[str]:
-    return [os.path.relpath(path, root) if Path(path).is_relative_to(root) else path for path in paths]

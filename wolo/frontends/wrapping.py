@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from typing import NamedTuple
 
 _LEAD = r"\s*(?:(?:[-*+•☐☑]|\d{1,9}[.)])\s+(?:[☐☑] )?|(?:> ?)+)?"
@@ -60,15 +59,14 @@ def lead_of(line: str, columns: int) -> str:
 
 
 def wrapped(text: str, columns: int) -> str:
-    return "\n".join("".join(_rows(line, columns)) for line in text.split("\n"))
-
-
-def _rows(line: str, columns: int) -> Iterator[str]:
-    at = 0
-    for start, end, lead in breaks(line, columns)[0]:
-        yield f"{line[at:start]}\n{lead}"
-        at = end
-    yield line[at:]
+    rows: list[str] = []
+    for line in text.split("\n"):
+        at, lead = 0, ""
+        for each in breaks(line, columns)[0]:
+            rows.append(lead + line[at : each.start])
+            at, lead = each.end, each.lead
+        rows.append(lead + line[at:])
+    return "\n".join(rows)
 
 
 def cells(text: str) -> int:

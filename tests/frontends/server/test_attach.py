@@ -264,7 +264,7 @@ def test_the_end_of_the_server_is_said(server: Server) -> None:
 
 def test_it_loads_neither_the_server_nor_a_conversation() -> None:
     program = (
-        "import sys; from wolo.frontends.attach import attached_session, server_client, typed_lines; "
+        "import sys; from wolo.frontends.attach import attached_session, server_client; "
         "print(*(name for name in sys.modules if name.partition('.')[0] in sys.argv[1:] or name in sys.argv[1:]))"
     )
     heavy = ("starlette", "uvicorn", "mcp", "pydantic", "prompt_toolkit", "wolo.conversation", "wolo.agent", "wolo.sessions")

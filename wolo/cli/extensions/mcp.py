@@ -93,7 +93,7 @@ def serve(
     if port is not None and not http:
         raise UsageError("--port needs --http.")
     log_to_file()
-    from wolo.frontends.mcp_server.serving import serve_http, serve_stdio
+    from wolo.frontends.mcp_server.server import serve_http, serve_stdio
     from wolo.frontends.mcp_server.tasks import ServerTasks
 
     tasks = ServerTasks(mode=mode, model=model)

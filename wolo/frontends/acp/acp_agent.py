@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,13 @@ from wolo import __version__
 from wolo.config.cli_options import Given, many
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.acp import acp_sdk as sdk
-from wolo.frontends.acp.client_files import ClientFiles
 from wolo.messages.terminal_text import clean_line, counted
 
 if TYPE_CHECKING:
     from wolo.conversation.resources.startup import StartOptions
     from wolo.frontends.acp.session import Session
     from wolo.sessions.store import Store
+
 
 PAGE = 50
 """Sessions in one answer of `session/list`."""
@@ -225,7 +225,17 @@ class AcpAgent:
         if directories:
             given["add_dir"] = [*many(given, "add_dir"), *directories]
         if servers:
-            given["mcp_config"] = [*many(given, "mcp_config"), _server_document(servers)]
+            by_name: dict[str, Any] = {}
+            for each in servers:
+                if isinstance(each, sdk.McpServerStdio):
+                    env = {variable.name: variable.value for variable in each.env}
+                    by_name[each.name] = {"command": each.command, "args": each.args, "env": env}
+                elif isinstance(each, sdk.HttpMcpServer | sdk.SseMcpServer):
+                    headers = {header.name: header.value for header in each.headers}
+                    by_name[each.name] = {"type": each.type, "url": each.url, "headers": headers}
+                else:
+                    raise UsageError(f"wolo cannot use the MCP server {each.name}.", hint="It uses stdio, http and sse.")
+            given["mcp_config"] = [*many(given, "mcp_config"), json.dumps({"mcpServers": by_name})]
         if resume:
             given["resume"] = resume
         if fork:
@@ -244,20 +254,6 @@ def _require_absolute(cwd: str) -> Path:
     if not (path := Path(cwd)).is_absolute():
         raise UsageError(f"cwd must be an absolute path, and {cwd!r} is not.")
     return path
-
-
-def _server_document(servers: Sequence[Any]) -> str:
-    """The client's MCP servers, as `--mcp-config` takes them."""
-    found: dict[str, Any] = {}
-    for each in servers:
-        if isinstance(each, sdk.McpServerStdio):
-            found[each.name] = {"command": each.command, "args": each.args, "env": {var.name: var.value for var in each.env}}
-        elif isinstance(each, sdk.HttpMcpServer | sdk.SseMcpServer):
-            headers = {header.name: header.value for header in each.headers}
-            found[each.name] = {"type": each.type, "url": each.url, "headers": headers}
-        else:
-            raise UsageError(f"wolo cannot use the MCP server {each.name}.", hint="It uses stdio, http and sse.")
-    return json.dumps({"mcpServers": found})
 
 
 def _listed(cwd: str | None) -> list[Any]:
@@ -298,3 +294,68 @@ def _text(params: dict[str, Any], name: str) -> str:
     if not isinstance(params.get(name), str):
         raise UsageError(f"{name} is missing, or no text.")
     return str(params[name])
+
+
+ANSWER_S = 5.0
+"""A client that takes longer is not waited for."""
+
+
+class ClientFiles:
+    """The files of one session; `session_id` is known once it is open."""
+
+    def __init__(self, client: sdk.AcpClient) -> None:
+        self.session_id = ""
+        self._client = client
+        self._late: set[asyncio.Task[Any]] = set()
+        """Requests that the client did not answer in time; until it does, it is asked nothing more."""
+        self._has_told = False
+
+    async def text(self, path: Path) -> str | None:
+        """None: the client does not have it, or offers no files."""
+        fs = self._client.capabilities.fs
+        if not self.session_id or fs is None or not fs.read_text_file or self.is_late:
+            return None
+        text: str | None = await self._answer(self._client.read_file(self.session_id, str(path)))
+        return text
+
+    async def write(self, path: Path, text: str) -> None:
+        """Shows a change in the client; the file on disk has it already."""
+        fs = self._client.capabilities.fs
+        if not self.session_id or fs is None or not fs.write_text_file or self.is_late:
+            return
+        await self._answer(self._client.write_file(self.session_id, str(path), text))
+
+    @property
+    def is_late(self) -> bool:
+        return bool(self._late)
+
+    async def _answer(self, request: Coroutine[Any, Any, Any]) -> Any:
+        """None: the client refused, or took too long."""
+        task = asyncio.create_task(request)
+        try:
+            done, _ = await asyncio.wait((task,), timeout=ANSWER_S)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if done:
+            return _result(task)
+        self._late.add(task)
+        task.add_done_callback(self._on_late_answer)
+        if not self._has_told:
+            self._has_told = True
+            said = "The editor does not answer requests for files; until it does, wolo uses the files on disk.\n"
+            await self._client.update(self.session_id, sdk.update_agent_thought_text(said))
+        return None
+
+    def _on_late_answer(self, task: asyncio.Task[Any]) -> None:
+        self._late.discard(task)
+        _result(task)
+
+
+def _result(task: asyncio.Task[Any]) -> Any:
+    if task.cancelled():
+        return None
+    try:
+        return task.result()
+    except (sdk.RequestError, ConnectionError, ValueError):
+        return None

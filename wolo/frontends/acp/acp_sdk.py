@@ -232,30 +232,22 @@ def connect(agent: Any, transport: Any, more: Mapping[str, Any]) -> Connection:
         try:
             return await answering
         except WoloError as error:
-            raise _refusal(error) from error
+            code = -32602 if isinstance(error, UsageError) else -32603
+            if isinstance(error, SessionError):
+                code = -32002
+            elif isinstance(error, ProviderError) and error.status in (401, 403):
+                code = -32000
+            raise RequestError(
+                code, f"{error.message} {error.hint}".rstrip(), {"kind": error.kind, "hint": error.hint}
+            ) from error
         except ValidationError as error:
-            raise _invalid(error) from error
+            errors = error.errors(include_url=False, include_context=False, include_input=False)
+            place = ".".join(map(str, errors[0]["loc"])) or "params"
+            raise RequestError(-32602, f"Invalid params: {place}: {errors[0]['msg']}", {"errors": errors}) from error
 
     connection = Connection(handle, transport, listening=False)
     agent.client = AcpClient(connection)
     return connection
-
-
-def _refusal(error: WoloError) -> RequestError:
-    """The message says what failed and what to do."""
-    code = -32602 if isinstance(error, UsageError) else -32603
-    if isinstance(error, SessionError):
-        code = -32002
-    elif isinstance(error, ProviderError) and error.status in (401, 403):
-        code = -32000
-    return RequestError(code, f"{error.message} {error.hint}".rstrip(), {"kind": error.kind, "hint": error.hint})
-
-
-def _invalid(error: ValidationError) -> RequestError:
-    """The message names the first wrong parameter; the data have all."""
-    errors = error.errors(include_url=False, include_context=False, include_input=False)
-    place = ".".join(map(str, errors[0]["loc"])) or "params"
-    return RequestError(-32602, f"Invalid params: {place}: {errors[0]['msg']}", {"errors": errors})
 
 
 def _written(model: BaseModel) -> dict[str, Any]:

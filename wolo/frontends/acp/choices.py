@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, get_args
 
 from wolo.conversation.conversation import Conversation
@@ -20,17 +19,11 @@ _ORDER = tuple(MODES)
 def modes_of(conversation: Conversation) -> tuple[str, ...]:
     """Modes that a client may choose: as far as the project's settings allow, and yolo only where wolo was started in it."""
     most = "auto"
-    config = conversation.permissions.config
-    source = config.sources.get("mode", "")
-    if config.settings.mode == "yolo":
-        most = "yolo"
-    elif source.startswith(f"{os.fspath(conversation.info.root)}{os.sep}") or _is_below(source, conversation.info.root):
+    config, root = conversation.permissions.config, conversation.info.root
+    of_project = (f"{root}{os.sep}", f"{os.path.realpath(root)}{os.sep}", ".wolo/")
+    if config.settings.mode == "yolo" or config.sources.get("mode", "").startswith(of_project):
         most = config.settings.mode
     return tuple(name for name in _ORDER if _ORDER.index(name) <= _ORDER.index(most))
-
-
-def _is_below(source: str, root: Path) -> bool:
-    return source.startswith(os.fspath(Path(os.path.realpath(root))) + os.sep) or source.startswith(".wolo/")
 
 
 def set_mode(conversation: Conversation, name: str) -> str:
@@ -51,24 +44,19 @@ def mode_state(conversation: Conversation) -> Any:
 
 def config_options(conversation: Conversation) -> list[Any]:
     """Blocks: models are looked up."""
+    from wolo.diagnostics.model_info import in_brief, models_here  # noqa: PLC0415  # not before a session is opened
+
     info = conversation.info
     modes = [(name, name.title(), MODES[name].about) for name in modes_of(conversation)]
     level = conversation.choice.thinking or "default"
     levels = [(each, each, "") for each in ((level,) if level == "default" else ()) + get_args(ThinkingLevel)]
+    usable = [each for each in models_here(conversation.permissions.config) if each.has_key and each.model is not None]
+    about = {info.model: ""} | {each.label: in_brief(each) for each in usable[:MOST_MODELS]}
     return [
         _select("mode", "Mode", "mode", info.mode, modes),
-        _select("model", "Model", "model", info.model, _models(conversation)),
+        _select("model", "Model", "model", info.model, [(label, label, brief) for label, brief in about.items()]),
         _select("thinking", "Thinking", "thought_level", level, levels),
     ]
-
-
-def _models(conversation: Conversation) -> list[tuple[str, str, str]]:
-    from wolo.diagnostics.model_info import in_brief, models_here  # noqa: PLC0415  # not before a session is opened
-
-    current = conversation.info.model
-    usable = [each for each in models_here(conversation.permissions.config) if each.has_key and each.model is not None]
-    found = {each.label: in_brief(each) for each in usable[:MOST_MODELS]}
-    return [(label, label, about) for label, about in ({current: ""} | found).items()]
 
 
 def _select(id: str, name: str, category: Any, current: str, values: list[tuple[str, str, str]]) -> Any:

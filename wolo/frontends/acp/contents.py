@@ -46,7 +46,14 @@ def read_prompt(blocks: Sequence[Any]) -> GivenPrompt:
                 else:
                     text.append(f"[{block.name}]({path or block.uri})")
             case sdk.EmbeddedResourceContentBlock():
-                parts.append(_embedded(block.resource))
+                resource = block.resource
+                if isinstance(resource, sdk.TextResourceContents):
+                    source = file_of(resource.uri) or resource.uri
+                    parts.append(TextPart(text=f'\n\n<context source="{source}">\n{resource.text}\n</context>'))
+                    continue
+                data, media_type = _data(resource.blob, "resource"), resource.mime_type or ""
+                part_type = ImagePart if media_type.startswith("image/") else FilePart
+                parts.append(part_type(name=_name(resource.uri), media_type=media_type, data=data))
             case sdk.ImageContentBlock():
                 parts.append(ImagePart(name=_name(block.uri or ""), media_type=block.mime_type, data=_data(block.data, "image")))
             case sdk.AudioContentBlock():
@@ -54,16 +61,6 @@ def read_prompt(blocks: Sequence[Any]) -> GivenPrompt:
     if not parts and not "".join(text).strip():
         raise UsageError("The prompt is empty.")
     return GivenPrompt(text="".join(text), typed=" ".join(typed), files=tuple(files), parts=tuple(parts))
-
-
-def _embedded(resource: Any) -> AnyPart:
-    if isinstance(resource, sdk.TextResourceContents):
-        path = file_of(resource.uri)
-        return TextPart(text=f'\n\n<context source="{path or resource.uri}">\n{resource.text}\n</context>')
-    data, media_type = _data(resource.blob, "resource"), resource.mime_type or ""
-    if media_type.startswith("image/"):
-        return ImagePart(name=_name(resource.uri), media_type=media_type, data=data)
-    return FilePart(name=_name(resource.uri), media_type=media_type, data=data)
 
 
 def _name(uri: str) -> str:

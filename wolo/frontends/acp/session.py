@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from wolo.agent.events import ApprovalAsked, QuestionsAsked, Scope, ShownArgument, TurnEnded
+from wolo.agent.events import ApprovalAsked, QuestionsAsked, Scope, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.phrasing import argument_lines
@@ -23,7 +23,7 @@ from wolo.frontends.question_forms import form_properties, form_text, replies_of
 from wolo.messages.message import UserPrompt
 from wolo.messages.parts import MediaPart
 from wolo.messages.unicode import whole_throughout
-from wolo.tools.tool_values import UNASKED, Diff, Question, Reply, View
+from wolo.tools.tool_values import UNASKED, Diff, Question, Reply
 
 _STOP_REASONS = {"max_turns": "max_turn_requests", "max_tokens": "max_tokens", "interrupted": "cancelled", "blocked": "refusal"}
 _FINISH_REASONS = {"length": "max_tokens", "refused": "refusal"}
@@ -59,11 +59,39 @@ class Session:
                 message = await self._message(given)
             if self._cancelled != cancelled:
                 return sdk.PromptResponse(stop_reason="cancelled")
-            ended = await self._turn(message, cancelled)
+            ended: TurnEnded | None = None
+            async with aclosing(cast("Any", self.conversation.prompt(message))) as events:
+                async for event in events:
+                    if self._cancelled != cancelled:
+                        self.conversation.interrupt()  # it came before there was anything to interrupt
+                    if isinstance(event, TurnEnded):
+                        ended = event
+                    elif isinstance(event, ApprovalAsked | QuestionsAsked):
+                        asking = asyncio.create_task(
+                            self._approve(event) if isinstance(event, ApprovalAsked) else self._answer(event)
+                        )
+                        self._asking.add(asking)
+                        asking.add_done_callback(self._asking.discard)
+                    else:
+                        await self._send(self._updates.on_event(event))
+            assert ended is not None  # every turn ends with TurnEnded
+            for task in tuple(self._asking):
+                task.cancel()  # its call was interrupted
         if ended.cause in _FAILED:
             assert ended.error is not None
             raise WoloError(ended.error.message, hint=ended.error.hint)
-        return _response(ended)
+        reason = _STOP_REASONS.get(ended.cause) or _FINISH_REASONS.get(ended.finish_reason, "end_turn")
+        usage = ended.usage
+        fresh = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        counted = sdk.Usage(
+            total_tokens=fresh + usage.output_tokens,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            thought_tokens=usage.reasoning_tokens,
+            cached_read_tokens=usage.cache_read_tokens,
+            cached_write_tokens=usage.cache_write_tokens,
+        )
+        return sdk.PromptResponse(stop_reason=cast("Any", reason), usage=counted)
 
     def cancel(self) -> None:
         self._cancelled += 1
@@ -82,7 +110,15 @@ class Session:
             case "mode":
                 await self.set_mode(value)
             case "model":
-                await self._set_model(value)
+                if self._running.locked():
+                    raise UsageError("The model cannot be changed while a prompt is running.")
+                async with self._running:
+                    try:
+                        self._continue_as(await choices.choose_model(self.conversation, value))
+                    except HandoverFailed as failed:
+                        if failed.conversation is not None:
+                            self._continue_as(failed.conversation)
+                        raise
             case "thinking":
                 choices.choose_thinking(self.conversation, value)
             case _:
@@ -115,17 +151,6 @@ class Session:
         for task in tuple(self._asking):
             task.cancel()
         await self.conversation.close()
-
-    async def _set_model(self, model: str) -> None:
-        if self._running.locked():
-            raise UsageError("The model cannot be changed while a prompt is running.")
-        async with self._running:
-            try:
-                self._continue_as(await choices.choose_model(self.conversation, model))
-            except HandoverFailed as failed:
-                if failed.conversation is not None:
-                    self._continue_as(failed.conversation)
-                raise
 
     async def _message(self, given: GivenPrompt) -> UserPrompt:
         unread: list[str] = []
@@ -188,37 +213,20 @@ class Session:
         self.conversation = conversation
         self._updates.window = conversation.choice.model.context or 0
 
-    async def _turn(self, message: UserPrompt, cancelled: int) -> TurnEnded:
-        """`cancelled`: cancellations before the prompt; a later one may come before there is anything to interrupt."""
-        ended: TurnEnded | None = None
-        async with aclosing(cast("Any", self.conversation.prompt(message))) as events:
-            async for event in events:
-                if self._cancelled != cancelled:
-                    self.conversation.interrupt()
-                if isinstance(event, TurnEnded):
-                    ended = event
-                elif isinstance(event, ApprovalAsked | QuestionsAsked):
-                    self._ask(event)
-                else:
-                    await self._send(self._updates.on_event(event))
-        assert ended is not None  # every turn ends with TurnEnded
-        for task in tuple(self._asking):
-            task.cancel()  # its call was interrupted
-        return ended
-
     async def _send(self, updates: Iterator[Any]) -> None:
         for update in updates:
             await self.update(update)
 
-    def _ask(self, asked: ApprovalAsked | QuestionsAsked) -> None:
-        work = self._approve(asked) if isinstance(asked, ApprovalAsked) else self._answer(asked)
-        task = asyncio.create_task(work)
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
-
     async def _approve(self, asked: ApprovalAsked) -> None:
         conversation = self.conversation
-        options = _approval_options(asked)
+        options = [sdk.PermissionOption(option_id="once", name="Allow once", kind="allow_once")]
+        if not asked.only_once:
+            options.append(sdk.PermissionOption(option_id="session", name="Allow for this session", kind="allow_always"))
+            if asked.rule:
+                options.append(sdk.PermissionOption(option_id="always", name=f"Always allow {asked.rule}", kind="allow_always"))
+        options.append(sdk.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
+        if asked.denial:
+            options.append(sdk.PermissionOption(option_id="never", name=f"Never allow {asked.denial}", kind="reject_always"))
         chosen = await self._chosen(call_to_approve(asked), options)
         if chosen not in {each.option_id for each in options}:
             conversation.dismiss(asked.id)
@@ -231,22 +239,18 @@ class Session:
         """Asks with a form, or each question as a choice of its options."""
         questions = asked.questions
         if self._client.shows_forms:
-            replies = await self._filled_in(asked)
+            try:
+                content = await self._client.ask_form(self.id, asked.call_id, form_text(questions), form_properties(questions))
+                replies = replies_of(questions, content) or []
+            except ConnectionError:
+                self.cancel()
+                replies = []
+            except (sdk.RequestError, ValueError):
+                replies = []
         else:
             replies = [await self._reply(asked, number, question) for number, question in enumerate(questions)]
         answered = any(reply.chosen or reply.text for reply in replies)
         self.conversation.questions.answer(asked.id, tuple(replies) if answered else None)
-
-    async def _filled_in(self, asked: QuestionsAsked) -> list[Reply]:
-        text, properties = form_text(asked.questions), form_properties(asked.questions)
-        try:
-            content = await self._client.ask_form(self.id, asked.call_id, text, properties)
-        except ConnectionError:
-            self.cancel()
-            return []
-        except (sdk.RequestError, ValueError):
-            return []
-        return replies_of(asked.questions, content) or []
 
     async def _reply(self, asked: QuestionsAsked, number: int, question: Question) -> Reply:
         if not question.options:
@@ -283,8 +287,12 @@ def call_to_approve(asked: ApprovalAsked) -> Any:
     """The call with its change, and as text every argument that the client's drawing of the change does not show."""
     part = asked.part
     content = content_of(part, asked.view)
-    told = argument_lines(each for each in asked.arguments if not (each.is_in_view and _is_plain(each, asked.view)))
-    content += [sdk.tool_content(sdk.text_block(text)) for text in (told, asked.reason) if text]
+    is_whole = isinstance(asked.view, Diff) and not any(each.is_excerpt for each in asked.view.changes)
+    drawn = [  # without a character that cannot be seen
+        each for each in asked.arguments if each.is_in_view and is_whole and "⟨" not in each.text.replace("⟨U+0009⟩", "")
+    ]
+    written = argument_lines(each for each in asked.arguments if each not in drawn)
+    content += [sdk.tool_content(sdk.text_block(text)) for text in (written, asked.reason) if text]
     return sdk.ToolCallUpdate(
         tool_call_id=part.id,
         title=title(part),
@@ -294,36 +302,3 @@ def call_to_approve(asked: ApprovalAsked) -> Any:
         locations=places(asked.locations),
         raw_input=whole_throughout(part.input),
     )
-
-
-def _is_plain(argument: ShownArgument, view: View | None) -> bool:
-    """A client's drawing of the change shows the argument: it has no character that cannot be seen."""
-    is_whole = isinstance(view, Diff) and not any(each.is_excerpt for each in view.changes)
-    return is_whole and "⟨" not in argument.text.replace("⟨U+0009⟩", "")
-
-
-def _approval_options(asked: ApprovalAsked) -> list[Any]:
-    options = [sdk.PermissionOption(option_id="once", name="Allow once", kind="allow_once")]
-    if not asked.only_once:
-        options.append(sdk.PermissionOption(option_id="session", name="Allow for this session", kind="allow_always"))
-        if asked.rule:
-            options.append(sdk.PermissionOption(option_id="always", name=f"Always allow {asked.rule}", kind="allow_always"))
-    options.append(sdk.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
-    if asked.denial:
-        options.append(sdk.PermissionOption(option_id="never", name=f"Never allow {asked.denial}", kind="reject_always"))
-    return options
-
-
-def _response(ended: TurnEnded) -> Any:
-    reason = _STOP_REASONS.get(ended.cause) or _FINISH_REASONS.get(ended.finish_reason, "end_turn")
-    usage = ended.usage
-    fresh = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    counted = sdk.Usage(
-        total_tokens=fresh + usage.output_tokens,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        thought_tokens=usage.reasoning_tokens,
-        cached_read_tokens=usage.cache_read_tokens,
-        cached_write_tokens=usage.cache_write_tokens,
-    )
-    return sdk.PromptResponse(stop_reason=cast("Any", reason), usage=counted)

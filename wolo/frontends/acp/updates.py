@@ -64,7 +64,15 @@ class Updates:
                 self._unsaved.add(event.id)
                 yield _start(ToolPart(id=event.id, tool=event.tool, kind=event.kind))
             case RequestStarted() | AttemptFailed() | ModelReplaced() | Compacted():
-                yield from self._void(event)
+                # Ends the calls of an answer that does not count
+                for id in sorted(self._unsaved):
+                    yield sdk.ToolCallProgress(session_update="tool_call_update", tool_call_id=id, status="failed")
+                self._unsaved.clear()
+                self._streamed = False
+                if isinstance(event, RequestStarted):
+                    yield self._usage(event.context_tokens)
+                else:
+                    yield sdk.update_agent_thought_text(f"{describe_briefly(event)}\n")
             case AnswerEnded():
                 yield from self._answer(event.message)
             case CallStarted():
@@ -76,13 +84,18 @@ class Updates:
                     locations=places(event.locations),
                 )
             case CallProgressed():
-                yield from self._progress(event)
+                if event.part_id in self._known:
+                    output = self._output[event.part_id] = (self._output.get(event.part_id, "") + event.text)[-MOST_OF_OUTPUT:]
+                    yield sdk.ToolCallProgress(
+                        session_update="tool_call_update", tool_call_id=event.part_id, content=[_text(output)]
+                    )
             case CallEnded():
                 yield from self._begin(event.part)
                 self._output.pop(event.part.id, None)
                 yield _ended(event.part, event.view, event.locations)
                 if isinstance(event.view, TodoList):
-                    yield plan(event.view)
+                    entries = [sdk.plan_entry(each.text, status=_PLAN_STATUS[each.status]) for each in event.view.items]  # type: ignore[arg-type]  # as listed
+                    yield sdk.update_plan(entries)
             case Noticed(level="info"):
                 pass
             case Verified() | Noticed() | HookAwaited():
@@ -97,34 +110,20 @@ class Updates:
                     yield sdk.update_user_message(block)
             elif message.role == "assistant":
                 for part in message.parts:
-                    yield from self._replay_part(part)
-
-    def _replay_part(self, part: Any) -> Iterator[Any]:
-        match part:
-            case TextPart() if part.text:
-                yield sdk.update_agent_message_text(part.text)
-            case ThinkingPart() if part.text:
-                yield sdk.update_agent_thought_text(part.text)
-            case ToolPart():
-                self._known.add(part.id)
-                yield _start(part)
-                yield _ended(part, None, ())
+                    match part:
+                        case TextPart() if part.text:
+                            yield sdk.update_agent_message_text(part.text)
+                        case ThinkingPart() if part.text:
+                            yield sdk.update_agent_thought_text(part.text)
+                        case ToolPart():
+                            self._known.add(part.id)
+                            yield _start(part)
+                            yield _ended(part, None, ())
 
     def _begin(self, part: ToolPart) -> Iterator[Any]:
         if part.id not in self._known:
             self._known.add(part.id)
             yield _start(part)
-
-    def _void(self, event: Event) -> Iterator[Any]:
-        """Ends the calls of an answer that does not count."""
-        for id in sorted(self._unsaved):
-            yield sdk.ToolCallProgress(session_update="tool_call_update", tool_call_id=id, status="failed")
-        self._unsaved.clear()
-        self._streamed = False
-        if isinstance(event, RequestStarted):
-            yield self._usage(event.context_tokens)
-        else:
-            yield sdk.update_agent_thought_text(f"{describe_briefly(event)}\n")
 
     def _answer(self, message: Message) -> Iterator[Any]:
         """Sends a text that was not streamed, and the calls with their arguments."""
@@ -155,11 +154,6 @@ class Updates:
             update.cost = sdk.Cost(amount=self._cost, currency="USD")
         return update
 
-    def _progress(self, event: CallProgressed) -> Iterator[Any]:
-        if event.part_id in self._known:
-            output = self._output[event.part_id] = (self._output.get(event.part_id, "") + event.text)[-MOST_OF_OUTPUT:]
-            yield sdk.ToolCallProgress(session_update="tool_call_update", tool_call_id=event.part_id, content=[_text(output)])
-
 
 def title(part: ToolPart) -> str:
     return call_line(part, most_chars=MOST_OF_TITLE, most_of_change=0)
@@ -179,11 +173,6 @@ def content_of(part: ToolPart, view: View | None) -> list[Any]:
     text = view.text if isinstance(view, Output) else part.output
     blocks = [sdk.tool_content(block) for block in blocks_of(part.output_parts)]
     return [_text(text[-MOST_OF_OUTPUT:]), *blocks] if text else blocks
-
-
-def plan(todo: TodoList) -> Any:
-    entries = [sdk.plan_entry(each.text, status=_PLAN_STATUS[each.status]) for each in todo.items]  # type: ignore[arg-type]  # as listed
-    return sdk.update_plan(entries)
 
 
 def _start(part: ToolPart) -> Any:

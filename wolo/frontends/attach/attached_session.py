@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
+import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from wolo.errors import WoloError
@@ -80,41 +84,38 @@ class AttachedSession:
     async def _follow(self) -> None:
         async for id, line in self._server.events(self._id, lambda: print_message("The connection is lost. Trying again.")):
             try:
-                self._on_line(id, line)
+                kind = line.get("subtype") if line.get("type") == "system" else line.get("type")
+                self._printer.on_line(line)
+                match kind:
+                    case "approval" | "questions":
+                        if not isinstance(line["arguments" if kind == "approval" else "questions"], list):
+                            raise TypeError(kind)
+                        self._pending[str(line["approval_id" if kind == "approval" else "question_id"])] = line
+                        if self._caught_up and len(self._pending) == 1:
+                            self._prompt()
+                    case "approval_given" | "questions_answered":
+                        settled = str(line["approval_id" if kind == "approval_given" else "question_id"])
+                        is_others = self._caught_up and settled in self._pending and settled != self._deciding
+                        self._answered_elsewhere = is_others and kind == "approval_given"
+                        self._settle(settled)
+                    case "init":
+                        self._pending.clear()
+                        self._replies = []
+                    case "status" if id > self._newest:
+                        self._busy = bool(line["busy"])
+                        if not self._busy:
+                            self._idle_since = id
+                            self._stopped = False
+                            self._pending.clear()
+                            self._prompt()
+                    case "result" if id > self._newest:
+                        self._exit_code = int(line["exit_code"])
             except UNREADABLE:
                 print_message("An event of the server cannot be read.")
             if not self._caught_up and id >= self._newest:
                 self._caught_up = True
                 self._prompt()
             self._changed.set()
-
-    def _on_line(self, id: int, line: dict[str, Any]) -> None:
-        kind = line.get("subtype") if line.get("type") == "system" else line.get("type")
-        self._printer.on_line(line)
-        match kind:
-            case "approval" | "questions":
-                if not isinstance(line["arguments" if kind == "approval" else "questions"], list):
-                    raise TypeError(kind)
-                self._pending[str(line["approval_id" if kind == "approval" else "question_id"])] = line
-                if self._caught_up and len(self._pending) == 1:
-                    self._prompt()
-            case "approval_given" | "questions_answered":
-                settled = str(line["approval_id" if kind == "approval_given" else "question_id"])
-                is_others = self._caught_up and settled in self._pending and settled != self._deciding
-                self._answered_elsewhere = is_others and kind == "approval_given"
-                self._settle(settled)
-            case "init":
-                self._pending.clear()
-                self._replies = []
-            case "status" if id > self._newest:
-                self._busy = bool(line["busy"])
-                if not self._busy:
-                    self._idle_since = id
-                    self._stopped = False
-                    self._pending.clear()
-                    self._prompt()
-            case "result" if id > self._newest:
-                self._exit_code = int(line["exit_code"])
 
     def _settle(self, id: str) -> None:
         was_first = next(iter(self._pending), None) == id
@@ -154,7 +155,22 @@ class AttachedSession:
                 return
             await self._until_ready(anything=self._is_terminal)
             try:
-                await self._on_typed(line)
+                too_late, self._answered_elsewhere = self._answered_elsewhere, False
+                if too_late and self._is_terminal and not self._pending and line.strip().lower() in DECISIONS:
+                    print_message("The approval was answered elsewhere already; nothing was sent.")
+                    self._prompt()
+                elif self._pending:
+                    id, first = next(iter(self._pending.items()))
+                    await (self._answer(id, first, line) if "questions" in first else self._decide(id, first, line))
+                elif (reverting := _reverting(line)) is not None:
+                    await self._send(*reverting)
+                    self._prompt()
+                elif line.strip():
+                    if self._is_terminal:
+                        self._printer.own[line] += 1
+                    await self._say(line)
+                else:
+                    self._prompt()
             except Refused as error:
                 show_error(error)
                 if error.status == 401:
@@ -175,24 +191,6 @@ class AttachedSession:
         while not self._caught_up or (self._busy and not self._pending and not anything):
             self._changed.clear()
             await self._changed.wait()
-
-    async def _on_typed(self, line: str) -> None:
-        too_late, self._answered_elsewhere = self._answered_elsewhere, False
-        if too_late and self._is_terminal and not self._pending and line.strip().lower() in DECISIONS:
-            print_message("The approval was answered elsewhere already; nothing was sent.")
-            self._prompt()
-        elif self._pending:
-            id, first = next(iter(self._pending.items()))
-            await (self._answer(id, first, line) if "questions" in first else self._decide(id, first, line))
-        elif (reverting := _reverting(line)) is not None:
-            await self._send(*reverting)
-            self._prompt()
-        elif line.strip():
-            if self._is_terminal:
-                self._printer.own[line] += 1
-            await self._say(line)
-        else:
-            self._prompt()
 
     async def _say(self, text: str) -> None:
         """Steers a turn that runs, else begins one; another client may have begun or ended it meanwhile."""
@@ -292,3 +290,27 @@ async def new_session(server: ServerClient, cwd: str) -> str:
     if not isinstance(found, dict) or not isinstance(found.get("id"), str):
         raise WoloError("The server's answer cannot be read.")
     return str(found["id"])
+
+
+async def typed_lines(descriptor: int) -> AsyncIterator[str]:
+    """Ends with the input. The thread takes no lock that the end of the process would wait for."""
+    loop, queue = asyncio.get_running_loop(), asyncio.Queue[str | None]()
+
+    def put(line: str | None) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(queue.put_nowait, line)
+
+    def read() -> None:
+        decoder, rest = codecs.getincrementaldecoder("utf-8")("replace"), ""
+        with suppress(OSError):  # the terminal has gone
+            while data := os.read(descriptor, 65536):
+                *lines, rest = (rest + decoder.decode(data)).split("\n")
+                for line in lines:
+                    put(line.rstrip("\r"))
+        if rest:
+            put(rest)
+        put(None)
+
+    threading.Thread(target=read, daemon=True, name="typed lines").start()
+    while (line := await queue.get()) is not None:
+        yield line

@@ -47,9 +47,52 @@ class LinePrinter:
         self._at_start = self._at_start or self._is_terminal
 
     def on_line(self, line: dict[str, Any]) -> None:
-        kind = str(line.get("subtype") if line.get("type") == "system" else line.get("type"))
-        if (show := getattr(self, f"_on_{kind}", None)) is not None:
-            show(line)
+        match line.get("subtype") if line.get("type") == "system" else line.get("type"):
+            case "init":
+                self._again, self._shown = self._shown, Counter()
+                if not self._again:
+                    self.line(f"Session {line['session_id']}: {line['model']}, {line['mode']}, in {line['cwd']}")
+                self._streamed = ""
+            case "status":
+                self._again.clear()
+            case "request" if self._streamed:
+                self.line("(The answer begins again.)")
+            case "stream_event":
+                event = line["event"]
+                if event["type"] == "text_delta" and event["text"]:
+                    text = str(event["text"])
+                    write(("" if self._streamed or self._at_start else "\n") + visible(text))
+                    self._streamed += text
+                    self._at_start = text.endswith("\n")
+            case "assistant":
+                self._answer(line["message"])
+            case "user":
+                self._message(line)
+            case "todo" if not self._again:
+                self.line(
+                    "\n".join(f"[{MARKS.get(each['status'], ' ')}] {each['text']}" for each in line["items"]), before="    "
+                )
+            case "notice":
+                if not self._is_again(f"notice {line['text']}"):
+                    self.line(f"({line['text']})")
+            case "reverted":
+                is_undo = line["kind"] == "undo"
+                self.line(f"({'Undone' if is_undo else 'Redone'}.{' /redo takes it back.' if is_undo else ''})")
+                for what in ("restored", "removed", "conflicts"):
+                    for path in line[what]:
+                        self.line(f"{'not changed' if what == 'conflicts' else what} {path}", before="    ")
+            case "activity":
+                self.line(f"({line['text']} …)")
+            case "denied" | "retry" | "fallback" | "compaction" as subtype:
+                from wolo.conversation.phrasing import describe  # noqa: PLC0415  # the agent, which nothing else here needs
+                from wolo.frontends.stream_json import event_of_line  # noqa: PLC0415
+
+                sentence = describe(event_of_line(line))
+                self.line(sentence if subtype == "denied" else f"({sentence})", before="    " if subtype == "denied" else "")
+            case "result" if line["is_error"]:
+                error = line.get("error") or {}
+                words = [str(error.get("message") or line["subtype"]), str(error.get("hint") or "")]
+                self.line(f"({' '.join(filter(None, words))})")
 
     def _is_again(self, key: str) -> bool:
         self._shown[key] += 1
@@ -58,29 +101,7 @@ class LinePrinter:
             return True
         return False
 
-    def _on_init(self, line: dict[str, Any]) -> None:
-        self._again, self._shown = self._shown, Counter()
-        if not self._again:
-            self.line(f"Session {line['session_id']}: {line['model']}, {line['mode']}, in {line['cwd']}")
-        self._streamed = ""
-
-    def _on_status(self, line: dict[str, Any]) -> None:
-        self._again.clear()
-
-    def _on_request(self, line: dict[str, Any]) -> None:
-        if self._streamed:
-            self.line("(The answer begins again.)")
-
-    def _on_stream_event(self, line: dict[str, Any]) -> None:
-        event = line["event"]
-        if event["type"] == "text_delta" and event["text"]:
-            text = str(event["text"])
-            write(("" if self._streamed or self._at_start else "\n") + visible(text))
-            self._streamed += text
-            self._at_start = text.endswith("\n")
-
-    def _on_assistant(self, line: dict[str, Any]) -> None:
-        message = line["message"]
+    def _answer(self, message: dict[str, Any]) -> None:
         if self._is_again(f"assistant {message['id']}"):
             return
         text = "".join(each["text"] for each in message["content"] if each["type"] == "text")
@@ -96,7 +117,7 @@ class LinePrinter:
             if each["type"] == "tool_use":
                 self.line(f"* {each['name']} {_short(each['input'])}")
 
-    def _on_user(self, line: dict[str, Any]) -> None:
+    def _message(self, line: dict[str, Any]) -> None:
         message = line["message"]
         for each in message["content"]:
             if each["type"] == "tool_result":
@@ -133,38 +154,6 @@ class LinePrinter:
         if len(lines) > SHOWN_LINES:
             self.line(f"… {len(lines) - SHOWN_LINES} more lines", before="    ")
 
-    def _on_todo(self, line: dict[str, Any]) -> None:
-        if not self._again:
-            self.line("\n".join(f"[{MARKS.get(each['status'], ' ')}] {each['text']}" for each in line["items"]), before="    ")
-
-    def _on_notice(self, line: dict[str, Any]) -> None:
-        if not self._is_again(f"notice {line['text']}"):
-            self.line(f"({line['text']})")
-
-    def _on_reverted(self, line: dict[str, Any]) -> None:
-        is_undo = line["kind"] == "undo"
-        self.line(f"({'Undone' if is_undo else 'Redone'}.{' /redo takes it back.' if is_undo else ''})")
-        for what, paths in (("restored", line["restored"]), ("removed", line["removed"]), ("not changed", line["conflicts"])):
-            for path in paths:
-                self.line(f"{what} {path}", before="    ")
-
-    def _on_activity(self, line: dict[str, Any]) -> None:
-        self.line(f"({line['text']} …)")
-
-    def _on_denied(self, line: dict[str, Any]) -> None:
-        self.line(_describe(line), before="    ")
-
-    def _on_retry(self, line: dict[str, Any]) -> None:
-        self.line(f"({_describe(line)})")
-
-    _on_fallback = _on_compaction = _on_retry
-
-    def _on_result(self, line: dict[str, Any]) -> None:
-        if line["is_error"]:
-            error = line.get("error") or {}
-            words = [str(error.get("message") or line["subtype"]), str(error.get("hint") or "")]
-            self.line(f"({' '.join(filter(None, words))})")
-
     def approval(self, line: dict[str, Any]) -> None:
         """A call that waits for a decision, with its change."""
         who = f" ({line['agent']})" if line.get("agent") else ""
@@ -187,13 +176,6 @@ class LinePrinter:
             self.line(
                 f"{at}. {option['label']}" + (f": {option['description']}" if option.get("description") else ""), before="    "
             )
-
-
-def _describe(line: dict[str, Any]) -> str:
-    from wolo.conversation.phrasing import describe  # noqa: PLC0415  # the agent, which nothing else here needs
-    from wolo.frontends.stream_json import event_of_line  # noqa: PLC0415
-
-    return describe(event_of_line(line))
 
 
 def _short(given: Any) -> str:

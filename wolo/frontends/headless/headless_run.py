@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+import os
+import sys
+import time
+import unicodedata
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,27 +16,30 @@ from wolo.agent.events import (
     AnswerEnded,
     AttemptFailed,
     CallDenied,
+    CallStarted,
     Compacted,
     ErrorInfo,
     Event,
     HookAwaited,
     ModelReplaced,
     Noticed,
+    RequestStarted,
     TurnEnded,
     Verified,
 )
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.phrasing import describe
+from wolo.conversation.phrasing import describe, describe_work
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.headless.progress_line import ProgressLine
 from wolo.frontends.streams import as_json, for_stdout, print_message, write
 from wolo.messages.call_arguments import SOME, call_line
 from wolo.messages.message import Usage, UserPrompt
-from wolo.messages.parts import IN_FENCE, ToolPart
+from wolo.messages.parts import IN_FENCE
+from wolo.messages.terminal_text import escaped_line
 
 if TYPE_CHECKING:
     from wolo.conversation.structured_output import OutputForm, Structured
     from wolo.frontends.stream_json import RunTotals
+
 
 OutputFormat = Literal["text", "json", "stream-json"]
 
@@ -69,7 +77,11 @@ class Headless:
 
     async def run(self, prompt: UserPrompt, *, last_message_file: Path | None = None, form: OutputForm | None = None) -> int:
         """Returns the exit code. `form`: the answer must fit a JSON schema. Raises OutputLost when stdout cannot be written."""
-        self._init_line()
+        if self._format == "stream-json" and not self._has_begun:
+            self._has_begun = True
+            from wolo.frontends.stream_json import init_line  # noqa: PLC0415  # text output needs none of it
+
+            print_json(init_line(self._conversation))
         with self._progress.shown(self._format != "stream-json"):
             if form is None:
                 ended = await self._turn(prompt)
@@ -77,7 +89,13 @@ class Headless:
                 ended, self._structured = await form.ask(self._turn, prompt)
         exit_code = self.stopped_by or ended.exit_code or (4 if self._help else 0)
         if last_message_file is not None:
-            _save(last_message_file, ended.answer if self._structured is None else as_json(self._structured.value))
+            from wolo.workspace.files.unfinished import write_whole  # noqa: PLC0415  # few runs write this
+
+            answer = ended.answer if self._structured is None else as_json(self._structured.value)
+            try:
+                write_whole(last_message_file, (answer.rstrip("\n") + "\n").encode("utf-8", "replace"), mode=0o666)
+            except (OSError, ValueError) as error:
+                print_message(f"Cannot write {last_message_file}: {error}.")
         self._finish(ended, exit_code)
         self._totals, self._help = self._new_totals(), {}
         return exit_code
@@ -99,24 +117,23 @@ class Headless:
 
         return RunTotals(self._conversation)
 
-    def _init_line(self) -> None:
-        """Before the first run only."""
-        if self._format == "stream-json" and not self._has_begun:
-            self._has_begun = True
-            from wolo.frontends.stream_json import init_line  # noqa: PLC0415  # text output needs none of it
-
-            print_json(init_line(self._conversation))
-
     def _show(self, event: Event) -> None:
         if self._progress.is_enabled:
             self._progress.on_event(event)
         if self._totals is not None:
             self._totals.on_event(event)
         if self._format == "stream-json":
-            self._stream(event)
+            from wolo.frontends.stream_json import event_line  # noqa: PLC0415  # text output needs none of it
+
+            line = event_line(event)
+            if line is not None and (self._partial or line["type"] != "stream_event"):
+                print_json({**line, "session_id": self._conversation.info.session_id})
         match event:
             case CallDenied():
-                self._help[_help_with(event.part)] = None
+                if event.part.metadata.get("decided_by") == "hook":
+                    self._help[HOOK_HINT] = None
+                else:
+                    self._help[FENCE_HINT if IN_FENCE in event.part.metadata else APPROVAL_HINT] = None
                 self._print_message(describe(event))
             case AttemptFailed() | ModelReplaced() | Compacted() | Verified():
                 self._print_message(describe(event))
@@ -131,13 +148,6 @@ class Headless:
     def _print_message(self, text: str) -> None:
         self._progress.hide()
         print_message(text)
-
-    def _stream(self, event: Event) -> None:
-        from wolo.frontends.stream_json import event_line  # noqa: PLC0415  # text output needs none of it
-
-        line = event_line(event)
-        if line is not None and (self._partial or line["type"] != "stream_event"):
-            print_json({**line, "session_id": self._conversation.info.session_id})
 
     def _finish(self, ended: TurnEnded, exit_code: int) -> None:
         if self._format == "text":
@@ -162,12 +172,6 @@ APPROVAL_HINT = "Allow it with --allow 'tool:pattern', or choose another --mode.
 HOOK_HINT = "No rule allows what a hook denies: wolo hooks list"
 
 
-def _help_with(denied: ToolPart) -> str:
-    if denied.metadata.get("decided_by") == "hook":
-        return HOOK_HINT
-    return FENCE_HINT if IN_FENCE in denied.metadata else APPROVAL_HINT
-
-
 def print_failure(error: WoloError) -> None:
     """Prints the JSON object of a run that did not start."""
     from wolo.frontends.stream_json import result_head, usage_object  # noqa: PLC0415  # text output needs none of it
@@ -179,16 +183,6 @@ def print_failure(error: WoloError) -> None:
         | {"total_cost_usd": 0.0, "usage": usage_object(Usage()), "model": None, "stop_reason": None}
         | {"permission_denials": [], "files_changed": [], "verification": None}
     )
-
-
-def _save(path: Path, answer: str) -> None:
-    """Writes the final answer to a file; an error is reported and changes nothing else."""
-    from wolo.workspace.files.unfinished import write_whole  # noqa: PLC0415  # few runs write this
-
-    try:
-        write_whole(path, (answer.rstrip("\n") + "\n").encode("utf-8", "replace"), mode=0o666)
-    except (OSError, ValueError) as error:
-        print_message(f"Cannot write {path}: {error}.")
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -203,3 +197,85 @@ def check_format(name: str) -> OutputFormat:
     if name in ("text", "json", "stream-json"):
         return name  # type: ignore[return-value]  # the literal was just checked
     raise UsageError(f"There is no output format {name!r}.", hint="Choose text, json or stream-json.")
+
+
+TICK_S = 1.0
+"""Shorter work is not shown."""
+MOST_CHARS = 200
+
+
+class ProgressLine:
+    def __init__(self) -> None:
+        self._words, self._began = "", time.monotonic()
+        self.is_enabled = False
+        self._is_shown = False
+        self._due: asyncio.TimerHandle | None = None
+
+    @contextlib.contextmanager
+    def shown(self, is_enabled: bool = True) -> Iterator[None]:
+        """Shows progress while the block runs, if stderr is a terminal with a movable cursor and stdout is not."""
+        can_move = os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
+        self.is_enabled = is_enabled and can_move and sys.stderr.isatty() and not sys.stdout.isatty()
+        if self.is_enabled:
+            self._tick_later()
+        try:
+            yield
+        finally:
+            self.hide()
+            if self._due is not None:
+                self._due.cancel()
+
+    def on_event(self, event: Event) -> None:
+        match event:
+            case RequestStarted():
+                words = f"waiting for {event.model}"
+            case AttemptFailed():
+                words = describe_work(event)
+            case CallStarted():
+                words = call_line(event.part, most_chars=MOST_CHARS, most_of_change=0)
+            case _:
+                return
+        self._words, self._began = escaped_line(words)[:MOST_CHARS], time.monotonic()
+
+    def hide(self) -> None:
+        """Called before anything else is printed."""
+        if self._is_shown:
+            self._is_shown = False
+            _write("\r\x1b[K")
+
+    def _tick_later(self) -> None:
+        self._due = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._tick_later()
+        seconds = time.monotonic() - self._began
+        if self._words and seconds >= TICK_S and _is_in_front():
+            self._is_shown = True
+            _write(f"\r{_fitted(self._words, f' · {seconds:.0f} s')}\x1b[K")
+
+
+def _is_in_front() -> bool:
+    """False for a background job of the shell, whose line would disturb the user."""
+    try:
+        return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
+
+
+def _fitted(words: str, end: str) -> str:
+    """Cut to one row."""
+    try:
+        room = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 2 - len(end)
+    except (OSError, ValueError):
+        return ""
+    for at, letter in enumerate(words):
+        room -= 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        if room < 0:
+            return f"{words[:at]}…{end}"
+    return words + end
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

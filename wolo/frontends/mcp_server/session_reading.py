@@ -18,7 +18,6 @@ from wolo.frontends.mcp_server.tool_values import (
     SessionRow,
 )
 from wolo.messages.call_arguments import shortened
-from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo, iso
@@ -42,10 +41,14 @@ def read_session(asked: ReadSession, is_running: IsRunning) -> SessionContent:
     with Store.open_to_read(find_places().data) as store:
         info = find_session(store, asked.session_id)
         said = messages(store.load(info.id).entries)
-    shown = said[-asked.last :]
-    return SessionContent(
-        session=_row(info, is_running), messages=[_message(each) for each in shown], omitted=len(said) - len(shown)
-    )
+    shown = []
+    for message in said[-asked.last :]:
+        calls = [
+            CallText(tool=part.tool, input=part.input, status=part.status, output=shortened(part.output, MOST_OF_OUTPUT))
+            for part in message.calls
+        ]
+        shown.append(MessageText(role=message.role, text=message.text, calls=calls or UNSET))
+    return SessionContent(session=_row(info, is_running), messages=shown, omitted=len(said) - len(shown))
 
 
 def find_session(store: Store, session_id: str) -> SessionInfo:
@@ -92,11 +95,3 @@ def _row(info: SessionInfo, is_running: IsRunning) -> SessionRow:
         live=info.live or running,
         running=running,
     )
-
-
-def _message(message: Message) -> MessageText:
-    calls = [
-        CallText(tool=part.tool, input=part.input, status=part.status, output=shortened(part.output, MOST_OF_OUTPUT))
-        for part in message.calls
-    ]
-    return MessageText(role=message.role, text=message.text, calls=calls or UNSET)

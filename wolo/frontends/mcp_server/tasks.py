@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -25,18 +25,70 @@ from wolo.api.run_events import (
     ToolResult,
     ToolUse,
 )
+from wolo.conversation.phrasing import argument_lines
 from wolo.errors import SessionError, UsageError, WoloError
-from wolo.frontends.mcp_server.forms import Form, approval_form, decision_of, question_form
 from wolo.frontends.mcp_server.session_reading import find_session
-from wolo.frontends.question_forms import replies_of
+from wolo.frontends.question_forms import form_properties, form_text, replies_of
 from wolo.guard.modes import MODES, find_mode
-from wolo.messages.call_arguments import call_line
+from wolo.messages.call_arguments import call_line, shortened
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import clean_line
+from wolo.messages.terminal_text import clean, clean_line, escaped_line
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 from wolo.tools.tool_values import Question, Reply
+
+MOST_OF_CALL = 1_000_000
+"""Characters of the arguments that a form shows; a call with more can only be denied."""
+_DECISION = "decision"
+
+
+class Form:
+    """A form that waits for its answer."""
+
+    def __init__(self, id: str, message: str, properties: Mapping[str, Any], required: Sequence[str] = ()) -> None:
+        self.id = id
+        self.message = message
+        self.schema: dict[str, Any] = {"type": "object", "properties": dict(properties), "required": list(required)}
+        self.answer: asyncio.Future[Mapping[str, Any] | None] = asyncio.get_running_loop().create_future()
+
+    def fill(self, content: Mapping[str, Any] | None) -> None:
+        """None: it was closed without an answer; empty: the user declined."""
+        if not self.answer.done():
+            self.answer.set_result(content)
+
+
+def approval_form(id: str, asked: ApprovalAsked) -> Form:
+    arguments = argument_lines(asked.arguments)
+    is_whole = len(arguments) <= MOST_OF_CALL
+    choices = {"once": "Allow once"} if is_whole else {}
+    if is_whole and not asked.only_once:
+        choices["session"] = "Allow for the rest of this task"
+        if asked.rule:
+            choices["always"] = f"Always allow {clean(asked.rule)} in this workspace"
+    choices["no"] = "Deny"
+    if asked.denial:
+        choices["never"] = f"Never allow {clean(asked.denial)} in this workspace"
+    agent = f" (agent {asked.agent})" if asked.agent else ""
+    message = f"wolo{agent} wants to run: {escaped_line(asked.part.tool)}"
+    if arguments:
+        message += f"\n{shortened(arguments, MOST_OF_CALL)}"
+    if not is_whole:
+        message += "\nThat is too long for a form, so it can only be denied here."
+    if asked.reason:
+        message += f"\n{clean(asked.reason)}"
+    titled = [{"const": value, "title": title} for value, title in choices.items()]
+    return Form(id, message, {_DECISION: {"type": "string", "title": "Decision", "oneOf": titled}}, [_DECISION])
+
+
+def decision_of(form: Form, content: Mapping[str, Any] | None) -> str:
+    """A form that was closed decides nothing; one sent without a decision that it offers denies the call."""
+    if content is None:
+        return "dismiss"
+    decision = content.get(_DECISION)
+    offered = [each["const"] for each in form.schema["properties"][_DECISION]["oneOf"]]
+    return decision if isinstance(decision, str) and decision in offered else "no"
+
 
 ANSWER_S = 600.0
 """Time for the answer to a form before it counts as declined."""
@@ -122,7 +174,9 @@ class ServerTask:
         return decision_of(form, await self._ask(form))
 
     async def _answer(self, questions: Sequence[Question]) -> list[Reply] | None:
-        return replies_of(questions, await self._ask(question_form(secrets.token_hex(8), questions)))
+        return replies_of(
+            questions, await self._ask(Form(secrets.token_hex(8), form_text(questions), form_properties(questions)))
+        )
 
     async def _ask(self, form: Form) -> dict[str, object] | None:
         self.forms[form.id] = form
@@ -163,7 +217,8 @@ class ServerTasks:
             raise SessionError(
                 f"A task of session {info.id} is running.", hint="Wait for its result, or cancel it; then continue the session."
             )
-        mode = self._tightened(info.mode)
+        loosest = self._mode or LOOSEST
+        mode = info.mode if info.mode in MODES and _looseness(info.mode) <= _looseness(loosest) else loosest
         return self._start(
             prompt, ServerTask(cwd=Path(info.cwd), mode=mode, model=self._model, session=info.id, has_forms=has_forms)
         )
@@ -229,11 +284,6 @@ class ServerTasks:
                 hint=f"Start it with `wolo mcp serve --mode {name}`.",
             )
         return name
-
-    def _tightened(self, mode: str) -> str:
-        """The mode of a session, or the server's where that is stricter."""
-        loosest = self._mode or LOOSEST
-        return mode if mode in MODES and _looseness(mode) <= _looseness(loosest) else loosest
 
     def _find(self, session_id: str, *, needs_directory: bool = False) -> SessionInfo:
         with Store.open_to_read(find_places().data) as store:

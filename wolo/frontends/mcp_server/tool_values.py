@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, to_builtins
 
-from wolo.agent.events import ErrorInfo
 from wolo.api.run_events import RunResult
 from wolo.errors import UsageError
 
@@ -163,7 +162,7 @@ def read_arguments(tool: str, arguments: Mapping[str, Any] | None) -> Any:
 
 
 def as_result(run: RunResult, session_id: str) -> TaskResult:
-    usage = run.usage
+    usage, error = run.usage, run.error
     return TaskResult(
         text=run.answer,
         session_id=session_id,
@@ -172,14 +171,8 @@ def as_result(run: RunResult, session_id: str) -> TaskResult:
         usage=Tokens(**{name: getattr(usage, name) or 0 for name in Tokens.__struct_fields__}),
         cost_usd=run.cost_usd,
         denials=[Denied(tool=each.tool, input=dict(each.input), reason=each.reason) for each in run.denials],
-        error=_error(run.error),
+        error=error if error is None else TaskError(**{name: getattr(error, name) for name in TaskError.__struct_fields__}),
     )
-
-
-def _error(error: ErrorInfo | None) -> TaskError | None:
-    if error is None:
-        return None
-    return TaskError(kind=error.kind, message=error.message, hint=error.hint, resets_at=error.resets_at)
 
 
 def as_json(value: Struct) -> dict[str, Any]:

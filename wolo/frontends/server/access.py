@@ -58,7 +58,13 @@ class Access:
                 return error_response(HttpError(403, "Requests of other sites are refused.", "The Origin must be this server."))
         else:
             return error_response(HttpError(403, "This server has another name.", "Use the address that `wolo serve` printed."))
-        if not path.startswith(PUBLIC) and not self._has_token(headers, scope):
+        # the page itself takes the token from its address; everything else from the header
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            query = scope["query_string"].decode("latin-1") if path == "/" else ""
+            token = parse_qs(query).get("token", [""])[0]
+        has_token = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self._token.encode())
+        if not path.startswith(PUBLIC) and not has_token:
             headers_back = {"WWW-Authenticate": "Bearer"}
             if "text/html" in headers.get("accept", ""):  # a person
                 return PlainTextResponse(f"{NO_TOKEN} {OPEN_ADDRESS}", 401, headers=headers_back)
@@ -67,14 +73,6 @@ class Access:
         if length.isdecimal() and int(length) > MAX_BODY_BYTES:
             return error_response(too_large())
         return None
-
-    def _has_token(self, headers: Headers, scope: Scope) -> bool:
-        """The page itself takes the token from its address; everything else from the header."""
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer":
-            values = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""]) if scope["path"] == "/" else [""]
-            given = values[0]
-        return hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token.encode())
 
 
 def too_large() -> HttpError:

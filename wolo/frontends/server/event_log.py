@@ -55,7 +55,12 @@ class EventLog:
         if completes:
             self._superseded, self._open, self._complete_to = self._superseded + self._open, 0, self._next
             if self._superseded > 2 * KEPT_DELTAS:
-                self._drop_deltas()
+                limit = min(self._complete_to, self._next - KEPT_DELTAS)
+                kept = [at for at, id in enumerate(self._ids) if id >= limit or not self._passing[at]]
+                self._superseded -= len(self._ids) - len(kept)
+                self._ids = [self._ids[at] for at in kept]
+                self._lines = [self._lines[at] for at in kept]
+                self._passing = [self._passing[at] for at in kept]
         self._wake()
 
     def after(self, position: int) -> tuple[int, bytes]:
@@ -87,11 +92,3 @@ class EventLog:
         for future in waiting:
             if not future.done():
                 future.set_result(None)
-
-    def _drop_deltas(self) -> None:
-        limit = min(self._complete_to, self._next - KEPT_DELTAS)
-        kept = [at for at, id in enumerate(self._ids) if id >= limit or not self._passing[at]]
-        self._superseded -= len(self._ids) - len(kept)
-        self._ids = [self._ids[at] for at in kept]
-        self._lines = [self._lines[at] for at in kept]
-        self._passing = [self._passing[at] for at in kept]

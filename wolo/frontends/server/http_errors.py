@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wolo.agent.events import TurnEnded
 from wolo.errors import SessionError, UsageError, WoloError
 from wolo.sessions.storage import StorageFailed
 
@@ -13,10 +12,6 @@ class HttpError(Exception):
         self.status, self.message, self.hint = status, message, hint
 
 
-def busy(what: str, hint: str) -> HttpError:
-    return HttpError(409, what, hint)
-
-
 def as_http(error: WoloError) -> HttpError:
     """422: a mistake of the request or the settings; 409: the session cannot be used now; 507: it cannot be saved."""
     if isinstance(error, UsageError):
@@ -24,10 +19,3 @@ def as_http(error: WoloError) -> HttpError:
     if isinstance(error, StorageFailed):
         return HttpError(507, error.message, error.hint)
     return HttpError(409 if isinstance(error, SessionError) else 502, error.message, error.hint)
-
-
-def not_begun(ended: TurnEnded) -> HttpError:
-    """A turn ended before its prompt was saved."""
-    if ended.error is None or ended.cause == "interrupted":
-        return HttpError(409, "The turn was interrupted before it began.")
-    return HttpError(507 if ended.cause == "session_error" else 422, ended.error.message, ended.error.hint)

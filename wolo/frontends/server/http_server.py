@@ -11,7 +11,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -21,9 +20,6 @@ from wolo.frontends.server.application import make_application
 from wolo.frontends.server.session_hub import SessionHub
 from wolo.frontends.streams import print_message, write
 from wolo.places import find_places
-
-if TYPE_CHECKING:
-    from wolo.frontends.server.batch_runs import BatchRuns
 
 GRACE_S = 1
 """Time for running requests after a signal."""
@@ -42,7 +38,11 @@ async def serve(
     port: int, exit_codes: Mapping[signal.Signals, int], open_page: Callable[[str], object] | None, runs: Sequence[Path] = ()
 ) -> int:
     """Returns the exit code. Port 0: a free one. Raises UsageError for a port in use, and a folder in `runs` without a run."""
-    shown = _batch_runs(runs) if runs else None
+    shown = None
+    if runs:
+        from wolo.frontends.server.batch_runs import BatchRuns  # noqa: PLC0415  # few servers show batches
+
+        shown = BatchRuns([folder.absolute() for folder in runs])
     listener = _listen(port)
     port = listener.getsockname()[1]
     running = RunningServer(port, secrets.token_urlsafe(24), os.getpid())
@@ -119,9 +119,3 @@ def _listen(port: int) -> socket.socket:
         raise UsageError(f"Port {port} cannot be used: {error.strerror}.", hint="Without --port a free one is chosen.") from error
     listener.listen(128)
     return listener
-
-
-def _batch_runs(folders: Sequence[Path]) -> BatchRuns:
-    from wolo.frontends.server.batch_runs import BatchRuns  # noqa: PLC0415  # few servers show batches
-
-    return BatchRuns([folder.absolute() for folder in folders])

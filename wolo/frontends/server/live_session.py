@@ -14,31 +14,34 @@ from msgspec.structs import replace
 
 from wolo.agent.events import ErrorInfo, Event, TurnEnded, TurnStarted
 from wolo.commands.expansion import answered_by, expand
+from wolo.commands.table import load_commands
+from wolo.commands.user_commands import load_user_commands
+from wolo.config import layers
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.history.turn_undo import PreparedUndo, Undoing, as_row
 from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.startup import ConversationChange, StartOptions
+from wolo.diagnostics.model_info import in_brief, models_here
 from wolo.errors import WoloError
 from wolo.frontends.server import request_bodies as bodies
 from wolo.frontends.server.event_log import EventLog
-from wolo.frontends.server.http_errors import HttpError, as_http, busy, not_begun
-from wolo.frontends.server.session_choices import commands_of
+from wolo.frontends.server.http_errors import HttpError, as_http
 from wolo.frontends.server.session_lines import (
     COMPLETING,
     PASSING,
     history_lines,
     lines_of,
     notice_line,
-    reverted_line,
-    status_line,
 )
-from wolo.frontends.stream_json import Line, RunTotals, init_line, result_head, usage_object
+from wolo.frontends.stream_json import Line, RunTotals, init_line, result_head, system_line, usage_object
 from wolo.guard.modes import MODES
 from wolo.messages.message import Message, Origin, Usage, UserPrompt, user
 from wolo.messages.parts import ImagePart
+from wolo.places import Places
 from wolo.tools.tool_values import Replies
+from wolo.workspace.root import find_site
 
 log = logging.getLogger(__name__)
 
@@ -72,19 +75,18 @@ class LiveSession:
         """The log begins anew with these messages."""
         self._length = len(history)
         unsent = (notice_line(f"The server ended before the model got this: {text}") for text in self._unsent)
-        lines = (self._init(), *history_lines(history), *unsent, self._status())
-        self.log.reset({**line, "session_id": self.id} for line in lines)
-
-    def _init(self) -> Line:
         if self.conversation is not None:
-            return init_line(self.conversation)
-        known = {"model": self.model, "cwd": str(self.cwd), "mode": self.mode, "tools": [], "mcp_servers": []}
-        return {"type": "system", "subtype": "init", **known}
+            init = init_line(self.conversation)
+        else:
+            known = {"model": self.model, "cwd": str(self.cwd), "mode": self.mode, "tools": [], "mcp_servers": []}
+            init = {"type": "system", "subtype": "init", **known}
+        lines = (init, *history_lines(history), *unsent, self._status())
+        self.log.reset({**line, "session_id": self.id} for line in lines)
 
     def _status(self) -> Line:
         if self.conversation is not None:
             self.mode, self.model = self.conversation.info.mode, self.conversation.info.model
-        return status_line(busy=self.is_busy, mode=self.mode, model=self.model)
+        return system_line("status", busy=self.is_busy, mode=self.mode, model=self.model)
 
     def emit(self, line: Line, *, passing: bool = False, completes: bool = False) -> None:
         self.log.add({**line, "session_id": self.id}, passing=passing, completes=completes)
@@ -100,7 +102,8 @@ class LiveSession:
         async with self._opening:
             if self.conversation is None:
                 conversation = await open_conversation(start_options(self.cwd, {"resume": self.id}))
-                if _is_stricter(self.mode, conversation.info.mode):
+                order = list(MODES)
+                if self.mode in MODES and order.index(self.mode) < order.index(conversation.info.mode):
                     conversation.set_mode(self.mode)
                 self.adopt(conversation)
             assert self.conversation is not None
@@ -173,7 +176,9 @@ class LiveSession:
                     saved.set_result(None)
             assert ended is not None  # every turn ends with TurnEnded
             self.emit(totals.result(ended, ended.exit_code or (4 if totals.denials else 0)), completes=True)
-            return not_begun(ended)
+            if ended.error is None or ended.cause == "interrupted":
+                return HttpError(409, "The turn was interrupted before it began.")
+            return HttpError(507 if ended.cause == "session_error" else 422, ended.error.message, ended.error.hint)
         except WoloError as error:
             return self._failed(error)
         except Exception as error:
@@ -198,7 +203,7 @@ class LiveSession:
 
     def _require_busy(self) -> Conversation:
         if not self.is_busy or self.conversation is None:
-            raise busy("No turn is running.", "Send it to /prompt.")
+            raise HttpError(409, "No turn is running.", "Send it to /prompt.")
         return self.conversation
 
     def interrupt(self) -> bool:
@@ -293,12 +298,13 @@ class LiveSession:
         finally:
             self.is_busy = False
         self._show(self.conversation.history)
-        self.emit(reverted_line(row := as_row(done.report)))
+        row = as_row(done.report)
+        self.emit(system_line("reverted", **row))
         return row | {"draft": planned.draft}
 
     def _require_idle(self) -> None:
         if self.is_busy:
-            raise busy("A turn is running in this session.", "Wait for its end, /steer it or /interrupt it.")
+            raise HttpError(409, "A turn is running in this session.", "Wait for its end, /steer it or /interrupt it.")
 
     @property
     def can_be_dropped(self) -> bool:
@@ -343,10 +349,30 @@ def _lasting(mode: str) -> str:
     return "auto" if mode == "yolo" else mode
 
 
-def _is_stricter(mode: str, other: str) -> bool:
-    order = list(MODES)
-    return mode in MODES and order.index(mode) < order.index(other)
-
-
 def start_options(cwd: Path, given: dict[str, str | bool | list[str]]) -> StartOptions:
     return StartOptions(given=given, attended=False, cwd=cwd, answers_approvals=True, answers_questions=True)
+
+
+MOST_MODELS = 200
+
+
+def choices_in(cwd: Path, places: Places) -> dict[str, Any]:
+    """The folder's defaults, the modes and the usable models. Raises ConfigError."""
+    config = layers.load(replace(find_site(cwd), places=places))
+    usable = [each for each in models_here(config) if each.has_key and each.model is not None][:MOST_MODELS]
+    return {
+        "cwd": str(cwd),
+        "model": config.settings.model,
+        "mode": config.settings.mode,
+        "modes": [{"name": mode.name, "about": mode.about} for mode in MODES.values()],
+        "models": [{"name": each.label, "about": " ".join(in_brief(each).split())} for each in usable],
+    }
+
+
+def commands_of(conversation: Conversation) -> list[dict[str, str]]:
+    builtin = load_commands()
+    return [
+        {"name": each.name, "usage": each.usage, "about": each.help}
+        for each in (*builtin, *load_user_commands(conversation, builtin))
+        if each.makes_prompt
+    ]

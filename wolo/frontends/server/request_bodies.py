@@ -115,27 +115,28 @@ def parse(kind: type[B], data: bytes) -> B:
 
 
 def read_images(images: Sequence[Image]) -> list[ImagePart]:
-    return [_read(image, at) for at, image in enumerate(images, 1)]
-
-
-def _read(image: Image, at: int) -> ImagePart:
-    encoded = image.data.partition(",")[2] if image.data.startswith("data:") else image.data
-    label = f"Image {at}{f' ({image.name})' if image.name else ''}"
-    try:
-        data = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise HttpError(422, f"{label} is not base64: {error}.") from error
-    kind = image_type(data[:16])
-    if not kind:
-        raise HttpError(422, f"{label} is no image.", "PNG, JPEG, GIF and WebP are accepted.")
-    return ImagePart(name=image.name, media_type=kind, data=data)
+    parts = []
+    for at, image in enumerate(images, 1):
+        encoded = image.data.partition(",")[2] if image.data.startswith("data:") else image.data
+        label = f"Image {at}{f' ({image.name})' if image.name else ''}"
+        try:
+            data = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise HttpError(422, f"{label} is not base64: {error}.") from error
+        if not (kind := image_type(data[:16])):
+            raise HttpError(422, f"{label} is no image.", "PNG, JPEG, GIF and WebP are accepted.")
+        parts.append(ImagePart(name=image.name, media_type=kind, data=data))
+    return parts
 
 
 def replies(answers: Sequence[str | tuple[str, ...] | Choice] | None) -> tuple[Reply, ...] | None:
-    return None if answers is None else tuple(map(_reply, answers))
-
-
-def _reply(answer: str | tuple[str, ...] | Choice) -> Reply:
-    if isinstance(answer, str):
-        return Reply(text=answer)
-    return Reply(chosen=answer) if isinstance(answer, tuple) else Reply(chosen=answer.chosen, text=answer.text)
+    if answers is None:
+        return None
+    return tuple(
+        Reply(text=each)
+        if isinstance(each, str)
+        else Reply(chosen=each)
+        if isinstance(each, tuple)
+        else Reply(chosen=each.chosen, text=each.text)
+        for each in answers
+    )

@@ -31,7 +31,10 @@ class Route(Struct, frozen=True):
     method: str
     path: str
     summary: str
-    run: Callable[[RouteCall], Awaitable[Response]]
+    name: str
+    """The operation in the OpenAPI document."""
+    run: Callable[[RouteCall], Awaitable[Any]]
+    """Returns a response, or the JSON of one."""
     body: type[Body] | None = None
     query: tuple[tuple[str, bool, str], ...] = ()
     """Name, required, description."""
@@ -67,18 +70,6 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
     return parse(kind, bytes(data))
 
 
-async def _list(call: RouteCall) -> Response:
-    return JSONResponse(await call.hub.rows())
-
-
-async def _create(call: RouteCall) -> Response:
-    return JSONResponse(await call.hub.create(call.body), 201)
-
-
-async def _choices(call: RouteCall) -> Response:
-    return JSONResponse(await call.hub.choices(call.request.query_params.get("cwd", "")))
-
-
 async def _change(call: RouteCall) -> Response:
     body: bodies.Change = call.body
     live = await call.session()
@@ -89,10 +80,6 @@ async def _change(call: RouteCall) -> Response:
 
 async def _commands(call: RouteCall) -> Response:
     return JSONResponse(await (await call.session()).commands())
-
-
-async def _describe(call: RouteCall) -> Response:
-    return JSONResponse(await call.hub.describe(call.session_id))
 
 
 async def _prompt(call: RouteCall) -> Response:
@@ -126,20 +113,12 @@ async def _answer(call: RouteCall) -> Response:
     return JSONResponse({"answered": True})
 
 
-async def _fork(call: RouteCall) -> Response:
-    return JSONResponse(await call.hub.fork(call.session_id), 201)
-
-
 async def _undo(call: RouteCall) -> Response:
     return JSONResponse(await (await call.session()).undo(call.body))
 
 
 async def _redo(call: RouteCall) -> Response:
     return JSONResponse(await (await call.session()).redo(call.body))
-
-
-async def _diff(call: RouteCall) -> Response:
-    return JSONResponse(await call.hub.diff(call.session_id))
 
 
 async def _export(call: RouteCall) -> Response:
@@ -215,33 +194,45 @@ async def stream(live: LiveSession, position: int) -> AsyncGenerator[bytes]:
         live.used = time.monotonic()
 
 
+def _create(call: RouteCall) -> Awaitable[Any]:
+    return call.hub.create(call.body)
+
+
+def _fork(call: RouteCall) -> Awaitable[Any]:
+    return call.hub.fork(call.session_id)
+
+
 ONE = "/api/sessions/{id}"
 ROUTES = (
-    Route("GET", "/api/sessions", "List all sessions, newest first.", _list),
-    Route("POST", "/api/sessions", "Open a new session.", _create, bodies.NewSession, status=201),
-    Route("GET", ONE, "A session with its messages.", _describe),
+    Route("GET", "/api/sessions", "List all sessions, newest first.", "list", lambda call: call.hub.rows()),
+    Route("POST", "/api/sessions", "Open a new session.", "create", _create, bodies.NewSession, status=201),
+    Route("GET", ONE, "A session with its messages.", "describe", lambda call: call.hub.describe(call.session_id)),
     Route(
         "GET",
         "/api/choices",
         "Models and modes for a session in a folder, with the defaults.",
-        _choices,
+        "choices",
+        lambda call: call.hub.choices(call.request.query_params.get("cwd", "")),
         query=(("cwd", False, "The folder; empty: where the server was started"),),
     ),
-    Route("POST", f"{ONE}/change", "Choose another model, mode or title.", _change, bodies.Change),
-    Route("GET", f"{ONE}/commands", "Slash commands that a prompt can begin with.", _commands),
-    Route("POST", f"{ONE}/prompt", "Start a turn; the prompt is saved.", _prompt, bodies.Prompt, status=202),
-    Route("POST", f"{ONE}/steer", "Send a message into the running turn; it is saved.", _steer, bodies.Steer, status=202),
-    Route("POST", f"{ONE}/interrupt", "Stop the running turn.", _interrupt, bodies.Nothing),
-    Route("POST", f"{ONE}/approve", "Decide about a call that waits for approval.", _approve, bodies.Approve),
-    Route("POST", f"{ONE}/answer", "Answer the model's questions.", _answer, bodies.Answer),
-    Route("POST", f"{ONE}/fork", "Copy the session.", _fork, bodies.Nothing, status=201),
-    Route("POST", f"{ONE}/undo", "Undo the last turns, files too.", _undo, bodies.Undo),
-    Route("POST", f"{ONE}/redo", "Take the last undo back, before the next prompt.", _redo, bodies.Redo),
-    Route("GET", f"{ONE}/diff", "All changes of the session to files.", _diff),
+    Route("POST", f"{ONE}/change", "Choose another model, mode or title.", "change", _change, bodies.Change),
+    Route("GET", f"{ONE}/commands", "Slash commands that a prompt can begin with.", "commands", _commands),
+    Route("POST", f"{ONE}/prompt", "Start a turn; the prompt is saved.", "prompt", _prompt, bodies.Prompt, status=202),
+    Route(
+        "POST", f"{ONE}/steer", "Send a message into the running turn; it is saved.", "steer", _steer, bodies.Steer, status=202
+    ),
+    Route("POST", f"{ONE}/interrupt", "Stop the running turn.", "interrupt", _interrupt, bodies.Nothing),
+    Route("POST", f"{ONE}/approve", "Decide about a call that waits for approval.", "approve", _approve, bodies.Approve),
+    Route("POST", f"{ONE}/answer", "Answer the model's questions.", "answer", _answer, bodies.Answer),
+    Route("POST", f"{ONE}/fork", "Copy the session.", "fork", _fork, bodies.Nothing, status=201),
+    Route("POST", f"{ONE}/undo", "Undo the last turns, files too.", "undo", _undo, bodies.Undo),
+    Route("POST", f"{ONE}/redo", "Take the last undo back, before the next prompt.", "redo", _redo, bodies.Redo),
+    Route("GET", f"{ONE}/diff", "All changes of the session to files.", "diff", lambda call: call.hub.diff(call.session_id)),
     Route(
         "GET",
         f"{ONE}/export",
         "The session as a file.",
+        "export",
         _export,
         query=(("format", False, "jsonl (default), rows, openai, markdown, html, atif and others"),),
         produces=tuple(sorted({JSON_LINES, *EXPORT_TYPES.values()})),
@@ -250,10 +241,11 @@ ROUTES = (
         "GET",
         f"{ONE}/events",
         "Events of stream-json as they happen; Last-Event-ID resumes after that id.",
+        "events",
         _events,
         produces=("text/event-stream",),
     ),
-    Route("GET", "/api/runs", "Runs of batches that were named with --run.", _runs),
-    Route("GET", "/api/runs/{id}", "One of them, with its tasks; the id is its place in the list.", _run),
-    Route("GET", "/api/search", "Search the text of all sessions.", _search, query=(("q", True, "Words and filters"),)),
+    Route("GET", "/api/runs", "Runs of batches that were named with --run.", "runs", _runs),
+    Route("GET", "/api/runs/{id}", "One of them, with its tasks; the id is its place in the list.", "run", _run),
+    Route("GET", "/api/search", "Search the text of all sessions.", "search", _search, query=(("q", True, "Words and filters"),)),
 )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,9 +15,8 @@ from wolo.conversation.resources.file_tracking import open_tracker
 from wolo.conversation.resources.secrets import redactor
 from wolo.errors import SessionError
 from wolo.frontends.server.http_errors import HttpError
-from wolo.frontends.server.live_session import LiveSession, start_options
+from wolo.frontends.server.live_session import LiveSession, choices_in, start_options
 from wolo.frontends.server.request_bodies import NewSession
-from wolo.frontends.server.session_choices import choices_in
 from wolo.places import find_places
 from wolo.sessions.entries import unsent_steering
 from wolo.sessions.exchange.format_table import EXPORT_FORMATS, export
@@ -50,14 +48,9 @@ class SessionHub:
         self._live: dict[str, LiveSession] = {}
         self._loading: dict[str, asyncio.Lock] = {}
 
-    @contextmanager
-    def _store(self) -> Iterator[Store]:
-        with Store.open_to_read(self._places.data) as store:
-            yield store
-
     async def _read(self, question: Callable[[Store], T]) -> T:
         def ask() -> T:
-            with self._store() as store:
+            with Store.open_to_read(self._places.data) as store:
                 return question(store)
 
         return await asyncio.to_thread(ask)
@@ -85,7 +78,12 @@ class SessionHub:
         """Raises HttpError and WoloError."""
         cwd = await asyncio.to_thread(self._folder, wanted.cwd)
         if wanted.name:
-            await self._check_new_name(wanted.name)
+            try:
+                plain = check_name(wanted.name)
+            except SessionError as error:
+                raise HttpError(422, error.message, error.hint) from error
+            if await self._read(lambda store: store.named(plain)) is not None:
+                raise HttpError(409, f"There is a session of the name {wanted.name!r}.", "Choose another name.")
         given: dict[str, str | bool | list[str]] = {
             name: value for name, value in (("model", wanted.model), ("mode", wanted.mode), ("session", wanted.name)) if value
         }
@@ -95,14 +93,6 @@ class SessionHub:
         live.adopt(conversation)
         self.adopt(live)
         return self._unsaved_row(live)
-
-    async def _check_new_name(self, name: str) -> None:
-        try:
-            plain = check_name(name)
-        except SessionError as error:
-            raise HttpError(422, error.message, error.hint) from error
-        if await self._read(lambda store: store.named(plain)) is not None:
-            raise HttpError(409, f"There is a session of the name {name!r}.", "Choose another name.")
 
     async def rename(self, live: LiveSession, title: str) -> None:
         """Raises HttpError for a title that is empty or another session's name, and WoloError."""
@@ -126,11 +116,7 @@ class SessionHub:
 
     async def choices(self, cwd: str) -> dict[str, Any]:
         """Raises HttpError for a missing folder, and WoloError for settings that cannot be read."""
-
-        def look() -> dict[str, Any]:
-            return choices_in(self._folder(cwd), self._places)
-
-        return await asyncio.to_thread(look)
+        return await asyncio.to_thread(lambda: choices_in(self._folder(cwd), self._places))
 
     def _folder(self, name: str) -> Path:
         try:
@@ -160,11 +146,8 @@ class SessionHub:
                 return self._live[info.id]
         finally:
             self._loading.pop(session_id, None)
-            self._drop_unused(session_id)
-
-    def _drop_unused(self, but: str) -> None:
-        for id in [id for id, live in self._live.items() if id != but and live.can_be_dropped]:
-            del self._live[id]
+            for id in [id for id, live in self._live.items() if id != session_id and live.can_be_dropped]:
+                del self._live[id]
 
     async def _info(self, session_id: str) -> SessionInfo:
         def look(store: Store) -> SessionInfo | None:

@@ -31,7 +31,7 @@ from wolo.agent.events import (
     VerifyStarted,
 )
 from wolo.conversation.phrasing import describe_briefly
-from wolo.frontends.stream_json import Line, assistant_message, denial, event_line, tool_result
+from wolo.frontends.stream_json import Line, assistant_message, denial, event_line, system_line, tool_result
 from wolo.guard.intents import ReadIntent, WriteIntent
 from wolo.messages.message import Message
 from wolo.messages.parts import ImagePart, TextPart
@@ -55,13 +55,13 @@ def lines_of(event: Event) -> Iterator[Line]:
                 yield user_line(event.message)
         case PromptRefused():
             yield user_line(event.prompt)
-            yield _system("notice", text=describe_briefly(event), level="warning")
+            yield system_line("notice", text=describe_briefly(event), level="warning")
         case RequestStarted():
-            yield _system("request", model=event.model, attempt=event.attempt, context_tokens=event.context_tokens)
+            yield system_line("request", model=event.model, attempt=event.attempt, context_tokens=event.context_tokens)
         case CallStarted():
-            yield _system("tool_started", tool_use_id=event.part.id, name=event.part.tool)
+            yield system_line("tool_started", tool_use_id=event.part.id, name=event.part.tool)
         case CallProgressed():
-            yield _system("tool_output", tool_use_id=event.part_id, text=event.text)
+            yield system_line("tool_output", tool_use_id=event.part_id, text=event.text)
         case CallEnded():
             yield tool_result(event.part) | ({"view": msgspec.to_builtins(event.view)} if event.view is not None else {})
             if isinstance(event.view, TodoList):
@@ -69,17 +69,18 @@ def lines_of(event: Event) -> Iterator[Line]:
         case ApprovalAsked():
             yield approval_line(event)
         case ApprovalGiven():
-            yield _system("approval_given", approval_id=event.id, allowed=event.allowed, scope=event.scope)
+            yield system_line("approval_given", approval_id=event.id, allowed=event.allowed, scope=event.scope)
         case QuestionsAsked():
-            yield questions_line(event)
+            questions = msgspec.to_builtins(event.questions)
+            yield system_line("questions", question_id=event.id, call_id=event.call_id, questions=questions, task=event.task)
         case QuestionsAnswered():
-            yield _system("questions_answered", question_id=event.id, answers=msgspec.to_builtins(event.replies))
+            yield system_line("questions_answered", question_id=event.id, answers=msgspec.to_builtins(event.replies))
         case CallDenied():
-            yield _system("denied", tool_use_id=event.part.id, **denial(event))
+            yield system_line("denied", tool_use_id=event.part.id, **denial(event))
         case Noticed():
-            yield _system("notice", text=describe_briefly(event), level=event.level)
+            yield system_line("notice", text=describe_briefly(event), level=event.level)
         case CompactionStarted() | VerifyStarted():
-            yield _system("activity", text=describe_briefly(event))
+            yield system_line("activity", text=describe_briefly(event))
         case _:
             if (line := event_line(event)) is not None:
                 yield line
@@ -97,7 +98,7 @@ def history_lines(messages: Iterable[Message]) -> Iterator[Line]:
                 if part.status in ("completed", "failed"):
                     yield tool_result(part)
         elif message.role in ("compaction_summary", "branch_summary"):
-            yield _system("notice", text=message.text, level="info")
+            yield system_line("notice", text=message.text, level="info")
     if items := latest_todos(messages):
         yield todo_line(items)
 
@@ -117,7 +118,12 @@ def approval_line(asked: ApprovalAsked) -> Line:
     if isinstance(view, Diff):
         view = replace(view, path=exact(view.path), text=exact(view.text, keeps_tabs=True))
     given = whole_throughout(asked.part.input)
-    return _system("approval", approval_id=asked.id, call_id=asked.part.id, name=asked.part.tool, input=given) | {
+    decisions = ["once", "no"]
+    if not asked.only_once:
+        decisions[1:1] = ["session", "always"] if asked.rule else ["session"]
+    if asked.denial:
+        decisions.append("never")
+    return system_line("approval", approval_id=asked.id, call_id=asked.part.id, name=asked.part.tool, input=given) | {
         "arguments": msgspec.to_builtins(asked.arguments),
         "reason": exact(asked.reason),
         "rule": asked.rule,
@@ -129,38 +135,13 @@ def approval_line(asked: ApprovalAsked) -> Line:
         "agent": asked.agent,
         "task": asked.task,
         "never": asked.denial,
-        "decisions": [*_decisions(asked)],
+        "decisions": decisions,
     }
 
 
-def _decisions(asked: ApprovalAsked) -> Iterator[str]:
-    yield "once"
-    if not asked.only_once:
-        yield from ("session", "always") if asked.rule else ("session",)
-    yield from ("no", "never") if asked.denial else ("no",)
-
-
-def questions_line(asked: QuestionsAsked) -> Line:
-    questions = msgspec.to_builtins(asked.questions)
-    return _system("questions", question_id=asked.id, call_id=asked.call_id, questions=questions, task=asked.task)
-
-
 def todo_line(items: Any) -> Line:
-    return _system("todo", items=msgspec.to_builtins(items))
-
-
-def status_line(*, busy: bool, mode: str, model: str) -> Line:
-    return _system("status", busy=busy, mode=mode, model=model)
+    return system_line("todo", items=msgspec.to_builtins(items))
 
 
 def notice_line(text: str) -> Line:
-    return _system("notice", text=text, level="warning")
-
-
-def reverted_line(row: Line) -> Line:
-    """An undo or redo, as its route answers it."""
-    return _system("reverted", **row)
-
-
-def _system(subtype: str, **details: Any) -> Line:
-    return {"type": "system", "subtype": subtype, **details}
+    return system_line("notice", text=text, level="warning")

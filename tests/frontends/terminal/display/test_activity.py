@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from wolo.frontends.terminal.display.activity import Activity, ActivityLine, fitted
-from wolo.frontends.terminal.repl.todo_panel import TodoPanel
+from wolo.frontends.terminal.repl.status_bar import TodoPanel
 from wolo.tools.tool_values import TodoItem
 
 
@@ -142,10 +142,10 @@ def test_wide_characters_are_cut_by_cells() -> None:
 
 def test_the_todo_list_shows_what_is_open() -> None:
     shown = TodoPanel()
-    assert shown.lines(80) == []
+    assert [text for [(_, text)] in shown.render(80)] == []
     shown.items = [TodoItem("a", "completed"), TodoItem("b", "pending"), TodoItem("c", "in_progress")]
-    assert shown.lines(80) == ["▶ c", "☐ b", "  1 of 3 done"]
+    assert [text for [(_, text)] in shown.render(80)] == ["▶ c", "☐ b", "  1 of 3 done"]
     shown.items = [TodoItem("a", "completed"), *(TodoItem(str(number), "pending") for number in range(5))]
-    assert shown.lines(80) == ["☐ 0", "☐ 1", "☐ 2", "  2 more open · 1 of 6 done"]
+    assert [text for [(_, text)] in shown.render(80)] == ["☐ 0", "☐ 1", "☐ 2", "  2 more open · 1 of 6 done"]
     shown.items = [TodoItem("a", "completed"), TodoItem("b", "cancelled")]
-    assert shown.lines(80) == []
+    assert [text for [(_, text)] in shown.render(80)] == []

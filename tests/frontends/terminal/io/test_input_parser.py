@@ -25,11 +25,11 @@ class Line(TerminalInput):
         super().__init__(self.presence)
         self.coming = list(pieces)
 
-    def _read(self) -> str:
+    def read_text(self, most_bytes: int) -> str:
         return self.coming.pop(0)[1]
 
     def _more(self, patience_s: float) -> str:
-        return self._read() if self.coming and self.coming[0][0] <= patience_s else ""
+        return self.read_text(1) if self.coming and self.coming[0][0] <= patience_s else ""
 
     def all_keys(self) -> list[tuple[str, str]]:
         keys = []

@@ -14,7 +14,7 @@ from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.fakes.tmux import tmux_wolo
-from wolo.frontends.terminal.repl.clipboard import MOST_BYTES, blocks, copy
+from wolo.frontends.terminal.repl.terminal_commands import MOST_BYTES, blocks, copy
 from wolo.workspace.root import Workspace
 
 ANSWER = "Take this:\n\n```python\nprint('ä')\n\n```\n\nor\n\n~~~\n```\nnot a fence\n~~~\n"

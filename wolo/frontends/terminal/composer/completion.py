@@ -45,45 +45,42 @@ class Suggestions(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         text = document.text_before_cursor
         if text.startswith("/") and "\n" not in text:
-            yield from self._commands(text[1:])
+            typed = text[1:]
+            context = self._context()
+            name, blank, rest = typed.partition(" ")
+            if not blank:
+                for command in context.commands:
+                    for spelling in (command.name, *command.aliases):
+                        if spelling.startswith(name):
+                            yield Completion(spelling, -len(name), display=f"/{spelling}", display_meta=command.help)
+                return
+            known = named(name, context.commands)
+            if known is not None and known.complete is not None:
+                typed = rest.rpartition(" ")[2]
+                for argument, help in known.complete(context, rest):
+                    yield Completion(quoted(argument), -len(typed), display=clean_line(argument), display_meta=clean_line(help))
+                return
+            repeats = known is not None and known.repeats
+            typed, length = last_word(rest) if repeats else (rest, len(rest))
+            for argument, help in _arguments(context, known):
+                if argument.lower().startswith(typed.lower()):
+                    written = quoted(argument) if repeats else argument
+                    yield Completion(written, -length, display=clean_line(argument), display_meta=clean_line(help))
         elif found := RESOURCE.search(text):
             yield from self._resources(found[1], found[2])
         elif found := MENTION.search(text):
-            yield from self._mentions(found[1] if found[1] is not None else found[2], len(found[0]))
-
-    def _commands(self, typed: str) -> Iterator[Completion]:
-        context = self._context()
-        name, blank, rest = typed.partition(" ")
-        if not blank:
-            for command in context.commands:
-                for spelling in (command.name, *command.aliases):
-                    if spelling.startswith(name):
-                        yield Completion(spelling, -len(name), display=f"/{spelling}", display_meta=command.help)
-            return
-        known = named(name, context.commands)
-        if known is not None and known.complete is not None:
-            typed = rest.rpartition(" ")[2]
-            for argument, help in known.complete(context, rest):
-                yield Completion(quoted(argument), -len(typed), display=clean_line(argument), display_meta=clean_line(help))
-            return
-        repeats = known is not None and known.repeats
-        typed, length = last_word(rest) if repeats else (rest, len(rest))
-        for argument, help in _arguments(context, known):
-            if argument.lower().startswith(typed.lower()):
-                written = quoted(argument) if repeats else argument
-                yield Completion(written, -length, display=clean_line(argument), display_meta=clean_line(help))
-
-    def _mentions(self, typed: str, length: int) -> Iterator[Completion]:
-        cwd = self._context().conversation.info.cwd
-        names = outside(cwd, typed) if typed.startswith(("/", "~", "..")) else self._files.index(cwd).best(typed)
-        for agent in self._context().conversation.mentionable_agents:
-            if agent.casefold().startswith(typed.casefold()):
-                yield Completion(f"@{agent}", -length, display=clean_line(agent), display_meta="agent")
-        for name in names[:MOST_OFFERED]:
-            yield Completion(mention(name), -length, display=clean_line(name))
-        for server in self._context().conversation.servers.resources:
-            if typed and server.startswith(typed):
-                yield Completion(f"@{server}:", -length, display=f"{server}:", display_meta="resources of an MCP server")
+            typed = found[1] if found[1] is not None else found[2]
+            length = len(found[0])
+            cwd = self._context().conversation.info.cwd
+            names = outside(cwd, typed) if typed.startswith(("/", "~", "..")) else self._files.index(cwd).best(typed)
+            for agent in self._context().conversation.mentionable_agents:
+                if agent.casefold().startswith(typed.casefold()):
+                    yield Completion(f"@{agent}", -length, display=clean_line(agent), display_meta="agent")
+            for name in names[:MOST_OFFERED]:
+                yield Completion(mention(name), -length, display=clean_line(name))
+            for server in self._context().conversation.servers.resources:
+                if typed and server.startswith(typed):
+                    yield Completion(f"@{server}:", -length, display=f"{server}:", display_meta="resources of an MCP server")
 
     def _resources(self, server: str, typed: str) -> Iterator[Completion]:
         servers = self._context().conversation.servers

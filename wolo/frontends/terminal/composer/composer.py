@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,15 +19,75 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.search import SearchDirection, start_search
 
 from wolo.agent.events import Event, PromptRefused
+from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.composer.completion import is_command_name, offers_completions
-from wolo.frontends.terminal.composer.message_queue import MessageQueue
 from wolo.frontends.terminal.composer.pastes import Pastes, as_mentions, cleaned, readable
 from wolo.frontends.terminal.composer.prompt_storage import DirectoryHistory, Drafts
 from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.input_parser import is_within_paste
 from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S, suspend
 from wolo.frontends.terminal.live.component import Row
+from wolo.messages.message import Message, UserPrompt
+from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
+
+
+class MessageQueue:
+    """Texts are as they were typed, with their pastes folded."""
+
+    def __init__(self, state: TerminalState, pastes: Pastes) -> None:
+        self.later: deque[str] = deque()
+        """Sent one by one after the turn."""
+        self._state = state
+        self._pastes = pastes
+        self._steered: dict[str, str] = {}
+        """Typed text by message id."""
+
+    def rows(self) -> Sequence[Row]:
+        steered = (f"  ↪ {self._line(self.typed(message))}" for message in self._conversation.steering.waiting)
+        return [[("class:dim", line)] for line in (*steered, *(f"  ⧗ {self._line(text)}" for text in self.later))]
+
+    def steer(self, message: UserPrompt, typed: str) -> None:
+        self._steered[message.id] = typed
+        self._state.typed_texts[message.id] = self._pastes.shown(typed)
+        self._conversation.steer(message)
+
+    def texts(self) -> list[str]:
+        """All that waits, in the order of sending."""
+        steered = self._conversation.steering.waiting if self._state.conversation is not None else ()
+        return [*(self.typed(message) for message in steered), *self.later]
+
+    def pop_newest(self) -> str:
+        """Withdraws the newest message. Empty when none waits."""
+        if self.later:
+            return self.later.pop()
+        for message in reversed(self._conversation.steering.waiting):
+            if self._conversation.steering.withdraw(message.id):
+                return self.typed(message)
+        return ""
+
+    def end_turn(self) -> None:
+        """Moves steered messages that the turn ended without to the front of the queue."""
+        self.later.extendleft(self.typed(message) for message in reversed(self._conversation.steering.take_all()))
+
+    def pop_all(self) -> str:
+        text = "\n".join(self.later)
+        self.later.clear()
+        return text
+
+    def typed(self, message: Message) -> str:
+        """The message as text to edit."""
+        return self._steered.get(message.id) or self._pastes.fold(message.text)
+
+    @property
+    def _conversation(self) -> Conversation:
+        assert self._state.conversation is not None  # the REPL opens one before it reads
+        return self._state.conversation
+
+    def _line(self, text: str) -> str:
+        return clean_line(self._pastes.shown(text))
+
 
 GO_BACK = "/rewind"
 CONTINUES = "\\"
@@ -164,13 +225,29 @@ class Composer:
                 self._submit(later=True)
                 self.buffer.reset(append_to_history=True)
             case "stop":
-                self._escape()
+                # Closes the menu or stops what runs; pressed twice on an empty line, opens /rewind.
+                before, self._escaped_at = self._escaped_at, float("-inf")
+                if self.buffer.complete_state is not None:
+                    self.buffer.cancel_completion()
+                elif self._terminal.stop() or self._state.is_working or self.buffer.text or vi_mode():
+                    pass
+                elif time.monotonic() - before < TWICE_S:
+                    self._submitted.put_nowait(Submission(GO_BACK))
+                else:
+                    self._escaped_at = time.monotonic()
+                if vi_mode() and not self._state.is_working:
+                    get_app().vi_state.input_mode = InputMode.NAVIGATION
             case "cancel":
                 self.cancel()
             case "leave":
                 self.quit()
             case "take_back":
-                self._edit_queued()
+                if newest := self.queue.pop_newest():
+                    self.give_back(newest)
+                    if (region := self._terminal.screen.region) is not None:
+                        region.paint()
+                else:
+                    self.buffer.history_backward()
             case "search":
                 start_search(direction=SearchDirection.BACKWARD)
             case "redraw":
@@ -215,7 +292,12 @@ class Composer:
             self.buffer.insert_text(mentions)
             return
         before, now = self._pasted, time.monotonic()
-        if now - before.at_s < SAME_PASTE_S and self.buffer.cursor_position == before.end and self._ends_with(before.shown):
+        if (
+            now - before.at_s < SAME_PASTE_S
+            and self.buffer.cursor_position == before.end
+            and before.shown
+            and self.buffer.document.text_before_cursor.endswith(before.shown)
+        ):
             self.buffer.delete_before_cursor(len(before.shown))
             text = before.text + text
         shown = self.pastes.fold(text)
@@ -232,7 +314,8 @@ class Composer:
         """The menu's only entry, if it is longer than the typed text. A menu of commands may still be filling."""
         state = self.buffer.complete_state
         if is_command_name(self.buffer.document):
-            offered = self._matching_commands()
+            # Commands for a user who types faster than the menu opens or fills
+            offered = list(self._completer.get_completions(self.buffer.document, CompleteEvent(completion_requested=True)))
         elif state is None or state.original_document != self.buffer.document:  # no menu, or one of an earlier text
             offered = []
         else:
@@ -241,38 +324,9 @@ class Composer:
             return None
         return offered[0]
 
-    def _matching_commands(self) -> list[Completion]:
-        """Commands for a user who types faster than the menu opens or fills."""
-        return list(self._completer.get_completions(self.buffer.document, CompleteEvent(completion_requested=True)))
-
-    def _escape(self) -> None:
-        """Closes the menu or stops what runs; pressed twice on an empty line, opens /rewind. With vi keys: navigation mode."""
-        before, self._escaped_at = self._escaped_at, float("-inf")
-        if self.buffer.complete_state is not None:
-            self.buffer.cancel_completion()
-        elif self._terminal.stop() or self._state.is_working or self.buffer.text or vi_mode():
-            pass
-        elif time.monotonic() - before < TWICE_S:
-            self._submitted.put_nowait(Submission(GO_BACK))
-        else:
-            self._escaped_at = time.monotonic()
-        if vi_mode() and not self._state.is_working:
-            get_app().vi_state.input_mode = InputMode.NAVIGATION
-
-    def _edit_queued(self) -> None:
-        if newest := self.queue.pop_newest():
-            self.give_back(newest)
-            if (region := self._terminal.screen.region) is not None:
-                region.paint()
-        else:
-            self.buffer.history_backward()
-
     def _hint(self, words: str) -> None:
         self._state.hint = words
         get_app().invalidate()
-
-    def _ends_with(self, shown: str) -> bool:
-        return bool(shown) and self.buffer.document.text_before_cursor.endswith(shown)
 
     def _accept(self, buffer: Buffer) -> bool:
         self._submit(later=False)

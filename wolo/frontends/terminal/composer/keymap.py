@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import partial
 from textwrap import wrap
 
 from msgspec import Struct
 from prompt_toolkit.application.current import get_app
-from prompt_toolkit.filters import Condition, Filter, vi_insert_mode, vi_mode
+from prompt_toolkit.filters import Condition, vi_insert_mode, vi_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
@@ -79,7 +80,12 @@ class Keymap:
         for name in changed:
             if name not in known:
                 raise ConfigError(f"{SETTING}: there is no action {name}.", hint=_nearest(name, known))
-        self._taken = self._assigned()
+        taken: dict[tuple[str, ...], str] = {}
+        for name in self._changed:
+            for key in self._chosen(name):
+                if taken.setdefault(parse(key), name) != name:
+                    raise ConfigError(f"{SETTING}: {key} cannot be both {taken[parse(key)]} and {name}.")
+        self._taken = taken
         self._pressed = {action.name: tuple(map(parse, self.keys(action))) for action in ACTIONS}
 
     def keys(self, action: Action) -> tuple[str, ...]:
@@ -91,14 +97,6 @@ class Keymap:
     def _chosen(self, name: str) -> tuple[str, ...]:
         given = self._changed[name]
         return (given,) if isinstance(given, str) else given
-
-    def _assigned(self) -> dict[tuple[str, ...], str]:
-        taken: dict[tuple[str, ...], str] = {}
-        for name in self._changed:
-            for key in self._chosen(name):
-                if taken.setdefault(parse(key), name) != name:
-                    raise ConfigError(f"{SETTING}: {key} cannot be both {taken[parse(key)]} and {name}.")
-        return taken
 
     def pressed(self, name: str) -> tuple[tuple[str, ...], ...]:
         """Keys by prompt_toolkit's names."""
@@ -163,43 +161,35 @@ def composer_keys(composer: Composer, keymap: Keymap, repl: KeyTarget) -> KeyBin
     has_focus = Condition(lambda: get_app().layout.current_buffer is composer.buffer)
     for action in reversed(ACTIONS):  # of two actions with one key the first in the list wins while it is accepted
         for pressed in keymap.pressed(action.name):
-            keys.add(*pressed, filter=has_focus & _accepted(composer, action.name))(_performs(composer, repl, action.name))
-    _add_graphemes(keys, has_focus)
-    keys.add(Keys.BracketedPaste, filter=has_focus)(lambda event: composer.paste(event.data))
-    return keys
+            is_accepted = Condition(partial(composer.accepts, action.name))
+            keys.add(*pressed, filter=has_focus & is_accepted)(partial(_perform, composer, repl, action.name))
 
+    # A grapheme is deleted and stepped over as one character.
 
-def _accepted(composer: Composer, action: str) -> Condition:
-    return Condition(lambda: composer.accepts(action))
-
-
-def _performs(composer: Composer, repl: KeyTarget, action: str) -> Callable[[KeyPressEvent], None]:
-    def perform(event: KeyPressEvent) -> None:
-        if not composer.handle_key(action):
-            repl.handle_key(action)
-
-    return perform
-
-
-def _add_graphemes(keys: KeyBindings, when: Filter) -> None:
-    """Deletes and steps over a grapheme as one character."""
-
-    @keys.add("c-h", filter=when & (~vi_mode | vi_insert_mode))
+    @keys.add("c-h", filter=has_focus & (~vi_mode | vi_insert_mode))
     def delete_before(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         buffer.delete_before_cursor(before_cursor(buffer.document) or 1)
 
-    @keys.add("delete", filter=when)
+    @keys.add("delete", filter=has_focus)
     def delete_after(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         buffer.delete(after_cursor(buffer.document) or 1)
 
-    @keys.add("left", filter=when)
-    @keys.add("c-b", filter=when & ~vi_mode)
+    @keys.add("left", filter=has_focus)
+    @keys.add("c-b", filter=has_focus & ~vi_mode)
     def step_back(event: KeyPressEvent) -> None:
         event.current_buffer.cursor_position -= before_cursor(event.current_buffer.document)
 
-    @keys.add("right", filter=when)
-    @keys.add("c-f", filter=when & ~vi_mode)
+    @keys.add("right", filter=has_focus)
+    @keys.add("c-f", filter=has_focus & ~vi_mode)
     def step_on(event: KeyPressEvent) -> None:
         event.current_buffer.cursor_position += after_cursor(event.current_buffer.document)
+
+    keys.add(Keys.BracketedPaste, filter=has_focus)(lambda event: composer.paste(event.data))
+    return keys
+
+
+def _perform(composer: Composer, repl: KeyTarget, action: str, event: KeyPressEvent) -> None:
+    if not composer.handle_key(action):
+        repl.handle_key(action)

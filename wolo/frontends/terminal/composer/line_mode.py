@@ -54,7 +54,16 @@ class LineMode:
     async def _read(self) -> None:
         while True:
             with self._terminal.signals.during(self._ctrl_c):
-                text = await self._text()
+                # The next lines, behind the text that was given back unsent
+                screen, buffer = self._terminal.screen, self._composer.buffer
+                if buffer.text:
+                    screen.say(f"Not sent yet; Enter sends it, Ctrl-C drops it: {buffer.text}")
+                lines = [await self._line()]
+                while lines[-1].endswith(CONTINUES):
+                    lines[-1] = lines[-1].removesuffix(CONTINUES)
+                    lines.append(await self._line())
+                screen.fresh()
+                text = "\n".join(filter(None, [buffer.text, *lines]))
             if text.strip():
                 self._painted.clear()
                 self._composer.replace(text)
@@ -63,18 +72,6 @@ class LineMode:
             while self._terminal.state.is_working:
                 self._painted.clear()
                 await self._painted.wait()
-
-    async def _text(self) -> str:
-        """The next lines, behind the text that was given back unsent."""
-        screen, buffer = self._terminal.screen, self._composer.buffer
-        if buffer.text:
-            screen.say(f"Not sent yet; Enter sends it, Ctrl-C drops it: {buffer.text}")
-        lines = [await self._line()]
-        while lines[-1].endswith(CONTINUES):
-            lines[-1] = lines[-1].removesuffix(CONTINUES)
-            lines.append(await self._line())
-        screen.fresh()
-        return "\n".join(filter(None, [buffer.text, *lines]))
 
     async def _line(self) -> str:
         try:

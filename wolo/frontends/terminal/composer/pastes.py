@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 from bisect import bisect_right
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
 from urllib.parse import unquote
@@ -100,12 +99,11 @@ class Pastes:
         known = next((character for character, text in self._whole.items() if text == whole), "")
         if known:
             return known
-        character = next(self._free(whole))
+        character = next(
+            chr(number) for number in range(_FIRST, _LAST) if chr(number) not in self._whole and chr(number) not in whole
+        )
         self._whole[character] = whole
         return character
-
-    def _free(self, whole: str) -> Iterator[str]:
-        return (chr(number) for number in range(_FIRST, _LAST) if chr(number) not in self._whole and chr(number) not in whole)
 
 
 def cleaned(pasted: str) -> str:
@@ -142,19 +140,16 @@ class Chips(Processor):
                     label or stand_in(escape_hidden(grapheme)) if grapheme != "\t" else " " * (TAB_STOP - begins[-1] % TAB_STOP)
                 )
                 shown.append((f"{style} class:chip" if label else style, piece))
-                begins += _places(begins[-1], grapheme, piece)
+                begin, length = begins[-1], len(grapheme)
+                if piece == grapheme:
+                    begins += range(begin + 1, begin + length + 1)
+                else:
+                    begins += [*([begin] * (length - 1)), begin + len(piece)]
         return Transformation(
             shown,
             source_to_display=lambda at: begins[min(at, len(begins) - 1)] + max(0, at - len(begins) + 1),
             display_to_source=lambda at: min(max(bisect_right(begins, at) - 1, 0), len(begins) - 1),
         )
-
-
-def _places(begin: int, grapheme: str, piece: str) -> list[int]:
-    """Columns of the characters that follow this grapheme."""
-    if piece == grapheme:
-        return [begin + step for step in range(1, len(grapheme) + 1)]
-    return [*([begin] * (len(grapheme) - 1)), begin + len(piece)]
 
 
 LONGEST_CHARS = 8_000
@@ -167,21 +162,17 @@ def as_mentions(pasted: str, cwd: Path) -> str:
     text = pasted.strip()
     if not text or len(text) > LONGEST_CHARS:
         return ""
-    for words in _readings(text):
-        paths = [_path(word, cwd) for word in words]
-        if paths and all(map(_is_image, paths)):
-            return " ".join(mention(_shortest(path, cwd)) for path in paths) + " "
-    return ""
-
-
-def _readings(text: str) -> list[list[str]]:
-    """Ways to read the text: one path with spaces, a path per line, or shell words."""
-    readings = [[text], text.split("\n")]
+    readings = [[text], text.split("\n")]  # one path with spaces, a path per line, or shell words
     try:
         readings.append(shlex.split(text))
     except ValueError:
         readings.append([])
-    return readings
+    for words in readings:
+        paths = [_path(word, cwd) for word in words]
+        if paths and all(map(_is_image, paths)):
+            names = (path.relative_to(cwd) if path.is_relative_to(cwd) else path for path in paths)
+            return " ".join(mention(str(name)) for name in names) + " "
+    return ""
 
 
 def _path(word: str, cwd: Path) -> Path:
@@ -204,7 +195,3 @@ def _is_image(path: Path) -> bool:
             return bool(image_type(file.read(HEAD_BYTES)))
     except (OSError, ValueError):
         return False
-
-
-def _shortest(path: Path, cwd: Path) -> str:
-    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)

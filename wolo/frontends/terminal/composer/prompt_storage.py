@@ -36,7 +36,17 @@ class DirectoryHistory(History):
         self._path = folder / f"{named_after(directory)}.jsonl"
         self._anywhere = folder / f"{ANYWHERE}.jsonl"
         with suppress(OSError):
-            _make(folder)
+            make_private(folder.parent)
+            before: list[str] = []
+            if folder.is_file():  # the history of an earlier version
+                aside = folder.with_name(f"{folder.name}.{os.getpid()}")
+                with suppress(FileNotFoundError):  # another process moves it
+                    folder.rename(aside)
+                    before = list(FileHistory(str(aside)).load_history_strings())
+                    aside.unlink()
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if before:
+                _append(folder / f"{ANYWHERE}.jsonl", [{"text": text} for text in reversed(before)])
 
     def load_history_strings(self) -> Iterable[str]:
         """Newest first."""
@@ -60,21 +70,6 @@ def named_after(directory: Path) -> str:
     return f"{called}-{hashlib.sha256(os.fsencode(directory)).hexdigest()[:12]}"
 
 
-def _make(folder: Path) -> None:
-    """Makes the folder, and moves the history of earlier versions, a file in its place, into it."""
-    make_private(folder.parent)
-    before: list[str] = []
-    if folder.is_file():
-        aside = folder.with_name(f"{folder.name}.{os.getpid()}")
-        with suppress(FileNotFoundError):  # another process moves it
-            folder.rename(aside)
-            before = list(FileHistory(str(aside)).load_history_strings())
-            aside.unlink()
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if before:
-        _append(folder / f"{ANYWHERE}.jsonl", [{"text": text} for text in reversed(before)])
-
-
 def _lines(path: Path) -> list[bytes]:
     """The newest lines, without a first one that was cut."""
     try:
@@ -95,18 +90,14 @@ def _append(path: Path, entries: Iterable[SavedText]) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         size = os.fstat(descriptor).st_size
         if size > MOST_KEPT_BYTES:
-            _cut(descriptor, path)
+            kept = _lines(path)
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, b"\n".join(kept) + b"\n")
         elif size and os.pread(descriptor, 1, size - 1) != b"\n":
             lines = b"\n" + lines  # the disk was full while the line before was written
         os.write(descriptor, lines)
     finally:
         os.close(descriptor)
-
-
-def _cut(descriptor: int, path: Path) -> None:
-    kept = _lines(path)
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, b"\n".join(kept) + b"\n")
 
 
 PLACES = 20
@@ -138,9 +129,14 @@ class Drafts:
         return ""
 
     def save(self, text: str) -> None:
-        if self._path is not None:
-            with suppress(OSError, UnicodeError):
-                self._write(self._path, text)
+        if self._path is None:
+            return
+        with suppress(OSError, UnicodeError):
+            written = self._pastes.pack(text)
+            if not text.strip() or sum(map(len, written.get("pastes", {}).values())) > MOST_KEPT_CHARS:
+                self._path.unlink(missing_ok=True)
+            else:
+                write_whole(self._path, msgspec.json.encode(written), durable=False)
 
     def close(self) -> None:
         """Releases the place; what is saved stays for the next process."""
@@ -148,13 +144,6 @@ class Drafts:
             os.close(self._lock)
             self._lock = -1
         self._path = None
-
-    def _write(self, path: Path, text: str) -> None:
-        written = self._pastes.pack(text)
-        if not text.strip() or sum(map(len, written.get("pastes", {}).values())) > MOST_KEPT_CHARS:
-            path.unlink(missing_ok=True)
-            return
-        write_whole(path, msgspec.json.encode(written), durable=False)
 
     def _take_place(self) -> None:
         """Locks a place that nobody holds, preferably one with a draft."""

@@ -34,7 +34,22 @@ async def offer_embedded(terminal: Terminal) -> str:
     if not await confirm("Download it?", terminal, yes=f"Yes, {format_size(find_weights(DEFAULT).size_bytes)}"):
         return ""
     try:
-        await _download(terminal)
+        # Downloads in a thread, with progress in the status line; the thread ends soon after a cancellation
+        progress = terminal.screen.weights_progress()
+        stopped = threading.Event()
+
+        def report(done: int, total: int) -> None:
+            if stopped.is_set():
+                raise _DownloadAbandoned
+            if progress is not None:
+                progress(done, total)
+
+        terminal.screen.status.start("downloading")
+        try:
+            await asyncio.to_thread(ensure_weights, find_weights(DEFAULT), find_places().cache, download=True, progress=report)
+        finally:
+            stopped.set()
+            terminal.screen.status.stop()
     except WoloError as error:
         terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "warning")
         return ""
@@ -43,25 +58,6 @@ async def offer_embedded(terminal: Terminal) -> str:
 
 class _DownloadAbandoned(Exception):
     """Ends the thread of a cancelled download."""
-
-
-async def _download(terminal: Terminal) -> None:
-    """Downloads in a thread, with progress in the status line; the thread ends soon after a cancellation."""
-    progress = terminal.screen.weights_progress()
-    stopped = threading.Event()
-
-    def report(done: int, total: int) -> None:
-        if stopped.is_set():
-            raise _DownloadAbandoned
-        if progress is not None:
-            progress(done, total)
-
-    terminal.screen.status.start("downloading")
-    try:
-        await asyncio.to_thread(ensure_weights, find_weights(DEFAULT), find_places().cache, download=True, progress=report)
-    finally:
-        stopped.set()
-        terminal.screen.status.stop()
 
 
 async def _install_engine(terminal: Terminal) -> bool:

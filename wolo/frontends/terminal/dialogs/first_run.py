@@ -66,7 +66,7 @@ async def offer_model(terminal: Terminal, no_model: ConfigError) -> None:
     """Returns once a model is saved in the settings; raises `no_model` when the user chose none."""
     offering = asyncio.create_task(_offer_in_panels(terminal) if terminal.has_panels else _offer(terminal))
     try:
-        with terminal.signals.during(lambda: _cancel(offering)):
+        with terminal.signals.during(offering.cancel):
             chosen = await offering
     except Dismissed:
         chosen = ""
@@ -76,10 +76,6 @@ async def offer_model(terminal: Terminal, no_model: ConfigError) -> None:
         chosen = ""
     if not chosen:
         raise no_model
-
-
-def _cancel(offering: asyncio.Task[str]) -> None:
-    offering.cancel()
 
 
 async def _offer_in_panels(terminal: Terminal) -> str:

@@ -73,7 +73,12 @@ async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, 
         except ConfigError as error:
             terminal.screen.say(f"{error.message} {error.hint}", "warning")
             continue
-        if trial is None or trial.may_be_kept or await _is_wanted_anyway(trial, terminal):
+        is_refused = trial is not None and trial.verdict == "refused"  # such a key is never saved
+        if (
+            trial is None
+            or trial.may_be_kept
+            or (not is_refused and await confirm("Save it anyway?", terminal, no="No, discard it", yes="Yes, save it"))
+        ):
             terminal.screen.say(f"The key is saved in {save_key(provider, key, in_keyring=in_keyring)}.", "dim")
             return True
 
@@ -86,10 +91,3 @@ async def _try(provider: Provider, key: str, terminal: Terminal) -> KeyCheck:
         terminal.screen.status.stop()
     terminal.screen.say(f"{trial.words} {trial.hint}".rstrip(), "" if trial.may_be_kept else "warning")
     return trial
-
-
-async def _is_wanted_anyway(trial: KeyCheck, terminal: Terminal) -> bool:
-    """A refused key is never saved."""
-    if trial.verdict == "refused":
-        return False
-    return await confirm("Save it anyway?", terminal, no="No, discard it", yes="Yes, save it")

@@ -17,7 +17,6 @@ from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.live.temporary_region import temporary_region
 from wolo.messages.terminal_text import counted
 from wolo.models import address
-from wolo.models.catalog import ListedModel
 from wolo.models.http.server_lookup import find_servers, served_models
 from wolo.places import find_places
 from wolo.sessions import listing, replay_entries
@@ -84,8 +83,10 @@ def models_menu(context: CommandContext, *, ahead: bool = False) -> Menu[str]:
 
     def listed(also_without: bool) -> Sequence[Item[str]]:
         shown = [each for each in known if each.has_key or also_without]
-        items = [*at_hand, *(Item(each.label, each.label, _brief(each)) for each in shown)]
-        found = {item.value: item for item in items}
+        found = {item.value: item for item in at_hand}
+        for each in shown:
+            known_facts = " ".join(word for word in model_info.in_brief(each).split() if word != "?")
+            found[each.label] = Item(each.label, each.label, known_facts)
         facts = found.pop(current.value, current).facts
         marked = Item(current.value, current.label, " · ".join(filter(None, dict.fromkeys((current.facts, facts)))))
         return [marked, *found.values(), *others]
@@ -99,11 +100,6 @@ def models_menu(context: CommandContext, *, ahead: bool = False) -> Menu[str]:
             return [error.message]
 
     return Menu("Which model?", listed, "those without a key, too" if known else "", preview, written=str)
-
-
-def _brief(model: ListedModel) -> str:
-    """Known facts of a model, without padding."""
-    return " ".join(word for word in model_info.in_brief(model).split() if word != "?")
 
 
 def _served(label: str) -> Item[str]:

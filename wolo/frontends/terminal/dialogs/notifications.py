@@ -65,9 +65,11 @@ class Notifier:
 
 def call(text: str, environment: Mapping[str, str]) -> str:
     """The sequence that notifies in this terminal."""
-    if sequence := _sequence(text, environment):
-        return f"{_through_tmux(sequence)}{BELL}" if "TMUX" in environment else sequence
-    return BELL
+    sequence = _sequence(text, environment)
+    if not sequence or "TMUX" not in environment:
+        return sequence or BELL
+    doubled = sequence.replace("\x1b", "\x1b\x1b")
+    return f"\x1bPtmux;{doubled}\x1b\\{BELL}"  # tmux drops it unless `allow-passthrough` is on
 
 
 def _sequence(text: str, environment: Mapping[str, str]) -> str:
@@ -86,12 +88,6 @@ def _sequence(text: str, environment: Mapping[str, str]) -> str:
     ):
         return f"\x1b]777;notify;wolo;{text.removeprefix('wolo: ')}{BELL}"
     return ""
-
-
-def _through_tmux(sequence: str) -> str:
-    """Wraps a sequence for tmux, which drops it unless `allow-passthrough` is on."""
-    doubled = sequence.replace("\x1b", "\x1b\x1b")
-    return f"\x1bPtmux;{doubled}\x1b\\"
 
 
 async def _run(argv: tuple[str, ...], text: str) -> None:

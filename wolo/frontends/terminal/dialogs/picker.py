@@ -128,19 +128,11 @@ class Picker(Panel[Picked[T] | None]):
     def ignores_keys(self) -> bool:
         return False
 
-    def content(self) -> list[Text]:
-        return []
-
-    def choices(self, columns: int) -> list[Text]:
-        return []
-
-    def handle_key(self, key: str) -> None:
-        """Every key goes to the filter."""
-
     def edited(self) -> None:
-        if (number := self._number()) is not None:
+        typed = self.field.text.strip()
+        if self._menu.is_numbered and typed.isdecimal() and 1 <= int(typed) <= len(self._items):
             self._found = self._items
-            self._move_to(number - 1)
+            self._move_to(int(typed) - 1)
             return
         wanted = self.field.text.casefold().split()
         pairs = zip(self._items, self._words, strict=True)
@@ -169,11 +161,6 @@ class Picker(Panel[Picked[T] | None]):
         return keys
 
     # Choosing
-
-    def _number(self) -> int | None:
-        typed = self.field.text.strip()
-        is_one = self._menu.is_numbered and typed.isdecimal() and 1 <= int(typed) <= len(self._items)
-        return int(typed) if is_one else None
 
     def _move_to(self, at: int) -> None:
         self._at = max(0, min(at, len(self._found) - 1))
@@ -218,20 +205,32 @@ class Picker(Panel[Picked[T] | None]):
         )
         around = len(titled) + is_roomy
         listed = min(len(self._found) or 1, LIST_ROWS, room - around)
-        rows = [*titled, *self._rows(listed, columns)]
-        more = min(PREVIEW_ROWS, room - listed - around)
-        rows += [[("class:dim", _cut(f"    {clean_line(line)}", columns))] for line in self._preview()[: max(more, 0)]]
+        if not self._found:
+            words = "  No match." if self._menu.written is None else "  Enter uses the typed text."
+            return [*titled, [("class:dim", _cut(words, columns))]]
+        first = max(0, min(self._at - listed // 2, len(self._found) - listed))
+        rows = [*titled, *(self._row(at, columns) for at in range(first, first + listed))]
+        if self._menu.preview is not None:
+            preview = self._previews.get((self._found[self._at].value, self._is_on), ("…",))
+            more = max(min(PREVIEW_ROWS, room - listed - around), 0)
+            rows += [[("class:dim", _cut(f"    {clean_line(line)}", columns))] for line in preview[:more]]
         return rows
 
     def below(self, columns: int, room: int) -> list[StyleAndTextTuples]:
-        return as_rows([self._hint(columns)], columns)[:1] if room >= LEAST_ROWS else []
-
-    def _rows(self, count: int, columns: int) -> list[StyleAndTextTuples]:
-        if not self._found:
-            words = "  No match." if self._menu.written is None else "  Enter uses the typed text."
-            return [[("class:dim", _cut(words, columns))]]
-        first = max(0, min(self._at - count // 2, len(self._found) - count))
-        return [self._row(at, columns) for at in range(first, first + count)]
+        if room < LEAST_ROWS:
+            return []
+        place = f"{self._at + 1} of {len(self._found)}" if self._found else "0 of 0"
+        hints = [("Enter", "select")] if self._found else []
+        text = Text.assemble((place, "dim"), (" · " if hints else "", "dim")).append_text(key_hints(*hints))
+        if text.cell_len > columns:
+            return as_rows([key_hints(*hints)], columns)[:1]
+        switch = [("Tab", f"{'[x]' if self._is_on else '[ ]'} {self._menu.switch}")] if self._menu.switch else []
+        for more in (("Esc", "cancel"), *switch, ("type", "to filter")):
+            longer = text.copy().append(" · ", "dim").append_text(key_hints(more))
+            if longer.cell_len > columns:
+                break
+            text = longer
+        return as_rows([text], columns)[:1]
 
     def _row(self, at: int, columns: int) -> StyleAndTextTuples:
         item, is_chosen = self._found[at], at == self._at
@@ -243,25 +242,6 @@ class Picker(Panel[Picked[T] | None]):
         if not is_chosen:
             return [("", f"  {label}"), ("class:dim", facts)]
         return [("class:selection bold", f"› {label}"), ("class:selection class:dim", facts)]
-
-    def _preview(self) -> Sequence[str]:
-        if self._menu.preview is None or not self._found:
-            return ()
-        return self._previews.get((self._found[self._at].value, self._is_on), ("…",))
-
-    def _hint(self, columns: int) -> Text:
-        place = f"{self._at + 1} of {len(self._found)}" if self._found else "0 of 0"
-        hints = [("Enter", "select")] if self._found else []
-        text = Text.assemble((place, "dim"), (" · " if hints else "", "dim")).append_text(key_hints(*hints))
-        if text.cell_len > columns:
-            return key_hints(*hints)
-        switch = [("Tab", f"{'[x]' if self._is_on else '[ ]'} {self._menu.switch}")] if self._menu.switch else []
-        for more in (("Esc", "cancel"), *switch, ("type", "to filter")):
-            longer = text.copy().append(" · ", "dim").append_text(key_hints(more))
-            if longer.cell_len > columns:
-                break
-            text = longer
-        return text
 
 
 def _cut(text: str, columns: int) -> str:

@@ -12,8 +12,7 @@ from rich.text import Text
 from wolo.config import consents, project
 from wolo.config.cli_options import Given
 from wolo.config.configured_servers import find_unanswered, save_server_consent
-from wolo.config.project import ProjectFile
-from wolo.conversation.resources.conversation_hooks import HookSet, awaiting_consent, save_consent
+from wolo.conversation.resources.conversation_hooks import awaiting_consent, save_consent
 from wolo.conversation.resources.mcp_servers import servers_here
 from wolo.errors import ConfigError
 from wolo.extensions.hooks.definitions import describe_hook
@@ -49,7 +48,31 @@ async def ask_project_consent(given: Given, terminal: Terminal) -> None:
     """Anything but a yes counts as no. Raises Dismissed for Ctrl-C, and ConfigError for wrong settings."""
     await _ask_trust(given, terminal)
     await _ask_servers(given, terminal)
-    await _ask_hooks(given, terminal)
+    site = find_site()
+    for hooks in awaiting_consent(site, given):
+        lines = [
+            Text.assemble(("? ", "bold warning"), ("Hooks of this project want to run, from ", "bold"), _in_full(hooks.source))
+        ]
+        for event, hook in hooks.hooks:
+            lines.append(Text(f"  {event}", "dim"))
+            lines += [_quoted(f"    {called:<11} ", value) for called, value in describe_hook(hook)]
+        answer = await _ask(
+            [
+                *lines,
+                Text("  They run with all your rights, outside any sandbox.", "dim"),
+                Text("  They can make wolo stricter, never looser.", "dim"),
+                Text("  If one of them changes, you are asked again.", "dim"),
+            ],
+            HOOKS,
+            terminal,
+        )
+        try:
+            if answer == "yes":
+                save_consent(site.places, site.root, hooks, "yes")
+            elif answer == "never":
+                save_consent(site.places, site.root, hooks, "never")
+        except ConfigError as error:
+            _report_unsaved(error, terminal)
 
 
 async def _ask_trust(given: Given, terminal: Terminal) -> None:
@@ -57,7 +80,19 @@ async def _ask_trust(given: Given, terminal: Terminal) -> None:
     files = project.find(root, Path.cwd())
     if not files or given.get("trust") == str(root) or consents.trust_in(places, root, Notices()):
         return
-    answer = await _ask(_files(root, files), TRUST, terminal)
+    width = max(len(each.kind) for each in files)
+    lines = [Text.assemble(("? ", "bold warning"), ("This folder contains files that configure wolo:", "bold"))]
+    lines += [_quoted(f"  {each.kind:<{width}}  ", str(each.path.relative_to(root))) for each in files]
+    lines.append(_quoted("  in ", str(root)))
+    answer = await _ask(
+        [
+            *lines,
+            Text("  None of them is used unless you trust the folder.", "dim"),
+            Text("  Your permissions stay as they are either way.", "dim"),
+        ],
+        TRUST,
+        terminal,
+    )
     try:
         if answer == "yes":
             consents.save_trust(places, root, "trusted")
@@ -84,25 +119,24 @@ async def _ask_servers(given: Given, terminal: Terminal) -> None:
             _report_unsaved(error, terminal)
 
 
-async def _ask_hooks(given: Given, terminal: Terminal) -> None:
-    site = find_site()
-    for hooks in awaiting_consent(site, given):
-        answer = await _ask(_hooks(hooks), HOOKS, terminal)
-        try:
-            if answer == "yes":
-                save_consent(site.places, site.root, hooks, "yes")
-            elif answer == "never":
-                save_consent(site.places, site.root, hooks, "never")
-        except ConfigError as error:
-            _report_unsaved(error, terminal)
-
-
 async def _ask(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> str:
     """Returns `yes`, `never`, or an empty string for anything else and for no answer in time."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
             if terminal.has_panels:
-                return await _choose(lines, wording, terminal)
+                from wolo.frontends.terminal.live.temporary_region import choose  # noqa: PLC0415  # the same
+                from wolo.frontends.terminal.panels.choice_panels import PanelChoice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+
+                choices = (
+                    PanelChoice("n", "Not now"),
+                    PanelChoice("y", wording.yes),
+                    PanelChoice("d", "No, and don't ask again"),
+                )
+                chosen = await choose([*lines, Text(f"  {wording.question}", "bold")], choices, terminal)
+                answers = {"y": ("yes", wording.granted), "d": ("never", f"never {wording.refused}")}
+                answer, words = answers.get(chosen, ("", f"not {wording.refused} now"))
+                terminal.screen.print(Text.assemble(("? ", "warning"), (wording.subject, "dim"), " → ", (words, "bold")))
+                return answer
             for line in lines:
                 terminal.screen.print(line)
             typed = await ask_line(f"  {wording.question} [y]es  [N]ot now  [never] › ", terminal.screen, terminal.keyboard)
@@ -111,45 +145,8 @@ async def _ask(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> s
     return {"y": "yes", "yes": "yes", "never": "never"}.get(typed.strip().lower(), "")
 
 
-async def _choose(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> str:
-    from wolo.frontends.terminal.live.temporary_region import choose  # noqa: PLC0415  # the same
-    from wolo.frontends.terminal.panels.choice_panels import PanelChoice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
-
-    choices = (PanelChoice("n", "Not now"), PanelChoice("y", wording.yes), PanelChoice("d", "No, and don't ask again"))
-    chosen = await choose([*lines, Text(f"  {wording.question}", "bold")], choices, terminal)
-    answers = {"y": ("yes", wording.granted), "d": ("never", f"never {wording.refused}")}
-    answer, words = answers.get(chosen, ("", f"not {wording.refused} now"))
-    terminal.screen.print(Text.assemble(("? ", "warning"), (wording.subject, "dim"), " → ", (words, "bold")))
-    return answer
-
-
 def _report_unsaved(error: ConfigError, terminal: Terminal) -> None:
     terminal.screen.say(f"Cannot save your answer: {error.message}", "warning")
-
-
-def _files(root: Path, files: Sequence[ProjectFile]) -> list[Text]:
-    width = max(len(each.kind) for each in files)
-    lines = [Text.assemble(("? ", "bold warning"), ("This folder contains files that configure wolo:", "bold"))]
-    lines += [_quoted(f"  {each.kind:<{width}}  ", str(each.path.relative_to(root))) for each in files]
-    lines.append(_quoted("  in ", str(root)))
-    return [
-        *lines,
-        Text("  None of them is used unless you trust the folder.", "dim"),
-        Text("  Your permissions stay as they are either way.", "dim"),
-    ]
-
-
-def _hooks(found: HookSet) -> list[Text]:
-    lines = [Text.assemble(("? ", "bold warning"), ("Hooks of this project want to run, from ", "bold"), _in_full(found.source))]
-    for event, hook in found.hooks:
-        lines.append(Text(f"  {event}", "dim"))
-        lines += [_quoted(f"    {called:<11} ", value) for called, value in describe_hook(hook)]
-    return [
-        *lines,
-        Text("  They run with all your rights, outside any sandbox.", "dim"),
-        Text("  They can make wolo stricter, never looser.", "dim"),
-        Text("  If one of them changes, you are asked again.", "dim"),
-    ]
 
 
 def _server(wanted: ConfiguredServer) -> list[Text]:

@@ -54,36 +54,26 @@ async def _approve_by_line(
             screen.say(f"  always: adds the rule {rule} for this workspace, everywhere: for all", "dim")
         if asked.denial:
             screen.say(f"  v: never, denies {asked.denial} in this workspace from now on", "dim")
+        if asked.walls == "again":
+            question = "  outside: [y]es, once  [s]ession  [N]o, or type why not › "
+        elif asked.only_once:
+            question = "  [y]es, run it  [N]o, or type why not › "
+        else:  # fits 80 columns
+            always = "  [a]lways  every[w]here" if rule else ""
+            question = f"  [y]es  [s]ession{always}  [e]dit  [N]o, or type why not › "
         try:
-            typed = await ask_line(_choices(asked, rule), screen, terminal.keyboard)
+            typed = await ask_line(question, screen, terminal.keyboard)
             if may_accept_edits and typed.strip().lower() == "f":
                 return PreviewAnswer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
             if typed.strip().lower() not in ("e", "edit") or asked.only_once or asked.walls in ("again", "restored"):
                 return PreviewAnswer(_read_answer(asked, typed, rule))
-            rule = await _edit_rule(asked, rule, terminal, conversation)
+            edited = (await ask_line("  rule › ", screen, terminal.keyboard, draft=rule)).strip()
+            if wrong := conversation.approvals.rule_problem(asked, edited) if edited not in ("", rule) else "":
+                screen.say(f"  {wrong}", "warning")
+            else:
+                rule = edited or rule
         except EOFError:
             return PreviewAnswer(ApprovalGiven(id=asked.id, allowed=False, is_dismissed=True))
-
-
-async def _edit_rule(asked: ApprovalAsked, rule: str, terminal: Terminal, conversation: Conversation) -> str:
-    """The edited rule; the one before if nothing, or an invalid rule, is typed."""
-    typed = (await ask_line("  rule › ", terminal.screen, terminal.keyboard, draft=rule)).strip()
-    if not typed or typed == rule:
-        return rule
-    if wrong := conversation.approvals.rule_problem(asked, typed):
-        terminal.screen.say(f"  {wrong}", "warning")
-        return rule
-    return typed
-
-
-def _choices(asked: ApprovalAsked, rule: str) -> str:
-    """Fits 80 columns."""
-    if asked.walls == "again":
-        return "  outside: [y]es, once  [s]ession  [N]o, or type why not › "
-    if asked.only_once:
-        return "  [y]es, run it  [N]o, or type why not › "
-    always = "  [a]lways  every[w]here" if rule else ""
-    return f"  [y]es  [s]ession{always}  [e]dit  [N]o, or type why not › "
 
 
 def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:
@@ -109,7 +99,23 @@ async def ask_questions(asked: QuestionsAsked, terminal: Terminal) -> Replies | 
     """None: the user skipped them all (Esc, Ctrl-D). Raises Dismissed for Ctrl-C."""
     screen = terminal.screen
     if (dialog_host := screen.dialog_host) is None:
-        return await _answer_by_line(asked, terminal)
+        replies: list[Reply] = []
+        screen.say(_HOW.format("Esc" if screen.stdout.can_move else "Ctrl-D"), "dim")
+        for number, question in enumerate(asked.questions, start=1):
+            _print_question(question, screen, f" ({number} of {len(asked.questions)})" if len(asked.questions) > 1 else "")
+            try:
+                last = len(question.options)
+                numbers = f" 1-{last}" if last > 1 else " 1" if last else ""
+                typed = await ask_line(
+                    f"  answer{numbers}{', several as 1,2' if question.several else ''} › ",
+                    screen,
+                    terminal.keyboard,
+                    may_pass=True,
+                )
+            except (PassedOver, EOFError):
+                return None
+            replies.append(read_reply(question, typed))
+        return tuple(replies)
     from wolo.frontends.terminal.panels.questions import QuestionsPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     screen.ask_space()
@@ -121,20 +127,6 @@ async def ask_questions(asked: QuestionsAsked, terminal: Terminal) -> Replies | 
     return given
 
 
-async def _answer_by_line(asked: QuestionsAsked, terminal: Terminal) -> Replies | None:
-    replies: list[Reply] = []
-    screen = terminal.screen
-    screen.say(_HOW.format("Esc" if screen.stdout.can_move else "Ctrl-D"), "dim")
-    for number, question in enumerate(asked.questions, start=1):
-        _print_question(question, screen, f" ({number} of {len(asked.questions)})" if len(asked.questions) > 1 else "")
-        try:
-            typed = await ask_line(_hint(question), screen, terminal.keyboard, may_pass=True)
-        except (PassedOver, EOFError):
-            return None
-        replies.append(read_reply(question, typed))
-    return tuple(replies)
-
-
 def _print_question(question: Question, screen: Screen, place: str) -> None:
     header = f"{clean_line(question.header)}: " if question.header else ""
     first, *rest = clean(question.text).split("\n")
@@ -144,9 +136,3 @@ def _print_question(question: Question, screen: Screen, place: str) -> None:
     for number, option in enumerate(question.options, start=1):
         about = f" · {clean_line(option.description)}" if option.description else ""
         screen.print(Text.assemble((f"  {number} ", "accent"), clean_line(option.label), (about, "dim")))
-
-
-def _hint(question: Question) -> str:
-    last = len(question.options)
-    numbers = f" 1-{last}" if last > 1 else " 1" if last else ""
-    return f"  answer{numbers}{', several as 1,2' if question.several else ''} › "

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
@@ -44,7 +44,7 @@ class ActivityLine(NamedTuple):
     text: str
 
 
-class Surface(Protocol):
+class Surface:
     """Shows running work."""
 
     tick_s: float
@@ -178,13 +178,34 @@ class Activity:
         """Lines that fit the width; `alongside` and `hint` are at the end of the first one."""
         end = f"{f' · {alongside}' if alongside else ''}{{}}{hint}"
         if self._calls:
-            return self._call_lines(columns, rows, end)
+            calls, now = list(self._calls.values()), self._clock()
+            if rows == 1:
+                words = (newest_lines(calls[-1].output, 1) or [_text(calls[-1].words)])[0]
+                count = f"{len(calls)} calls · " if len(calls) > 1 else ""
+                return [ActivityLine("spinner", _with_end(count + words, end, _seconds(now - calls[0].began), columns))]
+            if len(calls) == 1:
+                first = _with_end(_text(calls[0].words), end, _seconds(now - calls[0].began), columns)
+                newest = newest_lines(calls[0].output, min(TAIL_LINES, rows - 1))
+                return [
+                    ActivityLine("spinner", first),
+                    *(ActivityLine("rail", fitted(line, "", max(columns - 2, 1))) for line in newest),
+                ]
+            lines: list[ActivityLine] = []
+            most = min(MOST_CALLS, rows - (len(calls) > rows))
+            for call in calls[:most]:
+                words = _text(call.words) + "".join(f" · {line}" for line in newest_lines(call.output, 1))
+                lines.append(
+                    ActivityLine("spinner", _with_end(words, end if not lines else "{}", _seconds(now - call.began), columns))
+                )
+            return [*lines, *([ActivityLine("", f"and {len(calls) - most} more")] if len(calls) > most else [])]
         if self._main is None:
             return []
         now = self._clock()
         second = int(now - self._main.began)
         second -= second % 2 if self.is_streaming else 0  # text that streams in moves enough: every frame costs bytes
-        words, seconds = self._words_at(self._main, second), _seconds(second)
+        if second != self._shown_at:
+            self._shown, self._shown_at = escaped_line(_text(self._main.words)), second
+        words, seconds = self._shown, _seconds(second)
         if self._data_at is None or now - self._data_at <= QUIET_S:
             return [ActivityLine("spinner", _with_end(words, end, seconds, columns))]
         silent = f"no data for {now - self._data_at:.0f} s"
@@ -201,35 +222,8 @@ class Activity:
         """The spinner, which rests while text streams in."""
         return frames[0 if self.is_streaming else int(self._clock() * FRAMES_PER_S) % len(frames)]
 
-    def _words_at(self, work: _Work, second: int) -> str:
-        if second != self._shown_at:
-            self._shown, self._shown_at = escaped_line(_text(work.words)), second
-        return self._shown
 
-    def _call_lines(self, columns: int, rows: int, end: str) -> list[ActivityLine]:
-        calls, now = list(self._calls.values()), self._clock()
-        if rows == 1:
-            words = (newest_lines(calls[-1].output, 1) or [_text(calls[-1].words)])[0]
-            count = f"{len(calls)} calls · " if len(calls) > 1 else ""
-            return [ActivityLine("spinner", _with_end(count + words, end, _seconds(now - calls[0].began), columns))]
-        if len(calls) == 1:
-            first = _with_end(_text(calls[0].words), end, _seconds(now - calls[0].began), columns)
-            newest = newest_lines(calls[0].output, min(TAIL_LINES, rows - 1))
-            return [
-                ActivityLine("spinner", first),
-                *(ActivityLine("rail", fitted(line, "", max(columns - 2, 1))) for line in newest),
-            ]
-        lines: list[ActivityLine] = []
-        most = min(MOST_CALLS, rows - (len(calls) > rows))
-        for call in calls[:most]:
-            words = _text(call.words) + "".join(f" · {line}" for line in newest_lines(call.output, 1))
-            lines.append(
-                ActivityLine("spinner", _with_end(words, end if not lines else "{}", _seconds(now - call.began), columns))
-            )
-        return [*lines, *([ActivityLine("", f"and {len(calls) - most} more")] if len(calls) > most else [])]
-
-
-class BottomLine:
+class BottomLine(Surface):
     """Paints one line below the output, where there is no live region, and erases it before anything else is printed."""
 
     tick_s = 0.1
@@ -242,9 +236,6 @@ class BottomLine:
         self._frame = 0
         self._painted_at = 0.0
         self._is_shown = self._is_cursor_hidden = False
-
-    def changed(self, activity: Activity) -> None:
-        """Waits for the next tick."""
 
     def tick(self, activity: Activity) -> None:
         self._frame = (self._frame + 1) % len(self._frames)
@@ -278,7 +269,7 @@ class BottomLine:
         self._stdout.flush()
 
 
-class Announcements:
+class Announcements(Surface):
     """Prints a line once for work that takes longer than a second, where nothing on the screen may change."""
 
     tick_s = 0.1
@@ -287,18 +278,12 @@ class Announcements:
     def __init__(self, print_line: Callable[[str], None]) -> None:
         self._print = print_line
 
-    def changed(self, activity: Activity) -> None:
-        """Waits for the next tick."""
-
     def tick(self, activity: Activity) -> None:
         for words in activity.slow_words():
             self._print(f"… {words}")
 
     def clear(self, activity: Activity) -> None:
         activity.skip_announcement()
-
-    def rest(self) -> None:
-        """Nothing is left to show."""
 
 
 def newest_lines(output: str, most: int) -> list[str]:

@@ -38,7 +38,6 @@ from wolo.agent.events import (
     VerifyStarted,
 )
 from wolo.commands.cost import in_words
-from wolo.config.schema import Ui
 from wolo.conversation.phrasing import describe, duration
 from wolo.errors import WoloError
 from wolo.frontends.terminal.display.activity import Activity, Announcements, BottomLine, Surface, newest_lines, progress_bar
@@ -117,11 +116,6 @@ class Screen:
         self.status.show_on(self._new_surface())
         self._output = self._new_output()
 
-    def dress(self, ui: Ui) -> None:
-        """Applies the user's settings, before any work begins."""
-        self.use_theme(ui.theme)
-        self.make_plain(ui.plain)
-
     def use_theme(self, theme: str) -> None:
         """Takes effect from the next line on."""
         self.state.is_light = is_light(theme, os.environ)
@@ -143,7 +137,11 @@ class Screen:
             case TurnStarted():
                 self.status.start(describe(event))
             case RequestStarted():
-                self._begin_answer(event)
+                self._draw(self._markdown.close())
+                self._markdown = self._new_markdown()
+                self._chars, self._tail, self._has_text = 0, "", False
+                self.thinking.begin()
+                self.status.start(describe(event))
             case TextStreamed():
                 self._end_thinking()
                 self._streamed.append(event.text)
@@ -169,7 +167,7 @@ class Screen:
             case CompactionStarted() | VerifyStarted() | HookAwaited():
                 self.status.start(escaped_line(describe(event)))
             case CallStarted():
-                self._call_started(event)
+                self.status.start_call(event.part.id, call_line(event.part, most_chars=MOST_SUBJECT, most_of_change=0))
             case CallProgressed():
                 self.status.add_output(event.part_id, event.text)
             case TaskEnded() if event.background:
@@ -214,16 +212,12 @@ class Screen:
     def print(self, text: Text, *, kind: Kind = "notice", end: str = "\n") -> None:
         """Prints whole lines. Text to be copied has `no_wrap`: only the terminal wraps it."""
         self._end_line()
-        if self._needs_gap(kind):
+        # an empty row stands around what the user said, around text, and after a call with a result
+        last = self._last
+        if last and (last in ("said", "block") or kind == "said" or ("text" in (last, kind) and last != kind)):
             text = Text("\n", no_wrap=text.no_wrap).append_text(text)
         self._last = kind
         self._write(text.append(end) if end else text)
-
-    def _needs_gap(self, kind: Kind) -> bool:
-        """An empty row stands around what the user said, around text, and after a call with a result."""
-        if not self._last:
-            return False
-        return self._last in ("said", "block") or kind == "said" or ("text" in (self._last, kind) and self._last != kind)
 
     def space(self) -> None:
         """Prints an empty line; the next output needs no gap."""
@@ -274,13 +268,6 @@ class Screen:
 
     # Answers
 
-    def _begin_answer(self, event: RequestStarted) -> None:
-        self._draw(self._markdown.close())
-        self._markdown = self._new_markdown()
-        self._chars, self._tail, self._has_text = 0, "", False
-        self.thinking.begin()
-        self.status.start(describe(event))
-
     def _end_answer(self, message: Message) -> None:
         if not self._chars and message.text.strip():
             self._draw(self._markdown.feed(message.text))
@@ -322,12 +309,13 @@ class Screen:
 
     # Calls
 
-    def _call_started(self, event: CallStarted) -> None:
-        self.status.start_call(event.part.id, call_line(event.part, most_chars=MOST_SUBJECT, most_of_change=0))
-
     def _call_ended(self, event: CallEnded) -> None:
         self.status.end_call(event.part.id)
-        below = tool_calls.result(event.part, event.view, self._layout())
+        columns, rows = self.stdout.columns, tool_calls.MAX_DIFF_LINES
+        if self.folded.hint:
+            rows = max(min(self.stdout.rows // 2 - 2, rows), 1)  # half the window, with the call and how much is left
+        has_rail = self.stdout.can_move and columns >= tool_calls.RAIL_FROM_COLUMNS
+        below = tool_calls.result(event.part, event.view, tool_calls.ResultLayout(columns, rows, has_rail, self.folded.hint))
         line = tool_calls.headline(event.part, event.view, reason=self._refusals.pop(event.part.id, "")).append("\n")
         line.append_text(below.text).no_wrap = True
         self.print(line, kind="block" if below.text else "call", end="")
@@ -335,15 +323,6 @@ class Screen:
             self.folded.add(partial(tool_calls.whole_call, event.part, event.view))
         if event.part.terminate and not event.part.is_error:
             self.answer(event.part.output)  # it is the answer of the turn
-
-    def _layout(self) -> tool_calls.ResultLayout:
-        """A change gets half the window, with the line of its call, where the rest can be expanded."""
-        columns, rows = self.stdout.columns, tool_calls.MAX_DIFF_LINES
-        if self.folded.hint:
-            taken = 2  # the call, and how much is left
-            rows = max(min(self.stdout.rows // 2 - taken, rows), 1)
-        has_rail = self.stdout.can_move and columns >= tool_calls.RAIL_FROM_COLUMNS
-        return tool_calls.ResultLayout(columns, rows, has_rail, self.folded.hint)
 
     # The turn
 
@@ -397,10 +376,9 @@ class Screen:
         self._output.write(text)
 
     def _new_surface(self) -> Surface:
-        return BottomLine(self.stdout, self.state) if self.stdout.can_move else Announcements(self._announce)
-
-    def _announce(self, line: str) -> None:
-        self.print(Text(line), kind="call")
+        if self.stdout.can_move:
+            return BottomLine(self.stdout, self.state)
+        return Announcements(lambda line: self.print(Text(line), kind="call"))
 
     def _show_unfinished(self, line: str) -> None:
         """Shows the line that is being written, where there is a region for it."""

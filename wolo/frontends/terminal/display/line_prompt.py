@@ -69,9 +69,9 @@ async def _read(question: str, keyboard: Keyboard, draft: str, may_pass: bool) -
 
     keys = KeyBindings()
     keys.add("enter")(lambda event: _send(event, is_line_end=is_within_paste(event.app)))
-    keys.add("c-c")(_interrupt)
+    keys.add("c-c")(lambda event: event.app.exit(exception=Dismissed(), style="class:aborting"))
     if may_pass:
-        keys.add("escape")(_pass_over)
+        keys.add("escape")(lambda event: event.app.exit(exception=PassedOver(), style="class:aborting"))
     session: PromptSession[str] = PromptSession(
         clean(question), key_bindings=keys, input=TerminalInput(FocusTracker(None)), output=make_output()
     )
@@ -87,14 +87,6 @@ def _send(event: KeyPressEvent, *, is_line_end: bool) -> None:
         event.current_buffer.insert_text("\n")
     else:
         event.current_buffer.validate_and_handle()
-
-
-def _interrupt(event: KeyPressEvent) -> None:
-    event.app.exit(exception=Dismissed(), style="class:aborting")
-
-
-def _pass_over(event: KeyPressEvent) -> None:
-    event.app.exit(exception=PassedOver(), style="class:aborting")
 
 
 def make_output() -> Output | None:

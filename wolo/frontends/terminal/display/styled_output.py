@@ -68,15 +68,13 @@ class StyledOutput:
         is_filled = False
         for segment in segments:
             style = segment.style and painted(segment.style, on_light=self._is_light, depth=self._depth)
-            if style and not is_filled and _fills_row(segment.style) and style.bgcolor is not None:
+            ground = segment.style.bgcolor if segment.style is not None else None
+            fills_row = ground is not None and ground.name in FULL_WIDTH
+            if style and fills_row and not is_filled and style.bgcolor is not None:
                 yield Segment(_FILL, Style(bgcolor=style.bgcolor))
                 is_filled = True
             yield Segment(segment.text, style, segment.control)
             is_filled = is_filled and "\n" not in segment.text
-
-
-def _fills_row(style: Style | None) -> bool:
-    return style is not None and style.bgcolor is not None and style.bgcolor.name in FULL_WIDTH
 
 
 def takes_links(environment: Mapping[str, str]) -> bool:

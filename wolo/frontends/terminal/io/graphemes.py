@@ -34,15 +34,11 @@ def stand_in(grapheme: str) -> str:
     if grapheme not in _stand_ins:
         character = chr(_FIRST + len(_stand_ins))
         _stand_ins[grapheme] = character
-        _spelled[character] = _spelling(grapheme, width, of_parts)
+        # Erases what a terminal that shows the parts one by one has drawn beyond the width
+        beyond = f"\x1b[{of_parts - width}X" if of_parts > width else ""
+        _spelled[character] = f"\x1b[{max(width, of_parts)}X{_SAVE}{grapheme}{_RESTORE}\x1b[{width}C{beyond}"
         set_char_width(character, width)
     return _stand_ins[grapheme]
-
-
-def _spelling(grapheme: str, width: int, of_parts: int) -> str:
-    """Erases what a terminal that shows the parts one by one has drawn beyond the width."""
-    beyond = f"\x1b[{of_parts - width}X" if of_parts > width else ""
-    return f"\x1b[{max(width, of_parts)}X{_SAVE}{grapheme}{_RESTORE}\x1b[{width}C{beyond}"
 
 
 def spelled_out(shown: str) -> str:

@@ -106,7 +106,7 @@ class TerminalInput(KeyInput):
         """The last focus report, handled after all keys."""
 
     def read_keys(self) -> list[KeyPress]:
-        come = self._read()
+        come = self.read_text(MOST_READ_BYTES)
         if come == STOP:
             self._open = None  # the end mark may be lost: Ctrl-C always works
         elif self._escaped and come.startswith(BEGIN[1:]):
@@ -168,7 +168,7 @@ class TerminalInput(KeyInput):
 
         Returns the rest, from the first escape sequence on.
         """
-        if "\x1b" in text or not self._may_continue(text):
+        if "\x1b" in text or not (_is_paste(text) or (text.endswith(("\r", "\n")) and not self._does_mark)):
             self.parse_keys(text)
             return ""
         began = time.monotonic()
@@ -186,10 +186,6 @@ class TerminalInput(KeyInput):
         else:
             self.parse_keys(text)
         return escape + rest
-
-    def _may_continue(self, text: str) -> bool:
-        """A typed Enter comes alone; where pastes are marked, it ends the text before it."""
-        return _is_paste(text) or (text.endswith(("\r", "\n")) and not self._does_mark)
 
     def _patience_s(self, pieces: list[str]) -> float:
         if len(pieces) > 1 or _has_lines(pieces[0]):
@@ -213,10 +209,7 @@ class TerminalInput(KeyInput):
             ready, _, _ = select.select([self.descriptor], [], [], patience_s)
         except (OSError, ValueError):
             return ""
-        return self._read() if ready else ""
-
-    def _read(self) -> str:
-        return self.read_text(MOST_READ_BYTES)
+        return self.read_text(MOST_READ_BYTES) if ready else ""
 
     def _paste(self, text: str) -> None:
         if text:

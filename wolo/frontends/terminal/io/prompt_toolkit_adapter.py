@@ -74,12 +74,11 @@ class BufferedOutput(Vt100_Output):
         self._buffer.clear()
         return written
 
-    @property
-    def is_cursor_visible(self) -> bool | None:
-        return self._cursor_visible
-
-    def mark_cursor_visible(self) -> None:
-        self._cursor_visible = True
+    def show_cursor(self) -> None:
+        """Does not change whether it blinks."""
+        if not self._cursor_visible:
+            self._cursor_visible = True
+            self.write_raw("\x1b[?25h")
 
 
 class PaintedRenderer(Renderer):

@@ -126,7 +126,11 @@ class AsyncOutput:
     def write(self, data: bytes) -> None:
         self._waiting += data
         if self._own is None:
-            self._push_all()
+            # Blocks: used where the terminal cannot be opened a second time
+            with suppress(OSError):
+                while self._waiting:
+                    del self._waiting[: os.write(self._given, self._waiting)]
+            self._waiting.clear()
         elif self._loop is None and self._push():
             self._loop = asyncio.get_running_loop()
             self._loop.add_writer(self._own, self._continue)
@@ -152,10 +156,3 @@ class AsyncOutput:
         except OSError:
             self._waiting.clear()
         return False
-
-    def _push_all(self) -> None:
-        """Blocks: used where the terminal cannot be opened a second time."""
-        with suppress(OSError):
-            while self._waiting:
-                del self._waiting[: os.write(self._given, self._waiting)]
-        self._waiting.clear()

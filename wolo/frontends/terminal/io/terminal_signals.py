@@ -46,7 +46,7 @@ class Signals:
         self.exit_status = 0
         """Exit status for the first signal; 0 before it, and once it is forgiven."""
         self._target = target
-        self._stop: Callable[[], None] = lambda: None
+        self._stop: Callable[[], object] = lambda: None
         self._is_aside = False
         self._look_due: asyncio.TimerHandle | None = None
         self._ending: select.epoll | None = None
@@ -54,14 +54,19 @@ class Signals:
     def __enter__(self) -> Self:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None  # a running loop runs a task
-        self._stop = lambda: _cancel(task)
+        self._stop = task.cancel
         for number in EXIT_STATUS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                 loop.add_signal_handler(number, self.on_signal, number)
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
         loop.add_signal_handler(signal.SIGCONT, self._resume)
         if sys.stdin.isatty():
-            self._watch_terminal()
+            if sys.platform == "linux":  # the kernel says when the terminal ends; elsewhere it is looked at again and again
+                self._ending = select.epoll()
+                self._ending.register(sys.stdin.fileno(), 0)  # for nothing but its end
+                loop.add_reader(self._ending.fileno(), self._on_ending)
+            else:
+                self._look_due = loop.call_later(LOOK_S, self._look)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -77,7 +82,7 @@ class Signals:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the shell's own may come while wolo exits
 
     @contextmanager
-    def during(self, stop: Callable[[], None]) -> Iterator[None]:
+    def during(self, stop: Callable[[], object]) -> Iterator[None]:
         """While the block runs, a first signal calls `stop`."""
         before, self._stop = self._stop, stop
         try:
@@ -113,16 +118,6 @@ class Signals:
         """Handles a closed terminal, with or without a signal."""
         self.on_signal(signal.SIGHUP)
 
-    def _watch_terminal(self) -> None:
-        """Costs nothing where the kernel says when a terminal ends; elsewhere it is looked at again and again."""
-        loop = asyncio.get_running_loop()
-        if sys.platform != "linux":
-            self._look_due = loop.call_later(LOOK_S, self._look)
-            return
-        self._ending = select.epoll()
-        self._ending.register(sys.stdin.fileno(), 0)  # for nothing but its end
-        loop.add_reader(self._ending.fileno(), self._on_ending)
-
     def _on_ending(self) -> None:
         assert self._ending is not None
         asyncio.get_running_loop().remove_reader(self._ending.fileno())
@@ -144,7 +139,7 @@ class Signals:
     def _suspend(self) -> None:
         if not self._is_aside:
             self._target.on_suspend()
-        os.kill(os.getpid(), signal.SIGSTOP)
+        suspend()
 
     def _resume(self) -> None:
         if not self._is_aside:
@@ -156,10 +151,6 @@ class Signals:
             return False
         self.exit_status = 0
         return True
-
-
-def _cancel(task: asyncio.Task[object]) -> None:
-    task.cancel()
 
 
 def suspend() -> None:

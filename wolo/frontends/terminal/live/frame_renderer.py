@@ -119,12 +119,6 @@ class FrameOutput(BufferedOutput):
             self._cuts = False
             super().enable_autowrap()
 
-    def show_cursor(self) -> None:
-        """Does not change whether it blinks."""
-        if not self.is_cursor_visible:
-            self.mark_cursor_visible()
-            self.write_raw("\x1b[?25h")
-
     def _send(self) -> None:
         if self._depth or not (data := self.pop_written()):
             return
@@ -156,7 +150,14 @@ class FrameRenderer(PaintedRenderer):
             return False
         self._home = Point(self.cursor.x, screen.height - self.cursor.y)
         at = screen.visible_windows_to_write_positions.get(tail)
-        region = Shown(screen.height, self.cursor.y, at.height if at else 0, self._plain_row(screen))
+        cells = [cell for _, cell in sorted(screen.data_buffer[0].items())]
+        is_plain = all(self.has_default_look(cell.style) for cell in cells)
+        region = Shown(
+            screen.height,
+            self.cursor.y,
+            at.height if at else 0,
+            "".join(cell.char for cell in cells).rstrip() if is_plain else "",  # the first row, unless it has colours
+        )
         if screen.height + taken + max(rows - region.tail, 0) > size.rows or (region.tail and not rows + taken):
             return False
         if keeps and taken and not region.continues_in(text):
@@ -173,7 +174,20 @@ class FrameRenderer(PaintedRenderer):
         assert self.painted is not None
         self.output.hide_cursor()
         self.output.write_raw(sequence)
-        self.painted = _moved(self.painted, tail, region, rows, kept)
+        # the screen with a tail of so many rows: the first `kept` ones as they were, the others empty
+        screen, moved, more = self.painted, Screen(), rows - region.tail
+        for y in range(region.tail, region.height):
+            moved.data_buffer[y + more] = screen.data_buffer[y]
+        for y in range(kept):
+            for column, cell in screen.data_buffer[y].items():
+                moved.data_buffer[y][column] = cell if more == 0 else Char(cell.char, cell.style.removesuffix(_LAST_ROW))
+        moved.height = region.height + more
+        for window, at in screen.visible_windows_to_write_positions.items():
+            moved.visible_windows_to_write_positions[window] = WritePosition(at.xpos, at.ypos + more, at.width, at.height)
+        moved.visible_windows_to_write_positions.pop(tail, None)
+        if rows:
+            moved.visible_windows_to_write_positions[tail] = WritePosition(0, 0, screen.width, rows)
+        self.painted = moved
         self.cursor = Point(x=0, y=row)
 
     def paint_tail(self, rows: Sequence[str]) -> None:
@@ -200,12 +214,6 @@ class FrameRenderer(PaintedRenderer):
             return False
         at = self.painted.visible_windows_to_write_positions.get(last)
         return at is not None and at.ypos + at.height < self.painted.height
-
-    def _plain_row(self, screen: Screen) -> str:
-        """The first row; empty if it has colours."""
-        cells = [cell for _, cell in sorted(screen.data_buffer[0].items())]
-        is_plain = all(self.has_default_look(cell.style) for cell in cells)
-        return "".join(cell.char for cell in cells).rstrip() if is_plain else ""
 
     def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:
         self._follow_reflow()
@@ -260,23 +268,6 @@ class FrameApplication(RegionApplication):
             with self._frames.frame():
                 super().on_resize()
             self._painter.flush()
-
-
-def _moved(screen: Screen, tail: Window, region: Shown, rows: int, kept: int) -> Screen:
-    """The screen with a tail of so many rows: the first `kept` ones as they were, the others empty."""
-    moved, more = Screen(), rows - region.tail
-    for row in range(region.tail, region.height):
-        moved.data_buffer[row + more] = screen.data_buffer[row]
-    for row in range(kept):
-        for column, cell in screen.data_buffer[row].items():
-            moved.data_buffer[row][column] = cell if more == 0 else Char(cell.char, cell.style.removesuffix(_LAST_ROW))
-    moved.height = region.height + more
-    for window, at in screen.visible_windows_to_write_positions.items():
-        moved.visible_windows_to_write_positions[window] = WritePosition(at.xpos, at.ypos + more, at.width, at.height)
-    moved.visible_windows_to_write_positions.pop(tail, None)
-    if rows:
-        moved.visible_windows_to_write_positions[tail] = WritePosition(0, 0, screen.width, rows)
-    return moved
 
 
 def _replace(cells: dict[int, Char], row: str, style: str) -> tuple[int, bool]:

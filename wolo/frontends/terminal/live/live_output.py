@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wolo.agent.events import Event
-from wolo.frontends.terminal.display.activity import FRAMES, Activity
+from wolo.frontends.terminal.display.activity import FRAMES, Activity, Surface
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.live.component import Painter, Row
@@ -33,7 +33,7 @@ class RegionOutput(Stdout):
         """The region collects what is printed."""
 
 
-class ActivityView:
+class ActivityView(Surface):
     """Shows running work, with the newest lines of its output."""
 
     tick_s = 0.25
@@ -63,18 +63,15 @@ class ActivityView:
         drawn = [[(accent if line.mark == "spinner" else "class:dim", marks[line.mark]), (style, line.text)] for line in lines]
         return [[("", "")], *drawn] if self._region.rows >= GAP_FROM_ROWS else drawn
 
-    def on_event(self, event: Event) -> None:
-        """The screen reports running work by the methods below."""
-
     def changed(self, activity: Activity) -> None:
         self._activity = activity
         self._region.paint()
 
+    def on_event(self, event: Event) -> None:
+        """The screen reports running work by the methods of a surface."""
+
     def tick(self, activity: Activity) -> None:
         self._region.paint()
-
-    def clear(self, activity: Activity) -> None:
-        """It is in the way of no output."""
 
     def rest(self) -> None:
         self._state.unfinished = ""

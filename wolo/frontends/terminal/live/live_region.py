@@ -42,14 +42,13 @@ from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import Stack
 from wolo.frontends.terminal.io.terminal_output import AsyncOutput
-from wolo.frontends.terminal.live.completion_menu import offered_menu, search_line
 from wolo.frontends.terminal.live.component import Component, Row
 from wolo.frontends.terminal.live.frame_renderer import FrameApplication, FrameOutput
 from wolo.frontends.terminal.live.live_output import ActivityView, RegionOutput
-from wolo.frontends.terminal.live.measured_container import MeasuredContainer
+from wolo.frontends.terminal.live.region_containers import MeasuredContainer, offered_menu, search_line
 from wolo.frontends.terminal.panels.line_panels import LinePanel
 from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS, horizontal_line
-from wolo.frontends.terminal.panels.region_styles import RegionColours, colour_depth
+from wolo.frontends.terminal.panels.region_styles import RegionColours, as_fragments, colour_depth
 from wolo.frontends.terminal.render.row_wrapping import newest_rows
 from wolo.frontends.terminal.render.scroll_insert import rows_taken
 
@@ -222,7 +221,9 @@ class LiveRegion:
             self._output.flush()
             return
         with self._output.frame():
-            is_inserted = self._insert(text)
+            before, self._begun = self._begun, self._unfinished_line
+            keeps = bool(before) and self._begun.startswith(before)
+            is_inserted = self.app.renderer.insert(text, self._tail_window, self._tail_rows(), keeps=keeps)
             if is_inserted and (rows := self._simple_tail()) is not None and self._around_tail() == self._painted_around:
                 self._output.write_raw("\x1b[0m" if "\x1b" in text else "")
                 self.app.renderer.paint_tail(rows)
@@ -234,12 +235,6 @@ class LiveRegion:
             if self.app.renderer.leaves_rows(self._below_window):
                 self.app.renderer.erase(leave_alternate_screen=False)
                 self.app.redraw()
-
-    def _insert(self, text: str) -> bool:
-        """Inserts the text above the region. False: this terminal cannot."""
-        before, self._begun = self._begun, self._unfinished_line
-        keeps = bool(before) and self._begun.startswith(before)
-        return self.app.renderer.insert(text, self._tail_window, self._tail_rows(), keeps=keeps)
 
     # Dialogs
 
@@ -270,11 +265,8 @@ class LiveRegion:
                 self._state.dialogs[-1].open()
         else:
             self.app.layout.focus(self.writing)
-        self._repaint()
-
-    def _repaint(self) -> None:
-        """Repaints all rows: the region may have become lower."""
         self.flush()
+        # the region may have become lower, so all of its rows are painted anew
         if self.app.is_running and not self._is_aside and not self.app.must_wait:
             with self._output.frame():
                 self.app.renderer.erase(leave_alternate_screen=False)
@@ -320,7 +312,7 @@ class LiveRegion:
         return bool(self._prompt_text) and size.rows >= HAIRLINES_FROM_ROWS and size.columns >= HAIRLINES_FROM_COLUMNS
 
     def _container(self, component: Component) -> MeasuredContainer:
-        window = _window(lambda: _fragments(self._rows(component)), component.most_rows)
+        window = _window(lambda: as_fragments(self._rows(component)), component.most_rows)
         return MeasuredContainer(window, Condition(lambda: bool(self._rows(component))))
 
     @property
@@ -351,7 +343,12 @@ class LiveRegion:
         return f"{self._state.tail}{self._state.unfinished}"
 
     def _growing(self) -> StyleAndTextTuples:
-        return _pieces(self._newest_rows())
+        # characters of one style are joined: each piece costs in every frame, and prompt_toolkit makes one of each character
+        coloured = self._newest_rows()
+        if "\x1b" not in coloured:
+            return [("", coloured)]
+        characters = to_formatted_text(ANSI(coloured))
+        return [(style, "".join(each[1] for each in of_style)) for style, of_style in groupby(characters, itemgetter(0))]
 
     def _newest_rows(self) -> str:
         return newest_rows(self._unfinished_line, self._output.get_size().columns, TAIL_ROWS)
@@ -384,24 +381,12 @@ class LiveRegion:
         return not self._state.is_asking or self._output.get_size().rows >= FACTS_FROM_ROWS
 
     def _below_text(self) -> StyleAndTextTuples:
-        return _fragments(self._rows(self._below)) if self._below is not None else []
+        return as_fragments(self._rows(self._below)) if self._below is not None else []
 
     @property
     def rows(self) -> int:
         """Height of the window."""
         return self._output.get_size().rows
-
-
-def _pieces(coloured: str) -> StyleAndTextTuples:
-    """Joins characters of one style: each piece costs in every frame, and prompt_toolkit makes one of each character."""
-    if "\x1b" not in coloured:
-        return [("", coloured)]
-    characters = to_formatted_text(ANSI(coloured))
-    return [(style, "".join(each[1] for each in of_style)) for style, of_style in groupby(characters, itemgetter(0))]
-
-
-def _fragments(rows: Sequence[Row]) -> StyleAndTextTuples:
-    return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
 
 
 def _window(text: Callable[[], AnyFormattedText], most_rows: int) -> Window:

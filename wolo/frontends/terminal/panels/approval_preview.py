@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rich.text import Text
@@ -37,19 +39,32 @@ _SANDBOX = {
 def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: str | None = None) -> list[Text]:
     """The question, then its lines. `waiting`: calls asked about next; `before`: the text of the file that would be rewritten."""
     lines = [_question(asked)]
-    lines += _each_once(_described(intent) for intent in asked.intents)
+    effects: dict[str, list[Text]] = {}  # a file that is read and written is named once
+    for intent in asked.intents:
+        described = _describe(intent)
+        effects.setdefault("\n".join(line.plain for line in described), described)
+    lines += chain.from_iterable(effects.values())
     decoded = None
     if any(isinstance(intent, WriteIntent) for intent in asked.intents):
-        decoded = _decoded(asked.part)
+        with suppress(ToolError):  # read as the built-in tool does: models have other names for the arguments
+            decoded = Toolbox().decode(asked.part.tool, asked.part.input)[1]
         lines += [Text("  ", no_wrap=True).append_text(line) for line in _changes(decoded, before)]
     lines += _arguments(asked, decoded)
     if asked.walls:
         words, style = _SANDBOX[asked.walls]
         lines.append(Text(f"  {words}", style))
     lines += [Text(f"  {line}", "warning") for line in clean(asked.reason).split("\n") if asked.reason]
-    if source := _source(asked):
-        lines.append(Text(f"  rule from {escaped_line(source)}", "dim"))
-    return lines + _pending(waiting)
+    verdict = asked.part.metadata.get("verdict")
+    if isinstance(verdict, dict) and verdict.get("rule") and f"{verdict['rule']}" in asked.reason and verdict.get("source"):
+        lines.append(Text(f"  rule from {escaped_line(str(verdict['source']))}", "dim"))
+    if waiting:
+        lines.append(Text(f"  {counted(len(waiting), 'more approval')} pending:", "dim"))
+    for part in waiting[:MOST_TITLES]:
+        call = call_line(part, most_chars=LONGEST_TITLE, most_of_change=0)
+        lines.append(Text("    · ", "dim").append_text(spelled(call, "dim")))
+    if len(waiting) > MOST_TITLES:
+        lines.append(Text(f"    and {len(waiting) - MOST_TITLES} more", "dim"))
+    return lines
 
 
 class PreviewAnswer(NamedTuple):
@@ -94,28 +109,23 @@ def _question(asked: ApprovalAsked) -> Text:
         return Text.assemble(("! ", "bold error"), (f"{owner}The sandbox stopped this command. Run it outside?", "bold"))
     if asked.walls == "restored":
         return Text.assemble(("! ", "bold error"), (f"{owner}This command changed protected files. Keep the changes?", "bold"))
-    actions = list(dict.fromkeys(_action(intent, asked.part.tool) for intent in asked.intents))
+    actions = []
+    for intent in asked.intents:
+        if not isinstance(intent, CallIntent):
+            action = _ACTIONS[type(intent)]
+        elif intent.target.startswith("task:"):
+            action = "start this subagent"
+        else:
+            action = f"call {escaped_line(asked.part.tool)}"
+        if action not in actions:
+            actions.append(action)
     if _ACTIONS[WriteIntent] in actions and _ACTIONS[ReadIntent] in actions:
         actions.remove(_ACTIONS[ReadIntent])
     question = " and ".join(actions) or f"run {escaped_line(asked.part.tool)}"
     return Text.assemble(("? ", "bold accent"), (f"{owner}{question[0].upper()}{question[1:]}?", "bold"))
 
 
-def _action(intent: Intent, tool: str) -> str:
-    if isinstance(intent, CallIntent):
-        return "start this subagent" if intent.target.startswith("task:") else f"call {escaped_line(tool)}"
-    return _ACTIONS[type(intent)]
-
-
-def _each_once(wishes: Iterable[list[Text]]) -> list[Text]:
-    """Names a file once that is read and written."""
-    seen: dict[str, list[Text]] = {}
-    for lines in wishes:
-        seen.setdefault("\n".join(line.plain for line in lines), lines)
-    return [line for lines in seen.values() for line in lines]
-
-
-def _described(intent: Intent) -> list[Text]:
+def _describe(intent: Intent) -> list[Text]:
     """Never cut. Each line of a command has a mark, so that none can pass for a line of wolo's own."""
     match intent:
         case RunIntent():
@@ -164,14 +174,6 @@ def _begun(mark: str) -> Text:
     return Text.assemble((mark, "dim"), no_wrap=True)
 
 
-def _decoded(part: ToolPart) -> Any:
-    """The arguments as the built-in tool reads them: models have other names for them. None where it reads none."""
-    try:
-        return Toolbox().decode(part.tool, part.input)[1]
-    except ToolError:
-        return None
-
-
 def _changes(given: Any, before: str | None) -> Iterator[Text]:
     from wolo.tools.editing.apply_patch import ApplyPatchArgs  # noqa: PLC0415  # a tool is loaded at its first call
     from wolo.tools.editing.edit import EditArgs  # noqa: PLC0415
@@ -187,33 +189,8 @@ def _changes(given: Any, before: str | None) -> Iterator[Text]:
             for each in given.edits or (Replacement(given.old or "", given.new or "", given.replace_all),):
                 if each.replace_all:
                     yield Text("every occurrence:", "dim")
-                yield from replaced(each.old, each.new, first=_first_line(before, each.old))
+                is_unique = bool(before and each.old) and (before or "").count(each.old) == 1
+                first = before.count("\n", 0, before.index(each.old)) + 1 if before and is_unique else None
+                yield from replaced(each.old, each.new, first=first)
         case ApplyPatchArgs():
             yield from signed_lines(DiffLine(line[:1] or " ", line[1:]) for line in given.patch.strip("\n").split("\n"))
-
-
-def _first_line(before: str | None, old: str) -> int | None:
-    """The line where the passage begins; None unless it occurs exactly once."""
-    if not before or not old or before.count(old) != 1:
-        return None
-    return before.count("\n", 0, before.index(old)) + 1
-
-
-def _source(asked: ApprovalAsked) -> str:
-    """The file of the rule that asks; empty when no rule does."""
-    said = asked.part.metadata.get("verdict")
-    if not isinstance(said, dict) or not said.get("rule") or f"{said['rule']}" not in asked.reason:
-        return ""
-    return str(said.get("source", ""))
-
-
-def _pending(waiting: Sequence[ToolPart]) -> list[Text]:
-    if not waiting:
-        return []
-    lines = [Text(f"  {counted(len(waiting), 'more approval')} pending:", "dim")]
-    for part in waiting[:MOST_TITLES]:
-        call = call_line(part, most_chars=LONGEST_TITLE, most_of_change=0)
-        lines.append(Text("    · ", "dim").append_text(spelled(call, "dim")))
-    if len(waiting) > MOST_TITLES:
-        lines.append(Text(f"    and {len(waiting) - MOST_TITLES} more", "dim"))
-    return lines

@@ -24,15 +24,6 @@ class LinePanel(Panel[str]):
         if not self.is_writing:
             self.write(clean(self._question), self._draft)
 
-    def content(self) -> list[Text]:
-        return []
-
-    def choices(self, columns: int) -> list[Text]:
-        return []
-
-    def handle_key(self, key: str) -> None:
-        """Every key is typed into the field."""
-
     def submit(self, written: str) -> None:
         self.resolve(written)
 
@@ -68,14 +59,8 @@ class SecretPanel(Panel[str]):
     def title(self) -> Text:
         return Text(clean_line(self._question))
 
-    def content(self) -> list[Text]:
-        return []
-
     def choices(self, columns: int) -> list[Text]:
         return [key_hints(("Enter", "continue"), ("Esc", "back"))]
-
-    def handle_key(self, key: str) -> None:
-        """Every key is typed into the field."""
 
     def submit(self, written: str) -> None:
         """Takes the first line: a paste may end with a line break."""

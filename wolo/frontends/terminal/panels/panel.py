@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -37,7 +36,7 @@ from wolo.frontends.terminal.io.input_parser import is_within_paste
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import Stack
 from wolo.frontends.terminal.io.terminal_signals import suspend
 from wolo.frontends.terminal.panels.key_guard import PASTE_S, KeyGuard
-from wolo.frontends.terminal.panels.region_styles import Row, as_rows, row_width
+from wolo.frontends.terminal.panels.region_styles import Row, as_fragments, as_rows, row_width
 
 T = TypeVar("T")
 
@@ -72,7 +71,7 @@ MOVES = frozenset({"left", "right", "up", "down", "page-up", "page-down", "home"
 """Keys that move and answer nothing."""
 
 
-class Panel(ABC, Generic[T]):
+class Panel(Generic[T]):
     """`answer` holds the result. Ctrl-C dismisses every panel at once; each kind of panel decides what Esc does."""
 
     processors: tuple[Processor, ...] = ()
@@ -126,15 +125,14 @@ class Panel(ABC, Generic[T]):
         """In the border; without one there is no border. None: no title."""
         return None
 
-    @abstractmethod
     def content(self) -> list[Text]:
         """The part that scrolls."""
+        return []
 
-    @abstractmethod
     def choices(self, columns: int) -> list[Text]:
         """The part below it and below the field that does not: choices and key hints."""
+        return []
 
-    @abstractmethod
     def handle_key(self, key: str) -> None:
         """Handles one key while no text is typed: a character, or one of the names above."""
 
@@ -155,7 +153,7 @@ class Panel(ABC, Generic[T]):
 
     def on_ready(self) -> None:
         """Called when keys begin to count."""
-        _paint()
+        get_app().invalidate()
 
     def end(self) -> None:
         """Handles Ctrl-D in an empty field."""
@@ -182,7 +180,7 @@ class Panel(ABC, Generic[T]):
         for key in keys:
             if not self.answer.done() and not self.is_writing:
                 self.handle_key(key)
-        _paint()
+        get_app().invalidate()
 
     def resolve(self, answer: T) -> None:
         if not self.answer.done():
@@ -224,7 +222,7 @@ class Panel(ABC, Generic[T]):
     def changed(self, *, showing: int | None = None) -> None:
         """Draws new content; `showing` is the line that has to be visible."""
         self._wrapped, self._showing, self._in_view = (0, ()), showing, _ANYWHERE
-        _paint()
+        get_app().invalidate()
 
     def close(self) -> None:
         self._key_guard.close()
@@ -243,11 +241,22 @@ class Panel(ABC, Generic[T]):
             rows += self._with_side(self.below(columns, room))
         if self.is_framed:
             gap: list[Row] = [[("", "")]] if self._has_gap else []
-            rows = [*gap, self._top_border(get_app().output.get_size().columns), *rows]
-        return _joined(rows)
+            columns = get_app().output.get_size().columns
+            title = as_rows([self.title() or Text()], columns - 4)[0]
+            rest = "─" * (line_columns(columns) - 4 - row_width(title))
+            rows = [
+                *gap,
+                [
+                    ("class:border", "╭─ "),
+                    *((f"{style} bold class:accent", text) for style, text, *_ in title),
+                    ("class:border", f" {rest}"),
+                ],
+                *rows,
+            ]
+        return as_fragments(rows)
 
     def _hints(self) -> StyleAndTextTuples:
-        return _joined(self._with_side(self.below(*self._room())))
+        return as_fragments(self._with_side(self.below(*self._room())))
 
     @property
     def _has_gap(self) -> bool:
@@ -258,7 +267,9 @@ class Panel(ABC, Generic[T]):
         size, is_framed = get_app().output.get_size(), self.is_framed
         columns = size.columns - len(SIDE) * is_framed
         around = (size.rows >= FACTS_FROM_ROWS) + 2 * is_framed + self._has_gap
-        return columns, max(size.rows - around - self._field_rows(columns), 1)
+        if self.is_writing:
+            around += min(len(as_rows([Text(f"{self._label}{self.field.text} ")], columns)), FIELD_ROWS)
+        return columns, max(size.rows - around, 1)
 
     def _with_side(self, rows: list[Row]) -> list[Row]:
         return [[("class:border", SIDE), *row] for row in rows] if self.is_framed else rows
@@ -271,7 +282,16 @@ class Panel(ABC, Generic[T]):
     def rows(self, columns: int, room: int) -> list[Row]:
         """Returns the visible page of the content."""
         if self._wrapped[0] != columns:
-            self._wrap(columns)
+            lines = self.content()
+            if (title := self.title()) is not None and not self.is_framed:
+                lines = [Text.assemble(("? ", "bold accent"), title), *lines]
+            self._wrapped = (columns, as_rows(lines, columns))
+            quoted = max((at for at, line in enumerate(lines, start=1) if line.no_wrap), default=0)
+            self._quoted, self._seen = len(as_rows(lines[:quoted], columns)), 0
+            if self._showing is not None:
+                at = self._showing + (title is not None and not self.is_framed)
+                above = len(as_rows(lines[:at], columns))
+                self._in_view = above, above + len(as_rows(lines[at : at + 1], columns))
         rows, below = self._wrapped[1], self.below(columns, room)
         self._page = max(room - len(below), 1)
         if len(rows) > self._page:
@@ -280,42 +300,13 @@ class Panel(ABC, Generic[T]):
         first, end = self._in_view
         self._top = min(max(self._top, end - self._page), first, self._most)
         self._seen = max(self._seen, self._top + self._page)
-        return [*rows[self._top : self._top + self._page], *self._position(len(rows))]
-
-    def _wrap(self, columns: int) -> None:
-        lines = self.content()
-        if (title := self.title()) is not None and not self.is_framed:
-            lines = [Text.assemble(("? ", "bold accent"), title), *lines]
-        self._wrapped = (columns, as_rows(lines, columns))
-        quoted = max((at for at, line in enumerate(lines, start=1) if line.no_wrap), default=0)
-        self._quoted, self._seen = len(as_rows(lines[:quoted], columns)), 0
-        if self._showing is not None:
-            at = self._showing + (title is not None and not self.is_framed)
-            first = len(as_rows(lines[:at], columns))
-            self._in_view = first, first + len(as_rows(lines[at : at + 1], columns))
-
-    def _position(self, total: int) -> list[Row]:
-        if not self._most:
-            return []
-        words = f"lines {self._top + 1}-{self._top + self._page} of {total}"
-        if self._was_unfolded:
-            words += " · Yes counts now"
-        is_wide = get_app().output.get_size().columns >= NARROW_COLUMNS
-        return [[("class:dim", f"{words} · ↑↓ PgUp PgDn scroll" if is_wide else words)]]
-
-    def _top_border(self, columns: int) -> Row:
-        title = as_rows([self.title() or Text()], columns - 4)[0]
-        rest = "─" * (line_columns(columns) - 4 - row_width(title))
-        return [
-            ("class:border", "╭─ "),
-            *((f"{style} bold class:accent", text) for style, text, *_ in title),
-            ("class:border", f" {rest}"),
-        ]
-
-    def _field_rows(self, columns: int) -> int:
-        if not self.is_writing:
-            return 0
-        return min(len(as_rows([Text(f"{self._label}{self.field.text} ")], columns)), FIELD_ROWS)
+        page = list(rows[self._top : self._top + self._page])
+        if self._most:
+            words = f"lines {self._top + 1}-{self._top + self._page} of {len(rows)}"
+            words += " · Yes counts now" if self._was_unfolded else ""
+            is_wide = get_app().output.get_size().columns >= NARROW_COLUMNS
+            page.append([("class:dim", f"{words} · ↑↓ PgUp PgDn scroll" if is_wide else words)])
+        return page
 
     # Its keys
 
@@ -323,10 +314,7 @@ class Panel(ABC, Generic[T]):
         keys = KeyBindings()
         for key, name in _KEY_NAMES.items():
             keys.add(key, eager=True)(lambda event, name=name: self._key_guard.handle_key(name))
-
-        @keys.add(Keys.Any)  # not eager: it matches Esc, too
-        def press(event: KeyPressEvent) -> None:
-            self._key_guard.handle_key(event.data)
+        keys.add(Keys.Any)(lambda event: self._key_guard.handle_key(event.data))  # not eager: it matches Esc, too
 
         @keys.add(Keys.BracketedPaste, eager=True)
         def pasted(event: KeyPressEvent) -> None:
@@ -336,11 +324,7 @@ class Panel(ABC, Generic[T]):
                 self.pasted(event.data)
 
         keys.add("c-z", eager=True)(lambda event: self._step_aside())
-
-        @keys.add("escape")
-        def escape(event: KeyPressEvent) -> None:
-            self.escape()
-
+        keys.add("escape")(lambda event: self.escape())
         keys.add("c-c", eager=True)(lambda event: self.dismiss(LineInterrupted))
         return keys
 
@@ -371,13 +355,9 @@ class Panel(ABC, Generic[T]):
         keys.add("c-d", filter=Condition(lambda: not self.field.text), eager=True)(lambda event: self.end())
 
         ignores_keys = Condition(lambda: self.ignores_keys)
-
-        @keys.add(Keys.Any, filter=ignores_keys)
-        @keys.add("enter", filter=ignores_keys, eager=True)
-        @keys.add(Keys.BracketedPaste, filter=ignores_keys, eager=True)
-        def drop(event: KeyPressEvent) -> None:
-            self._key_guard.handle_key("")
-
+        for key in (Keys.BracketedPaste, "enter", Keys.Any):
+            is_eager = key is not Keys.Any
+            keys.add(key, filter=ignores_keys, eager=is_eager)(lambda event: self._key_guard.handle_key(""))
         keys.add("c-c", eager=True)(lambda event: self.dismiss(LineInterrupted))
         return keys
 
@@ -403,10 +383,6 @@ def one_row(cells: Sequence[tuple[str, str]], columns: int, between: str = "   "
     return rows
 
 
-def _joined(rows: Sequence[Row]) -> StyleAndTextTuples:
-    return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
-
-
 def line_columns(columns: int) -> int:
     """Length of the lines around the composer, and above and below a panel."""
     return min(columns // 2, _LINE_COLUMNS)
@@ -426,10 +402,6 @@ def _side() -> Window:
         width=len(SIDE),
         height=Dimension(min=1, max=FIELD_ROWS, preferred=1),
     )
-
-
-def _paint() -> None:
-    get_app().invalidate()
 
 
 Complaint = Callable[[str], str]

@@ -76,7 +76,18 @@ class QuestionsPanel(Panel[Replies | None]):
         return Text(f"{clean_line(self._page_now.question.header) or 'Question'}{place}")
 
     def content(self) -> list[Text]:
-        return self._tabs() + (self._review() if self._is_review else self._question(self._page_now))
+        if self._is_review:
+            return self._tabs() + [as_line(page.question, page.reply) for page in self._pages]
+        page, question = self._page_now, self._page_now.question
+        first, *rest = clean(question.text).split("\n")
+        indent = "" if self.is_framed else "  "  # without a border no line may pass for one of wolo's own
+        lines = [*self._tabs(), Text(first, "bold"), *(Text(indent + line, "bold") for line in rest)]
+        for at, option in enumerate(question.options):
+            mark = ("[x] " if at in page.chosen else "[ ] ") if question.several else ("● " if at in page.chosen else "○ ")
+            about = f" · {clean_line(option.description)}" if option.description else ""
+            lines.append(self._option(at == page.at, (f"{at + 1} ", "accent"), mark, clean_line(option.label), (about, "dim")))
+        is_at_other = page.at == len(question.options)
+        return [*lines, self._option(is_at_other, ("Other: ", "dim"), clean_line(page.text) or ("…", "dim"))]
 
     def choices(self, columns: int) -> list[Text]:
         if self.is_writing:
@@ -111,26 +122,11 @@ class QuestionsPanel(Panel[Replies | None]):
             row.append(f"{'›' if at == self._at else ' '}{words}", "selection" if at == self._at else "dim")
         return [row, Text()]
 
-    def _question(self, page: _QuestionPage) -> list[Text]:
-        question = page.question
-        first, *rest = clean(question.text).split("\n")
-        indent = "" if self.is_framed else "  "  # without a border no line may pass for one of wolo's own
-        lines = [Text(first, "bold"), *(Text(indent + line, "bold") for line in rest)]
-        for at, option in enumerate(question.options):
-            mark = ("[x] " if at in page.chosen else "[ ] ") if question.several else ("● " if at in page.chosen else "○ ")
-            about = f" · {clean_line(option.description)}" if option.description else ""
-            lines.append(self._option(at == page.at, (f"{at + 1} ", "accent"), mark, clean_line(option.label), (about, "dim")))
-        is_at_other = page.at == len(question.options)
-        return [*lines, self._option(is_at_other, ("Other: ", "dim"), clean_line(page.text) or ("…", "dim"))]
-
     def _option(self, is_current: bool, *pieces: str | tuple[str, str]) -> Text:
         text = Text.assemble("› " if is_current else "  ", *pieces)
         if is_current:
             text.stylize("selection")
         return text
-
-    def _review(self) -> list[Text]:
-        return [as_line(page.question, page.reply) for page in self._pages]
 
     # Keys
 
@@ -158,11 +154,30 @@ class QuestionsPanel(Panel[Replies | None]):
         elif key in ("right", "tab"):
             self._turn_to(self._at + 1)
         elif key == "enter":
-            self._go_on()
+            if not self._is_review:
+                page = self._page_now
+                if page.at == len(page.question.options):
+                    self.write(OWN_WORDS, page.text)
+                    return
+                if page.at is not None and page.at not in page.chosen and not (page.question.several and page.is_answered):
+                    page.pick(page.at)
+            self._turn_on()
         elif self._is_review or key in ("page-up", "page-down", "home", "end"):
             self.scroll(key)
         else:
-            self._answer(key, self._page_now)
+            page, last = self._page_now, len(self._page_now.question.options)
+            if key in ("up", "down"):
+                step = 1 if key == "down" else -1
+                page.at = (0 if key == "down" else last) if page.at is None else (page.at + step) % (last + 1)
+            elif key == " ":
+                if page.at is not None and page.at < last:
+                    page.pick(page.at)
+            elif key.isdecimal() and 1 <= int(key) <= last:
+                page.at = int(key) - 1
+                page.pick(page.at)
+            elif is_character(key):
+                self.write(OWN_WORDS, page.text + key)
+            self._show()
 
     def escape(self) -> None:
         self.resolve(None)
@@ -179,31 +194,6 @@ class QuestionsPanel(Panel[Replies | None]):
     @property
     def _page_now(self) -> _QuestionPage:
         return self._pages[self._at]
-
-    def _answer(self, key: str, page: _QuestionPage) -> None:
-        last = len(page.question.options)
-        if key in ("up", "down"):
-            page.at = (0 if key == "down" else last) if page.at is None else (page.at + (1 if key == "down" else -1)) % (last + 1)
-        elif key == " ":
-            if page.at is not None and page.at < last:
-                page.pick(page.at)
-        elif key.isdecimal() and 1 <= int(key) <= last:
-            page.at = int(key) - 1
-            page.pick(page.at)
-        elif is_character(key):
-            self.write(OWN_WORDS, page.text + key)
-        self._show()
-
-    def _go_on(self) -> None:
-        """Selects the option under the cursor, unless another was selected."""
-        if not self._is_review:
-            page = self._page_now
-            if page.at == len(page.question.options):
-                self.write(OWN_WORDS, page.text)
-                return
-            if page.at is not None and page.at not in page.chosen and not (page.question.several and page.is_answered):
-                page.pick(page.at)
-        self._turn_on()
 
     def _turn_on(self) -> None:
         if self._is_review or len(self._pages) == 1:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text import OneStyleAndTextTuple, StyleAndTextTuples
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.styles import Attrs, StyleTransformation
 from prompt_toolkit.styles import Style as RegionStyle
@@ -56,16 +56,15 @@ def _pieces(line: Text) -> Iterator[tuple[str, str]]:
         line.stylize_before(line.style)  # Rich leaves the style of a whole text to others
     for segment in line.render(_STYLES):
         if segment.text:
-            yield _style(segment.style), segment.text
+            style = segment.style or Style()
+            words = [word for word in ("bold", "italic", "underline", "reverse", "strike") if getattr(style, word)]
+            roles = [colour.name for colour in (style.color, style.bgcolor) if colour is not None and colour.name in DARK]
+            # roles become classes of the live region's style
+            yield " ".join([*(f"class:{name}" for name in roles), *words]), segment.text
 
 
-def _style(style: Style | None) -> str:
-    """Roles become classes of the live region's style."""
-    if style is None:
-        return ""
-    words = [word for word in ("bold", "italic", "underline", "reverse", "strike") if getattr(style, word)]
-    roles = (colour.name for colour in (style.color, style.bgcolor) if colour is not None)
-    return " ".join([*(f"class:{name}" for name in roles if name in DARK), *words])
+def as_fragments(rows: Sequence[Sequence[OneStyleAndTextTuple]]) -> StyleAndTextTuples:
+    return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
 
 
 def row_width(row: Row) -> int:

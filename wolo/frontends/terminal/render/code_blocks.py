@@ -26,24 +26,28 @@ class CodeBlock:
     def __init__(self, language: str) -> None:
         name = language.strip().partition(" ")[0].strip("{}.").lower()
         self._is_diff = name in _DIFFS
-        self._syntax = None if self._is_diff else _find_syntax(name)
+        self._syntax: Syntax | None = None
+        if not self._is_diff and name not in _UNCOLOURED:
+            from rich.syntax import Syntax  # noqa: PLC0415  # loads Pygments, for the first block of code
+
+            syntax = Syntax("", name, tab_size=0)
+            self._syntax = syntax if syntax.lexer else None
         self._seen: list[str] = []
 
     def lines(self, new: list[str]) -> Text:
         """The new lines, each with its newline."""
         if self._is_diff:
-            return Text().join(map(_diff_line, new))
+            text = Text()
+            for line in new:
+                style = "bold" if line.startswith(("+++ ", "--- ")) else _DIFF_STYLES.get(line[:1], "")
+                text.append(line, style).append("\n")
+            return text
         if self._syntax is None or max(map(len, new), default=0) > _LONGEST_LINE:
             return Text.assemble(("".join(f"{line}\n" for line in new), PLAIN_CODE))
         if len(self._seen) > _REMEMBERED_LINES:
             self._seen = []
         self._seen += new
         return _colour("".join(f"{line}\n" for line in self._seen), self._syntax, skip=len(self._seen) - len(new))
-
-
-def _diff_line(line: str) -> Text:
-    style = "bold" if line.startswith(("+++ ", "--- ")) else _DIFF_STYLES.get(line[:1], "")
-    return Text.assemble((line, style), "\n")
 
 
 def coloured(lines: list[str], path: str) -> list[Text]:
@@ -64,17 +68,10 @@ def _colour(code: str, syntax: Syntax, *, skip: int) -> Text:
     """Highlights all but the first lines, token by token: Rich would turn tabs into blanks."""
     text = Text()
     line = 0
-    assert syntax.lexer is not None  # _find_syntax checks it
+    assert syntax.lexer is not None  # checked where it was made
     for kind, value in syntax.lexer.get_tokens(code):
         for piece in value.splitlines(keepends=True):
             if line >= skip:
                 text.append(piece, "" if piece.isspace() else token_style(kind))
             line += piece.endswith("\n")
     return text
-
-
-def _find_syntax(name: str) -> Syntax | None:
-    from rich.syntax import Syntax  # noqa: PLC0415  # loads Pygments, for the first block of code
-
-    syntax = None if name in _UNCOLOURED else Syntax("", name, tab_size=0)
-    return syntax if syntax and syntax.lexer else None

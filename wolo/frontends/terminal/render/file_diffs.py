@@ -55,16 +55,28 @@ def diff_lines(view: Diff, most_rows: int | None, columns: int = 80) -> tuple[li
     gutter = Gutter(lines)
     shown = lines[: len(lines) if most_rows is None else max(most_rows, 1)]
     after = iter(coloured([each.text for each in shown if each.sign in ("+", " ")], view.path))
-    drawn = [_draw(each, gutter, next(after) if each.sign in ("+", " ") else None) for each in shown]
+    drawn: list[Text] = []
+    for each in shown:
+        style = LINE_STYLES.get(each.sign, "dim")
+        text = gutter.begin(each, style)
+        if each.sign in ("+", " "):
+            text.append_text(next(after)).stylize("added ground" if each.sign == "+" else "dim")
+        else:
+            text.append(each.text, style)
+        drawn.append(text)
     for row, pieces in changed_words(shown):
         at = len(drawn[row]) - len(shown[row].text)
         for piece, is_changed in pieces:
             if is_changed:
                 drawn[row].stylize(WORD_STYLES[shown[row].sign], at, at + len(piece))
             at += len(piece)
-    drawn = [_shortened(line) for line in drawn]
-    if most_rows is not None:
-        drawn = drawn[: _fitting(drawn, most_rows, columns)]
+    drawn = [line if len(line) <= MOST_LINE_CHARS else line[:MOST_LINE_CHARS].append("…", "dim") for line in drawn]
+    rows = 0
+    for count, line in enumerate(drawn if most_rows is not None else ()):
+        rows += max(-(-line.cell_len // max(columns, 1)), 1)
+        if most_rows is not None and rows > most_rows:
+            drawn = drawn[: max(count, 1)]
+            break
     return drawn, len(lines) - len(drawn)
 
 
@@ -90,31 +102,6 @@ def _parse(view: Diff) -> Iterator[DiffLine]:
         is_first = False
 
 
-def _draw(line: DiffLine, gutter: Gutter, code: Text | None) -> Text:
-    text = gutter.begin(line, LINE_STYLES.get(line.sign, "dim"))
-    match line.sign:
-        case "+":
-            text.append_text(code or Text(line.text)).stylize("added ground")
-        case " ":
-            text.append_text(code or Text(line.text)).stylize("dim")
-        case _:
-            text.append(line.text, LINE_STYLES.get(line.sign, "dim"))
-    return text
-
-
-def _fitting(lines: list[Text], rows: int, columns: int) -> int:
-    """Returns the number of lines that fit, at least 1."""
-    for count, line in enumerate(lines):
-        rows -= max(-(-line.cell_len // max(columns, 1)), 1)
-        if rows < 0:
-            return max(count, 1)
-    return len(lines)
-
-
-def _shortened(line: Text) -> Text:
-    return line if len(line) <= MOST_LINE_CHARS else line[:MOST_LINE_CHARS].append("…", "dim")
-
-
 # A change that has to be approved: complete, with every hidden character visible
 
 
@@ -131,7 +118,13 @@ def rewritten(old: str, new: str) -> list[Text]:
     before, after = split_lines(old), split_lines(new)
     ends = {line[len(line.rstrip("\r\n")) :] for line in (*before, *after)} - {""}
     hidden = next(iter(ends)) if before and len(ends) == 1 else "\n"
-    return signed_lines(_folded(list(_without_ends(_compared_lines(before, after, 1), hidden))))
+    lines: list[DiffLine] = []
+    for each in _compared_lines(before, after, 1):
+        # the line end that all lines share is hidden; any other, and a missing one, are shown
+        lines.append(each._replace(text=each.text.removesuffix(hidden)))
+        if each.sign != " " and not each.text.endswith(("\n", "\r")):
+            lines.append(DiffLine("\\", "no newline at end of file"))
+    return signed_lines(_folded(lines))
 
 
 def _compared_lines(before: list[str], after: list[str], first: int | None) -> list[DiffLine]:
@@ -160,28 +153,19 @@ def _folded(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
         yield from shown
 
 
-def _without_ends(lines: Iterable[DiffLine], hidden: str) -> Iterator[DiffLine]:
-    """Hides the line end that all lines share; shows any other, and a missing one."""
-    for each in lines:
-        yield each._replace(text=each.text.removesuffix(hidden))
-        if each.sign != " " and not each.text.endswith(("\n", "\r")):
-            yield DiffLine("\\", "no newline at end of file")
-
-
 def signed_lines(lines: Iterable[DiffLine]) -> list[Text]:
     """Returns one text per line, not to be wrapped at spaces."""
     lines = list(lines)
     gutter = Gutter(lines)
     marked = dict(changed_words(lines))
-    return [_spelled_line(each, gutter, marked.get(row)) for row, each in enumerate(lines)]
-
-
-def _spelled_line(line: DiffLine, gutter: Gutter, pieces: Pieces | None) -> Text:
-    style = LINE_STYLES.get(line.sign, "dim")
-    text = gutter.begin(line, style)
-    for piece, is_changed in pieces or [(line.text, False)]:
-        text.append_text(spelled(piece, WORD_STYLES[line.sign] if is_changed else style))
-    return text
+    texts = []
+    for row, line in enumerate(lines):
+        style = LINE_STYLES.get(line.sign, "dim")
+        text = gutter.begin(line, style)
+        for piece, is_changed in marked.get(row) or [(line.text, False)]:
+            text.append_text(spelled(piece, WORD_STYLES[line.sign] if is_changed else style))
+        texts.append(text)
+    return texts
 
 
 def spelled(shown: str, style: str) -> Text:

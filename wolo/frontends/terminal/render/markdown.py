@@ -56,9 +56,10 @@ class MarkdownStream:
     def __init__(self, *, plain: bool = False) -> None:
         self._plain = plain
         self._cleaner = Cleaner()
-        self._partial = ""
+        self.unfinished = ""
         """Unprinted part of the current line."""
-        self._is_mid_line = False
+        self.is_mid_line = False
+        """The latest piece was printed without the end of its line."""
         self._begun = False
         self._blank = False
         """A blank line precedes the next block."""
@@ -76,34 +77,24 @@ class MarkdownStream:
         self._drawn: list[Drawn] = []
 
     @property
-    def is_mid_line(self) -> bool:
-        """True after a piece without the end of its line."""
-        return self._is_mid_line
-
-    @property
     def is_blank_due(self) -> bool:
         """The next output begins with an empty row."""
-        return self._blank and self._begun and not self._is_mid_line
-
-    @property
-    def unfinished(self) -> str:
-        """Unprinted part of the current line."""
-        return self._partial
+        return self._blank and self._begun and not self.is_mid_line
 
     def feed(self, text: str) -> list[Drawn]:
-        self._partial += self._cleaner.feed(text)
-        if "\n" in self._partial:
-            *lines, self._partial = self._partial.split("\n")
+        self.unfinished += self._cleaner.feed(text)
+        if "\n" in self.unfinished:
+            *lines, self.unfinished = self.unfinished.split("\n")
             self._take_lines(lines)
-        if len(self._partial) > (NEXT_PIECE if self._is_mid_line else LONG_LINE):
+        if len(self.unfinished) > (NEXT_PIECE if self.is_mid_line else LONG_LINE):
             self._print_ahead()
         return self._give()
 
     def close(self) -> list[Drawn]:
         """Ends the answer and returns the remaining output."""
-        self._partial += self._cleaner.close()
-        if self._partial or self._is_mid_line:
-            last, self._partial = self._partial, ""
+        self.unfinished += self._cleaner.close()
+        if self.unfinished or self.is_mid_line:
+            last, self.unfinished = self.unfinished, ""
             self._take_lines([last])
         self._flush()
         return self._give()
@@ -117,7 +108,7 @@ class MarkdownStream:
     def _take_lines(self, lines: list[str]) -> None:
         code: list[str] = []
         for line in lines:
-            if self._fence and not self._is_mid_line and not self._closes_fence(line):
+            if self._fence and not self.is_mid_line and not self._closes_fence(line):
                 code.append(unindented(line, self._fence_indent))
                 continue
             self._put_code(code)
@@ -126,47 +117,47 @@ class MarkdownStream:
         self._put_code(code)
 
     def _take(self, line: str) -> None:
-        if self._is_mid_line:
-            self._end_long_line(line)
+        if self.is_mid_line:
+            self._put(Text(line, no_wrap=bool(self._fence)) if self._plain or self._fence else inline(line), "\n")
+            self.is_mid_line = False
         elif self._plain:
-            self._take_plain(line)
+            if line.strip() or self._fence:
+                self._put(Text(line, no_wrap=bool(self._fence)), "\n")
+            else:
+                self._blank = True
+            if opened := FENCE.match(line):
+                self._fence = "" if self._fence and self._closes_fence(line) else self._fence or opened[1]
         elif self._fence:
             self._fence, self._code, self._blank = "", None, True
         elif not line.strip():
             self._flush()
             self._blank = True
         elif not self._joins_table(line):
-            self._take_block(line)
-
-    def _take_block(self, line: str) -> None:
-        if self._blank and not line[0].isspace():
-            self._in_list = False
-        if opened := FENCE.match(line):
-            self._flush()
-            self._open_fence(opened)
-        elif heading := read_heading(line):
-            self._flush()
-            self._put_heading(*heading)
-        elif RULE.match(line):
-            self._flush()
-            self._put(Text.assemble(("─" * RULE_COLUMNS, _DIM)), "\n")
-        elif item := ITEM.match(line):
-            self._flush()
-            self._take_item(item, line)
-        elif self._is_indented_code(line):
-            self._put(Text.assemble((line, PLAIN_CODE), no_wrap=True), "\n")
-        elif "|" in line and not self._held and len(line) <= LONGEST_ROW:
-            self._header = line
-        else:
-            self._take_text(line)
-
-    def _take_plain(self, line: str) -> None:
-        if line.strip() or self._fence:
-            self._put(Text(line, no_wrap=bool(self._fence)), "\n")
-        else:
-            self._blank = True
-        if opened := FENCE.match(line):
-            self._fence = "" if self._fence and self._closes_fence(line) else self._fence or opened[1]
+            if self._blank and not line[0].isspace():
+                self._in_list = False
+            if opened := FENCE.match(line):
+                self._flush()
+                self._open_fence(opened)
+            elif heading := read_heading(line):
+                self._flush()
+                level, title = heading
+                text = inline(title)
+                text.stylize(_HEADINGS[min(level, len(_HEADINGS)) - 1])
+                self._blank = True
+                self._put(text, "\n")
+                self._blank = True
+            elif RULE.match(line):
+                self._flush()
+                self._put(Text.assemble(("─" * RULE_COLUMNS, _DIM)), "\n")
+            elif item := ITEM.match(line):
+                self._flush()
+                self._take_item(item, line)
+            elif line.startswith(("    ", "\t")) and not self._in_list and not self._held and (self._blank or not self._begun):
+                self._put(Text.assemble((line, PLAIN_CODE), no_wrap=True), "\n")
+            elif "|" in line and not self._held and len(line) <= LONGEST_ROW:
+                self._header = line
+            else:
+                self._take_text(line)
 
     # Blocks
 
@@ -185,28 +176,19 @@ class MarkdownStream:
             self._hold(line)
             return
         if quote := QUOTE.match(line):
-            self._take_quote(quote[0], line[quote.end() :])
+            mark, quoted = quote[0], line[quote.end() :]
+            if FENCE.match(quoted):
+                self._quotes_code = not self._quotes_code
+            elif self._quotes_code:
+                self._put(Text.assemble((mark, _DIM), (quoted, PLAIN_CODE)), "\n")
+            else:
+                self._prefix = Text.assemble((mark, _DIM))
+                self._hold(quoted)
             return
         indent = len(line) - len(line.lstrip())
         self._in_list = self._in_list and (indent > 0 or not self._blank)
         self._prefix = Text(line[:indent] if self._in_list else "")
         self._hold(line[indent:])
-
-    def _take_quote(self, mark: str, line: str) -> None:
-        if FENCE.match(line):
-            self._quotes_code = not self._quotes_code
-        elif self._quotes_code:
-            self._put(Text.assemble((mark, _DIM), (line, PLAIN_CODE)), "\n")
-        else:
-            self._prefix = Text.assemble((mark, _DIM))
-            self._hold(line)
-
-    def _put_heading(self, level: int, title: str) -> None:
-        text = inline(title)
-        text.stylize(_HEADINGS[min(level, len(_HEADINGS)) - 1])
-        self._blank = True
-        self._put(text, "\n")
-        self._blank = True
 
     def _hold(self, line: str) -> None:
         self._held.append(line.rstrip())
@@ -236,9 +218,6 @@ class MarkdownStream:
     def _take_prefix(self) -> Text:
         prefix, self._prefix = self._prefix, Text()
         return prefix
-
-    def _is_indented_code(self, line: str) -> bool:
-        return line.startswith(("    ", "\t")) and not self._in_list and not self._held and (self._blank or not self._begun)
 
     # Fences
 
@@ -283,37 +262,30 @@ class MarkdownStream:
 
     def _print_ahead(self) -> None:
         """Prints an unfinished long line up to the last gap with no open emphasis before it."""
-        if self._table is not None or self._partial.lstrip().startswith("|"):
+        if self._table is not None or self.unfinished.lstrip().startswith("|"):
             return
-        if not self._is_mid_line:
+        if not self.is_mid_line:
             self._flush()
         raw = self._plain or bool(self._fence)
-        cut = last_gap(self._partial, LONG_LINE)
-        if len(self._partial) >= LONGEST_WAIT:
-            cut = cut or len(self._partial) - 1
-        elif not raw and is_unfinished(self._partial[:cut]):
+        cut = last_gap(self.unfinished, LONG_LINE)
+        if len(self.unfinished) >= LONGEST_WAIT:
+            cut = cut or len(self.unfinished) - 1
+        elif not raw and is_unfinished(self.unfinished[:cut]):
             return
-        piece, self._partial = self._partial[:cut], self._partial[cut:]
+        piece, self.unfinished = self.unfinished[:cut], self.unfinished[cut:]
         if piece:
-            self._put_piece(piece, raw=raw)
-
-    def _put_piece(self, piece: str, *, raw: bool) -> None:
-        prefix = Text()
-        if not self._is_mid_line and not raw and (item := ITEM.match(piece)):
-            self._in_list = True
-            prefix, piece = Text.assemble(item[1], (bullet(item), _MARK), " "), piece[item.end() :]
-        prefix.append_text(Text(piece) if raw else inline(piece)).no_wrap = bool(self._fence)
-        self._put(prefix)
-        self._is_mid_line = True
-
-    def _end_long_line(self, line: str) -> None:
-        self._put(Text(line, no_wrap=bool(self._fence)) if self._plain or self._fence else inline(line), "\n")
-        self._is_mid_line = False
+            prefix = Text()
+            if not self.is_mid_line and not raw and (item := ITEM.match(piece)):
+                self._in_list = True
+                prefix, piece = Text.assemble(item[1], (bullet(item), _MARK), " "), piece[item.end() :]
+            prefix.append_text(Text(piece) if raw else inline(piece)).no_wrap = bool(self._fence)
+            self._put(prefix)
+            self.is_mid_line = True
 
     def _put(self, text: Text, end: str = "") -> None:
         if self.is_blank_due:
             text = Text("\n", no_wrap=text.no_wrap).append_text(text)
-        if not self._is_mid_line:
+        if not self.is_mid_line:
             self._blank = False
         self._begun = True
         self._drawn.append(text.append(end) if end else text)

@@ -104,14 +104,11 @@ def _parse(source: str) -> tuple[list[JustifyMethod], list[list[Text]]]:
         if token.type == "tr_open":
             rows.append([])
         elif token.type in ("th_open", "td_open"):
-            cell = _alignment(str(token.attrGet("style") or ""))
+            style = str(token.attrGet("style") or "")
+            named: dict[str, JustifyMethod] = {"text-align:right": "right", "text-align:center": "center"}
+            cell = named.get(style, "left")
         elif token.type == "inline" and rows:
             if len(rows) == 1:
                 aligned.append(cell)
             rows[-1].append(spans(token.children or []))
     return aligned, rows
-
-
-def _alignment(style: str) -> JustifyMethod:
-    named: dict[str, JustifyMethod] = {"text-align:right": "right", "text-align:center": "center"}
-    return named.get(style, "left")

@@ -50,8 +50,15 @@ def print_above(text: str, taken: int, foot: Shown, tail: int) -> str:
         there = len(foot.begun) - 1  # rewrite the last character: the cursor cannot move behind a full row
         edited = f"{_move(taken - 1 + tail, 'L')}\x1b[A{_move(there, 'C')}{text[there:-1]}"
         return f"{_go(foot, 1, taken + tail - 1)}{edited}\n"
-    more = taken + tail - foot.tail
-    return f"{_go(foot, 0, more)}{_emptied(foot.tail, more)}{text}"
+    # Rows of the tail are emptied, then rows are added or removed, and one remains. The first one is never deleted: GNU screen
+    # keeps a copy of rows deleted at the top of its window.
+    more, last = taken + tail - foot.tail, foot.tail - 1
+    left = foot.tail + min(more, 0)
+    resized = (
+        f"{_move(last - left, 'A')}{_move(-more, 'M')}{_move(left, 'A')}" if more < 0 else f"{_move(last, 'A')}{_move(more, 'L')}"
+    )
+    erased = "\x1b[B".join(["\x1b[K"] * foot.tail)
+    return f"{_go(foot, 0, more)}{erased}{resized}{text}"
 
 
 def move_down(text: str, taken: int, foot: Shown) -> str:
@@ -64,18 +71,6 @@ def grow(foot: Shown, more: int) -> str:
     if more < 0:
         return f"{_go(foot, foot.tail + more, 0)}{_move(-more, 'M')}"
     return f"{_go(foot, foot.tail, more)}{_move(more, 'L')}"
-
-
-def _emptied(rows: int, more: int) -> str:
-    """Empties rows from the cursor on, then adds rows, or removes them if `more` is negative; one remains.
-
-    The first row is never deleted: GNU screen keeps a copy of rows deleted at the top of its window.
-    """
-    erased, last = "\x1b[B".join(["\x1b[K"] * rows), rows - 1
-    if more < 0:
-        left = rows + more
-        return f"{erased}{_move(last - left, 'A')}{_move(-more, 'M')}{_move(left, 'A')}"
-    return f"{erased}{_move(last, 'A')}{_move(more, 'L')}"
 
 
 def _go(foot: Shown, row: int, more: int) -> str:

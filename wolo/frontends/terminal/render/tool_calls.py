@@ -92,7 +92,14 @@ def result(part: ToolPart, view: View | None, layout: ResultLayout | None = None
     if part.outcome in ("denied_by_person", "denied_by_rule"):
         return DrawnResult(Text())
     if isinstance(view, Delegated):
-        return _delegated(part, view, layout)
+        # The answer of a subagent; expanded, its calls come first
+        answer = clean(part.output).strip("\n").split("\n")
+        calls = [f"● {clean_line(line)}" for line in view.calls]
+        if layout.is_whole:
+            return DrawnResult(_on_rail(_lines([*calls, *answer], "dim", layout)[0], layout))
+        shown, _ = _lines(answer[:MAX_TASK_LINES], "dim", layout)
+        left = len(answer) - len(shown) + len(calls)
+        return DrawnResult(_on_rail([*shown, *_more(left, layout)], layout), left > 0)
     if part.is_error and not isinstance(view, Output):
         return _end_of(part.output, "error", layout, wraps=True)
     match view:
@@ -105,7 +112,11 @@ def result(part: ToolPart, view: View | None, layout: ResultLayout | None = None
         case Output():
             return _end_of(view.text, "dim", layout)
         case Answered():
-            return _start_of(view.text, layout)
+            text = clean(view.text).strip("\n")
+            written = text.split("\n") if text.strip() else []
+            left = 0 if layout.is_whole else max(len(written) - MAX_OUTPUT_LINES, 0)
+            seen, is_cut = _lines(written[: len(written) - left], "dim", layout)
+            return DrawnResult(_on_rail([*seen, *_more(left, layout, is_cut=is_cut)], layout), left > 0 or is_cut)
         case TodoList():
             return DrawnResult(_on_rail((row for item in view.items for row in _todo_rows(item, layout)), layout))
         case _:
@@ -147,26 +158,6 @@ def _summary(view: View | None) -> Text:
             return Text()
         case _:
             assert_never(view)
-
-
-def _delegated(part: ToolPart, view: Delegated, layout: ResultLayout) -> DrawnResult:
-    """The answer of a subagent; expanded, its calls come first."""
-    answer = clean(part.output).strip("\n").split("\n")
-    calls = [f"● {clean_line(line)}" for line in view.calls]
-    if layout.is_whole:
-        return DrawnResult(_on_rail(_lines([*calls, *answer], "dim", layout)[0], layout))
-    shown, _ = _lines(answer[:MAX_TASK_LINES], "dim", layout)
-    left = len(answer) - len(shown) + len(calls)
-    return DrawnResult(_on_rail([*shown, *_more(left, layout)], layout), left > 0)
-
-
-def _start_of(output: str, layout: ResultLayout) -> DrawnResult:
-    """The first lines of an answer from elsewhere."""
-    shown = clean(output).strip("\n")
-    lines = shown.split("\n") if shown.strip() else []
-    left = 0 if layout.is_whole else max(len(lines) - MAX_OUTPUT_LINES, 0)
-    seen, is_cut = _lines(lines[: len(lines) - left], "dim", layout)
-    return DrawnResult(_on_rail([*seen, *_more(left, layout, is_cut=is_cut)], layout), left > 0 or is_cut)
 
 
 def _end_of(output: str, style: str, layout: ResultLayout, *, wraps: bool = False) -> DrawnResult:

@@ -27,7 +27,7 @@ from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.repl.command_registry import CommandRegistry
 from wolo.frontends.terminal.repl.external_editor import edit, edit_file
-from wolo.frontends.terminal.repl.status_bar import StatusBar, print_banner
+from wolo.frontends.terminal.repl.status_bar import StatusBar, TodoPanel, print_banner
 from wolo.frontends.terminal.repl.submissions import (
     answered_by,
     is_note,
@@ -36,7 +36,6 @@ from wolo.frontends.terminal.repl.submissions import (
     save_note,
     show_prompt,
 )
-from wolo.frontends.terminal.repl.todo_panel import TodoPanel
 from wolo.frontends.terminal.repl.turn_runner import ask_for_tasks, print_jobs_left, run_turn, run_work
 from wolo.messages.message import UserPrompt
 from wolo.messages.terminal_text import escape_hidden
@@ -102,44 +101,53 @@ class Repl:
         if self._composer.restore_draft():
             self._screen.say("Restored your unsent draft.", "dim")
         self._screen.space()
-        self._refresh()
+        self._status_bar.refresh()
+        self._run_in_background(self._refresh_todos())
         self._input.appear()
         try:
             with self._terminal.signals.during(self._on_signal):
-                return await self._live()
+                while True:
+                    try:
+                        submission = await self._composer.read()
+                    except Quit:
+                        return 130 if time.monotonic() - self._state.stopped_at < AGAIN_WITHIN_S else 0
+                    except EOFError:
+                        return self._terminal.signals.exit_status
+                    if submission.text.strip() in QUIT_WORDS:
+                        return 0
+                    self._receive(submission)
         finally:
-            await self._end_work()
+            for task in self._background:
+                task.cancel()
+            await asyncio.gather(*self._background, return_exceptions=True)
+            if self._work is not None:
+                self._work.remove_done_callback(self._on_work_done)
+                self._terminal.signals.stop()
+                with suppress(asyncio.CancelledError):
+                    await self._work
             self._composer.close()
             await self._input.vanish()
             if isinstance(self._input, LiveRegion):
                 self._screen.detach()
 
-    async def _live(self) -> int:
-        while True:
-            try:
-                said = await self._composer.read()
-            except Quit:
-                return 130 if time.monotonic() - self._state.stopped_at < AGAIN_WITHIN_S else 0
-            except EOFError:
-                return self._terminal.signals.exit_status
-            if said.text.strip() in QUIT_WORDS:
-                return 0
-            self._receive(said)
-
     # Submissions
 
-    def _receive(self, said: Submission) -> None:
-        text = said.text.strip() if is_command(said.text.strip()) else said.text
+    def _receive(self, submission: Submission) -> None:
+        text = submission.text.strip() if is_command(submission.text.strip()) else submission.text
         if self._work is not None and is_command(text) and self._registry.may_run_alongside(text):
             self._run_in_background(self._run_alongside(text))
         elif self._work is None:
             self._start_work(text)
-        elif self._registry.is_chosen_ahead(text) and not said.later:
+        elif self._registry.is_chosen_ahead(text) and not submission.later:
             self._run_in_background(self._choose_ahead(text))
-        elif said.later or is_command(text) or text.startswith("!") or is_note(text):
+        elif submission.later or is_command(text) or text.startswith("!") or is_note(text):
             self._queue.later.append(text)
         else:
-            self._steer(text)
+            try:
+                self._queue.steer(self._compose(text), text)
+            except WoloError as error:
+                self._screen.show_error(error)
+                self._composer.give_back(text)
         self._composer.save_draft_soon()
         self._input.paint()
 
@@ -204,27 +212,10 @@ class Repl:
         self._composer.save_draft_soon()
         self._input.paint()
 
-    def _steer(self, text: str) -> None:
-        try:
-            self._queue.steer(self._compose(text), text)
-        except WoloError as error:
-            self._screen.show_error(error)
-            self._composer.give_back(text)
-
     def _on_signal(self) -> None:
         """A signal quits while nothing runs; Ctrl-C was meant for work that has just ended."""
         if self._terminal.signals.exit_status:
             self._composer.quit()
-
-    async def _end_work(self) -> None:
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
-        if self._work is not None:
-            self._work.remove_done_callback(self._on_work_done)
-            self._terminal.signals.stop()
-            with suppress(asyncio.CancelledError):
-                await self._work
 
     def abandon(self) -> None:
         self._composer.close()
@@ -338,7 +329,11 @@ class Repl:
     def handle_key(self, action: str) -> bool:
         match action:
             case "expand":
-                self._expand()
+                if not self._screen.unfold():  # nor is there thinking of this process
+                    thoughts = (message.reasoning_content for message in reversed(self.conversation.history))
+                    thinking = next((text for text in thoughts if text.strip()), "").strip()
+                    self._screen.fresh()
+                    self._screen.say(thinking or "Nothing to expand.", "dim")
             case "editor":
                 self.open_editor()
             case "files":
@@ -346,19 +341,19 @@ class Repl:
 
                 self._run_in_background(mention_file(self.conversation.info.cwd, self._composer.buffer, self._terminal))
             case "mode":
-                self._next_mode()
+                before = self.conversation.info.mode
+                at = MODES.index(before) if before in MODES else -1
+                try:
+                    for step in range(1, len(MODES)):
+                        self.conversation.set_mode(MODES[(at + step) % len(MODES)])
+                        if self.conversation.info.mode != before:
+                            break
+                except WoloError as error:
+                    self._screen.show_error(error)
+                self._input.paint()
             case _:
                 return False
         return True
-
-    def _expand(self) -> None:
-        """Prints the newest collapsed output in full, or the last thinking before this process."""
-        if self._screen.unfold():
-            return
-        said = (message.reasoning_content for message in reversed(self.conversation.history))
-        thinking = next((text for text in said if text.strip()), "").strip()
-        self._screen.fresh()
-        self._screen.say(thinking or "Nothing to expand.", "dim")
 
     def open_editor(self) -> None:
         if not self._is_editing:
@@ -388,24 +383,6 @@ class Repl:
 
     def use_theme(self, theme: str) -> None:
         self._screen.use_theme(theme)
-
-    def _next_mode(self) -> None:
-        """Switches to the next mode that is available here."""
-        before = self.conversation.info.mode
-        at = MODES.index(before) if before in MODES else -1
-        try:
-            for step in range(1, len(MODES)):
-                self.conversation.set_mode(MODES[(at + step) % len(MODES)])
-                if self.conversation.info.mode != before:
-                    break
-        except WoloError as error:
-            self._screen.show_error(error)
-        self._input.paint()
-
-    def _refresh(self) -> None:
-        """Refreshes the status bar and the todo list."""
-        self._status_bar.refresh()
-        self._run_in_background(self._refresh_todos())
 
     async def _refresh_todos(self) -> None:
         self._todos.items = await asyncio.to_thread(self.conversation.todos)

@@ -10,14 +10,16 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from wolo.agent.budget import NOTHING, add
-from wolo.agent.events import AnswerEnded, Compacted, Event, RequestStarted, TaskEnded
+from wolo.agent.events import AnswerEnded, CallEnded, Compacted, Event, RequestStarted, TaskEnded
 from wolo.conversation.conversation import Conversation
+from wolo.frontends.terminal.display.activity import fitted
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.live.component import Row
 from wolo.messages.message import Usage, task_usage
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_home
+from wolo.tools.tool_values import TodoItem, TodoList
 from wolo.workspace.git_branch import current_branch
 
 BETWEEN = " · "
@@ -70,10 +72,12 @@ class StatusBar:
     def render(self, width: int) -> Sequence[Row]:
         if (talk := self._state.conversation) is None:
             return ()
+        drive = talk.choice.drive  # None until it is settled
+        model = f"{talk.info.model}:{self._level}" if self._level else talk.info.model
         facts = {
             "dir": short_place(talk.info.cwd),
             "branch": clean_line(self._branch),
-            "model": clean_line(f"{talk.info.model}:{self._level}" if self._level else talk.info.model) + _drive(talk),
+            "model": clean_line(model) + (f" {drive}" if drive not in (None, "native") else ""),
             "mode": how_held(talk.info.mode, talk.info.sandbox),
             "context": f"context {self._in_window / self._most:.0%}" if self._most and self._in_window is not None else "",
             "cache": cache_share(self._used),
@@ -81,11 +85,6 @@ class StatusBar:
             "jobs": f"{running} · /{'jobs' if 'job' in running else 'tasks'}" if (running := self._state.running_jobs) else "",
         }
         return [[("class:dim", spread({name: facts[name] for name in talk.info.ui.status if facts[name]}, width))]]
-
-
-def _drive(talk: Conversation) -> str:
-    """Driving mode once it is settled, unless it is the usual one."""
-    return f" {mode}" if (mode := talk.choice.drive) not in (None, "native") else ""
 
 
 def spread(facts: Mapping[str, str], columns: int) -> str:
@@ -150,3 +149,31 @@ def short_place(path: Path) -> str:
         rest = rest.lstrip("/").partition("/")[2]
         shown = f"…/{rest}"
     return shown or place
+
+
+MOST_ITEMS = 3
+
+
+class TodoPanel:
+    most_rows = 5
+    least_window_rows = 15
+
+    def __init__(self) -> None:
+        self.items: Sequence[TodoItem] = ()
+
+    def on_event(self, event: Event) -> None:
+        if isinstance(event, CallEnded) and isinstance(event.view, TodoList):
+            self.items = event.view.items
+
+    def render(self, width: int) -> Sequence[Row]:
+        """Empty when no item is open."""
+        working = [item for item in self.items if item.status == "in_progress"]
+        pending = [item for item in self.items if item.status == "pending"]
+        shown = [*working, *pending][:MOST_ITEMS]
+        left = len(working) + len(pending) - len(shown)
+        lines = [f"{'▶' if item.status == 'in_progress' else '☐'} {clean_line(item.text)}" for item in shown]
+        if lines:
+            done = sum(item.status == "completed" for item in self.items)
+            more = f"{left} more open · " if left else ""
+            lines.append(f"  {more}{done} of {len(self.items)} done")
+        return [[("class:dim", fitted(line, "", width))] for line in lines]

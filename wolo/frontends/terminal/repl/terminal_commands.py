@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
+import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import get_args
 
@@ -13,9 +16,12 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.config.schema import Ui
 from wolo.config.settings_writer import set_value
 from wolo.errors import UsageError
+from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.live.component import TerminalActions
-from wolo.frontends.terminal.repl.clipboard import copy_command
+from wolo.messages.terminal_text import counted
 from wolo.places import find_places
+from wolo.workspace.processes.command_environment import find_program
+from wolo.workspace.root import Workspace
 
 THEMES: tuple[str, ...] = get_args(next(each.type for each in fields(Ui) if each.name == "theme"))
 _ABOUT = {"auto": "from COLORFGBG, or else dark", "dark": "for a dark background", "light": "for a light background"}
@@ -23,7 +29,17 @@ _ABOUT = {"auto": "from COLORFGBG, or else dark", "dark": "for a dark background
 
 def own_commands(actions: TerminalActions) -> tuple[Command, ...]:
     return (
-        copy_command(actions),
+        Command(
+            "copy",
+            "copy the last answer, or a code block of it",
+            partial(_run, actions),
+            usage="[N]",
+            more="N counts the code blocks of the last answer from its beginning. It uses the terminal (OSC 52), and a "
+            "clipboard program if there is one.",
+            group="Conversation",
+            arguments=_arguments,
+            while_working=True,
+        ),
         Command(
             "editor",
             "write in your editor (VISUAL, EDITOR)",
@@ -65,3 +81,101 @@ async def _theme(actions: TerminalActions, context: CommandContext, rest: str) -
     places = find_places()
     await asyncio.to_thread(set_value, places, "ui.theme", rest)
     return ShowText(f"Theme set to {rest}; saved in {places.config / 'config.toml'}.")
+
+
+MOST_BYTES = 74_994
+"""Limit of many terminals; some close the connection when they get more."""
+PROGRAM_S = 5.0
+
+
+async def _run(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
+    answers = _answers(context)
+    if not answers:
+        raise UsageError("There is no answer to copy yet.")
+    answer = answers[-1].strip("\n")
+    text, what = (_block(answer, rest), f"Block {rest}") if rest else (answer, "The last answer")
+    ways = await copy(text, actions.sender, context.conversation.permissions.workspace)
+    if not ways:
+        raise UsageError(
+            f"Cannot copy {what[0].lower()}{what[1:]}: no clipboard takes {len(text.encode()):,} bytes.",
+            hint="/export writes a file; wl-copy, xclip, xsel and pbcopy take more than a terminal.",
+        )
+    return ShowText(f"Copied {what[0].lower()}{what[1:]} ({counted(len(text), 'character')}), using {' and '.join(ways)}.")
+
+
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+    found = blocks(_answers(context)[-1]) if _answers(context) else []
+    return [(str(number), block.strip().partition("\n")[0]) for number, block in enumerate(found, start=1)]
+
+
+async def copy(text: str, sender: Sender | None, workspace: Workspace) -> list[str]:
+    """The ways that may have worked: a terminal does not confirm."""
+    data = text.encode("utf-8", "replace")
+    ways: list[str] = []
+    if (program := _program(workspace)) and await _feed(program, data):
+        ways.append(os.path.basename(program[0]))  # noqa: PTH119  # only shown
+    if (
+        os.environ.get("TMUX")
+        and (tmux := find_program("tmux", workspace))
+        and await _feed([tmux, "load-buffer", "-w", "-"], data)
+    ):
+        ways.append("tmux")
+    elif sender is not None and len(data) <= MOST_BYTES:
+        sender.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
+        ways.append("the terminal")
+    return ways
+
+
+def blocks(answer: str) -> list[str]:
+    """Code blocks, without their fences."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415  # the first prompt needs no parser
+
+    return [token.content.removesuffix("\n") for token in MarkdownIt().parse(answer) if token.type == "fence"]
+
+
+def _answers(context: CommandContext) -> list[str]:
+    return [message.text for message in context.conversation.history if message.role == "assistant" and message.text.strip()]
+
+
+def _block(answer: str, which: str) -> str:
+    found = blocks(answer)
+    if not which.isdecimal() or not 1 <= int(which) <= len(found):
+        count = counted(len(found), "code block") if found else "no code block"
+        raise UsageError(f"The last answer has {count}.", hint="/copy copies all of it, /copy N one block.")
+    return found[int(which) - 1]
+
+
+def _program(workspace: Workspace) -> Sequence[str]:
+    """A clipboard program, but not over SSH: it would use the clipboard of another machine."""
+    if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
+        return ()
+    candidates: list[tuple[str, ...]] = []
+    if sys.platform == "darwin":
+        candidates.append(("pbcopy",))
+    if os.environ.get("WAYLAND_DISPLAY"):
+        candidates.append(("wl-copy",))
+    if os.environ.get("DISPLAY"):
+        candidates += [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")]
+    for name, *options in candidates:
+        if path := find_program(name, workspace):
+            return (path, *options)
+    return ()
+
+
+async def _feed(argv: Sequence[str], data: bytes) -> bool:
+    """True if the program took it. The process that it leaves behind to serve the clipboard continues."""
+    nowhere = asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=asyncio.subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True
+        )
+    except OSError:
+        return False
+    try:
+        async with asyncio.timeout(PROGRAM_S):
+            await process.communicate(data)
+    except (TimeoutError, OSError):
+        process.kill()
+        await process.wait()
+        return False
+    return process.returncode == 0

@@ -49,8 +49,13 @@ async def start(opening: StartOptions, task: TerminalTask) -> int:
         terminal.state.is_interactive = task.stay
         try:
             await ask_project_consent(opening.given, terminal)
-            picked = await _pick(opening, terminal)
-            return await _run(picked, task, terminal) if picked else 0
+            if opening.given.get("resume") == "":  # `-r` without a session
+                from wolo.frontends.terminal.dialogs.menu_sources import pick_session  # noqa: PLC0415  # only then
+
+                if not (session_id := await pick_session(terminal)):
+                    return 0
+                opening = replace(opening, given={**opening.given, "resume": session_id})
+            return await _run(opening, task, terminal)
         except Dismissed:
             return 130
         except asyncio.CancelledError:
@@ -61,7 +66,8 @@ async def start(opening: StartOptions, task: TerminalTask) -> int:
 
 async def _run(opening: StartOptions, task: TerminalTask, terminal: Terminal) -> int:
     conversation = await _follow_directory(await _open(opening, terminal), opening, terminal)
-    terminal.screen.dress(conversation.info.ui)
+    terminal.screen.use_theme(conversation.info.ui.theme)
+    terminal.screen.make_plain(conversation.info.ui.plain)
     gc.enable()
     gc.freeze()
     exit_code = 0
@@ -101,7 +107,15 @@ async def _run(opening: StartOptions, task: TerminalTask, terminal: Terminal) ->
             finally:
                 conversation = repl.conversation
     finally:
-        await _close(conversation, terminal)
+        jobs = conversation.jobs
+        running = jobs.running if jobs is not None else ()
+        with terminal.signals.during(lambda: None):
+            await conversation.close()
+        if jobs is not None:
+            print_jobs_left(jobs, running, terminal.screen)
+        if conversation.info.saves_session and conversation.history:
+            again = Text.assemble((f"wolo --resume {conversation.info.session_id}", "dim"), no_wrap=True)
+            terminal.screen.print(again)
     return terminal.signals.exit_status or exit_code
 
 
@@ -142,28 +156,6 @@ async def _expanded(prompt: str, conversation: Conversation, terminal: Terminal)
     if made:
         show_prompt(made, terminal.screen)
     return made
-
-
-async def _close(conversation: Conversation, terminal: Terminal) -> None:
-    jobs = conversation.jobs
-    running = jobs.running if jobs is not None else ()
-    with terminal.signals.during(lambda: None):
-        await conversation.close()
-    if jobs is not None:
-        print_jobs_left(jobs, running, terminal.screen)
-    if conversation.info.saves_session and conversation.history:
-        again = Text.assemble((f"wolo --resume {conversation.info.session_id}", "dim"), no_wrap=True)
-        terminal.screen.print(again)
-
-
-async def _pick(opening: StartOptions, terminal: Terminal) -> StartOptions | None:
-    """`-r` without a session: the user chooses one. None: the user cancelled."""
-    if opening.given.get("resume") != "":
-        return opening
-    from wolo.frontends.terminal.dialogs.menu_sources import pick_session  # noqa: PLC0415  # only then
-
-    session_id = await pick_session(terminal)
-    return replace(opening, given={**opening.given, "resume": session_id}) if session_id else None
 
 
 async def _open(opening: StartOptions, terminal: Terminal) -> Conversation:

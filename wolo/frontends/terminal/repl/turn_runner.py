@@ -121,20 +121,17 @@ class EventBuffer:
             if any(_expires(event, asked) for event in self._held):
                 return None
             while not asking.done():
-                self._next = upcoming = self._upcoming()
+                self._next = upcoming = self._next or asyncio.ensure_future(anext(self._events))
                 await asyncio.wait({asking, upcoming}, return_when=asyncio.FIRST_COMPLETED)
-                if upcoming.done() and not asking.done() and self._hold(upcoming, asked):
-                    return None
+                if upcoming.done() and not asking.done():
+                    self._next = None
+                    self._held.append(upcoming.result())
+                    if _expires(self._held[-1], asked):
+                        return None
             return asking.result()
         finally:
             asking.cancel()
             await asyncio.wait({asking})
-
-    def _hold(self, upcoming: asyncio.Task[Event], asked: Asked) -> bool:
-        """Holds the next event back. True: it ends the question."""
-        self._next = None
-        self._held.append(upcoming.result())
-        return _expires(self._held[-1], asked)
 
     async def close(self) -> None:
         if self._next is not None:
@@ -142,9 +139,6 @@ class EventBuffer:
             await asyncio.wait({self._next})
         if isinstance(self._events, AsyncGenerator):
             await self._events.aclose()
-
-    def _upcoming(self) -> asyncio.Task[Event]:
-        return self._next or asyncio.ensure_future(anext(self._events))
 
 
 def _expires(event: Event, asked: Asked) -> bool:
@@ -217,10 +211,24 @@ class _Turn:
         try:
             if isinstance(asked, ApprovalAsked):
                 async with self._notifier.while_asking("your approval is needed"):
-                    await self._approve(asked, events)
+                    lines = await asyncio.to_thread(self._proposal, asked)
+                    may_accept_edits = self._conversation.info.mode == "ask" and is_edit(asked) and not asked.only_once
+                    self._question = asking = asyncio.ensure_future(
+                        ask_approval(asked, lines, self._terminal, self._conversation, may_accept_edits=may_accept_edits)
+                    )
+                    if answer := await events.while_asking(asked, asking):
+                        given = answer.given
+                        if answer.accepts_edits and (notice := self._conversation.set_mode("edit")):
+                            self._terminal.screen.say(notice, "warning")
+                        self._conversation.answer(
+                            given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule
+                        )
+                    elif not asked.task:
+                        self._terminal.screen.say(f"✗ no answer in time: {escaped_line(asked.part.tool)}", "dim")
             else:
                 async with self._notifier.while_asking("the model asks a question"):
-                    await self._reply(asked, events)
+                    self._question = replying = asyncio.ensure_future(ask_questions(asked, self._terminal))
+                    self._conversation.questions.answer(asked.id, await events.while_asking(asked, replying))
         except Dismissed:
             self._question = None
             self._terminal.stop()
@@ -230,31 +238,12 @@ class _Turn:
         finally:
             self._question = None
 
-    async def _approve(self, asked: ApprovalAsked, events: EventBuffer) -> None:
-        lines = await asyncio.to_thread(self._proposal, asked)
-        may_accept_edits = self._conversation.info.mode == "ask" and is_edit(asked) and not asked.only_once
-        self._question = asking = asyncio.ensure_future(
-            ask_approval(asked, lines, self._terminal, self._conversation, may_accept_edits=may_accept_edits)
-        )
-        if answer := await events.while_asking(asked, asking):
-            given = answer.given
-            if answer.accepts_edits and (notice := self._conversation.set_mode("edit")):
-                self._terminal.screen.say(notice, "warning")
-            self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
-        elif not asked.task:
-            self._terminal.screen.say(f"✗ no answer in time: {escaped_line(asked.part.tool)}", "dim")
-
     def _proposal(self, asked: ApprovalAsked) -> list[Text]:
         written = [intent.path for intent in asked.intents if isinstance(intent, WriteIntent)]
         before = self._conversation.files.known_text(written[0]) if len(written) == 1 else None
-        return proposal(asked, self._pending(asked), before=before)
-
-    def _pending(self, asked: ApprovalAsked) -> list[ToolPart]:
-        """Later calls of the same answer that will need an approval, as far as known."""
+        # Later calls of the same answer that will need an approval, as far as known
         ids = [part.id for part in self._calls]
         later = self._calls[ids.index(asked.part.id) + 1 :] if asked.part.id in ids else ()
-        return [part for part in later if part.metadata.get("verdict", {}).get("decision") == "ask"]
-
-    async def _reply(self, asked: QuestionsAsked, events: EventBuffer) -> None:
-        self._question = asking = asyncio.ensure_future(ask_questions(asked, self._terminal))
-        self._conversation.questions.answer(asked.id, await events.while_asking(asked, asking))
+        return proposal(
+            asked, [part for part in later if part.metadata.get("verdict", {}).get("decision") == "ask"], before=before
+        )

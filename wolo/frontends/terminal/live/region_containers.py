@@ -1,10 +1,10 @@
-"""The completion menu and the search line below the input; both fit a narrow window."""
+"""Containers of the live region: the completion menu, the search line, and one that is measured once a frame."""
 
 from __future__ import annotations
 
 from prompt_toolkit.application.current import get_app
-from prompt_toolkit.filters import has_completions, is_done
-from prompt_toolkit.layout import ConditionalContainer, Dimension, ScrollbarMargin, ScrollOffsets, Window
+from prompt_toolkit.filters import FilterOrBool, has_completions, is_done
+from prompt_toolkit.layout import AnyContainer, ConditionalContainer, Dimension, ScrollbarMargin, ScrollOffsets, Window
 from prompt_toolkit.widgets import SearchToolbar
 
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import CompletionRows
@@ -38,3 +38,20 @@ def _is_narrow() -> bool:
 class _Names(CompletionRows):
     def shows_help(self) -> bool:
         return not _is_narrow()
+
+
+class MeasuredContainer(ConditionalContainer):
+    """Measures its height once a frame; a split asks for it two or three times."""
+
+    def __init__(self, content: AnyContainer, filter: FilterOrBool = True) -> None:
+        super().__init__(content, filter)
+        self._measured_for = (-1, 0)
+        """The frame and the width of the last measurement."""
+        self._height = Dimension()
+
+    def preferred_height(self, width: int, max_available_height: int) -> Dimension:
+        measured_for = (get_app().render_counter, width)
+        if measured_for != self._measured_for or self._height.preferred > max_available_height:
+            self._height = super().preferred_height(width, max_available_height)
+            self._measured_for = measured_for
+        return self._height
