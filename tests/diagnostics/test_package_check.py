@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.command import run_wolo
-from wolo.diagnostics.package_check import changed_packages
+from wolo.diagnostics.installation import changed_packages
 
 CODE = b"answer = 42\n"
 

@@ -11,9 +11,8 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fleet.clocks import TestHost
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import create_ledger, open_ledger
-from wolo.fleet.ledger.limit_service import LimitService
 from wolo.fleet.ledger.run_rows import Meta
-from wolo.fleet.ledger.shared_limits import SharedLimits
+from wolo.fleet.ledger.shared_limits import LimitService, SharedLimits
 from wolo.models.retry import LIMITER_VARIABLE
 
 

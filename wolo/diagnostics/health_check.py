@@ -22,7 +22,7 @@ from wolo.conversation.resources.model_selection import NO_MODEL, choose_now
 from wolo.conversation.resources.web_search import find_search_service
 from wolo.diagnostics import model_info
 from wolo.diagnostics.hook_trial import hooks_here
-from wolo.diagnostics.package_check import changed_packages
+from wolo.diagnostics.installation import changed_packages
 from wolo.errors import SessionError, WoloError
 from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.messages.terminal_text import clean_line

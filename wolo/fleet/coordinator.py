@@ -20,8 +20,8 @@ from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import SQLITE, create_ledger, has_ledger, open_ledger
 from wolo.fleet.ledger.ledger_store import LedgerError
-from wolo.fleet.ledger.limit_service import LimitService
 from wolo.fleet.ledger.run_rows import Meta
+from wolo.fleet.ledger.shared_limits import LimitService
 from wolo.fleet.preflight import ModelCheck
 from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.seal import is_sealed, seal_of
@@ -141,10 +141,31 @@ def check_origin(ledger: Ledger, *, as_saved: bool) -> None:
     options = options_of(ledger.meta())
     if not as_saved and not options.is_own:
         cluster = options.ray_address if options.engine == "ray" else ""
-        _refuse_foreign(options.agent, cluster, options.images, ModelCheck(AgentSettings()).mode)
+        is_loose = options.agent.mode and is_looser(options.agent.mode, ModelCheck(AgentSettings()).mode)
+        foreign = [f"--mode {options.agent.mode}"] if is_loose else []
+        foreign += [f"--set {text}" for text in options.agent.sets]
+        foreign += [f"--ray-address {cluster}"] if cluster else []
+        foreign += [f"--image {image}" for image in options.images]
+        if foreign:
+            raise UsageError(
+                f"This run was not made here, and its maker has chosen {', '.join(foreign)}.",
+                hint="--as-saved uses that; or run its tasks.jsonl anew with options of your own.",
+            )
     waiting = [row.task for row in ledger.rows(states=("queued", "leased"))]
-    _refuse_looser(waiting, ModelCheck(options.agent).mode)
-    _refuse_images(waiting, options.images)
+    mode = ModelCheck(options.agent).mode
+    looser = [f"{task.id} ({task.mode})" for task in waiting if task.mode and is_looser(task.mode, mode)]
+    if looser:
+        more = f" and {len(looser) - _NAMED} more" if len(looser) > _NAMED else ""
+        raise UsageError(
+            f"Tasks of the run have a mode looser than {mode}, which was chosen for it: {', '.join(looser[:_NAMED])}{more}.",
+            hint="`wolo batch cancel RUN TASK` removes them; `wolo batch run … --mode` chooses for all.",
+        )
+    unchosen = [f"{task.id} ({task.image})" for task in waiting if task.image and task.image not in options.images]
+    if unchosen:
+        raise UsageError(
+            f"Tasks of the run name images that were not chosen for it and would get your keys: {', '.join(unchosen[:_NAMED])}.",
+            hint="`wolo batch cancel RUN TASK` removes them; `wolo batch run … --image IMAGE` chooses.",
+        )
 
 
 def make_engine(path: Path, options: BatchOptions) -> Engine:
@@ -248,37 +269,3 @@ def exit_code_of(counts: Mapping[str, int]) -> int:
     if counts.get("errored") or counts.get("lost"):
         return 2
     return 0 if {state for state, count in counts.items() if count} <= {"passed", "done"} else 1
-
-
-def _refuse_foreign(settings: AgentSettings, cluster: str, images: Sequence[str], own_mode: str) -> None:
-    """For options that nobody here has chosen. Raises UsageError if they allow more than `own_mode`, or name anything else."""
-    found = [f"--mode {settings.mode}"] if settings.mode and is_looser(settings.mode, own_mode) else []
-    found += [f"--set {text}" for text in settings.sets]
-    found += [f"--ray-address {cluster}"] if cluster else []
-    found += [f"--image {image}" for image in images]
-    if found:
-        raise UsageError(
-            f"This run was not made here, and its maker has chosen {', '.join(found)}.",
-            hint="--as-saved uses that; or run its tasks.jsonl anew with options of your own.",
-        )
-
-
-def _refuse_looser(tasks: Sequence[BatchTask], mode: str) -> None:
-    """Raises UsageError for tasks that were put into the queue in a looser mode than that of the run."""
-    looser = [f"{task.id} ({task.mode})" for task in tasks if task.mode and is_looser(task.mode, mode)]
-    if looser:
-        more = f" and {len(looser) - _NAMED} more" if len(looser) > _NAMED else ""
-        raise UsageError(
-            f"Tasks of the run have a mode looser than {mode}, which was chosen for it: {', '.join(looser[:_NAMED])}{more}.",
-            hint="`wolo batch cancel RUN TASK` removes them; `wolo batch run … --mode` chooses for all.",
-        )
-
-
-def _refuse_images(tasks: Sequence[BatchTask], images: Sequence[str]) -> None:
-    """Raises UsageError for tasks in images that were not chosen for the run."""
-    found = [f"{task.id} ({task.image})" for task in tasks if task.image and task.image not in images]
-    if found:
-        raise UsageError(
-            f"Tasks of the run name images that were not chosen for it and would get your keys: {', '.join(found[:_NAMED])}.",
-            hint="`wolo batch cancel RUN TASK` removes them; `wolo batch run … --image IMAGE` chooses.",
-        )

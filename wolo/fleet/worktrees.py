@@ -44,8 +44,11 @@ class Worktree(Struct, frozen=True):
 
 async def make_worktree(task: BatchTask, work: Path, mirrors: Mirrors, git: Git, note: Callable[[str], None]) -> Worktree:
     """Makes a fresh worktree below the new folder `work`. Raises GitFailed, OSError."""
-    folder, git_dir = work / _folder_name(task.repo), work / "base.git"
-    _make_folder(folder.parent)
+    # Prompts and paths that the agent sees name the repository.
+    name = task.repo.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")
+    is_safe = name.strip(".") and name != "base" and not name.startswith("-")
+    folder, git_dir = work / (name if is_safe else "work"), work / "base.git"
+    _make_folder(work)
     if task.repo and (not task.repo.startswith("/") or is_repository(Path(task.repo))):
         source = await mirrors.find(task.repo, task.ref)
         _make_git_dir(folder / ".git", source)
@@ -83,10 +86,10 @@ async def make_patch(worktree: Worktree, file: Path, path: str, git: Git, note: 
     words = ("--cached", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "-U3")
     prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--ignore-submodules=all")
     await git.run("diff", *words, *prefixes, f"--output={file}", worktree.base, cwd=worktree.folder, env=worktree.environment)
-    return _measured(file, path)
+    return _read_patch(file, path)
 
 
-def _measured(file: Path, path: str) -> Patch | None:
+def _read_patch(file: Path, path: str) -> Patch | None:
     content = file.read_bytes()
     if not content:
         file.unlink()
@@ -97,17 +100,16 @@ def _measured(file: Path, path: str) -> Patch | None:
 
 async def _add_all(worktree: Worktree, git: Git) -> list[str]:
     """Files that cannot be read, and repositories in the worktree, are left out; the complaints about them are returned."""
-    done = await git.attempt(*(await _add_words(worktree, git)), cwd=worktree.folder, env=worktree.environment)
+    # Repositories in the worktree are passed over: git would start another git there, which reads what the agent configured.
+    listed = await git.run("ls-files", "--stage", "-z", cwd=worktree.folder, env=worktree.environment)
+    inner = [entry.partition("\t")[2] for entry in listed.split("\0") if entry.startswith(_REPOSITORY_MODE)]
+    exclude = [f":(top,exclude,literal){path}" for path in inner]
+    done = await git.attempt(
+        *("add", "-A", "--ignore-errors", "--", ".", *exclude), cwd=worktree.folder, env=worktree.environment
+    )
     if done.exit_code and "index.lock" in done.stderr:
         raise GitFailed(f"git add: {done.complaint}")
     return [line for line in done.stderr.splitlines() if done.exit_code or "embedded git repository" in line]
-
-
-async def _add_words(worktree: Worktree, git: Git) -> list[str]:
-    """Passes over repositories in the worktree: git would start another git there, which reads what the agent configured."""
-    listed = await git.run("ls-files", "--stage", "-z", cwd=worktree.folder, env=worktree.environment)
-    inner = [entry.partition("\t")[2] for entry in listed.split("\0") if entry.startswith(_REPOSITORY_MODE)]
-    return ["add", "-A", "--ignore-errors", "--", ".", *(f":(top,exclude,literal){path}" for path in inner)]
 
 
 def is_repository(folder: Path) -> bool:
@@ -129,12 +131,6 @@ def remove_tree(folder: Path) -> None:
             pass
 
     shutil.rmtree(folder, onerror=again)
-
-
-def _folder_name(repo: str) -> str:
-    """As the repository is called, for prompts and paths that the agent sees."""
-    name = repo.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")
-    return name if name.strip(".") and name != "base" and not name.startswith("-") else "work"
 
 
 def _make_folder(folder: Path) -> None:

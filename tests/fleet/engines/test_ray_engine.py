@@ -22,8 +22,8 @@ from tests.fleet.engines.ray_cluster import CPUS, ray_cluster
 from wolo.fleet.engines.limit_relay import LimitAddress, at_coordinator, at_node
 from wolo.fleet.engines.ray_worker import ReturnedAttempt, run_attempt
 from wolo.fleet.ledger.ledger_folder import create_ledger
-from wolo.fleet.ledger.limit_service import LimitService
 from wolo.fleet.ledger.run_rows import Meta
+from wolo.fleet.ledger.shared_limits import LimitService
 
 NODES = 3
 

@@ -14,7 +14,7 @@ import pytest
 from tests.fakes.repositories import repository
 from tests.frontends.server.test_web_page import all_of, browser, say_in, wait
 from wolo.fleet.exports.export_formats import WRITERS
-from wolo.fleet.exports.exported_run import ExportedRun
+from wolo.fleet.exports.tables import ExportedRun
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Patch, Spent, State, VerifyResult
 from wolo.fleet.ledger.run_rows import Row
 from wolo.fleet.tasks import BatchTask

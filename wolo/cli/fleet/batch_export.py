@@ -26,7 +26,7 @@ def export(
     """
     from wolo.fleet.coordinator import open_run, options_of
     from wolo.fleet.exports.export_formats import WRITERS
-    from wolo.fleet.exports.exported_run import ExportedRun
+    from wolo.fleet.exports.tables import ExportedRun
 
     write = WRITERS.get(format)
     if write is None:

@@ -14,8 +14,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from wolo.fleet.exports.exported_run import ExportedRun
-from wolo.fleet.exports.tables import as_line, seconds_of
+from wolo.fleet.exports.tables import ExportedRun, as_line, seconds_of
 from wolo.fleet.ledger.outcomes import place_in
 from wolo.fleet.ledger.run_rows import Row
 from wolo.places import Notices

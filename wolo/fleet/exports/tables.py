@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
+from msgspec import Struct
 
-from wolo.fleet.exports.exported_run import ExportedRun
 from wolo.fleet.ledger.outcomes import AttemptOutcome
 from wolo.fleet.ledger.run_rows import Row
+
+
+class ExportedRun(Struct, frozen=True, kw_only=True):
+    folder: Path
+    model: str
+    """Of the tasks that name none; empty: the user's default."""
+    rows: Sequence[Row]
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a text that begins so for a formula (OWASP, CSV injection)."""
