@@ -1,6 +1,6 @@
 """Wolo, a terminal coding agent. Its public names are loaded when they are first used."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
