@@ -11,7 +11,7 @@ from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Hold, Reply, delta, sse, text
 from tests.fakes.screen import pty_wolo
 from tests.fleet.batches import serve, write_tasks
-from wolo.cli.fleet.live_table import LiveTable, cost_so_far
+from wolo.cli.fleet.run_progress import LiveTable, cost_so_far
 
 HOSTILE = "so \x1b[31m\x1b]0;owned\x07 long a line that it fits into no window of sixty columns"
 

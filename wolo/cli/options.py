@@ -199,7 +199,12 @@ def parse(argv: list[str]) -> CommandLine:
             taken = [token]
         tokens += taken
     if _names_subcommand(words, values):
-        return CommandLine(values, (), _named_first(tokens, words[:2]))
+        # Moves options in front of the subcommand behind its name
+        names = words[:2]
+        rest = list(tokens)
+        for name in names:
+            rest.remove(name)
+        return CommandLine(values, (), (*names, *rest))
     if unknown:
         return _refuse(unknown)
     _refuse_almost_command(words, values)
@@ -233,7 +238,26 @@ def _take(token: str, rest: list[str], values: Values) -> list[str] | None:
     spelling, equals, value = token.partition("=")
     option = _BY_SPELLING.get(spelling)
     if option is None:
-        return _take_cluster(token, rest, values)
+        # Parses combined short options such as `-pc` and `-mzai/glm-5.2`
+        if token.startswith("--") or len(token) < 3:
+            return None
+        taken: list[str] = []
+        letters = token[1:]
+        scratch: Values = dict(values)
+        while letters:
+            option = _BY_SPELLING.get(f"-{letters[0]}")
+            if option is None:
+                return None
+            letters = letters[1:]
+            if option.kind == "flag":
+                _store(option, "", scratch)
+            elif letters:
+                _store(option, letters, scratch)
+                letters = ""
+            else:
+                taken = _take(option.spellings[0], rest, scratch) or []
+        values.update(scratch)
+        return [token, *taken[1:]]
     if option.kind == "flag":
         if equals:
             raise UsageError(f"{spelling} takes no value.")
@@ -257,29 +281,6 @@ def _take(token: str, rest: list[str], values: Values) -> list[str] | None:
 def _names_servers(word: str) -> bool:
     """`--mcp-config a.json b.json`, as users of Claude Code write it."""
     return word.startswith("{") or (word.endswith(".json") and " " not in word)
-
-
-def _take_cluster(token: str, rest: list[str], values: Values) -> list[str] | None:
-    """Parses combined short options such as `-pc` and `-mzai/glm-5.2`."""
-    if token.startswith("--") or len(token) < 3:
-        return None
-    taken: list[str] = []
-    letters = token[1:]
-    scratch: Values = dict(values)
-    while letters:
-        option = _BY_SPELLING.get(f"-{letters[0]}")
-        if option is None:
-            return None
-        letters = letters[1:]
-        if option.kind == "flag":
-            _store(option, "", scratch)
-        elif letters:
-            _store(option, letters, scratch)
-            letters = ""
-        else:
-            taken = _take(option.spellings[0], rest, scratch) or []
-    values.update(scratch)
-    return [token, *taken[1:]]
 
 
 def _store(option: Option, value: str, values: Values) -> None:
@@ -306,14 +307,6 @@ def _names_undone(words: list[str]) -> bool:
     """Recognises a count and paths: `wolo undo 2 src/app.py`; `wolo undo the last edit` is a prompt."""
     paths = words[1:] if words and words[0].isdecimal() else words
     return all("/" in word or "." in word.strip(".") for word in paths)
-
-
-def _named_first(tokens: list[str], names: list[str]) -> tuple[str, ...]:
-    """Moves options in front of the subcommand behind its name."""
-    rest = list(tokens)
-    for name in names:
-        rest.remove(name)
-    return (*names, *rest)
 
 
 def _refuse(token: str) -> CommandLine:

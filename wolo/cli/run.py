@@ -63,7 +63,17 @@ def fail_in_json(error: WoloError) -> int:
 
 
 def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
-    _enter_directory(text(line.values, "cd"))
+    directory = text(line.values, "cd")
+    try:
+        if directory:
+            os.chdir(Path(directory).expanduser())
+        Path.cwd()
+    except FileNotFoundError as error:
+        if directory:
+            raise UsageError(f"There is no directory {directory}.") from error
+        raise UsageError("The current directory has been deleted.", hint="Change to another one, or use -C DIR.") from error
+    except OSError as error:
+        raise UsageError(f"Cannot change to {directory}: {error.strerror}.") from error
     if "trust" in line.values:
         line.values["trust"] = str(find_root())  # not a folder the run changes to later
     reads_lines = _reads_lines(line, format)
@@ -73,7 +83,7 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
         raise UsageError("-i needs a terminal.")
     if not headless and "json_schema" in line.values:
         raise UsageError("--json-schema needs -p.")
-    files, last = _files(line.values), _last_message_file(line.values)
+    files, last = tuple(map(Path, many(line.values, "file"))), _last_message_file(line.values)
     if headless and not prompt.strip() and not piped.strip() and not reads_lines:
         raise UsageError("No prompt was given.", hint='wolo -p "create a calculator"')
     came = note_signals()
@@ -205,10 +215,6 @@ def _reads_lines(line: CommandLine, format: OutputFormat) -> bool:
     return True
 
 
-def _files(values: Values) -> tuple[Path, ...]:
-    return tuple(map(Path, many(values, "file")))
-
-
 def _last_message_file(values: Values) -> Path | None:
     """Raises UsageError before the request when the file cannot be created."""
     named = text(values, "output_last_message")
@@ -251,19 +257,6 @@ def _prompt_text(line: CommandLine) -> tuple[str, str, Origin]:
     if not words or words == ["-"]:
         return read_piped(patient=True), "", "file"
     return " ".join(word for word in words if word != "-"), read_piped(patient=False), "command line"
-
-
-def _enter_directory(directory: str) -> None:
-    try:
-        if directory:
-            os.chdir(Path(directory).expanduser())
-        Path.cwd()
-    except FileNotFoundError as error:
-        if directory:
-            raise UsageError(f"There is no directory {directory}.") from error
-        raise UsageError("The current directory has been deleted.", hint="Change to another one, or use -C DIR.") from error
-    except OSError as error:
-        raise UsageError(f"Cannot change to {directory}: {error.strerror}.") from error
 
 
 def _is_terminal(stream: object) -> bool:

@@ -166,14 +166,10 @@ def _drawn(table: Sequence[tuple[str, ...]], sizes: Sequence[int]) -> list[str]:
     for row, size in zip(table, (0, *sizes), strict=True):
         name = padded(cut(row[0], widths[0], keep_end="/" in row[0]), widths[0])
         numbers = [padded(text, width, right=True) for text, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([name, *numbers, _bar(size, largest)]).rstrip())
+        eighths = round(size / largest * BAR_COLUMNS * 8)
+        whole, part = divmod(eighths or bool(size), 8)
+        lines.append("  ".join([name, *numbers, "█" * whole + " ▏▎▍▌▋▊▉"[part].strip()]).rstrip())
     return lines
-
-
-def _bar(size: int, largest: int) -> str:
-    eighths = round(size / largest * BAR_COLUMNS * 8)
-    whole, part = divmod(eighths or bool(size), 8)
-    return "█" * whole + " ▏▎▍▌▋▊▉"[part].strip()
 
 
 def _more(count: int) -> list[str]:

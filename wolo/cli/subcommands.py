@@ -151,7 +151,9 @@ class HelpPage(TyperGroup):
         self.format_commands(ctx, formatter)
         for heading, options in grouped():
             with formatter.section(heading):
-                formatter.write_dl([(_spelled(option), option.help) for option in options])
+                formatter.write_dl(
+                    [(f"{', '.join(option.spellings)} {option.metavar}".rstrip(), option.help) for option in options]
+                )
 
 
 def grouped() -> list[tuple[str, list[Option]]]:
@@ -159,10 +161,6 @@ def grouped() -> list[tuple[str, list[Option]]]:
     by_name = {option.name: option for option in OPTIONS}
     found = [(heading, [by_name.pop(name) for name in names if name in by_name]) for heading, names in OPTION_GROUPS.items()]
     return [*found, (OTHERS, list(by_name.values()))] if by_name else found
-
-
-def _spelled(option: Option) -> str:
-    return f"{', '.join(option.spellings)} {option.metavar}".rstrip()
 
 
 def update() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from tests.fakes.repositories import commit, files, git, repository
 from wolo.errors import ExtensionError, UsageError, WoloError
-from wolo.extensions.sources import archive, tree_copy
+from wolo.extensions.sources import fetching, tree_copy
 from wolo.extensions.sources.fetching import FetchedSource, fetch
 from wolo.extensions.sources.source import Source, read_source
 from wolo.extensions.sources.tree_copy import files_in
@@ -254,6 +254,6 @@ def test_an_archive_is_downloaded_within_bounds(server: str, monkeypatch: pytest
     assert names(fetched(f"{server}/a.tar.gz")) == ["SKILL.md"]
     with pytest.raises(ExtensionError, match=r"cannot be fetched: .*404"):
         fetched(f"{server}/gone.zip")
-    monkeypatch.setattr(archive, "MOST_BYTES", 10)
+    monkeypatch.setattr(fetching, "MOST_BYTES", 10)
     with pytest.raises(ExtensionError, match="more than"):
         fetched(f"{server}/a.tar.gz")

@@ -28,7 +28,18 @@ def answer(argv: list[str]) -> int:
             typed = read_line(line, breaks)
         else:
             typed = Typed(tuple(rest[:-1]), rest[-1])
-        _print(offer(typed.words, typed.current), typed, shell)
+        found = offer(typed.words, typed.current)
+        lines = [found.kind]
+        for word in found.words:
+            if not word.text.isprintable():
+                continue  # control characters
+            if shell != "bash":
+                about = "".join(filter(str.isprintable, word.about))
+                lines.append(f"{word.text}\t{about}" if about else word.text)
+            elif (quoted := written(word.text, typed)) is not None:
+                lines.append(quoted)
+        sys.stdout.buffer.write("\n".join([*lines, ""]).encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
     except Exception:  # an error must not appear in the prompt
         return 0
     return 0
@@ -138,17 +149,13 @@ def _words(line: _Line, current: str) -> CompletionOffer:
     if words:
         return CompletionOffer(tuple(word for word in words if word.text.startswith(current)))
     if line.names == ("config", "set") and line.behind == 1:
-        return _setting(line.before, current)
+        from wolo.cli.completion.values import values_of
+
+        return CompletionOffer(tuple(CompletionWord(value, about) for value, about in values_of(line.before, current)))
     metavars = line.facts.get("arguments", [])
     if not metavars:
         return CompletionOffer()
     return _values(Option("", (), "value", "", metavars[min(line.behind, len(metavars) - 1)]), current, "")
-
-
-def _setting(key: str, current: str) -> CompletionOffer:
-    from wolo.cli.completion.values import values_of
-
-    return CompletionOffer(tuple(CompletionWord(value, about) for value, about in values_of(key, current)))
 
 
 def _at_sign(current: str) -> CompletionOffer:
@@ -172,20 +179,6 @@ def _values(option: Option, begun: str, before: str) -> CompletionOffer:
     found = list(kind(begun)) if kind else [(each, "") for each in values.named_in(option.help, option.metavar)]
     words = tuple(CompletionWord(before + text, about) for text, about in found if kind or text.startswith(begun))
     return CompletionOffer(words, "nospace" if words and all(word.text.endswith(("/", "=", ":")) for word in words) else "words")
-
-
-def _print(found: CompletionOffer, typed: Typed, shell: str) -> None:
-    lines = [found.kind]
-    for word in found.words:
-        if not word.text.isprintable():
-            continue  # control characters
-        if shell != "bash":
-            about = "".join(filter(str.isprintable, word.about))
-            lines.append(f"{word.text}\t{about}" if about else word.text)
-        elif (quoted := written(word.text, typed)) is not None:
-            lines.append(quoted)
-    sys.stdout.buffer.write("\n".join([*lines, ""]).encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
 
 
 QUOTES = "'\""

@@ -32,7 +32,13 @@ def completion(shell: Shell = "", install: Install = False) -> None:
     place = place_of(shell)
     _write(place, script)
     print_line(str(place))
-    print_message(_next_step(shell, place))
+    print_message(
+        {
+            "bash": f"Active in the next bash if bash-completion is installed. If not, add to ~/.bashrc: source '{place}'",
+            "zsh": f"Add to ~/.zshrc, before compinit: fpath=('{place.parent}' $fpath)",
+            "fish": "Active in the next fish.",
+        }[shell]
+    )
 
 
 def place_of(shell: str) -> Path:
@@ -44,14 +50,6 @@ def place_of(shell: str) -> Path:
         "bash": data / "bash-completion/completions/wolo",
         "zsh": data / "zsh/site-functions/_wolo",
         "fish": config / "fish/completions/wolo.fish",
-    }[shell]
-
-
-def _next_step(shell: str, place: Path) -> str:
-    return {
-        "bash": f"Active in the next bash if bash-completion is installed. If not, add to ~/.bashrc: source '{place}'",
-        "zsh": f"Add to ~/.zshrc, before compinit: fpath=('{place.parent}' $fpath)",
-        "fish": "Active in the next fish.",
     }[shell]
 
 

@@ -13,7 +13,6 @@ from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Given
-    from wolo.conversation.resources.conversation_hooks import HookSet
     from wolo.diagnostics.hook_trial import HookTrial
     from wolo.extensions.hooks.response import HookReply
 
@@ -38,7 +37,27 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     for problem in problems:
         print_message(problem)
     if as_json:
-        print_json([row for each in sets for row in _rows(each)])
+        print_json(
+            [
+                {
+                    "event": event,
+                    "matcher": hook.matcher,
+                    "if": hook.condition,
+                    "type": hook.type,
+                    hook.type if hook.type != "http" else "url": hook.prompt or hook.url or hook.command,
+                    "timeout_s": hook.limit_s,
+                    "strict": hook.strict,
+                    "async": hook.in_background,
+                    "once": hook.once,
+                    "source": each.source,
+                    "active_with": list(each.active_with),
+                    "standing": each.standing,
+                    "runs": each.runs,
+                }
+                for each in sets
+                for event, hook in each.hooks
+            ]
+        )
         return
     for each in sets:
         for line in lines_of(each):
@@ -74,7 +93,21 @@ def try_out(
         print_message(f"The sample is a call of Bash with {given}; --tool and --input try another one.")
     trials, answer = asyncio.run(try_hooks(sets, event, tool, _object(given), mode))
     if as_json:
-        print_json({"event": event, **_answer(answer), "hooks": [{**_hook(each), **_answer(each.answer)} for each in trials]})
+        print_json(
+            {
+                "event": event,
+                **_answer(answer),
+                "hooks": [
+                    {
+                        "source": each.placed.source,
+                        "matcher": each.placed.hook.matcher,
+                        "command": each.placed.hook.action,
+                        **_answer(each.answer),
+                    }
+                    for each in trials
+                ],
+            }
+        )
         return
     for each in trials:
         _tell(each)
@@ -135,31 +168,6 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UsageError("--input is not a JSON object.", hint='--input \'{"command": "ls"}\'')
     return found
-
-
-def _rows(found: HookSet) -> list[dict[str, Any]]:
-    return [
-        {
-            "event": event,
-            "matcher": hook.matcher,
-            "if": hook.condition,
-            "type": hook.type,
-            hook.type if hook.type != "http" else "url": hook.prompt or hook.url or hook.command,
-            "timeout_s": hook.limit_s,
-            "strict": hook.strict,
-            "async": hook.in_background,
-            "once": hook.once,
-            "source": found.source,
-            "active_with": list(found.active_with),
-            "standing": found.standing,
-            "runs": found.runs,
-        }
-        for event, hook in found.hooks
-    ]
-
-
-def _hook(trial: HookTrial) -> dict[str, Any]:
-    return {"source": trial.placed.source, "matcher": trial.placed.hook.matcher, "command": trial.placed.hook.action}
 
 
 def _answer(answer: HookReply) -> dict[str, Any]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from wolo.config.cli_options import Given
     from wolo.mcp.logins import LoginStore
     from wolo.mcp.server import ConfiguredServer
-    from wolo.mcp.servers import ServerStatus
     from wolo.places import Site
 
 app = typer.Typer(rich_markup_mode=None)
@@ -113,7 +112,8 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
         raise UsageError(f"{name} is not started: it needs your consent.", hint=f"wolo mcp allow {name}")
     standing = asyncio.run(try_server(wanted))
     if as_json:
-        print_json(_tried(standing))
+        tools = [{"name": tool, "description": about} for tool, about in standing.tools]
+        print_json({"name": standing.name, "state": standing.state, "error": standing.why or None, "tools": tools})
     if standing.state != "ready":
         print_message(f"The MCP server {name} cannot be used: {standing.why}.")
         raise typer.Exit(1)
@@ -265,8 +265,3 @@ def _row(wanted: ConfiguredServer) -> dict[str, Any]:
 
 def _counted(tools: int) -> str:
     return "1 tool" if tools == 1 else f"{tools} tools"
-
-
-def _tried(standing: ServerStatus) -> dict[str, Any]:
-    tools = [{"name": tool, "description": about} for tool, about in standing.tools]
-    return {"name": standing.name, "state": standing.state, "error": standing.why or None, "tools": tools}

@@ -12,7 +12,7 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
-    from wolo.config.plugins.install import Difference, PluginCandidate, PluginOrigin
+    from wolo.config.plugins.install import PluginOrigin
     from wolo.config.plugins.installed import Plugin, PluginIndex
     from wolo.extensions.plugins.manifest import Contents
     from wolo.extensions.sources.source import Source
@@ -313,27 +313,26 @@ def _update(plugin: Plugin, places: Places, *, yes: bool) -> None:
         if new.pin == plugin.pin and new.contents == plugin.contents:
             print_line(f"{plugin.name} is up to date ({plugin.pin[:12]}).")
             return
-        _show_update(plugin, new, install.difference(plugin, new, places))
+        difference = install.difference(plugin, new, places)
+        from wolo.messages.terminal_text import escaped_line
+
+        versions = (
+            f"{plugin.contents.version} → {new.contents.version}, " if plugin.contents.version != new.contents.version else ""
+        )
+        print_line(f"{plugin.name}: {versions}{plugin.pin[:12]} → {new.pin[:12]}")
+        for sign, paths in (("+", difference.added), ("~", difference.changed), ("-", difference.removed)):
+            for path in paths[:_MOST_FILES]:
+                print_line(f"  {sign} {escaped_line(path)}")
+            if len(paths) > _MOST_FILES:
+                print_line(f"  {sign} {len(paths) - _MOST_FILES} more files")
+        if new.contents.hooks != plugin.contents.hooks or new.contents.servers != plugin.contents.servers:
+            print_line("  Its hooks or MCP servers are different.")
         if not yes and sys.stdin.isatty() and not confirm("Install this version?"):
             print_line("Not updated.")
             return
         updated = install.update(plugin, new, places)
     print_line(f"Updated {plugin.name} to {updated.pin[:12]}.")
     _offer_to_allow(updated, places, yes=yes)
-
-
-def _show_update(plugin: Plugin, new: PluginCandidate, difference: Difference) -> None:
-    from wolo.messages.terminal_text import escaped_line
-
-    versions = f"{plugin.contents.version} → {new.contents.version}, " if plugin.contents.version != new.contents.version else ""
-    print_line(f"{plugin.name}: {versions}{plugin.pin[:12]} → {new.pin[:12]}")
-    for sign, paths in (("+", difference.added), ("~", difference.changed), ("-", difference.removed)):
-        for path in paths[:_MOST_FILES]:
-            print_line(f"  {sign} {escaped_line(path)}")
-        if len(paths) > _MOST_FILES:
-            print_line(f"  {sign} {len(paths) - _MOST_FILES} more files")
-    if new.contents.hooks != plugin.contents.hooks or new.contents.servers != plugin.contents.servers:
-        print_line("  Its hooks or MCP servers are different.")
 
 
 def _offer_to_allow(plugin: Plugin, places: Places, *, yes: bool) -> None:

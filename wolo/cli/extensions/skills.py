@@ -14,7 +14,6 @@ from wolo.frontends.streams import confirm, print_line, print_message
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wolo.config.cli_options import Given
     from wolo.extensions.skill_files import Skill, Skills
 
 app = typer.Typer(rich_markup_mode=None)
@@ -125,19 +124,13 @@ def remove(name: Name, project: Project = False) -> None:
     raise UsageError(f"{name} is in {there.folder}, which is not wolo's.", hint="Remove that folder yourself.")
 
 
-def _given(trust: bool) -> Given:
-    from wolo.workspace.root import find_root
-
-    return {"trust": str(find_root())} if trust else {}
-
-
 def _skills(trust: bool) -> Skills:
     from wolo.config import layers
     from wolo.conversation.resources.user_files import UserFiles
-    from wolo.workspace.root import find_site
+    from wolo.workspace.root import find_root, find_site
 
     site = find_site()
-    files = UserFiles(layers.load(site, _given(trust)), site)
+    files = UserFiles(layers.load(site, {"trust": str(find_root())} if trust else {}), site)
     if files.untrusted:
         print_message(f"Not read, because this folder is not trusted: {files.untrusted}.", hint="--trust")
     return files.skills()

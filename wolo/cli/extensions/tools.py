@@ -31,7 +31,33 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     files, found = _found(trust)
     for notice in found.notices:
         print_message(notice)
-    rows = [*_offered(files, found), *_waiting(files)]
+    standings = {each.file.source: each.standing for each in files}
+    rows: list[dict[str, Any]] = [
+        *[
+            {
+                "name": each.name,
+                "description": each.spec.description,
+                "source": each.source,
+                "standing": standings[each.source],
+                "effects": list(each.effects),
+                "parameters": each.spec.parameters,
+            }
+            for each in found.tools
+        ],
+        *[
+            {  # it may not run; only its names are known
+                "name": name,
+                "description": "",
+                "source": each.file.source,
+                "standing": each.standing,
+                "effects": [],
+                "parameters": None,
+            }
+            for each in files
+            if not each.runs and not each.problem
+            for name in each.names()
+        ],
+    ]
     if as_json:
         print_json(rows)
         return
@@ -131,38 +157,6 @@ def _found(trust: bool) -> tuple[list[CustomToolFile], FoundTools]:
         print_message(notice)
     files = find_files(config, site)
     return files, asyncio.run(find_tools(files, config, site))
-
-
-def _offered(files: list[CustomToolFile], found: FoundTools) -> list[dict[str, Any]]:
-    standings = {each.file.source: each.standing for each in files}
-    return [
-        {
-            "name": each.name,
-            "description": each.spec.description,
-            "source": each.source,
-            "standing": standings[each.source],
-            "effects": list(each.effects),
-            "parameters": each.spec.parameters,
-        }
-        for each in found.tools
-    ]
-
-
-def _waiting(files: list[CustomToolFile]) -> list[dict[str, Any]]:
-    """Tools that may not run; only their names are known."""
-    return [
-        {
-            "name": name,
-            "description": "",
-            "source": each.file.source,
-            "standing": each.standing,
-            "effects": [],
-            "parameters": None,
-        }
-        for each in files
-        if not each.runs and not each.problem
-        for name in each.names()
-    ]
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -43,7 +43,8 @@ def print_wire(
     from wolo.sessions.loading import LOAD_LIMIT_BYTES
 
     loaded = load_session(id, most_bytes=LOAD_LIMIT_BYTES)
-    _warn(loaded)
+    if loaded.warning:
+        print_message(loaded.warning)
     request = _outlook(loaded, model).next_request(format)
     if as_json:
         print_json_text(request.body.decode())
@@ -92,11 +93,6 @@ def _outlook(loaded: Loaded, model: str) -> RequestPreview:
 
     holds = compaction(loaded.entries) or (opening(loaded.unread) if loaded.unread else None)
     return RequestPreview(loaded.info, messages(loaded.entries), model, holds)
-
-
-def _warn(loaded: Loaded) -> None:
-    if loaded.warning:
-        print_message(loaded.warning)
 
 
 def _row(finding: SessionFinding) -> dict[str, str | None]:

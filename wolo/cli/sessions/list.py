@@ -204,9 +204,5 @@ def _painted(snippet: str) -> str:
     if not sys.stdout.isatty():
         return visible(plain(snippet))
     pieces = [clean(piece) for piece in snippet.replace(END, BEGIN).split(BEGIN)]
-    bold, normal = ("\x1b[1m", "\x1b[22m") if _takes_bold() else ("", "")
+    bold, normal = ("\x1b[1m", "\x1b[22m") if (not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb") else ("", "")
     return "".join(f"{bold}{piece}{normal}" if at % 2 else piece for at, piece in enumerate(pieces))
-
-
-def _takes_bold() -> bool:
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wolo.sessions.exchange.export_stream import Write
     from wolo.sessions.exchange.importer import ImportReport, ImportSource
     from wolo.sessions.exchange.importers.discovery import FoundSession
-    from wolo.sessions.exchange.jsonl import ChainReport
 
 STDIN = "-"
 
@@ -116,7 +115,16 @@ def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
             info = require_session(store, id)
             checked, name = check(store, info.id), info.id
     if as_json:
-        print_json(_verdict(checked, name))
+        broken = checked.broken
+        print_json(
+            {
+                "session": name,
+                "ok": broken is None,
+                "entries": checked.entries,
+                "redacted": checked.redacted,
+                "broken": {"entry": broken.seq, "reason": broken.text} if broken else None,
+            }
+        )
     elif checked.broken is None:
         redacted = f"; secrets were removed from {checked.redacted}" if checked.redacted else ""
         print_line(f"{name}: {counted(checked.entries, 'entry', 'entries')}, all unchanged{redacted}.")
@@ -187,17 +195,6 @@ def _sentences(report: ImportReport, source: ImportSource) -> Iterator[str]:
         yield f"{lines} skipped because they cannot be read."
     yield from report.notices
     yield f"Continue it: wolo -r {info.id}"
-
-
-def _verdict(checked: ChainReport, name: str) -> dict[str, Any]:
-    broken = checked.broken
-    return {
-        "session": name,
-        "ok": broken is None,
-        "entries": checked.entries,
-        "redacted": checked.redacted,
-        "broken": {"entry": broken.seq, "reason": broken.text} if broken else None,
-    }
 
 
 TITLE_CHARACTERS = 80

@@ -31,7 +31,7 @@ LIST_WITHIN_S = 20.0
 MOST_DESCRIPTION_CHARS = 4000
 _NAME = r"[A-Za-z][A-Za-z0-9_]{0,63}"
 _PACKAGE = "wolo.extensions.custom_tools"
-_MODULES = ("docstrings", "function_schema", "function_server")
+_MODULES = ("function_schema", "function_server")
 _BEGIN = f"""
 import json, os, sys, types
 requests = os.fdopen(os.dup(0), "rb")

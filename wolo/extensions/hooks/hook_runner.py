@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,13 +16,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.errors import WoloError
 from wolo.extensions.hooks.claude_calls import ClaudeCall, to_claude_calls, to_wolo_arguments
 from wolo.extensions.hooks.claude_results import failure, to_claude_response
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, FILE_CHANGED, Hook
 from wolo.extensions.hooks.matchers import PERMISSION_MODES, matches, names_file, names_of
-from wolo.extensions.hooks.prompt_hook import ask
-from wolo.extensions.hooks.response import GUARD, NOTHING, HookReply, combined, read_answer, restricted, when_late
+from wolo.extensions.hooks.response import GUARD, NO_REASON, NOTHING, HookReply, combined, read_answer, restricted, when_late
 from wolo.extensions.referenced_files import files_named, runs_relative_program
+from wolo.messages.terminal_text import clean
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.run_with_input import run_with_input
 
@@ -339,3 +341,42 @@ def _content(path: Path) -> bytes:
         if found.st_size > MOST_BYTES:
             return f"{found.st_size} {found.st_mtime_ns}".encode()
         return hashlib.file_digest(file, "sha256").digest()
+
+
+MOST_CHARS = 60_000
+"""Of the event; the middle of a longer one is left out."""
+_PLACEHOLDER = "$ARGUMENTS"
+
+
+class _Verdict(Struct, frozen=True):
+    ok: bool
+    reason: str = ""
+
+
+async def ask(
+    hook: Hook, data: bytes, ask_model: Callable[[str, str], Awaitable[str]] | None, timeout_s: float
+) -> HookReply | str:
+    """The model's answer, or a text that describes what went wrong."""
+    if ask_model is None:
+        return "asks a model, and there is none"
+    event = data.decode()
+    if len(event) > MOST_CHARS:
+        event = f"{event[: MOST_CHARS // 2]}\n[… cut …]\n{event[-MOST_CHARS // 2 :]}"
+    prompt = hook.prompt.replace(_PLACEHOLDER, event) if _PLACEHOLDER in hook.prompt else f"{hook.prompt}\n\n{event}"
+    try:
+        async with asyncio.timeout(timeout_s):
+            answer = await ask_model(prompt, hook.model)
+    except TimeoutError:
+        return f"took longer than {timeout_s:g} s and was ended"
+    except WoloError as error:
+        return f"got no answer: {error.message}"
+    return _read(answer)
+
+
+def _read(text: str) -> HookReply | str:
+    found = re.search(r"\{.*\}", text, re.DOTALL)
+    try:
+        verdict = msgspec.json.decode(found[0] if found else text, type=_Verdict)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return f'got an answer that is not {{"ok": true}} or {{"ok": false, "reason": …}}: {clean(text)[:200]}'
+    return NOTHING if verdict.ok else HookReply(decision="deny", reason=clean(verdict.reason).strip() or NO_REASON)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import stat
+import tarfile
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from http.client import HTTPException
+from lzma import LZMAError
 from pathlib import Path
+from typing import IO, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from wolo.errors import UsageError
-from wolo.extensions.sources.archive import unpack
+from wolo.errors import ExtensionError, UsageError
 from wolo.extensions.sources.git_checkout import check_out
 from wolo.extensions.sources.source import Source
-from wolo.extensions.sources.tree_copy import copy_tree, tree_digest
+from wolo.extensions.sources.tree_copy import MOST_BYTES, check_size, copy_tree, tree_digest
 
 
 class FetchedSource(Struct, frozen=True):
@@ -37,3 +47,106 @@ def fetch(source: Source, into: Path, files: Sequence[str] = ()) -> FetchedSourc
         raise UsageError(f"{source.location} has no folder {folder}.")
     copy_tree(wanted, tree, inside=root, files=files)
     return FetchedSource(tree, pin or tree_digest(tree))
+
+
+TIMEOUT_S = 60.0
+MOST_ENTRIES = 20_000
+_BLOCK = 1 << 16
+
+
+class _ArchiveEntry(Struct, frozen=True):
+    name: str
+    file: IO[bytes] | None
+    """None: a folder."""
+    is_executable: bool = False
+
+
+def unpack(location: str, into: Path, scratch: Path) -> Path:
+    """The unpacked folder; an archive with a single folder is that folder. Raises ExtensionError."""
+    path = _downloaded(location, scratch / "archive") if "://" in location else Path(location)
+    into.mkdir()
+    try:
+        _write(_zip(path) if zipfile.is_zipfile(path) else _tar(path), into)
+    except tarfile.ReadError as error:
+        raise ExtensionError(f"{location} cannot be unpacked: it is no archive (.zip, .tar, .tar.gz), or damaged.") from error
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
+        raise ExtensionError(f"{location} cannot be unpacked: {error}.") from error
+    found = list(into.iterdir())
+    return found[0] if len(found) == 1 and found[0].is_dir() and not found[0].name.startswith(".") else into
+
+
+def _write(entries: Iterator[_ArchiveEntry], into: Path) -> None:
+    files = size = 0
+    for number, entry in enumerate(entries):
+        if number > MOST_ENTRIES:
+            raise ExtensionError(f"The archive has more than {MOST_ENTRIES:,} entries.")
+        parts = entry.name.replace("\\", "/").split("/")
+        if entry.name.startswith(("/", "\\")) or ".." in parts or "\0" in entry.name or ":" in parts[0]:
+            raise ExtensionError(f"The archive has an entry that leads outside: {entry.name!r}.")
+        path = into / "/".join(part for part in parts if part not in ("", "."))
+        if entry.file is None:
+            path.mkdir(parents=True, exist_ok=True)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files += 1
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, 0o755 if entry.is_executable else 0o644), "wb") as file:
+            while block := entry.file.read(_BLOCK):
+                size += len(block)
+                check_size(files, size)
+                file.write(block)
+
+
+def _zip(path: Path) -> Iterator[_ArchiveEntry]:
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            mode = info.external_attr >> 16
+            if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
+                raise ExtensionError(f"The archive has a link or special file: {info.filename!r}.")
+            if info.is_dir():
+                yield _ArchiveEntry(info.filename, None)
+                continue
+            with archive.open(info) as file:
+                yield _ArchiveEntry(info.filename, file, bool(mode & 0o100))
+
+
+def _tar(path: Path) -> Iterator[_ArchiveEntry]:
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if member.isdir():
+                yield _ArchiveEntry(member.name, None)
+            elif member.isreg() and not member.issparse():
+                yield _ArchiveEntry(member.name, archive.extractfile(member), bool(member.mode & 0o100))
+            else:
+                raise ExtensionError(f"The archive has a link or special file: {member.name!r}.")
+
+
+class _NoDowngrade(urllib.request.HTTPRedirectHandler):
+    """An encrypted address must not lead to one that is not."""
+
+    max_redirections = 5
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
+            fp.close()
+            raise ExtensionError(f"{req.full_url} leads to an address that is not encrypted.")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _downloaded(url: str, into: Path) -> Path:
+    opener = urllib.request.build_opener(_NoDowngrade)
+    request = urllib.request.Request(url, headers={"User-Agent": "wolo"})
+    try:
+        with opener.open(request, timeout=TIMEOUT_S) as answer, into.open("wb") as file:
+            size = 0
+            while block := answer.read(_BLOCK):
+                size += len(block)
+                if size > MOST_BYTES:
+                    raise ExtensionError(f"{url} has more than {MOST_BYTES // 1024**2} MiB.")
+                file.write(block)
+    except (OSError, HTTPException, ValueError) as error:
+        if isinstance(error, HTTPError):
+            error.close()  # it holds the connection
+        why = error.reason if type(error) is URLError else error
+        raise ExtensionError(f"{url} cannot be fetched: {why}.") from error
+    return into
