@@ -11,11 +11,11 @@ def test_no_prompt_is_made_without_its_origin(tmp_path: Path) -> None:
     code = (
         "from wolo.conversation.conversation import Conversation\n"
         "from wolo.conversation.prompt_attachments import compose, write_prompt\n"
-        "from wolo.messages.message import Prompt, user\n"
+        "from wolo.messages.message import UserPrompt, user\n"
         "def f(c: Conversation) -> None:\n"
         "    c.prompt(user('x'))\n"
         "    c.steer(user('x'))\n"
-        "    Prompt(parts=())\n"
+        "    UserPrompt(parts=())\n"
         "    write_prompt('x', c, notify=print)\n"
     )
     (tmp_path / "forgot.py").write_text(code)
