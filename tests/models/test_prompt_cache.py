@@ -35,7 +35,7 @@ class Talk:
         self.watch = PrefixWatch()
 
     def ask(self, *texts: str, answer: Message) -> Message:
-        answered = self.watch.answered(answer, self.messages, blocks(*texts))
+        answered = self.watch.remember(answer, self.messages, blocks(*texts))
         self.messages += [user("…"), answered]
         return answered
 

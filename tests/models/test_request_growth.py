@@ -41,7 +41,7 @@ class Requests:
         body = self._format.encode(self._side.request(question.messages))
         self._estimate.request(question.messages)
         answer = Message(id=f"answer to {len(history)}", role="assistant")
-        self._prefixes.answered(answer, question.messages, self._format.blocks())
+        self._prefixes.remember(answer, question.messages, self._format.blocks())
         return body
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from wolo.agent.compaction.compactor import Compactor
-from wolo.formats.default_prompt import NAME, default_prompt, renamed
+from wolo.formats.default_prompt import NAME, default_prompt, with_display_name
 from wolo.formats.format import ToolSpec
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import MCP_INSTRUCTIONS, NUDGE, Message
@@ -149,7 +149,7 @@ def build_system_prompt(
 ) -> str:
     """`replacement` replaces the built-in prose; facts, instructions, the list of `skills` and the appendix follow in any
     case."""
-    prose = renamed(default_prompt() if replacement is None else replacement.strip(), display_name)
+    prose = with_display_name(default_prompt() if replacement is None else replacement.strip(), display_name)
     if skills:
         skills = f"{(Path(__file__).parent / 'prompts' / 'skills.md').read_text(encoding='utf-8').strip()}\n\n{skills}"
     system = os.uname()

@@ -104,7 +104,7 @@ def of_model(name: str, site: Site, config: Config) -> dict[str, Any]:
     probed = None if followed is choice else probe_cache.read(site.places.cache, choice)
     choice, model = followed, followed.model
     format, dialect = format_of(choice), dialect_of(choice)
-    drive = driving.expected(replace(choice, drive=choice.drive or provider.drive), site.places.cache)
+    drive = driving.predict_mode(replace(choice, drive=choice.drive or provider.drive), site.places.cache)
     where = address.join_url(provider.base_url, format.path(model.id)) if provider.base_url else ""
     return {
         "id": choice.label,

@@ -12,6 +12,6 @@ def default_prompt() -> str:
     return Path(__file__).with_suffix(".md").read_text(encoding="utf-8").strip()
 
 
-def renamed(text: str, display_name: str) -> str:
+def with_display_name(text: str, display_name: str) -> str:
     """Replace the word "Wolo" by the display name."""
     return re.sub(rf"\b{NAME}\b", lambda _: display_name, text)

@@ -41,7 +41,7 @@ def no_effect_notice(choice: ModelChoice) -> str:
 class Unsent(Struct, frozen=True):
     name: str
     refused: str
-    """See `_refused`."""
+    """See `_refusal`."""
 
 
 def media_of(message: Message) -> Iterator[tuple[MediaPart, str]]:
@@ -56,7 +56,7 @@ def media_of(message: Message) -> Iterator[tuple[MediaPart, str]]:
 
 def unsupported_media(choice: ModelChoice, message: Message) -> list[Unsent]:
     """Attachments that the model does not get, with the reason."""
-    found = ((part, tool, _refused(choice, part)) for part, tool in media_of(message))
+    found = ((part, tool, _refusal(choice, part)) for part, tool in media_of(message))
     return [Unsent(_name(part, tool), refused) for part, tool, refused in found if refused]
 
 
@@ -64,10 +64,10 @@ def describe_unsupported(unsent: Sequence[Unsent], label: str) -> str:
     """`custom/x does not take images: dot.png is not sent.`"""
     refused = " or ".join(dict.fromkeys(each.refused for each in unsent))
     is_or_are = "is" if len(unsent) == 1 else "are"
-    return f"{label} does not take {refused}: {listed([each.name for each in unsent])} {is_or_are} not sent."
+    return f"{label} does not take {refused}: {join_names([each.name for each in unsent])} {is_or_are} not sent."
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """`a.png, b.png and 3 more`"""
     more = len(names) - _MOST_NAMED
     shown = [*names[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
@@ -94,26 +94,26 @@ class AttachmentNotices:
 
     def notice(self, choice: ModelChoice, messages: Sequence[Message]) -> str:
         """Notice about attachments not seen before; empty if all are sent."""
-        found: list[Unsent] = []
+        unsent: list[Unsent] = []
         for part, tool in (each for message in messages for each in media_of(message)):
             if part.id not in self._known:
                 self._known.add(part.id)
-                found += [Unsent(_name(part, tool), refused)] if (refused := _refused(choice, part)) else []
-        return describe_unsupported(found, choice.label) if found else ""
+                unsent += [Unsent(_name(part, tool), refused)] if (refused := _refusal(choice, part)) else []
+        return describe_unsupported(unsent, choice.label) if unsent else ""
 
 
 def _thinking_counts(choice: ModelChoice, level: ThinkingLevel) -> bool:
     if choice.provider.name == LOCAL:
         return False
-    sent = _encoded(choice, level)
-    return sent != _encoded(choice, None) or any(sent != _encoded(choice, other) for other in LEVELS if other != level)
+    sent = _encode_hello(choice, level)
+    return sent != _encode_hello(choice, None) or any(sent != _encode_hello(choice, other) for other in LEVELS if other != level)
 
 
-def _encoded(choice: ModelChoice, level: ThinkingLevel | None) -> bytes:
+def _encode_hello(choice: ModelChoice, level: ThinkingLevel | None) -> bytes:
     return format_of(choice).encode(_request(choice, user("hello"), level))
 
 
-def _refused(choice: ModelChoice, part: MediaPart) -> str:
+def _refusal(choice: ModelChoice, part: MediaPart) -> str:
     """The kind, type or address that is not taken; empty: it is sent."""
     if choice.provider.name == LOCAL:
         return _kind(part)

@@ -74,13 +74,13 @@ def load(name: str, overrides: Overrides | None = None, environ: Mapping[str, st
 
 def ollama_address(host: str) -> str:
     """Read OLLAMA_HOST like Ollama: host, host:port or URL; 0.0.0.0 means this machine."""
-    scheme, found, rest = host.partition("://")
-    if not found:
+    scheme, separator, rest = host.partition("://")
+    if not separator:
         scheme, rest = "http", host
     where, _, path = rest.rstrip("/").partition("/")
     bare = where.rpartition("]")[2] if where.startswith("[") else where
     if ":" not in bare:
-        default = OLLAMA_PORT if not found else address.DEFAULT_PORTS.get(scheme, OLLAMA_PORT)
+        default = OLLAMA_PORT if not separator else address.DEFAULT_PORTS.get(scheme, OLLAMA_PORT)
         where = f"{where or '127.0.0.1'}:{default}"
     where = where.replace("0.0.0.0", "127.0.0.1") if where.startswith("0.0.0.0:") else where
     where = f"127.0.0.1{where}" if where.startswith(":") else where
@@ -116,7 +116,7 @@ def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
     base_url = provider.base_url
     if settings.base_url:
         base_url = _own_address(settings.base_url, provider, called=f"providers.{provider.name}.base_url")
-    given = {
+    changes = {
         "auth": settings.auth,
         "key_env": settings.key_env,
         "label": settings.label,
@@ -137,7 +137,7 @@ def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
         query={**provider.query, **settings.query},
         dialect={**provider.dialect, **settings.dialect},
         models=tuple(_merge_models(provider, settings.models)),
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: value for name, value in changes.items() if value is not None},
     )
 
 
@@ -202,11 +202,11 @@ def resolve_references(provider: Provider, environ: Mapping[str, str]) -> Provid
     if not provider.headers and not provider.query:
         return provider
 
-    def resolved(values: Mapping[str, str], group: str) -> dict[str, str]:
+    def resolve_all(values: Mapping[str, str], group: str) -> dict[str, str]:
         settings = {name: f"providers.{provider.name}.{group}.{name}" for name in values}
         return {name: secret_references.resolve(value, environ, setting=settings[name]) for name, value in values.items()}
 
-    return replace(provider, headers=resolved(provider.headers, "headers"), query=resolved(provider.query, "query"))
+    return replace(provider, headers=resolve_all(provider.headers, "headers"), query=resolve_all(provider.query, "query"))
 
 
 def _merge_models(provider: Provider, rows: Iterable[ModelSettings]) -> Iterable[Model]:
@@ -217,12 +217,12 @@ def _merge_models(provider: Provider, rows: Iterable[ModelSettings]) -> Iterable
     left = {model.id.lower(): model for model in provider.models}
     for row in rows:
         base = left.pop(row.id.lower(), None) or Model(id=row.id)
-        given = {name: value for name in row.__struct_fields__ if (value := getattr(row, name)) is not None}
+        changes = {name: value for name in row.__struct_fields__ if (value := getattr(row, name)) is not None}
         if row.price is not None:
-            given["price"] = replace(row.price, source=row.price.source or "the settings")
+            changes["price"] = replace(row.price, source=row.price.source or "the settings")
         if row.abilities is not None and "tools" not in row.abilities and (base.format or provider.format) == CARRIER:
-            given.setdefault("format", TEXT_PROTOCOL)
+            changes.setdefault("format", TEXT_PROTOCOL)
         media = {} if row.abilities is None else {each: each in row.abilities for each in MEDIA}
-        given["dialect"] = {**base.dialect, **media, **(row.dialect or {})}
-        yield replace(base, **{**given, "id": base.id})
+        changes["dialect"] = {**base.dialect, **media, **(row.dialect or {})}
+        yield replace(base, **{**changes, "id": base.id})
     yield from left.values()

@@ -20,7 +20,7 @@ from wolo.messages.message import Message, Usage, common_prefix_length
 from wolo.messages.secret_values import ValueRedactor
 from wolo.models import retry
 from wolo.models.address import display_url, join_url
-from wolo.models.capabilities import AttachmentNotices, listed, media_of, names_of
+from wolo.models.capabilities import AttachmentNotices, join_names, media_of, names_of
 from wolo.models.format_selection import format_of, key_of, redact, request_headers
 from wolo.models.headers import HeaderSettings, introduce
 from wolo.models.http.http_transport import MOST_BYTES, StreamLimits
@@ -150,7 +150,7 @@ class HttpModelClient:
                 if isinstance(error, RateLimited):
                     limiter.on_rate_limit(now, next_wait_s)
                     if self._shared:
-                        await self._shared.refused(next_wait_s)
+                        await self._shared.report_refusal(next_wait_s)
                 tries = retry.tries_for(error, options.retries, has_fallback=options.has_fallback)
                 await listener.on_attempt_failed(error, attempt, tries, next_wait_s)
             await options.sleep(next_wait_s)
@@ -184,8 +184,8 @@ class HttpModelClient:
                 exchange.close()
         message = self._with_usage(assembler.message(producer=self._producer), prompt_tokens)
         if self._shared:
-            await self._shared.answered(message.usage, prompt_tokens)
-        message = self._prefixes.answered(message, question.messages, blocks)
+            await self._shared.report_usage(message.usage, prompt_tokens)
+        message = self._prefixes.remember(message, question.messages, blocks)
         if miss := find_miss(message, question.messages, self._choice.model.price):
             await listener.on_notice(miss.sentence, "info")
         await self._warn_if_truncated(message, prompt_tokens, listener)
@@ -245,7 +245,7 @@ class HttpModelClient:
         if error.field in MEDIA and any(
             each.id == question.prompt_id and MUST_BE_SENT in each.metadata for each in question.messages
         ):
-            names = listed(names_of(question.messages, error.field)) or "what the model does not take"
+            names = join_names(names_of(question.messages, error.field)) or "what the model does not take"
             error.hint = f"{error.hint} --ignore-unsupported sends the prompt without {names}.".strip()
             return False
         sent, before = self._format.encode(self._request(question)), (self._dropped, self._choice, self._format)
@@ -258,7 +258,7 @@ class HttpModelClient:
             self._dropped, self._choice, self._format = before
             return False
         what = f"{error.field}; they are" if error.field in MEDIA else f"the field `{error.field}`; it is"
-        names = f": {listed(names_of(question.messages, error.field))}" if error.field in MEDIA else ""
+        names = f": {join_names(names_of(question.messages, error.field))}" if error.field in MEDIA else ""
         await listener.on_notice(f"{self._choice.label} refuses {what} omitted from now on{names}.")
         return True
 

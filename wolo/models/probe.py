@@ -120,7 +120,7 @@ class Probe:
 
     async def _ask(
         self,
-        words: str = "Answer with the word OK.",
+        prompt: str = "Answer with the word OK.",
         *,
         tools: tuple[ToolSpec, ...] = (),
         history: tuple[Message, ...] | None = None,
@@ -137,7 +137,7 @@ class Probe:
         request = Request(
             model=choice.model.id,
             producer=Producer(provider=choice.provider.name, format=format.name, model=choice.model.id),
-            messages=history or (user(words),),
+            messages=history or (user(prompt),),
             system=system,
             tools=tools,
             max_tokens=ANSWER_TOKENS,
@@ -182,8 +182,8 @@ class Probe:
             return ProbeResponse(error=error, payloads=tuple(payloads), is_stream=is_stream)
         return ProbeResponse(assembler.message(producer=request.producer), tuple(payloads), is_stream=is_stream)
 
-    def _report(self, what: str, works: bool | None, words: str = "") -> None:
-        finding = ProbeFinding(what, works, words)
+    def _report(self, what: str, works: bool | None, detail: str = "") -> None:
+        finding = ProbeFinding(what, works, detail)
         self._findings.append(finding)
         self._on_finding(finding)
 

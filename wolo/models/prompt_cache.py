@@ -51,7 +51,7 @@ class PrefixWatch:
         self._digests: Digests = []
         self._size_bytes = 0
 
-    def answered(self, answer: Message, messages: Sequence[Message], blocks: Blocks) -> Message:
+    def remember(self, answer: Message, messages: Sequence[Message], blocks: Blocks) -> Message:
         """Add the prefix to the response's metadata; `messages` and `blocks` are those of the request."""
         before = next((each.id for each in reversed(messages) if METADATA in each.metadata), "") or next(iter(self._known), "")
         # Only what is new is collected, if the last request is known to be a prefix of this one.

@@ -92,17 +92,17 @@ class RecordedModel:
         stop: Callable[[], None],
         unfinished: Collection[str],
         check: Check | None,
-        given: Callable[[int], None] = lambda place: None,
+        on_replayed: Callable[[int], None] = lambda place: None,
     ) -> None:
-        """`stop` interrupts the turn. The calls in `unfinished` were interrupted when recorded. `given` receives the index of
-        each replayed response."""
+        """`stop` interrupts the turn. The calls in `unfinished` were interrupted when recorded. `on_replayed` receives
+        the index of each replayed response."""
         self.choice = choice
         self._of = of
         self._here = here
         self._stop = stop
         self._unfinished = unfinished
         self._check = check
-        self._given = given
+        self._on_replayed = on_replayed
         self._script = Script(answers=(), step=1, is_complete=False)
         self._at = 0
         self._estimate = TokenEstimate()
@@ -156,14 +156,14 @@ class RecordedModel:
         if recorded.stopped:
             self._stop()
             await asyncio.Event().wait()  # ended by the interruption
-        self._given(self._at - 1)
+        self._on_replayed(self._at - 1)
         return answer
 
     def _compare(self, recorded: RecordedAnswer, question: ModelQuestion) -> None:
         sent, now = recorded.sent(), question.messages
         at = first_different(sent, now, self._is_same)
         if at is not None:
-            expected, got = (self._described(messages, at) for messages in (sent, now))
+            expected, got = (self._describe(messages, at) for messages in (sent, now))
             of = f" of {len(sent)}" if len(sent) == len(now) else f" (of {len(sent)} then, of {len(now)} now)"
             raise ReplayDiverged(Divergence.of(recorded.step, "request", f"message {at + 1}{of}", expected, got))
         if self._check is not None:
@@ -181,7 +181,7 @@ class RecordedModel:
             self._alike[pair] = (one, other)
         return same
 
-    def _described(self, messages: Sequence[Message], at: int) -> str:
+    def _describe(self, messages: Sequence[Message], at: int) -> str:
         if at >= len(messages):
             return "(no such message)"
         return f"{messages[at].role}:\n{comparable_text(messages[at], self._of, self._unfinished)}"
@@ -190,7 +190,7 @@ class RecordedModel:
         """Map file names in a call to their current location."""
         if not isinstance(part, ToolPart):
             return part
-        return replace(part, input=_mapped(part.input, self._here), raw_input=self._here(part.raw_input))
+        return replace(part, input=_map_strings(part.input, self._here), raw_input=self._here(part.raw_input))
 
 
 def before_calls_ran(message: Message) -> Message:
@@ -209,14 +209,14 @@ def _role(message: Message) -> str:
     return "assistant" if message.role == "assistant" else "user" if message.role != "system" else "system"
 
 
-def _mapped(value: Any, here: Normalize) -> Any:
+def _map_strings(value: Any, here: Normalize) -> Any:
     match value:
         case str():
             return here(value)
         case dict():
-            return {here(name): _mapped(each, here) for name, each in value.items()}
+            return {here(name): _map_strings(each, here) for name, each in value.items()}
         case list() | tuple():
-            return [_mapped(each, here) for each in value]
+            return [_map_strings(each, here) for each in value]
     return value
 
 

@@ -219,7 +219,7 @@ class SharedLimiter:
                 await listener.on_notice(f"Waiting {wait_s:.0f} s: the tasks of a batch share the limit of the key.", "info")
             await self._sleep(min(wait_s, _LONGEST_SLEEP_S))
 
-    async def answered(self, usage: Usage | None, tokens: int) -> None:
+    async def report_usage(self, usage: Usage | None, tokens: int) -> None:
         used = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens if usage else tokens
         await self._ask("answered", more_tokens=used - tokens, **self._limits)
 
@@ -230,7 +230,7 @@ class SharedLimiter:
                 if value.isdecimal() and int(value):
                     self._limits[name] = float(value)
 
-    async def refused(self, wait_s: float) -> None:
+    async def report_refusal(self, wait_s: float) -> None:
         await self._ask("refused", wait_s=wait_s, **self._limits)
 
     async def _ask(self, what: str, **values: float) -> dict[str, Any]:

@@ -58,13 +58,13 @@ def resolve_key(value: str, environ: Mapping[str, str], *, setting: str) -> str:
             stderr=subprocess.DEVNULL,
             process_group=0,
         ) as process:
-            said = _read_output(process, words[0], setting)
+            output = _read_output(process, words[0], setting)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"{setting}: `{words[0]}` cannot be run: {why}.", hint="It is run as it is, without a shell.") from None
     if process.returncode:
         raise ConfigError(f"{setting}: `{words[0]}` failed with status {process.returncode}.", hint="Run it by hand to see why.")
-    key = said.decode("utf-8", "replace").lstrip().partition("\n")[0].strip()
+    key = output.decode("utf-8", "replace").lstrip().partition("\n")[0].strip()
     if not key:
         raise ConfigError(f"{setting}: `{words[0]}` printed no key.", hint="The first line it prints must be the key.")
     return key

@@ -128,7 +128,7 @@ class _Replay:
             stop=self._stop,
             unfinished=unfinished,
             check=check,
-            given=self._answered,
+            on_replayed=self._answered,
         )
         self._compactor = Compactor(self._config.settings.context, CompactionSettings(auto=False))
         self._parts: _OpenParts | None = None

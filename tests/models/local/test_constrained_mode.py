@@ -23,7 +23,7 @@ from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.constrained_texts import ARGUMENTS, fit_window, schema, system_prompt
 from wolo.models.local.driver import LocalDriver
-from wolo.models.local.driving import forced
+from wolo.models.local.driving import force_mode
 from wolo.models.local.local_chat import ChatServer, LocalChat
 from wolo.models.probe_cache import ServerFacts
 from wolo.models.provider import ModelChoice
@@ -37,7 +37,7 @@ class Script:
         self.server = server
         self.server.linted = False  # contents are asked for with a given start
         self.transport = HttpTransport({})
-        choice = forced(Catalog({}).find("custom/m-4b", base_url=server.base_url), "constrained")
+        choice = force_mode(Catalog({}).find("custom/m-4b", base_url=server.base_url), "constrained")
         facts = ServerFacts(kind="llama.cpp", parameters=4_000_000_000, context=4096)
         address = ChatServer(url=server.base_url.removesuffix("/v1"), headers={}, model="m", label=choice.label, facts=facts)
         self.runner = PromptRunner(LocalDriver(LocalChat(self.transport, address), choice, Path.cwd(), self._plain), directory)

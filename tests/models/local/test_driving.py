@@ -25,7 +25,7 @@ from wolo.models.local.driving import (
     DrivenModelClient,
     as_mode,
     decide,
-    forced,
+    force_mode,
     known_facts,
     may_differ,
     parameters_in,
@@ -173,7 +173,7 @@ async def test_small_model_only_talking_is_asked_again_once(drive: DriveMode, pr
     def open_plain(choice: ModelChoice, facts: ServerFacts) -> HttpModelClient:
         return HttpModelClient(choice, format_of(choice), transport)
 
-    driven = DrivenModelClient(forced(at(provider), drive), transport, tmp_path, open_plain)
+    driven = DrivenModelClient(force_mode(at(provider), drive), transport, tmp_path, open_plain)
     tools = (ToolSpec(name="write", description="", parameters={"type": "object", "properties": {}}),)
     asked = ModelQuestion(messages=(user("Fix the bug in a.py."),), tools=tools)
     provider.script(text("Change line 3."), text("As I said, change line 3."))
@@ -185,7 +185,7 @@ async def test_small_model_only_talking_is_asked_again_once(drive: DriveMode, pr
 
 async def test_server_ignoring_schemas_makes_no_success(provider: ProviderServer, tmp_path: Path) -> None:
     provider.linted = False  # the questions of two modes begin differently
-    transport, choice = HttpTransport({}), forced(at(provider), "constrained")
+    transport, choice = HttpTransport({}), force_mode(at(provider), "constrained")
 
     def open_plain(choice: ModelChoice) -> HttpModelClient:
         return HttpModelClient(choice, format_of(choice), transport)
@@ -215,9 +215,9 @@ async def test_nothing_is_looked_up_at_another_machine(provider: ProviderServer,
 
 def test_forced_mode_must_be_possible_for_server(provider: ProviderServer) -> None:
     choice = Catalog({"OLLAMA_HOST": provider.origin}).find("ollama/m")
-    written = forced(choice, "written")
+    written = force_mode(choice, "written")
     assert (written.format, written.base_url) == ("xml", f"{provider.origin}/v1")
     with pytest.raises(ConfigError, match="its API is anthropic"):
-        forced(Catalog({"ANTHROPIC_API_KEY": "k"}).find("anthropic/claude-opus-4-5"), "simple")
+        force_mode(Catalog({"ANTHROPIC_API_KEY": "k"}).find("anthropic/claude-opus-4-5"), "simple")
     with pytest.raises(ConfigError, match="no driving mode `fast`"):
         as_mode("fast")

@@ -21,7 +21,7 @@ import pytest
 from wolo.errors import ConfigError, SessionError
 from wolo.models.local import weight_sources
 from wolo.models.local.weight_sources import WeightSpec
-from wolo.models.local.weights import WEIGHTS, MissingWeights, cached, ensure_weights, find_weights, is_available, own_file
+from wolo.models.local.weights import WEIGHTS, MissingWeights, ensure_weights, find_cached, find_weights, is_available, own_file
 
 CONTENT = random.Random(7).randbytes(5 * weight_sources.BLOCK_BYTES // 2)
 PACKAGE = "tiny-made-up-part{}"
@@ -213,16 +213,16 @@ def test_a_cached_file_is_not_hashed_again(archives: Path, cache: Path, monkeypa
     write_archives(archives)
     path = ensure_weights(wanted(), cache, archives=archives)
     monkeypatch.setattr("wolo.models.local.weights.hash_file", lambda *args: pytest.fail("it was hashed"))
-    assert ensure_weights(wanted(), cache, archives=archives) == cached(wanted(), cache) == path
+    assert ensure_weights(wanted(), cache, archives=archives) == find_cached(wanted(), cache) == path
 
 
 def test_file_with_other_stamp_is_hashed_again(archives: Path, cache: Path) -> None:
     write_archives(archives)
     path = ensure_weights(wanted(), cache, archives=archives)
     os.utime(path, ns=(1, 1))
-    assert cached(wanted(), cache) is None
+    assert find_cached(wanted(), cache) is None
     assert ensure_weights(wanted(), cache, archives=archives) == path
-    assert cached(wanted(), cache) == path
+    assert find_cached(wanted(), cache) == path
 
 
 @pytest.mark.parametrize("stamp", [b"", b"{}", b"[1", b"\xff"])

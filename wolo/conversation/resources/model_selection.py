@@ -163,7 +163,7 @@ def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card:
     drive = drive or choice.provider.drive
     choice = replace(choice, drive=drive) if drive else choice
     choice = follow_card(config, choice, keeps_format=bool(endpoint.api)) if follows_card else choice
-    return driving.forced(choice, drive) if drive else choice
+    return driving.force_mode(choice, drive) if drive else choice
 
 
 def follow_card(config: Config, choice: ModelChoice, *, keeps_format: bool) -> ModelChoice:

@@ -160,12 +160,12 @@ Fields = dict[str, Any]
 
 
 def max_tokens_of(request: Request, dialect: AnthropicDialect) -> int:
-    wanted = request.max_tokens or request.max_output
-    if wanted is None:
-        wanted = min(dialect.max_tokens, request.context // 2) if request.context else dialect.max_tokens
+    limit = request.max_tokens or request.max_output
+    if limit is None:
+        limit = min(dialect.max_tokens, request.context // 2) if request.context else dialect.max_tokens
     if request.max_output:
-        wanted = min(wanted, request.max_output)
-    return min(wanted, SMALL_LIMIT) if "max_tokens" in request.dropped_fields else max(wanted, 1)
+        limit = min(limit, request.max_output)
+    return min(limit, SMALL_LIMIT) if "max_tokens" in request.dropped_fields else max(limit, 1)
 
 
 def option_fields(request: Request, dialect: AnthropicDialect, *, may_think: bool) -> Fields:

@@ -112,13 +112,13 @@ class _Adapter:
 
     def _look_up(self, reference: str) -> Mapping[str, Any]:
         """Look up a reference within the document; nothing is fetched."""
-        found: Any = self._root
+        target: Any = self._root
         if not reference.startswith("#"):
             return {}
         for step in reference.removeprefix("#").split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return found if isinstance(found, Mapping) else {}
+            target = target.get(name) if isinstance(target, Mapping) else None
+        return target if isinstance(target, Mapping) else {}
 
     def _value(self, name: str, value: Any, above: tuple[str, ...], depth: int) -> Any:
         """None for malformed values, which are omitted."""

@@ -204,5 +204,5 @@ SECRETS = r"(?i:bearer)\s+\S+|\bsk-[\w*-]{6,}|\b[0-9a-f]{32}\.\w{16}\b"
 """Patterns of API keys, since servers repeat what they received."""
 
 
-def matches(pattern: str, words: str) -> bool:
-    return re.search(pattern, words, re.IGNORECASE) is not None
+def matches(pattern: str, text: str) -> bool:
+    return re.search(pattern, text, re.IGNORECASE) is not None

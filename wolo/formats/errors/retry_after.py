@@ -45,15 +45,15 @@ def read_window_s(headers: Mapping[str, str], now_s: float | None) -> float | No
     exhausted, distant resets are ignored: they say when a window is full again, not when the next request may come.
     """
     now = time.time() if now_s is None else now_s
-    found: list[tuple[bool, float]] = []
+    windows: list[tuple[bool, float]] = []
     for name, value in headers.items():
         if "ratelimit" in name and "reset" in name:
             seconds = _window_s(value.strip(), now)
             if seconds is not None and math.isfinite(seconds) and seconds > 0:
                 remaining = headers.get(name.replace("reset", "remaining"), "").strip()
                 if (is_used_up := _number(remaining) == 0) or seconds <= LONGEST_WAIT_S:
-                    found.append((not is_used_up, min(seconds, LONGEST_BELIEVED_S)))
-    return min(found)[1] if found else None
+                    windows.append((not is_used_up, min(seconds, LONGEST_BELIEVED_S)))
+    return min(windows)[1] if windows else None
 
 
 def next_pacific_midnight(now_s: float | None) -> str:
@@ -65,18 +65,18 @@ def next_pacific_midnight(now_s: float | None) -> str:
 
 def read_reset(message: str, *, beijing: bool, now_s: float | None) -> Reset | None:
     """Reset time stated in the message, if any. GLM reports Beijing time without an offset."""
-    found = re.search(_RESET, message, re.IGNORECASE)
-    if found is None:
+    match = re.search(_RESET, message, re.IGNORECASE)
+    if match is None:
         return None
     try:
-        stated = datetime.fromisoformat(found[1].replace(" ", "T"))
+        stated = datetime.fromisoformat(match[1].replace(" ", "T"))
     except ValueError:
         return None
     zone = timezone(timedelta(hours=8)) if beijing else UTC
-    if found[2] and found[2].upper() not in ("Z", "UTC"):
-        offset = timedelta(hours=int(found[2][1:3]), minutes=int(found[2][-2:]))
-        zone = timezone(-offset if found[2][0] == "-" else offset)
-    elif found[2]:
+    if match[2] and match[2].upper() not in ("Z", "UTC"):
+        offset = timedelta(hours=int(match[2][1:3]), minutes=int(match[2][-2:]))
+        zone = timezone(-offset if match[2][0] == "-" else offset)
+    elif match[2]:
         zone = UTC
     instant = stated.replace(tzinfo=zone)
     seconds = instant.timestamp() - (time.time() if now_s is None else now_s)
@@ -126,12 +126,12 @@ def _number(text: str) -> float | None:
 
 
 def _seconds_to(http_date: str, now_s: float) -> float | None:
-    found = re.search(_HTTP_DATE, http_date)
-    if found is None or found[2] not in _MONTHS:
+    match = re.search(_HTTP_DATE, http_date)
+    if match is None or match[2] not in _MONTHS:
         return None
-    day, year, hour, minute, second = (int(found[at]) for at in (1, 3, 4, 5, 6))
+    day, year, hour, minute, second = (int(match[at]) for at in (1, 3, 4, 5, 6))
     try:
-        instant = datetime(year if year > 99 else 2000 + year, _MONTHS.index(found[2]) + 1, day, hour, minute, second, tzinfo=UTC)
+        instant = datetime(year if year > 99 else 2000 + year, _MONTHS.index(match[2]) + 1, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
     return instant.timestamp() - now_s

@@ -160,7 +160,7 @@ class GeminiOpenCalls:
         """Emit the arguments received so far for the open call."""
         if self._open is None:
             return []
-        written, self._open = self._open.written(), None
+        written, self._open = self._open.argument_text(), None
         return [CallDelta(self._count - 1, arguments=written)]
 
 
@@ -189,7 +189,7 @@ class _Arguments:
                 value = "".join(fragments)
             _set_at_path(self._built, path, value)
 
-    def written(self) -> str:
+    def argument_text(self) -> str:
         """Arguments as the server wrote them; empty when there are none."""
         if self._built:
             return msgspec.json.encode(self._built).decode()

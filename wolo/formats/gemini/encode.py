@@ -68,13 +68,13 @@ def resolve_dialect(dialect: GeminiDialect, model: str) -> GeminiDialect:
     generation = generation_of(model)
     is_new = generation >= NEWEST
     thinking = "level" if is_new else "budget" if generation >= (2, 5) else "none"
-    told: dict[str, str] = {
+    settled: dict[str, str] = {
         "thinking_style": thinking,
         "signatures": "required" if is_new else "optional",
         "result_media": "native" if is_new else "after",
         "json_beside_tools": "yes" if is_new else "no",
     }
-    return replace(dialect, **{name: value for name, value in told.items() if getattr(dialect, name) == "auto"})
+    return replace(dialect, **{name: value for name, value in settled.items() if getattr(dialect, name) == "auto"})
 
 
 def generation_of(model: str) -> tuple[int, int]:
@@ -241,7 +241,7 @@ def media_part(part: MediaPart, dialect: GeminiDialect) -> WirePart | str:
         case ImagePart():
             return _image(part, dialect) if dialect.images else not_sent(part)
         case AudioPart():
-            kind = _named(part.media_type or audio_type(part.data) or "audio/wav")
+            kind = _type_name(part.media_type or audio_type(part.data) or "audio/wav")
             return _inline(kind, part.data) if dialect.audio and part.data and kind.startswith("audio/") else not_sent(part)
         case FilePart():
             return _file(part, dialect) if dialect.files else not_sent(part)
@@ -252,32 +252,32 @@ def fits_response(item: WirePart) -> bool:
 
 
 def _image(part: ImagePart, dialect: GeminiDialect) -> WirePart | str:
-    kind, data = _named(part.media_type or image_type(part.data) or "image/png"), part.data
+    kind, data = _type_name(part.media_type or image_type(part.data) or "image/png"), part.data
     if not data and part.url.startswith("data:"):
         kind, data = read_data_url(part.url)
-        kind = _named(kind)
+        kind = _type_name(kind)
     if data:
         return _inline(kind, data) if kind in IMAGE_TYPES else f"[image, not sent: this model does not take {kind or 'it'}]"
-    return _addressed(part.url, part.media_type, dialect) if part.url else "[empty image]"
+    return _by_address(part.url, part.media_type, dialect) if part.url else "[empty image]"
 
 
 def _file(part: FilePart, dialect: GeminiDialect) -> WirePart | str:
-    kind, data = _named(part.media_type), part.data
+    kind, data = _type_name(part.media_type), part.data
     if not data and part.url.startswith("data:"):
         kind, data = read_data_url(part.url)
-        kind = _named(kind)
+        kind = _type_name(kind)
     if not data:
-        return _addressed(part.url, part.media_type, dialect) if part.url else f"[{clean(part.name) or 'file'}, empty]"
+        return _by_address(part.url, part.media_type, dialect) if part.url else f"[{clean(part.name) or 'file'}, empty]"
     kind = kind or (PDF if data.startswith(b"%PDF") else "text/plain" if _is_text(data) else "")
     takes = kind == PDF or kind in IMAGE_TYPES or kind.startswith(("text/", "video/", "audio/"))
     return _inline(kind, data) if takes else not_sent(part)
 
 
-def _addressed(url: str, media_type: str, dialect: GeminiDialect) -> WirePart | str:
+def _by_address(url: str, media_type: str, dialect: GeminiDialect) -> WirePart | str:
     address = clean(url)
     if not dialect.file_addresses or url.startswith("data:"):
         return f"[attachment, not sent: this server takes no addresses: {address[:200]}]"
-    kind = {"mimeType": _named(media_type)} if media_type else {}
+    kind = {"mimeType": _type_name(media_type)} if media_type else {}
     return {"fileData": {**kind, "fileUri": address}}
 
 
@@ -285,7 +285,7 @@ def _inline(kind: str, data: bytes) -> WirePart:
     return {"inlineData": {"mimeType": kind, "data": base64_text(data)}}
 
 
-def _named(media_type: str) -> str:
+def _type_name(media_type: str) -> str:
     plain = clean(media_type).partition(";")[0].strip().lower()
     return OTHER_NAMES.get(plain, plain)
 

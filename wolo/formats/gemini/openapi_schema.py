@@ -39,17 +39,17 @@ def _reduce(schema: Any) -> Schema:
     if null_choice:
         reduced["nullable"] = True
     if len(kinds) > 1 and not choices:
-        choices = [_typed({}, kind, merged) for kind in kinds]
+        choices = [_add_type({}, kind, merged) for kind in kinds]
     if choices:
         # `anyOf` must stand alone: shared keys are copied into each choice. An object that merely varies stays one object.
         if "properties" in reduced or "enum" in reduced or "array" in kinds:
             kind = "object" if "properties" in reduced else kinds[0]
-            return _as_object({**reduced, "anyOf": choices}) if kind == "object" else _typed(reduced, kind, merged)
+            return _as_object({**reduced, "anyOf": choices}) if kind == "object" else _add_type(reduced, kind, merged)
         spread = {name: value for name, value in reduced.items() if name in ("title", "description", "nullable")}
         flat = [{**spread, **each} for choice in choices for each in choice.get("anyOf", [choice])]
         unique = [each for at, each in enumerate(flat) if each not in flat[:at]]
         return unique[0] if len(unique) == 1 else {"anyOf": unique}
-    return _typed(reduced, kinds[0] if kinds else "", merged)
+    return _add_type(reduced, kinds[0] if kinds else "", merged)
 
 
 def _merge(schema: Mapping[str, Any]) -> Schema:
@@ -61,7 +61,7 @@ def _merge(schema: Mapping[str, Any]) -> Schema:
             continue
         inner = _merge(part)
         properties = {**_mapping(inner, "properties"), **_mapping(merged, "properties")}
-        required = [*_listed(merged, "required"), *_listed(inner, "required")]
+        required = [*_list_at(merged, "required"), *_list_at(inner, "required")]
         merged = {**inner, **merged}
         merged |= {"properties": properties} if properties else {}
         merged |= {"required": required} if required else {}
@@ -106,25 +106,25 @@ def _enumerate(merged: Mapping[str, Any], kinds: list[str], reduced: Schema) -> 
 
 
 def _choices(merged: Mapping[str, Any]) -> tuple[list[Schema], bool]:
-    found = [each for name in ("anyOf", "oneOf") for each in _listed(merged, name)]
+    found = [each for name in ("anyOf", "oneOf") for each in _list_at(merged, name)]
     choices = [each for each in found if not (isinstance(each, Mapping) and each.get("type") == "null")]
     return [_reduce(each) for each in choices], len(choices) < len(found)
 
 
-def _typed(reduced: Schema, kind: str, merged: Mapping[str, Any]) -> Schema:
+def _add_type(reduced: Schema, kind: str, merged: Mapping[str, Any]) -> Schema:
     """Add the type and everything it requires."""
     kind = kind or ("object" if "properties" in reduced else "array" if "items" in merged else "string")
     typed = {"type": kind, **{name: value for name, value in reduced.items() if name != "type"}}
     if merged.get("format") in FORMATS.get(kind, ()):
         typed["format"] = merged["format"]
     if kind == "array":
-        typed["items"] = _reduce(merged.get("items") or next(iter(_listed(merged, "prefixItems")), None))
+        typed["items"] = _reduce(merged.get("items") or next(iter(_list_at(merged, "prefixItems")), None))
     if kind != "object":
         typed.pop("properties", None)
         return typed
     known = typed.get("properties", {})
     for name in ("required", "propertyOrdering"):
-        if kept := list(dict.fromkeys(each for each in _listed(merged, name) if isinstance(each, str) and each in known)):
+        if kept := list(dict.fromkeys(each for each in _list_at(merged, name) if isinstance(each, str) and each in known)):
             typed[name] = kept
     return typed
 
@@ -150,6 +150,6 @@ def _mapping(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _listed(schema: Mapping[str, Any], name: str) -> list[Any]:
+def _list_at(schema: Mapping[str, Any], name: str) -> list[Any]:
     value = schema.get(name)
     return value if isinstance(value, list) else []

@@ -205,20 +205,20 @@ def _thinking(body: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[
 
 
 def _marks(body: Mapping[str, Any]) -> Iterator[str]:
-    found = list(_marked(body))
-    if len(found) > MOST_MARKS:
-        yield f"{len(found)} cache_control marks; {MOST_MARKS} are allowed"
-    lifetimes = [str(mark.get("ttl", "5m")) if isinstance(mark, dict) else "" for _, mark in found]
+    marks = list(_cache_marks(body))
+    if len(marks) > MOST_MARKS:
+        yield f"{len(marks)} cache_control marks; {MOST_MARKS} are allowed"
+    lifetimes = [str(mark.get("ttl", "5m")) if isinstance(mark, dict) else "" for _, mark in marks]
     if any(life not in ("5m", "1h") for life in lifetimes):
         yield "a cache_control mark with an unknown ttl"
     if lifetimes != sorted(lifetimes):  # "1h" sorts before "5m"
         yield "a cache_control mark of 1h behind one of 5m"
-    for block, _ in found:
+    for block, _ in marks:
         if block.get("type") in THINKING or (block.get("type") == "text" and not str(block.get("text", "")).strip()):
             yield "a cache_control mark on thinking or on empty text"
 
 
-def _marked(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
+def _cache_marks(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
     """Marked blocks in prefix order: tools, system, messages."""
     system = body.get("system")
     places: list[Any] = [*(body.get("tools") or ()), *(system if isinstance(system, list) else ())]

@@ -41,7 +41,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *order_problems("messages", roles, strict_template=strict_template),
         *tool_problems(body, lambda tool: _function(tool).get("name"), _tool),
         *_marks(body),
-        *prefix_problems(_unmarked(body), _unmarked(previous), head=("tools",), turns="messages"),
+        *prefix_problems(_without_marks(body), _without_marks(previous), head=("tools",), turns="messages"),
     ]
 
 
@@ -140,13 +140,13 @@ def _count_marks(value: Any) -> int:
     return 0
 
 
-def _unmarked(value: Any) -> Any:
+def _without_marks(value: Any) -> Any:
     """Without cache marks, which move with every request."""
     if isinstance(value, list):
-        return [_unmarked(each) for each in value]
+        return [_without_marks(each) for each in value]
     if not isinstance(value, dict):
         return value
-    plain = {name: _unmarked(each) for name, each in value.items() if name != "cache_control"}
+    plain = {name: _without_marks(each) for name, each in value.items() if name != "cache_control"}
     match plain.get("content"):
         case [{"type": "text", "text": text}]:
             plain["content"] = text

@@ -201,7 +201,7 @@ class ChatDecoder:
             details = read_json(bytes(message.reasoning_details))
             if isinstance(details, list):
                 self._details += details
-                if not text and (shown := "".join(map(_shown, details))):
+                if not text and (shown := "".join(map(_detail_text, details))):
                     self._add_reasoning(shown, "reasoning", deltas)
 
     def _add_reasoning(self, text: str, field: str, deltas: list[Delta]) -> None:
@@ -240,7 +240,7 @@ class ChatDecoder:
         raise ended_early_error(self._chunks.skipped)
 
 
-def _shown(detail: object) -> str:
+def _detail_text(detail: object) -> str:
     if not isinstance(detail, dict):
         return ""
     text = detail.get("text") or detail.get("summary")

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from wolo.formats.chat_dialect import ChatDialect
-from wolo.formats.default_prompt import NAME, default_prompt, renamed
+from wolo.formats.default_prompt import NAME, default_prompt, with_display_name
 from wolo.formats.encoding.attachments import MEDIA_BELOW, ONLY_ATTACHMENT, base64_text, data_url, not_fetched, not_sent
 from wolo.formats.encoding.encoder import (
     CONTINUE,
@@ -236,13 +236,13 @@ class ChatEncoder:
 
     def encode(self, messages: Sequence[Message], system: str) -> list[dict[str, Any]]:
         request = self._request(messages, system)
-        marked = self._marked(request)
+        marked = self._mark_items(request)
         return [*chain.from_iterable(marked.get(at, each.items) for at, each in enumerate(request.messages))]
 
     def join(self, messages: Sequence[Message], system: str, before: Iterable[bytes], after: Iterable[bytes]) -> bytes:
         """The same as JSON without brackets, between other bytes."""
         request = self._request(messages, system)
-        return request.join(before, after, {at: join_items(items) for at, items in self._marked(request).items()})
+        return request.join(before, after, {at: join_items(items) for at, items in self._mark_items(request).items()})
 
     def layout(self) -> ChatLayout:
         return ChatLayout(self._dialect, self._producer, self._withheld, takes_turns=self._for_server)
@@ -250,7 +250,7 @@ class ChatEncoder:
     def _request(self, messages: Sequence[Message], system: str) -> EncodedRequest:
         return self._history.encode(messages, system, (self._producer, self._withheld, self._for_server), self.layout)
 
-    def _marked(self, request: EncodedRequest) -> dict[int, list[dict[str, Any]]]:
+    def _mark_items(self, request: EncodedRequest) -> dict[int, list[dict[str, Any]]]:
         """Items with cache marks by index: the system message, and the last message with text."""
         if not (self._for_server and self._dialect.cache_marks):
             return {}
@@ -278,7 +278,7 @@ def to_llm_messages(
     Raises ValueError for a result that does not answer an open call.
     """
     prompt, rest = split_system(_own_form(messages), default_prompt() if system is None else system)
-    prompt = prompt if display_name == NAME else renamed(prompt, display_name)
+    prompt = prompt if display_name == NAME else with_display_name(prompt, display_name)
     return (encoder or ChatEncoder()).encode(rest, prompt)
 
 

@@ -32,7 +32,7 @@ from wolo.formats.openai_responses.output_items import (
     read_part,
     read_usage,
     text_of,
-    unwrapped,
+    unwrap_calls,
 )
 from wolo.formats.response_end import bad_body_error, ended_early_error, is_error, response_error
 from wolo.formats.tolerant_json import read_object
@@ -186,13 +186,13 @@ class ResponsesDecoder:
 
     def _complete(self, item: OpenItem, final: str, item_id: str = "") -> list[Delta]:
         """The final arguments win over the fragments."""
-        told = item.text_at(ARGUMENTS)
-        if not final or final == told:
+        sent = item.text_at(ARGUMENTS)
+        if not final or final == sent:
             return [CallDelta(item.slot, item_id=item_id)] if item_id else []
         fragments = item.fragments(ARGUMENTS)
-        if final.startswith(told):
-            fragments.append(final[len(told) :])
-            return [CallDelta(item.slot, arguments=final[len(told) :], item_id=item_id)]
+        if final.startswith(sent):
+            fragments.append(final[len(sent) :])
+            return [CallDelta(item.slot, arguments=final[len(sent) :], item_id=item_id)]
         fragments[:] = [final]
         return [CallDelta(item.slot, arguments=final, item_id=item_id, replaces=True)]
 
@@ -202,9 +202,9 @@ class ResponsesDecoder:
         """Item of this event; an unannounced item gets the kind that the event implies."""
         index = event.output_index if event.output_index is not None else max(self._items, default=0)
         item = self._items.get(index)
-        return item if item is not None else self._opened(index, kind)
+        return item if item is not None else self._open_item(index, kind)
 
-    def _opened(self, index: int, kind: Kind) -> OpenItem:
+    def _open_item(self, index: int, kind: Kind) -> OpenItem:
         item = self._items[index] = OpenItem(kind)
         if kind == "call":
             item.slot = self._next_slot()
@@ -221,7 +221,7 @@ class ResponsesDecoder:
         index = event.output_index if event.output_index is not None else len(self._items)
         if index in self._items:
             return []
-        return self._name_call(self._opened(index, kind_of(document)), document)
+        return self._name_call(self._open_item(index, kind_of(document)), document)
 
     def _name_call(self, item: OpenItem, document: Mapping[str, Any]) -> list[Delta]:
         """Emit id and name of a call, again if the final version differs."""
@@ -232,7 +232,7 @@ class ResponsesDecoder:
         return [CallDelta(item.slot, item.call_id, self._names.get(item.name, item.name))]
 
     def _close_item(self, index: int, document: Mapping[str, Any]) -> list[Delta]:
-        item = self._items.get(index) or self._opened(index, kind_of(document))
+        item = self._items.get(index) or self._open_item(index, kind_of(document))
         if item.is_done or not document:
             return []
         item.is_done = True
@@ -280,7 +280,7 @@ class ResponsesDecoder:
     def _unwrap(self, document: Mapping[str, Any], arguments: str) -> list[Delta]:
         """Wrapped calls have no ids; theirs are derived from the wrapper's."""
         name, call_id = text_of(document, "name"), text_of(document, "call_id")
-        calls = unwrapped(arguments) or [(name, arguments)]
+        calls = unwrap_calls(arguments) or [(name, arguments)]
         return [
             CallDelta(self._next_slot(), f"{call_id}_{number}" if call_id else "", self._names.get(tool, tool), written)
             for number, (tool, written) in enumerate(calls, 1)

@@ -168,7 +168,7 @@ class ResponsesLayout(Layout):
             return set()
         replay = self._dialect.reasoning_replay
         may_go_back = all(
-            part.item_id in ids and (replay == "always" or (replay == "encrypted" and bool(_encrypted_of(part))))
+            part.item_id in ids and (replay == "always" or (replay == "encrypted" and bool(_encrypted_text(part))))
             for part in thoughts
         )
         return ids if may_go_back and len({part.item_id for part in thoughts}) == len(thoughts) else set()
@@ -196,7 +196,7 @@ class ResponsesLayout(Layout):
                 item["id"] = part.item_id
             return item
         if isinstance(part, ThinkingPart) and self._claim_id(part, ids, layout_step):
-            encrypted = _encrypted_of(part)
+            encrypted = _encrypted_text(part)
             content = {"encrypted_content": encrypted} if encrypted else {}
             return {"type": "reasoning", "id": part.item_id, **_divide(part), **content}
         return None
@@ -276,7 +276,7 @@ def blobs_of(item: Mapping[str, Any], text: str, field: str) -> tuple[Blob, ...]
     return tuple(blobs)
 
 
-def _encrypted_of(part: ThinkingPart) -> str:
+def _encrypted_text(part: ThinkingPart) -> str:
     """Empty when absent, or when it could not be replayed unchanged."""
     data = blob_of(part.blobs, ENCRYPTED)
     return data if data == clean(data) else ""

@@ -164,7 +164,7 @@ def custom_arguments(item: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     return json.dumps({str(argument): text_of(item, "input")}, ensure_ascii=False)
 
 
-def unwrapped(arguments: str) -> list[tuple[str, str]]:
+def unwrap_calls(arguments: str) -> list[tuple[str, str]]:
     """The calls inside a wrapper as (name, arguments); empty when unreadable."""
     document = read_json(arguments) or read_object(arguments.encode("utf-8", "replace"))
     uses = document.get("tool_uses") if isinstance(document, dict) else None

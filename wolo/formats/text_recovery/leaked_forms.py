@@ -125,19 +125,19 @@ CANDIDATE = re.compile(r'\{(?=\s{0,1000}(?:"|\Z))|`(?=``|`?\Z)|~(?=~~|~?\Z)|<(?=
 def find_form(text: str, at: int, offered: Collection[str]) -> Opening | int:
     """Opening directly before its content; NEVER, or NOT_YET if more text is needed."""
     answer = NEVER
-    for found in _tried(text, at, offered):
-        if isinstance(found, Opening):
-            return found
-        if found == NOT_YET:
+    for opening in _try_forms(text, at, offered):
+        if isinstance(opening, Opening):
+            return opening
+        if opening == NOT_YET:
             answer = NOT_YET
     return answer
 
 
-def _tried(text: str, at: int, offered: Collection[str]) -> Iterator[Opening | int]:
+def _try_forms(text: str, at: int, offered: Collection[str]) -> Iterator[Opening | int]:
     for form in FORMS:
-        found = _walk(form, text, at, offered)
-        if isinstance(found, int) or isinstance(form.content, Values) or text.startswith("{", found.end):
-            yield found
+        opening = _walk(form, text, at, offered)
+        if isinstance(opening, int) or isinstance(form.content, Values) or text.startswith("{", opening.end):
+            yield opening
 
 
 def _walk(form: CallForm, text: str, at: int, offered: Collection[str]) -> Opening | int:
@@ -232,12 +232,12 @@ class Markup:
             elif key in arguments:
                 self.problem = self.problem or TWICE.format(key=key)
             kinds = frozenset(_named_kinds(properties.get(key), self._schema, MOST_DEPTH))
-            arguments[key] = _converted(value_text, kinds | {"integer"} if "number" in kinds else kinds)
+            arguments[key] = _convert(value_text, kinds | {"integer"} if "number" in kinds else kinds)
             at = value.end()
         return arguments if not text[at:end].strip() else None
 
 
-def _converted(text: str, kinds: frozenset[str]) -> Any:
+def _convert(text: str, kinds: frozenset[str]) -> Any:
     """Convert text to the type in the schema. Values that may only be strings stay strings."""
     if not kinds - {"string"}:
         return text
@@ -276,27 +276,27 @@ def _named_kinds(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[s
         return
     named = schema.get("type", ())
     yield from (named,) if isinstance(named, str) else filter(_is_text, named) if isinstance(named, list | tuple) else ()
-    constants = [*_listed(schema.get("enum")), *([schema["const"]] if "const" in schema else [])]
+    constants = [*_as_list(schema.get("enum")), *([schema["const"]] if "const" in schema else [])]
     if not named:
         yield from map(_kind_of, constants)
         yield from (kind for word, kind in _SIGNS.items() if word in schema)
     if schema.get("nullable") is True:
         yield "null"
     for word in ("anyOf", "oneOf", "allOf"):
-        for branch in _listed(schema.get(word)):
+        for branch in _as_list(schema.get(word)):
             yield from _named_kinds(branch, root, depth - 1)
     if isinstance(reference := schema.get("$ref"), str):
         yield from _named_kinds(_target(reference, root), root, depth - 1)
 
 
 def _target(reference: str, root: Mapping[str, Any]) -> Any:
-    found: Any = root
+    target: Any = root
     for name in reference.removeprefix("#/").split("/"):
-        found = found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
-    return found
+        target = target.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+    return target
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else []
 
 

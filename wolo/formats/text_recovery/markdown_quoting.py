@@ -61,25 +61,25 @@ class CodeSpans:
             self._open = _open_after(line, self._open)
 
 
-def find_closing(text: str, backticks: int, *, is_all: bool) -> int | None:
+def find_closing(text: str, num_backticks: int, *, is_all: bool) -> int | None:
     """End of the span opened by so many backticks: -1 when never closed, None if unknown yet."""
     paragraph = _PARAGRAPH_ENDS.search(text)
     limit = paragraph.start() if paragraph else len(text)
     for run in _RUNS.finditer(text, 0, limit):
         if run.end() == len(text) and not is_all:
             return None
-        if run.end() - run.start() == backticks:
+        if run.end() - run.start() == num_backticks:
             return run.end()
     return -1 if paragraph or is_all else None
 
 
-def _open_after(line: str, backticks: int) -> int:
+def _open_after(line: str, num_backticks: int) -> int:
     for run in _RUNS.findall(line):
-        if not backticks:
-            backticks = len(run)
-        elif len(run) == backticks:
-            backticks = 0
-    return backticks
+        if not num_backticks:
+            num_backticks = len(run)
+        elif len(run) == num_backticks:
+            num_backticks = 0
+    return num_backticks
 
 
 MOST_BLANKS = 40
@@ -154,12 +154,12 @@ class Quoting(CodeSpans):
     def _elements_after(self, line: str) -> list[str]:
         """An element that shows its content must start a line; elsewhere it is only mentioned."""
         elements, shown = list(self._elements), _SPAN.sub("", line)
-        for found in _ELEMENT.finditer(shown):
-            element = "comment" if found["comment"] else (found["shows"] or found["mark"]).lower()
-            if found["ends"] or found["comment"] == "-->":
+        for match in _ELEMENT.finditer(shown):
+            element = "comment" if match["comment"] else (match["shows"] or match["mark"]).lower()
+            if match["ends"] or match["comment"] == "-->":
                 if element in elements:
                     del elements[elements.index(element) :]
-            elif not found["shows"] or not _TAG.sub("", shown[: found.start()]).strip():
+            elif not match["shows"] or not _TAG.sub("", shown[: match.start()]).strip():
                 elements.append(element)
         return elements
 

@@ -273,7 +273,7 @@ class ThinkTags:
             if thought:
                 yield ThinkingDelta(thought, FIELD)
             return
-        safe = len(thought) - _begun_at_end(thought, (self._closer,))
+        safe = len(thought) - size_of_begun_tag(thought, (self._closer,))
         self._held = thought[safe:]
         if safe:
             yield ThinkingDelta(thought[:safe], FIELD)
@@ -289,14 +289,14 @@ class ThinkTags:
                 self._state, self._held = "after", held[at + len(closer) :]
                 yield ThinkingDelta(held[:at], FIELD, takes_text=True)
                 return
-        safe = len(held) - (_begun_at_end(held, CLOSERS) if self._may_be_unopened else 0)
+        safe = len(held) - (size_of_begun_tag(held, CLOSERS) if self._may_be_unopened else 0)
         self._held = held[safe:]
         self._backticks += held.count("`", 0, safe)
         if safe:
             yield TextDelta(held[:safe])
 
 
-def _begun_at_end(text: str, tags: Sequence[str]) -> int:
+def size_of_begun_tag(text: str, tags: Sequence[str]) -> int:
     """Number of trailing characters that may start a tag."""
     longest = min(len(text), max(map(len, tags)) - 1)
     return next((size for size in range(longest, 0, -1) if any(tag.startswith(text[-size:]) for tag in tags)), 0)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from wolo.formats.text_recovery.json_scanner import JsonObject, read_members
 from wolo.formats.text_recovery.markdown_quoting import CodeSpans, Quoting, find_closing
+from wolo.formats.text_recovery.text_filter import size_of_begun_tag
 from wolo.formats.xml_tools.call_blocks import CLOSE, MISSING_CLOSE, NOTHING_RUN, OPEN, CallBlock, failed_block, read_block
 from wolo.messages.deltas import BreakDelta, TextDelta, ThinkingDelta
 
@@ -69,7 +70,7 @@ class ToolBlocks:
             case "text":
                 begin = self._buffer.find(OPEN)
                 if begin < 0:
-                    held = 0 if self._is_all else _begun_at_end(self._buffer)
+                    held = 0 if self._is_all else size_of_begun_tag(self._buffer, (OPEN,))
                     self._let_through(len(self._buffer) - held, pieces)
                     return False
                 self._let_through(begin, pieces)
@@ -184,12 +185,6 @@ class ToolBlocks:
             text, self._buffer = self._buffer[:size], self._buffer[size:]
             self._code.follow(text)
             pieces.append(text)
-
-
-def _begun_at_end(text: str) -> int:
-    """Number of trailing characters that may start a tag."""
-    longest = min(len(text), len(OPEN) - 1)
-    return next((size for size in range(longest, 0, -1) if OPEN.startswith(text[-size:])), 0)
 
 
 BRACKETS = "brackets"

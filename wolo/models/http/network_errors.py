@@ -42,8 +42,8 @@ def describe_network_error(error: Exception, call: HttpCall, *, proxy: str, answ
         case ProxyFailure():
             return _permanent(f"The proxy {host_of(proxy)} refused to connect to {host}: {_reason(error)}.", PROXY_HINT)
     for cause in _causes(error):
-        if found := _from_cause(cause, host, via, Unavailable if answering else Unreachable):
-            return found
+        if explained := _from_cause(cause, host, via, Unavailable if answering else Unreachable):
+            return explained
     match error:
         case InvalidRequest():
             # Its text may contain header values, including the key.

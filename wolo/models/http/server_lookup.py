@@ -104,15 +104,15 @@ class ModelServer(Struct, frozen=True):
 
 def find_servers(environ: Mapping[str, str]) -> list[ModelServer]:
     """Blocks until every server answered or timed out."""
-    found = []
+    servers = []
     for name in PROVIDERS:
         provider = load(name, environ=environ)
         if not (provider.loopback and provider.base_url):
             continue
         if (ids := _list_models(in_format(provider, CHAT).base_url)) is not None:
             models = tuple(f"{name}/{id}" for id in ids)
-            found.append(ModelServer(name, provider.label, provider.base_url, models))
-    return found
+            servers.append(ModelServer(name, provider.label, provider.base_url, models))
+    return servers
 
 
 def _list_models(base_url: str) -> list[str] | None:

@@ -110,22 +110,22 @@ class LineSplitter:
         if self._held:
             lines = b"".join((*self._held, lines))
             self._held, self._size_bytes = [], 0
-        found = _filled(lines)
-        if self._is_first and found:
+        payloads = _payloads_in(lines)
+        if self._is_first and payloads:
             self._is_first = False
-            if found[0] == b"{":
+            if payloads[0] == b"{":
                 self._is_document = True
                 self._hold(lines + b"\n" + rest)
                 return []
         if rest:
             self._hold(rest)
-        return found
+        return payloads
 
     def end(self) -> list[bytes]:
         """End of stream; the last line needs no line end."""
         rest = b"".join(self._held)
         self._held = []
-        return [rest.strip().removeprefix(BYTE_ORDER_MARK)] if self._is_document else _filled(rest)
+        return [rest.strip().removeprefix(BYTE_ORDER_MARK)] if self._is_document else _payloads_in(rest)
 
     def _hold(self, piece: bytes) -> None:
         self._held.append(piece)
@@ -137,5 +137,5 @@ class LineSplitter:
             )
 
 
-def _filled(lines: bytes) -> list[bytes]:
+def _payloads_in(lines: bytes) -> list[bytes]:
     return [line for each in lines.split(b"\n") if (line := each.strip().removeprefix(BYTE_ORDER_MARK))]

@@ -52,9 +52,9 @@ def syntax_problem(path: str, text: str) -> str:
                     return " ".join(str(error).split())
                 return ""
             case ".sh" | ".bash":
-                return _parsed_by(("bash", "-n"), text)
+                return _parse_with(("bash", "-n"), text)
             case ".js" | ".mjs":
-                return _parsed_by(("node", "--check", "-"), text)
+                return _parse_with(("node", "--check", "-"), text)
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:
@@ -62,7 +62,7 @@ def syntax_problem(path: str, text: str) -> str:
     return ""
 
 
-def _parsed_by(command: Sequence[str], text: str) -> str:
+def _parse_with(command: Sequence[str], text: str) -> str:
     """Have a program parse the text without running it; empty where it is not installed."""
     program = which(command[0])
     if program is None:

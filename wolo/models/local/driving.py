@@ -95,7 +95,7 @@ def as_mode(name: str) -> DriveMode:
     return mode
 
 
-def forced(choice: ModelChoice, mode: DriveMode) -> ModelChoice:
+def force_mode(choice: ModelChoice, mode: DriveMode) -> ModelChoice:
     """The choice in a mode of the user. Raises ConfigError where its server cannot be driven so."""
     if choice.format not in CARRIERS and mode != "native":
         raise ConfigError(
@@ -217,7 +217,7 @@ def facts_by_name(choice: ModelChoice) -> ServerFacts:
     return ServerFacts(kind=_KINDS.get(choice.provider.name, "other"), parameters=parameters_in(choice.model.id))
 
 
-def expected(choice: ModelChoice, cache: Path) -> Decision:
+def predict_mode(choice: ModelChoice, cache: Path) -> Decision:
     """The mode that a run would settle on, from what its server said last, else from its name; asks nobody."""
     if choice.drive:
         return Decision(choice.drive, "probed or set")
@@ -323,13 +323,13 @@ async def _get(transport: Transport, choice: ModelChoice, url: str, body: bytes 
     headers = {**request_headers(choice), "accept": "application/json"}
     method: Literal["POST", "GET"] = "POST" if body else "GET"
     call = HttpCall(url=url, body=body, headers=headers, first_byte_s=LOOK_UP_S, idle_s=LOOK_UP_S, method=method)
-    said: Any = None
+    document: Any = None
     try:
         async for batch in transport.send(call):
-            said = msgspec.json.decode(batch.whole) if batch.whole is not None else said
+            document = msgspec.json.decode(batch.whole) if batch.whole is not None else document
     except (WoloError, HttpStatusError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return said if isinstance(said, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _list(page: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:

@@ -24,7 +24,15 @@ from wolo.models.capabilities import AttachmentNotices
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.driving import as_written, decide
 from wolo.models.local.weight_sources import Progress, WeightSpec
-from wolo.models.local.weights import MissingWeights, cached, ensure_weights, find_weights, format_size, is_available, own_file
+from wolo.models.local.weights import (
+    MissingWeights,
+    ensure_weights,
+    find_cached,
+    find_weights,
+    format_size,
+    is_available,
+    own_file,
+)
 from wolo.models.probe_cache import ServerFacts
 from wolo.models.protocol import Listener, ModelClient, ModelQuestion
 from wolo.models.provider import DRIVEN, ModelChoice, Price
@@ -82,13 +90,13 @@ class EmbeddedProcess:
         if not line:
             await asyncio.to_thread(self._child.wait)
             raise self.ending()
-        said = json.loads(line)
-        if "error" in said:
-            if said["missing_engine"]:
-                raise _permanent(*_no_engine(said["error"]))
-            message = f"The embedded engine cannot load the model: {self._log_tail() or said['error']}"
+        report = json.loads(line)
+        if "error" in report:
+            if report["missing_engine"]:
+                raise _permanent(*_no_engine(report["error"]))
+            message = f"The embedded engine cannot load the model: {self._log_tail() or report['error']}"
             raise _permanent(message, "The file may be damaged, or too new or too large for it.")
-        return ServerAddress(url=said["url"], key=self._key, n_params=said["n_params"])
+        return ServerAddress(url=report["url"], key=self._key, n_params=report["n_params"])
 
     def ending(self) -> Unavailable:
         """Error for an unexpected end of the child."""
@@ -303,4 +311,4 @@ def _find(model: str, places: Places, cwd: Path, *, download: bool) -> tuple[Wei
     spec = find_weights(model)
     if not download and not is_available(spec, places.cache):
         raise MissingWeights.of(spec)
-    return spec, cached(spec, places.cache)
+    return spec, find_cached(spec, places.cache)

@@ -180,12 +180,12 @@ class LocalChat:
         label = self.server.label
         if fault.type == "exceed_context_size_error":
             return ContextOverflow(f"The request is too long for {label}.", hint="Ask for less, or use a larger model.")
-        said = fault.message or (f"HTTP {status}" if status else "no reason given")
+        reason = fault.message or (f"HTTP {status}" if status else "no reason given")
         if status in (401, 403):
-            return AuthError(f"The server of {label} refused the key: {said}", status=status)
+            return AuthError(f"The server of {label} refused the key: {reason}", status=status)
         if status == LOADING:
-            return Unavailable(f"The server of {label} is not ready: {said}", hint="Try again when the model is loaded.")
-        return BadAnswer(f"The server of {label} refused: {said}", status=status)
+            return Unavailable(f"The server of {label} is not ready: {reason}", hint="Try again when the model is loaded.")
+        return BadAnswer(f"The server of {label} refused: {reason}", status=status)
 
 
 def sentence(label: str) -> str:

@@ -136,16 +136,16 @@ def needs_input(call: ToolPart) -> bool:
 
 def file_to_fix(call: ToolPart, request: str, names: ProjectNames) -> str:
     """Project file that a failure is about, rather than the test that shows it."""
-    found: list[str] = []
+    traced: list[str] = []
     for groups in _TRACED.findall(call.output):
         name = _inside(groups[0] or groups[1], names)
-        if name and name not in found:
-            found.append(name)
+        if name and name not in traced:
+            traced.append(name)
     named = [name for name in named_files(request, names) if names.exists(name)]
     command = [name for name in named_files(str(call.input.get("command", "")), names) if names.exists(name)]
-    tests = [name for name in dict.fromkeys((*found, *named, *command)) if _is_test(name)]
-    code = [name for name in (*reversed(found), *named, *command) if not _is_test(name)]
-    tested = [name for test in tests for name in _imported(names.folder / test, names)]
+    tests = [name for name in dict.fromkeys((*traced, *named, *command)) if _is_test(name)]
+    code = [name for name in (*reversed(traced), *named, *command) if not _is_test(name)]
+    tested = [name for test in tests for name in _imports_of(names.folder / test, names)]
     return next(iter((*code, *tested, *names.programs[: 1 if len(names.programs) == 1 else 0], *tests)), "")
 
 
@@ -181,7 +181,7 @@ def _is_test(name: str) -> bool:
     return stem.startswith("test") or stem.endswith(("test", "tests", ".spec"))
 
 
-def _imported(path: Path, names: ProjectNames) -> list[str]:
+def _imports_of(path: Path, names: ProjectNames) -> list[str]:
     """Project files that a Python file imports."""
     try:
         tree = ast.parse(path.read_text("utf-8"))

@@ -184,12 +184,12 @@ def json_text(text: str) -> str:
 
 
 def action(request: str) -> list[Turn]:
-    return _by_example(_ACTIONS, _quoted(_ACTION_EXAMPLES), request)
+    return _by_example(_ACTIONS, _with_json_answers(_ACTION_EXAMPLES), request)
 
 
 def new_path(request: str) -> list[Turn]:
     system = "Name the file for this request. Programs are Python unless another language is named."
-    return _by_example(system, _quoted(_PATH_EXAMPLES), request)
+    return _by_example(system, _with_json_answers(_PATH_EXAMPLES), request)
 
 
 def command(request: str) -> list[Turn]:
@@ -203,16 +203,16 @@ def new_file(request: str, path: str, language: str, fence: str, around: str = "
         name, purpose, code = next(row[1:] for row in _PYTHON_EXAMPLES if re.search(row[0], request, re.IGNORECASE))
         asked, answer = _python_request(name, purpose), f"{fence}python\n{code}\n{fence}"
         hints = [hint for pattern, hint in _PYTHON_HINTS if re.search(pattern, request, re.IGNORECASE)]
-        wanted = " ".join((_python_request(path, request), *hints))
+        task = " ".join((_python_request(path, request), *hints))
     else:
         system = "You reply with one code block and nothing else."
         asked, answer = _OTHER_EXAMPLES.get(language, _MARKDOWN_EXAMPLE if language == "markdown" else _TEXT_EXAMPLE)
-        wanted = f"Write the complete file {path}: {request}."
+        task = f"Write the complete file {path}: {request}."
     return [
         ("system", system),
         ("user", asked),
         ("assistant", answer),
-        ("user", f"{around}{wanted}"),
+        ("user", f"{around}{task}"),
         ("assistant", f"{fence}{language}\n"),
     ]
 
@@ -284,7 +284,7 @@ def _python_request(path: str, request: str) -> str:
     return f"write one complete Python file named {path}: {request}. Use plain functions."
 
 
-def _quoted(examples: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _with_json_answers(examples: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(asked, json.dumps(answer)) for asked, answer in examples]
 
 
@@ -330,9 +330,9 @@ def describe_output(call: ToolPart) -> str:
         if not names:
             return "There are no files here."
         count = "There is 1 file" if len(names) == 1 else f"There are {len(names)} files"
-        return f"{count}:\n\n{_fenced(names)}"
+        return f"{count}:\n\n{_code_fence(names)}"
     lines = [line for line in call.output.rstrip().splitlines() if line != SUCCEEDED]
-    return f"`{call.input.get('command', 'The command')}` printed:\n\n{_fenced(lines)}"
+    return f"`{call.input.get('command', 'The command')}` printed:\n\n{_code_fence(lines)}"
 
 
 def describe_success(call: ToolPart, *, is_run: bool = False) -> str:
@@ -356,11 +356,11 @@ def describe_failure(call: ToolPart) -> str:
     if call.outcome in ("denied_by_person", "denied_by_rule"):
         return f"{what}, because it was not allowed."
     if call.tool == "shell" and call.outcome == "error":
-        return f"`{call.input.get('command')}` failed:\n\n{_fenced(call.output.rstrip().splitlines())}"
+        return f"`{call.input.get('command')}` failed:\n\n{_code_fence(call.output.rstrip().splitlines())}"
     return f"{what}: {call.output.strip() or 'no reason was given.'}"
 
 
-def _fenced(lines: list[str]) -> str:
+def _code_fence(lines: list[str]) -> str:
     if len(lines) > MAX_LINES:
         left_out = len(lines) - MAX_LINES
         lines = [*lines[: MAX_LINES // 2], f"… {left_out} more lines …", *lines[-MAX_LINES // 2 :]]

@@ -141,11 +141,11 @@ class WeightRepository:
         url = f"{self._endpoint}/{spec.repository}/resolve/{spec.revision}/{spec.file}"
         resumed = target.exists()
         with httpx2.Client(follow_redirects=True, timeout=SILENCE_S, headers={"accept-encoding": "identity"}) as client:
-            found = self._fetch(client, url, spec, target, progress)
-            if found != spec.sha256 and resumed:
+            sha256 = self._fetch(client, url, spec, target, progress)
+            if sha256 != spec.sha256 and resumed:
                 target.unlink(missing_ok=True)  # the partial file may be damaged: start over
-                found = self._fetch(client, url, spec, target, progress)
-        return found
+                sha256 = self._fetch(client, url, spec, target, progress)
+        return sha256
 
     def _fetch(self, client: httpx2.Client, url: str, spec: WeightSpec, target: Path, progress: Progress) -> str:
         """Request the missing bytes until complete."""

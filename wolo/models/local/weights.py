@@ -98,7 +98,7 @@ def own_file(path: str, cwd: Path) -> Path:
     return file
 
 
-def cached(spec: WeightSpec, cache: Path) -> Path | None:
+def find_cached(spec: WeightSpec, cache: Path) -> Path | None:
     """The cached file if verified before; costs two `stat` calls."""
     path = _cached_path(spec, cache)
     stamp = _stamp(path, spec)
@@ -107,7 +107,7 @@ def cached(spec: WeightSpec, cache: Path) -> Path | None:
 
 def is_available(spec: WeightSpec, cache: Path) -> bool:
     """Check that no download is needed."""
-    return cached(spec, cache) is not None or _cached_path(spec, cache).exists()
+    return find_cached(spec, cache) is not None or _cached_path(spec, cache).exists()
 
 
 def ensure_weights(
@@ -126,13 +126,13 @@ def ensure_weights(
     Raises MissingWeights if no source has them, SessionError if they cannot be stored, Unavailable if the download failed.
     """
     path = _cached_path(spec, cache)
-    if found := cached(spec, cache):
-        return found
+    if verified := find_cached(spec, cache):
+        return verified
     source = PartArchives(archives) if archives else WeightRepository(environ) if download else None
     try:
         make_private(path.parent)
         with _lock(path, spec, progress):
-            if cached(spec, path.parent.parent) or _verify(spec, path, progress):
+            if find_cached(spec, path.parent.parent) or _verify(spec, path, progress):
                 return path
             if source is None:
                 raise MissingWeights.of(spec)
