@@ -157,7 +157,7 @@ class TurnRunner:
         try:
             stop = await self._begin() or await self._loop()
         except Cancelled:
-            stop = await self._stopped()
+            stop = await self._stop()
         except ProviderError as error:
             stop = Stop.by(error)
         except SessionError as error:
@@ -413,7 +413,7 @@ class TurnRunner:
         await self._emit(MessageAdded(message=message))
         self._history.messages.append(message)
 
-    async def _stopped(self) -> Stop:
+    async def _stop(self) -> Stop:
         """Saves the text received so far; an incomplete call is dropped."""
         text = self._relay.text if self._relay else ""
         if text.strip():

@@ -48,14 +48,14 @@ class Approvals:
         rule, denial = (each if secrets.hide(each) is each else "" for each in (rule, denial))  # it is saved in the settings
         reason = verdict.reason if rule else secrets.hide(f"{verdict.reason} {no_rule}".rstrip())
         walls: SandboxState = "inside" if verdict.confined else "outside"
-        given = await self.request(part, tool, args, intents, reason, cancellation, rule=rule, denial=denial, walls=walls)
-        if given.is_dismissed:
-            return given
-        if given.scope != "once" or not given.allowed:  # a denial is remembered until the next prompt
-            offered = rule if given.allowed else denial
-            saved = given.rule or (offered if given.scope in ("always", "everywhere") else "")
-            self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=saved, reason=given.reason)
-        return given
+        approval = await self.request(part, tool, args, intents, reason, cancellation, rule=rule, denial=denial, walls=walls)
+        if approval.is_dismissed:
+            return approval
+        if approval.scope != "once" or not approval.allowed:  # a denial is remembered until the next prompt
+            offered = rule if approval.allowed else denial
+            saved = approval.rule or (offered if approval.scope in ("always", "everywhere") else "")
+            self._judge.remember(tool.name, intents, part.input, allowed=approval.allowed, rule=saved, reason=approval.reason)
+        return approval
 
     async def request(
         self,
@@ -88,9 +88,9 @@ class Approvals:
             walls=held,
             in_view=tuple(arguments_in_view(part.input, args, view)),
         )
-        given = await cancellation.run(self._wait_for_user(request))
-        await self._emit(given)
-        return given
+        approval = await cancellation.run(self._wait_for_user(request))
+        await self._emit(approval)
+        return approval
 
     async def _wait_for_user(self, request: ApprovalAsked) -> ApprovalGiven:
         words = f"{request.part.tool} needs your approval"

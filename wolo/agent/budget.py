@@ -91,10 +91,10 @@ class Account:
 def describe(limits: Limits, cause: Spent) -> str:
     """Returns the sentence that the user sees."""
     seconds = limits.max_seconds or 0
-    said = {
+    texts = {
         "max_turns": f"Stopped after {counted(limits.max_turns or 0, 'answer')}",
         "max_cost": f"Stopped: ${limits.max_cost} spent, or the price of an answer is unknown",
         "max_tokens": f"Stopped: {counted(limits.max_tokens or 0, 'token')} used",
         "max_seconds": f"Stopped after {seconds:g} second{'' if seconds == 1 else 's'}",
     }
-    return f"{said[cause]} (limit --{cause.replace('_', '-')})."
+    return f"{texts[cause]} (limit --{cause.replace('_', '-')})."

@@ -75,13 +75,13 @@ class SandboxEscape:
         if not is_offered or not may_ask or self.is_allowed(key) or self._grants.refusal(_outside(key)) is not None:
             return _with_line(result, denied)
         try:
-            given = await running.ask(
+            approval = await running.ask(
                 QUESTION.format(denied=denied.replace(ADVICE, "")), "again"
             )  # the command may have succeeded
-            if (given.scope != "once" or not given.allowed) and not given.is_dismissed:
-                self._grants.remember(_outside(key), allowed=given.allowed)
-            if not given.allowed:
-                return _with_line(result, denied, *filter(None, (STAYED_INSIDE, given.reason)))
+            if (approval.scope != "once" or not approval.allowed) and not approval.is_dismissed:
+                self._grants.remember(_outside(key), allowed=approval.allowed)
+            if not approval.allowed:
+                return _with_line(result, denied, *filter(None, (STAYED_INSIDE, approval.reason)))
             for intent in call.judged or ():
                 if isinstance(intent, RunIntent):  # back to the directory before the failed attempt
                     call.services.shell.cwd = intent.cwd

@@ -197,15 +197,15 @@ class ToolCalls:
     def _plan_one(self, part: ToolPart) -> PlannedCall:
         if part.status != "pending":
             return PlannedCall(part=part)
-        given = self.services.secrets.restore(self._toolbox.unwrapped(part.tool, part.input))
+        restored = self.services.secrets.restore(self._toolbox.unwrapped(part.tool, part.input))
         try:
-            tool, args = self._toolbox.decode(part.tool, given.value)
+            tool, args = self._toolbox.decode(part.tool, restored.value)
         except ToolError as error:
             return PlannedCall(part=end(part, "invalid", self.services.secrets.hide(error.message)))
         part = replace(part, kind=call_kind(tool, args))
-        call = PlannedCall(part=part, tool=tool, args=args, given=given)
+        call = PlannedCall(part=part, tool=tool, args=args, given=restored)
         try:
-            intents, verdict = self._judged(call, tool)
+            intents, verdict = self._judge_call(call, tool)
         except Exception as error:
             return PlannedCall(part=self.services.secrets.hide_part(_not_judgeable(part, error)))
         verdict = verdict if self._approvals else verdict.without_person()
@@ -214,7 +214,7 @@ class ToolCalls:
         marked = replace(part, metadata={**part.metadata, "verdict": saved})
         return replace(call, part=marked, intents=intents, verdict=verdict)
 
-    def _judged(self, call: PlannedCall, tool: Tool, response: HookResponse = NOTHING) -> tuple[tuple[Intent, ...], Verdict]:
+    def _judge_call(self, call: PlannedCall, tool: Tool, response: HookResponse = NOTHING) -> tuple[tuple[Intent, ...], Verdict]:
         """Judges the arguments with secrets, and redacts the reason of the verdict."""
         intents = tuple(tool.intents(call.args, self.services))
         verdict = self._judge.judge(tool.name, intents, call.part.input)
@@ -247,14 +247,14 @@ class ToolCalls:
         if self._hooks.is_active:
             self._hooks.cancel_if_ended(cancellation)
             part = self._hooks.with_record(part)
-        return self._hidden(replace(ended, part=part, locations=locations_of(call.args, call.intents, ended.view)))
+        return self._redact(replace(ended, part=part, locations=locations_of(call.args, call.intents, ended.view)))
 
     async def _run_with_hooks(
         self, response: HookResponse, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation
     ) -> EndedCall:
         """Raises ToolError when hooks changed the arguments to invalid ones, and Cancelled."""
         if response.decision == "deny":
-            return _denied_by_hook(call.part, response.reason)
+            return _deny_by_hook(call.part, response.reason)
         if response.updated_input is not None:
             call = self._with_arguments(call, response.updated_input)
         decided = await self._decide(call, tool, response, cancellation)
@@ -265,7 +265,7 @@ class ToolCalls:
         ended = decided if isinstance(decided, EndedCall) else await self._run_tool(message_id, decided, tool, cancellation)
         if not self._hooks.is_active:
             return ended
-        ended = self._hidden(ended)
+        ended = self._redact(ended)
         part = with_hook_text(ended.part, replace(response, decision=""), is_changed=is_changed)
         result = HookedResult(part=part, view=ended.view, files_changed=ended.files_changed)
         with suppress(Cancelled):  # the result is valid even if the hooks after the call are interrupted
@@ -310,7 +310,7 @@ class ToolCalls:
         are_hooks_asked = False
         while True:
             try:
-                intents, verdict = self._judged(replace(call, part=part), tool, response)
+                intents, verdict = self._judge_call(replace(call, part=part), tool, response)
             except Exception as error:
                 return EndedCall(part=_not_judgeable(part, error))
             if verdict.decision == "ask" and intents != approved and not are_hooks_asked:
@@ -318,7 +318,7 @@ class ToolCalls:
                 payload = {**_hook_view(call, tool).payload, "reason": verdict.reason}
                 hook = await self._hooks.run("PermissionRequest", cancellation, **payload)
                 if hook.decision == "deny":
-                    return _denied_by_hook(part, hook.reason)
+                    return _deny_by_hook(part, hook.reason)
                 if hook.decision == "allow" and response.decision != "ask":
                     if hook.updated_input is not None:
                         call = self._with_arguments(replace(call, part=part), hook.updated_input)
@@ -328,7 +328,7 @@ class ToolCalls:
             verdict = verdict if self._approvals else verdict.without_person()
             if verdict.decision == "deny":
                 words = NOT_CONFIRMED if verdict.source == IN_FENCE else DENIED_BY_RULE
-                denied = _denied(part, "denied_by_rule", verdict.reason, words)
+                denied = _deny(part, "denied_by_rule", verdict.reason, words)
                 told = await self._hooks.on_denial(_hook_view(call, tool), denied.part, verdict.reason, cancellation)
                 return replace(denied, part=told)
             if verdict.decision == "allow" or intents == approved:
@@ -338,9 +338,9 @@ class ToolCalls:
             assert self._approvals is not None  # without a user no call asks
             given = await self._approvals.ask(part, tool, call.args, intents, verdict, cancellation)
             if given.is_dismissed:
-                return _denied(part, "denied_by_person", NOT_ANSWERED, NOT_ANSWERED)
+                return _deny(part, "denied_by_person", NOT_ANSWERED, NOT_ANSWERED)
             if not given.allowed:
-                return _denied(part, "denied_by_person", given.reason or NO_REASON, DENIED_BY_PERSON)
+                return _deny(part, "denied_by_person", given.reason or NO_REASON, DENIED_BY_PERSON)
             approved = intents
 
     async def _run_tool(self, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation) -> EndedCall:
@@ -377,7 +377,7 @@ class ToolCalls:
             part = await self._add_instructions(part, message_id, call.intents)
         return EndedCall(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
 
-    def _hidden(self, ended: EndedCall) -> EndedCall:
+    def _redact(self, ended: EndedCall) -> EndedCall:
         """Redacts everything that leaves a call: for the model, the user and the disk."""
         secrets = self.services.secrets
         part = secrets.hide_part(replace(ended.part, metadata=secrets.hide_value(ended.part.metadata)))
@@ -423,10 +423,10 @@ def _not_judgeable(part: ToolPart, error: Exception) -> ToolPart:
     return end(part, "error", crashed(part.tool, error))
 
 
-def _denied(part: ToolPart, outcome: Outcome, reason: str, words: str) -> EndedCall:
-    return EndedCall(part=end(part, outcome, words.format(reason=reason)), denied=reason)
+def _deny(part: ToolPart, outcome: Outcome, reason: str, template: str) -> EndedCall:
+    return EndedCall(part=end(part, outcome, template.format(reason=reason)), denied=reason)
 
 
-def _denied_by_hook(part: ToolPart, reason: str) -> EndedCall:
+def _deny_by_hook(part: ToolPart, reason: str) -> EndedCall:
     part = replace(part, metadata={**part.metadata, "decided_by": "hook"})
-    return _denied(part, "denied_by_rule", reason, DENIED_BY_HOOK)
+    return _deny(part, "denied_by_rule", reason, DENIED_BY_HOOK)

@@ -123,14 +123,14 @@ class TurnPolicy:
             return NextStep(stop=Stop.by(error))
         return self._after_circles(answer)
 
-    def _nudge(self, words: str, notice: str, *, save_answer: bool) -> NextStep:
+    def _nudge(self, text: str, notice: str, *, save_answer: bool) -> NextStep:
         if self._nudged:
             return NextStep(
                 save_answer=save_answer,
                 stop=Stop.by(BadAnswer("The model returned nothing usable twice in a row.", hint=_OTHER_MODEL)),
             )
         self._nudged = True
-        return NextStep(save_answer=save_answer, nudge=words, notice=notice)
+        return NextStep(save_answer=save_answer, nudge=text, notice=notice)
 
     def _after_circles(self, answer: Message) -> NextStep:
         calls, texts = self._circles.count_calls(answer), self._circles.count_text(answer)

@@ -159,17 +159,17 @@ def failures(output: str) -> tuple[str, ...]:
     lines = [re.sub(_COLOURS, "", line).rstrip() for line in output.splitlines()]
     named = [name for line in lines if (name := _name(line))]
     found = named or [_steady(line) for line in lines if re.search(_TELLING, line) and not re.search(_PASSING, line)]
-    return tuple(dict.fromkeys(_counted(found)))[:MOST_NAMES]
+    return tuple(dict.fromkeys(_number_repeats(found)))[:MOST_NAMES]
 
 
 def _name(line: str) -> str:
-    found = re.fullmatch(_LINE, line)
-    if found is None:
+    match = re.fullmatch(_LINE, line)
+    if match is None:
         return ""
-    if complaint := found["complaint"]:
+    if complaint := match["complaint"]:
         is_new = re.search(_COMPLAINS, complaint) and not re.fullmatch(_RAISED, complaint)
-        return f"{found['place']}: {_steady(complaint)}" if is_new else ""
-    return next(filter(None, found.groups()), "").strip()
+        return f"{match['place']}: {_steady(complaint)}" if is_new else ""
+    return next(filter(None, match.groups()), "").strip()
 
 
 def _steady(text: str) -> str:
@@ -177,7 +177,7 @@ def _steady(text: str) -> str:
     return re.sub(_CHANGING, "…", text.strip())
 
 
-def _counted(names: Iterable[str]) -> list[str]:
+def _number_repeats(names: Iterable[str]) -> list[str]:
     """Numbers repeated names."""
     seen: Counter[str] = Counter()
     numbered = []

@@ -328,14 +328,14 @@ class Agent:
         return self._conversation
 
     def _options(self) -> StartOptions:
-        given, cwd = dict(self._given), to_directory(self._cwd)
+        options, cwd = dict(self._given), to_directory(self._cwd)
         functions: tuple[ExternalTool, ...] = ()
         if self._session == MEMORY:
-            given["no_session"] = True
+            options["no_session"] = True
         elif self._session:
-            given |= {"resume": self._session, **({"fork": True} if self._fork else {})}
+            options |= {"resume": self._session, **({"fork": True} if self._fork else {})}
         if self._trust:
-            given["trust"] = str(cwd)
+            options["trust"] = str(cwd)
         if self._tools is not None:
             names = [each for each in self._tools if isinstance(each, str)]
             functions = tuple(as_tool(each) for each in self._tools if not isinstance(each, str))
@@ -343,14 +343,14 @@ class Agent:
             if twice := [name for name, num in num_by_name.items() if num > 1]:
                 raise UsageError(f"Two tools are named {twice[0]}.", hint="@tool(name=…) gives a function another name.")
             if names or not functions:
-                given["tools"] = ",".join((*names, *(each.name for each in functions)))
+                options["tools"] = ",".join((*names, *(each.name for each in functions)))
         if self._transport is not None:
             endpoint = getattr(self._transport, "endpoint", {})
-            if both := sorted(given.keys() & endpoint.keys()):
+            if both := sorted(options.keys() & endpoint.keys()):
                 raise UsageError(f"The transport has its own endpoint, so {both[0]} would have no effect.")
-            given = {**given, **{name: str(value) for name, value in endpoint.items()}}
+            options = {**options, **{name: str(value) for name, value in endpoint.items()}}
         return StartOptions(
-            given=given,
+            given=options,
             attended=False,
             cwd=cwd,
             answers_approvals=self._answers.on_approval is not None,

@@ -48,7 +48,7 @@ class ProgramTool:
 
     def __init__(self, function: Callable[..., Any], *, name: str = "", description: str = "", reads_only: bool = False) -> None:
         """`reads_only`: calls may run in parallel. Raises UsageError for a function that cannot be a tool."""
-        function = _named(function)
+        function = _name_function(function)
         shown = function.__name__
         try:
             self._tool = FunctionTool(_without_context(function))
@@ -104,13 +104,13 @@ def tool(function: Any = None, *, name: str = "", description: str = "", reads_o
     return ProgramTool(function, name=name, description=description, reads_only=reads_only)
 
 
-def as_tool(given: Any) -> ProgramTool:
+def as_tool(function: Any) -> ProgramTool:
     """Raises UsageError for something that is no function."""
-    if isinstance(given, ProgramTool):
-        return given
-    if not callable(given):
-        raise UsageError(f"{given!r} is no tool.", hint="Pass functions, or names of built-in tools.")
-    return ProgramTool(given)
+    if isinstance(function, ProgramTool):
+        return function
+    if not callable(function):
+        raise UsageError(f"{function!r} is no tool.", hint="Pass functions, or names of built-in tools.")
+    return ProgramTool(function)
 
 
 def _content(value: Any) -> tuple[str, tuple[MediaPart, ...]]:
@@ -124,20 +124,20 @@ def _content(value: Any) -> tuple[str, tuple[MediaPart, ...]]:
     media = tuple(each for each in several if isinstance(each, MediaPart))
     if not media:
         return msgspec.json.encode(as_json(value)).decode(), ()
-    return "\n".join(_shown(each) if isinstance(each, MediaPart) else _content(each)[0] for each in several), media
+    return "\n".join(_describe_media(each) if isinstance(each, MediaPart) else _content(each)[0] for each in several), media
 
 
-def _shown(part: MediaPart) -> str:
+def _describe_media(part: MediaPart) -> str:
     return f"[{part.media_type}, {len(part.data or b''):,} bytes]"
 
 
-def _named(function: Callable[..., Any]) -> Callable[..., Any]:
+def _name_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """A `partial`, or an object with `__call__`, as a function with a name and a docstring."""
     if hasattr(function, "__name__"):
         return function
     bound: Mapping[str, Any] = {}
     if isinstance(function, partial):
-        inner, bound = _named(function.func), function.keywords
+        inner, bound = _name_function(function.func), function.keywords
         name, text = inner.__name__, inner.__doc__
     else:
         inner = type(function).__call__

@@ -63,7 +63,7 @@ async def turn_events(conversation: Conversation, prompt: UserPrompt, functions:
         # Keeps a cancelled scope of anyio, where the program uses it, from cancelling every wait again
         anyio = sys.modules.get("anyio")
         with anyio.CancelScope(shield=True) if anyio else nullcontext():
-            await _ended(reading, *answering)
+            await _wait_for_all(reading, *answering)
 
 
 async def _answer(functions: ProgramAnswers, conversation: Conversation, asked: ApprovalAsked | QuestionsAsked) -> None:
@@ -96,7 +96,7 @@ async def value_of(result: T | Awaitable[T]) -> T:
     return await result if isawaitable(result) else result
 
 
-async def _ended(*tasks: asyncio.Task[None]) -> None:
+async def _wait_for_all(*tasks: asyncio.Task[None]) -> None:
     """Waits for the end of tasks, also when cancelled again, and raises the cancellation then."""
     cancelled: asyncio.CancelledError | None = None
     while pending := [task for task in tasks if not task.done()]:

@@ -35,10 +35,10 @@ def to_message(prompt: Any) -> Message:
         return prompt
     given = (prompt,) if isinstance(prompt, str) else prompt
     if isinstance(given, bytes) or not isinstance(given, Iterable):
-        raise UsageError(f"{_shown(given)} is no prompt.", hint="Pass a text, a message, or a list of texts and parts.")
+        raise UsageError(f"{_short_repr(given)} is no prompt.", hint="Pass a text, a message, or a list of texts and parts.")
     parts = tuple(TextPart(text=each) if isinstance(each, str) else each for each in given)
     if wrong := [part for part in parts if not isinstance(part, _PROMPT_PARTS)]:
-        raise UsageError(f"A prompt cannot contain {_shown(wrong[0])}.", hint="Pass texts, or parts such as ImagePart.")
+        raise UsageError(f"A prompt cannot contain {_short_repr(wrong[0])}.", hint="Pass texts, or parts such as ImagePart.")
     _require_content(parts)
     return Message(role="user", parts=parts, finished=True)
 
@@ -60,16 +60,16 @@ def _by_role(prompt: Struct) -> Any:
         raise UsageError(f"The prompt is inconsistent: {error}") from error
 
 
-def to_history(given: Any) -> tuple[Message, ...]:
+def to_history(history: Any) -> tuple[Message, ...]:
     """Messages of a result, or messages by role. Raises UsageError for anything else."""
-    messages = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else (given,)
+    messages = tuple(history) if isinstance(history, Iterable) and not isinstance(history, str | bytes) else (history,)
     if all(isinstance(each, Message) for each in messages):
         return messages
     from wolo.messages.roles import BaseMessage, to_messages  # noqa: PLC0415  # few programs keep messages by role
 
     if wrong := [each for each in messages if not isinstance(each, Message | BaseMessage)]:
         raise UsageError(
-            f"`history` cannot contain {_shown(wrong[0])}.",
+            f"`history` cannot contain {_short_repr(wrong[0])}.",
             hint="Pass `messages` of a result, or UserMessage, AssistantMessage and ToolMessage.",
         )
     try:
@@ -85,42 +85,42 @@ def to_directory(path: Path) -> Path:
     return path.resolve()
 
 
-def to_tools(given: Iterable[Any] | None) -> tuple[Any, ...] | None:
+def to_tools(tools: Iterable[Any] | None) -> tuple[Any, ...] | None:
     """Raises UsageError for one tool in place of a list."""
-    if given is None:
+    if tools is None:
         return None
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(tools, str) or not isinstance(tools, Iterable):
         raise UsageError("`tools` is a list.", hint="Pass [my_function], or names of built-in tools.")
-    return tuple(given)
+    return tuple(tools)
 
 
 def check_function(function: Any, name: str) -> None:
     """Raises UsageError for something that cannot be called."""
     if function is not None and not callable(function):
-        raise UsageError(f"`{name}` is no function: {_shown(function)}.")
+        raise UsageError(f"`{name}` is no function: {_short_repr(function)}.")
 
 
-def to_hooks(given: Mapping[str, Callable[[dict[str, Any]], Any]] | None) -> dict[str, Callable[[dict[str, Any]], Any]]:
+def to_hooks(hooks: Mapping[str, Callable[[dict[str, Any]], Any]] | None) -> dict[str, Callable[[dict[str, Any]], Any]]:
     """Raises UsageError for an unknown event."""
-    if not given:
+    if not hooks:
         return {}
     from wolo.extensions.hooks.definitions import EVENTS  # noqa: PLC0415  # few agents have hooks
 
-    if not isinstance(given, Mapping):
+    if not isinstance(hooks, Mapping):
         raise UsageError("`hooks` are functions by event.", hint='Pass {"PreToolUse": my_function}.')
-    for event, function in given.items():
+    for event, function in hooks.items():
         if event not in EVENTS:
             near = get_close_matches(str(event), EVENTS, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"The events are {', '.join(EVENTS)}."
             raise UsageError(f"There is no hook event {event!r}.", hint=hint)
         check_function(function, f"hooks[{event!r}]")
-    return dict(given)
+    return dict(hooks)
 
 
 def literal(system: Any) -> str:
     """A text that begins with @ would name a file on the command line."""
     if not isinstance(system, str):
-        raise UsageError(f"`system` is a text, not {_shown(system)}.")
+        raise UsageError(f"`system` is a text, not {_short_repr(system)}.")
     if system.startswith("@"):
         raise UsageError("`system` is the text itself and cannot begin with @.", hint="Read the file and pass its content.")
     return system
@@ -153,7 +153,7 @@ def to_replies(answers: Answers, questions: Sequence[Question]) -> tuple[Reply, 
             raise UsageError(f"on_question returned no answer to {missing[0]!r}.")
         answers = [answers[question.text] for question in questions]
     if not isinstance(answers, Sequence):
-        raise UsageError(f"on_question returned {_shown(answers)}.", hint="It returns a list with one answer per question.")
+        raise UsageError(f"on_question returned {_short_repr(answers)}.", hint="It returns a list with one answer per question.")
     if len(answers) != len(questions):
         raise UsageError(f"on_question returned {len(answers)} answers to {len(questions)} questions.")
     return tuple(map(_reply, answers))
@@ -165,9 +165,11 @@ def _reply(answer: str | Sequence[str] | Reply) -> Reply:
     if isinstance(answer, str):
         return Reply(text=answer)
     if not isinstance(answer, Iterable):
-        raise UsageError(f"on_question returned the answer {_shown(answer)}.", hint="An answer is a text or a list of labels.")
+        raise UsageError(
+            f"on_question returned the answer {_short_repr(answer)}.", hint="An answer is a text or a list of labels."
+        )
     return Reply(chosen=tuple(answer))
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     return f"{value!r:.80}"

@@ -29,10 +29,10 @@ def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     return [(each.name, clean_line(each.description)) for each in subagents.agents.found]
 
 
-def _find(name: str, found: tuple[AgentProfile, ...]) -> AgentProfile:
-    profile = find_agent(found, name)
+def _find(name: str, profiles: tuple[AgentProfile, ...]) -> AgentProfile:
+    profile = find_agent(profiles, name)
     if profile is None:
-        raise UsageError(f"Unknown agent: {clean_line(name)}.", hint=f"Agents: {', '.join(each.name for each in found)}.")
+        raise UsageError(f"Unknown agent: {clean_line(name)}.", hint=f"Agents: {', '.join(each.name for each in profiles)}.")
     return profile
 
 

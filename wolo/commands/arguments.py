@@ -14,16 +14,16 @@ _NEEDS_QUOTES = re.compile(r'[\s"]|^@')
 
 def words(rest: str) -> list[str]:
     """`a "b c" @"d e" @f` are four. Raises UsageError for an unclosed quote."""
-    found: list[str] = []
+    values: list[str] = []
     for word in _WORD.finditer(rest):
         plain = word[2]
         if plain is None:
-            found.append(_ESCAPED.sub(r"\1", word[1]))
+            values.append(_ESCAPED.sub(r"\1", word[1]))
         elif plain.startswith(('"', '@"')):
             raise UsageError("A quote is not closed.", hint='A name with blanks: "two words.txt"; a quote in it: \\".')
         else:
-            found.append(plain.removeprefix("@") or plain)
-    return found
+            values.append(plain.removeprefix("@") or plain)
+    return values
 
 
 def quoted(name: str) -> str:

@@ -20,7 +20,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     key, _, value = rest.partition(" ")
     rows = list(layers.rows(context.conversation.permissions.config))
     if not key:
-        return ShowText("\n".join(_changed(rows)))
+        return ShowText("\n".join(_changed_rows(rows)))
     if not value.strip():
         name = dotted(parse_key(key))
         found = [row for row in rows if row[0] == name or row[0].startswith(f"{name}.")]
@@ -36,10 +36,10 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    return [(name, _shown(value)) for name, value, _ in layers.rows(context.conversation.permissions.config)]
+    return [(name, _format_value(value)) for name, value, _ in layers.rows(context.conversation.permissions.config)]
 
 
-def _changed(rows: list[tuple[str, Any, str]]) -> list[str]:
+def _changed_rows(rows: list[tuple[str, Any, str]]) -> list[str]:
     changed = [row for row in rows if row[2] != "default"]
     path = find_places().config / "config.toml"
     return [
@@ -51,10 +51,10 @@ def _changed(rows: list[tuple[str, Any, str]]) -> list[str]:
 
 def _line(row: tuple[str, Any, str]) -> str:
     name, value, source = row
-    return f"{name} = {_shown(value) or 'not set'}  ({source})"
+    return f"{name} = {_format_value(value) or 'not set'}  ({source})"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "" if value in (None, "", (), {}) else json.dumps(value, ensure_ascii=False, default=list)
 
 

@@ -19,7 +19,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     changed = await asyncio.to_thread(changed_by, conversation.files.tracker, wanted)
     if not changed:
         return ShowText("This session has changed no files." if not rest else "This session has changed nothing there.")
-    shown = await asyncio.to_thread(_shown, changed, conversation.info.cwd)
+    shown = await asyncio.to_thread(_as_markdown, changed, conversation.info.cwd)
     return ShowText(shown, is_answer=True)
 
 
@@ -32,7 +32,7 @@ def arguments(context: CommandContext) -> list[tuple[str, str]]:
     ]
 
 
-def _shown(changed: list[ChangedFile], where: Path) -> str:
+def _as_markdown(changed: list[ChangedFile], where: Path) -> str:
     """A Markdown code block, which front ends colour."""
     lines = [line for each in changed for line in patch(each, where)]
     more = len(lines) - MOST_LINES

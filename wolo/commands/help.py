@@ -40,11 +40,11 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     return ShowText("\n".join([*lines, *textwrap.wrap("/help NAME explains a command.", columns)]))
 
 
-def _about(wanted: str, commands: Sequence[Command], groups: Groups, columns: int) -> list[str]:
+def _about(topic: str, commands: Sequence[Command], groups: Groups, columns: int) -> list[str]:
     """A command, a group, or both where they share a name."""
-    group = next((each for each in groups if each.casefold() == wanted.casefold()), None)
+    group = next((each for each in groups if each.casefold() == topic.casefold()), None)
     grouped = _group(group, groups[group], columns) if group else []
-    name = wanted.removeprefix("/").split()[0]
+    name = topic.removeprefix("/").split()[0]
     if grouped and not named(name, commands):
         return grouped
     return [page(find(name, commands), columns), *(["", *grouped] if grouped else [])]
@@ -85,13 +85,13 @@ def _in_short(groups: Groups, columns: int) -> list[str]:
     ]
 
 
-def _row(names: str, words: str, columns: int) -> list[str]:
+def _row(names: str, text: str, columns: int) -> list[str]:
     if columns < LEAST_COLUMNS:
-        return [f"  {names}", *textwrap.wrap(words, max(columns, 5), initial_indent="    ", subsequent_indent="    ")]
+        return [f"  {names}", *textwrap.wrap(text, max(columns, 5), initial_indent="    ", subsequent_indent="    ")]
     first, indent = f"  {names} ".ljust(NAME_COLUMNS), " " * NAME_COLUMNS
     if len(first) > NAME_COLUMNS:
-        return [first.rstrip(), *textwrap.wrap(words, columns, initial_indent=indent, subsequent_indent=indent)]
-    return textwrap.wrap(words, columns, initial_indent=first, subsequent_indent=indent)
+        return [first.rstrip(), *textwrap.wrap(text, columns, initial_indent=indent, subsequent_indent=indent)]
+    return textwrap.wrap(text, columns, initial_indent=first, subsequent_indent=indent)
 
 
 COMMANDS = (

@@ -20,7 +20,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
         case "" | "list":
             return ShowText("\n".join(f"{job.name}: {job.state}" for job in jobs.all))
         case "output":
-            return ShowText(_printed(_find(jobs, which)))
+            return ShowText(_last_lines(_find(jobs, which)))
         case "stop":
             job = _find(jobs, which)
             await jobs.stop(job)
@@ -40,7 +40,7 @@ def _find(jobs: BackgroundJobs, which: str) -> Job:
     return jobs.find(int(which) if which else None)
 
 
-def _printed(job: Job) -> str:
+def _last_lines(job: Job) -> str:
     """The last lines; does not consume what the model reads next."""
     lines = map(clean, job.spool.newest.decode(errors="replace").splitlines()[-_MOST_LINES:])
     return "\n".join([*lines, f"{job.name}: {job.state}; full output: {job.spool.path}"])

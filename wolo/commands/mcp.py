@@ -55,15 +55,15 @@ def _about(status: ServerStatus) -> str:
 
 def _tools(servers: Servers, name: str, columns: int) -> str:
     status = _status(servers, name)
-    found = [(tool, clean_line(" ".join(about.split()))) for tool, about in status.tools]
-    found += [(f"/{offered_name(name, each.name)}", each.description or "a prompt") for each in status.prompts]
-    found += [(f"@{name}:{each.uri}", each.description or each.name) for each in status.resources[:_MOST_RESOURCES]]
+    listed = [(tool, clean_line(" ".join(about.split()))) for tool, about in status.tools]
+    listed += [(f"/{offered_name(name, each.name)}", each.description or "a prompt") for each in status.prompts]
+    listed += [(f"@{name}:{each.uri}", each.description or each.name) for each in status.resources[:_MOST_RESOURCES]]
     more = len(status.resources) - _MOST_RESOURCES
     notes = [f"… and {more} more resources"] if more > 0 else []
     notes += [f"{name}: {clean_line(notice)}" for notice in status.notices]
-    if not found:
+    if not listed:
         return "\n".join([f"{name} has no tools: {_about(status)}", *notes])
-    return "\n".join([*rows(found, columns), *notes])
+    return "\n".join([*rows(listed, columns), *notes])
 
 
 def _log(servers: Servers, name: str) -> str:
@@ -85,11 +85,11 @@ def _allow(context: CommandContext, servers: Servers, name: str) -> str:
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    arguments: list[tuple[str, str]] = []
     for each in context.conversation.servers.statuses():
         actions = ("allow",) if each.state == "needs consent" else ("tools", "log", "restart")
-        found += [(f"{action} {each.name}", _STATES.get(each.state, each.state)) for action in actions]
-    return found
+        arguments += [(f"{action} {each.name}", _STATES.get(each.state, each.state)) for action in actions]
+    return arguments
 
 
 COMMANDS = (

@@ -24,7 +24,7 @@ _LONGEST_HELP = 58
 def prompt_commands(conversation: Conversation) -> Iterator[Command]:
     for server, prompts in conversation.servers.prompts.items():
         for prompt in prompts:
-            wanted = [f"<{each.name}>" if each.required else f"[{each.name}]" for each in prompt.arguments]
+            placeholders = [f"<{each.name}>" if each.required else f"[{each.name}]" for each in prompt.arguments]
             facts = [
                 f"A prompt of the MCP server {server}.",
                 prompt.description,
@@ -34,7 +34,7 @@ def prompt_commands(conversation: Conversation) -> Iterator[Command]:
                 offered_name(server, prompt.name),
                 shortened(prompt.description, _LONGEST_HELP) or f"prompt of {server}",
                 partial(_send, server, prompt),
-                usage=" ".join(map(clean_line, wanted)),
+                usage=" ".join(map(clean_line, placeholders)),
                 more=" ".join(filter(None, facts)),
                 group="Custom",
                 makes_prompt=True,
@@ -49,7 +49,7 @@ async def _send(server: str, prompt: ListedPrompt, context: CommandContext, rest
         messages = await conversation.servers.prompt(server, prompt.name, arguments)
     except ToolError as error:
         raise UsageError(error.message) from error
-    text, files = await asyncio.to_thread(_composed, messages, conversation)
+    text, files = await asyncio.to_thread(_compose, messages, conversation)
     if not text.strip() and not files:
         raise UsageError(f"{server} returned an empty prompt.")
     mentions = " ".join(f'@"{file}"' for file in files)
@@ -62,29 +62,29 @@ def read_arguments(prompt: ListedPrompt, rest: str) -> dict[str, str]:
     Raises UsageError for a missing one.
     """
     names = [each.name for each in prompt.arguments]
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     loose: list[str] = []
     for word in words(rest):
         name, sign, value = word.partition("=")
         if sign and name in names:
-            given[name] = value
+            values[name] = value
         else:
             loose.append(word)
-    free = [name for name in names if name not in given]
+    free = [name for name in names if name not in values]
     if loose and not free:
         raise UsageError(f"{prompt.name} takes no further words: {' '.join(loose)}")
     for at, name in enumerate(free):
         taken = loose[at:] if at == len(free) - 1 else loose[at : at + 1]
         if taken:
-            given[name] = " ".join(taken)
-    missing = [each.name for each in prompt.arguments if each.required and each.name not in given]
+            values[name] = " ".join(taken)
+    missing = [each.name for each in prompt.arguments if each.required and each.name not in values]
     if missing:
-        wanted = " ".join(f"<{each.name}>" if each.required else f"[{each.name}]" for each in prompt.arguments)
-        raise UsageError(f"{prompt.name} needs {', '.join(missing)}.", hint=f"Its arguments: {wanted}")
-    return given
+        placeholders = " ".join(f"<{each.name}>" if each.required else f"[{each.name}]" for each in prompt.arguments)
+        raise UsageError(f"{prompt.name} needs {', '.join(missing)}.", hint=f"Its arguments: {placeholders}")
+    return values
 
 
-def _composed(messages: Sequence[PromptMessage], conversation: Conversation) -> tuple[str, list[str]]:
+def _compose(messages: Sequence[PromptMessage], conversation: Conversation) -> tuple[str, list[str]]:
     """Text, and files of images and recordings. Answers of the assistant are marked as such."""
     pieces: list[str] = []
     files: list[str] = []

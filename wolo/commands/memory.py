@@ -43,26 +43,28 @@ def _notes(context: CommandContext) -> LearnedNotes:
 
 
 def _listing(context: CommandContext) -> str:
-    found, waiting = _read(context), _notes(context).waiting()
+    instructions, waiting = _read(context), _notes(context).waiting()
     lines = [
         f"{number}  {escaped_line(str(each.path))}  ({_size(len(each.text.encode()))}"
         f"{f', imported by {each.imported_by}' if each.imported_by else ''})"
-        for number, each in enumerate(found.loaded, start=1)
+        for number, each in enumerate(instructions.loaded, start=1)
     ]
-    nested = [f"-  {escaped_line(name)}  (given with a file below it)" for name in _given(context)]
+    nested = [f"-  {escaped_line(name)}  (given with a file below it)" for name in _nested_names(context)]
     if not lines:
         lines = ["No AGENTS.md applies here. /init lets the model write one for this directory."]
-    total = sum(len(each.text.encode()) for each in found.loaded)
-    size = [f"{counted(len(found.loaded), 'file')}, {_size(total)}. /memory edit N opens one."] if found.loaded else []
+    total = sum(len(each.text.encode()) for each in instructions.loaded)
+    size = (
+        [f"{counted(len(instructions.loaded), 'file')}, {_size(total)}. /memory edit N opens one."] if instructions.loaded else []
+    )
     inbox = [f"{counted(len(waiting), 'note waits', 'notes wait')} for your decision: /memory inbox"] if waiting else []
-    return "\n".join([*lines, *nested, *found.notices, "", *size, _RELOADED, *inbox])
+    return "\n".join([*lines, *nested, *instructions.notices, "", *size, _RELOADED, *inbox])
 
 
-def _size(count: int) -> str:
-    return counted(count, "byte") if count < 1000 else f"{count / 1000:.1f} kB"
+def _size(num_bytes: int) -> str:
+    return counted(num_bytes, "byte") if num_bytes < 1000 else f"{num_bytes / 1000:.1f} kB"
 
 
-def _given(context: CommandContext) -> list[str]:
+def _nested_names(context: CommandContext) -> list[str]:
     """Names of the instructions that came with tool results."""
     calls = (call for message in context.conversation.history for call in message.calls)
     return list(dict.fromkeys(name for call in calls for name in call.metadata.get(INSTRUCTIONS, ())))

@@ -41,21 +41,22 @@ def refuse_unknown(config: Config, spec: str, current: str) -> None:
     """
     environ = keys.with_stored_keys(find_site(), config.settings.providers)
     choice = find(config, environ, spec, follows_card=False)
-    wanted = choice.model.id
+    model_id = choice.model.id
     if choice.label == current or choice.model in choice.provider.models or choice.provider.name == LOCAL:
         return
     if served := served_models(choice):
-        if not any(name.lower() in (wanted.lower(), f"{wanted.lower()}:latest") for name in served):
+        if not any(name.lower() in (model_id.lower(), f"{model_id.lower()}:latest") for name in served):
             more_models = " …" if len(served) > MAX_SHOWN else ""
             more = f"It lists {clean_line(', '.join(served[:MAX_SHOWN]))}{more_models}."
             raise UsageError(
-                f"{choice.provider.label} does not list the model {clean_line(wanted)}.", hint=did_you_mean(wanted, served, more)
+                f"{choice.provider.label} does not list the model {clean_line(model_id)}.",
+                hint=did_you_mean(model_id, served, more),
             )
     elif "/" not in spec and not _is_known(spec, environ, config):
         raise UsageError(
             f"Unknown model: {clean_line(spec)}.",
             hint=did_you_mean(
-                wanted, _names(choice, current, config), f"{choice.provider.name}/{clean_line(wanted)} requests it anyway."
+                model_id, _names(choice, current, config), f"{choice.provider.name}/{clean_line(model_id)} requests it anyway."
             ),
         )
 

@@ -35,8 +35,8 @@ def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     return [(HERE, "only sessions of this directory"), *((each, "filter") for each in FILTERS)]
 
 
-def _find(words: str, cwd: Path | None) -> list[Hit]:
-    query = parse(words, time.time())
+def _find(text: str, cwd: Path | None) -> list[Hit]:
+    query = parse(text, time.time())
     with Store.open(find_places().data) as store:
         sessions = store.list()
         return index_update.ask(store, lambda index: search(index, sessions, query, cwd=cwd, limit=MOST))

@@ -26,15 +26,16 @@ def _resume_arguments(context: CommandContext) -> list[tuple[str, str]]:
 
 
 async def _list(context: CommandContext, rest: str) -> Outcome:
-    found = context.conversation.session.list_here()
-    if not found:
+    sessions = context.conversation.session.list_here()
+    if not sessions:
         return ShowText("No saved sessions of this directory yet.")
     here = context.conversation.info.session_id
     lines = [
-        f"{'*' if info.id == here else ' '} {info.id}  {(info.name or info.title or '-')[:TITLE_CHARS]}" for info in found[:MOST]
+        f"{'*' if info.id == here else ' '} {info.id}  {(info.name or info.title or '-')[:TITLE_CHARS]}"
+        for info in sessions[:MOST]
     ]
-    if len(found) > MOST:
-        lines.append(f"  and {len(found) - MOST} older ones: `wolo sessions list`")
+    if len(sessions) > MOST:
+        lines.append(f"  and {len(sessions) - MOST} older ones: `wolo sessions list`")
     return ShowText("\n".join([*lines, "", "/resume ID opens one; * is the current session."]))
 
 

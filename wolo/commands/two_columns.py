@@ -14,5 +14,5 @@ def rows(pairs: Sequence[tuple[str, str]], columns: int) -> list[str]:
     return [f"{name:<{width}}  {shortened(words, room)}" for name, words in pairs]
 
 
-def shortened(words: str, most: int) -> str:
-    return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

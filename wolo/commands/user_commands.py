@@ -80,8 +80,8 @@ def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -
     ]
     taken.update(each.name for each in skills)
     prompts = [each for each in _server_prompts(conversation) if each.name not in taken]
-    found = (*commands, *skills, *prompts)
-    endings = Counter(ending for each in found for ending in _endings(each.name))
+    all_commands = (*commands, *skills, *prompts)
+    endings = Counter(ending for each in all_commands for ending in _endings(each.name))
     # The full name of a skill is meant, whatever else ends with it
     return tuple(
         replace(
@@ -90,7 +90,7 @@ def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -
                 name for name in _endings(each.name) if name not in taken and (each.name == f"skill:{name}" or endings[name] == 1)
             ),
         )
-        for each in found
+        for each in all_commands
     )
 
 
@@ -108,20 +108,22 @@ def _endings(name: str) -> list[str]:
     return [":".join(parts[at:]) for at in range(1, len(parts))]
 
 
-def _command(found: WrittenCommand) -> Command:
-    facts = [f"Defined in {shown(found.path)}."]
-    if found.model:
-        is_own = found.shelf.project is None and found.shelf.plugin is None
+def _command(written: WrittenCommand) -> Command:
+    facts = [f"Defined in {shown(written.path)}."]
+    if written.model:
+        is_own = written.shelf.project is None and written.shelf.plugin is None
         facts.append(
-            f"Answered by {found.model}." if is_own else f"Names the model {found.model}; only your own commands may select one."
+            f"Answered by {written.model}."
+            if is_own
+            else f"Names the model {written.model}; only your own commands may select one."
         )
-    if found.tools:
-        facts.append(f"Names the tools {', '.join(found.tools)}; this grants no permission.")
+    if written.tools:
+        facts.append(f"Names the tools {', '.join(written.tools)}; this grants no permission.")
     return Command(
-        found.name,
-        shortened(found.description, LONGEST_HELP) or "custom command",
-        partial(_send, found),
-        usage=found.hint,
+        written.name,
+        shortened(written.description, LONGEST_HELP) or "custom command",
+        partial(_send, written),
+        usage=written.hint,
         more=" ".join(facts),
         group=GROUP,
         makes_prompt=True,

@@ -59,16 +59,16 @@ class AgentParts(Struct, frozen=True, kw_only=True):
 
 
 def _instruction_adder(parts: AgentParts, read: NestedInstructions) -> AddInstructions:
-    given: NestedGiven | None = None
+    tracker: NestedGiven | None = None
 
     async def add(part: ToolPart, message_id: str, intents: Sequence[Intent]) -> ToolPart:
-        nonlocal given
-        if given is None:
+        nonlocal tracker
+        if tracker is None:
             from wolo.conversation.resources.nested_instructions import NestedGiven  # noqa: PLC0415  # not before the first call
 
             compactor, history = parts.compactor, parts.history
-            given = NestedGiven(read, lambda: compactor.shown(history.messages), parts.services.secrets.hide, parts.emit)
-        added = await given.add_to(part, message_id, intents)
+            tracker = NestedGiven(read, lambda: compactor.shown(history.messages), parts.services.secrets.hide, parts.emit)
+        added = await tracker.add_to(part, message_id, intents)
         if added is not part and parts.hooks.is_active:
             touched = next((str(each.path) for each in intents if isinstance(each, ReadIntent | WriteIntent)), "")
             for name in added.metadata[INSTRUCTIONS]:

@@ -82,7 +82,7 @@ async def open_conversation(options: StartOptions) -> Conversation:
     """Raises WoloError for the user; then nothing has been sent or saved."""
     state = prepare_start(options)
     try:
-        found = await find_servers(
+        found_servers = await find_servers(
             state.config,
             state.workspace,
             state.site,
@@ -94,11 +94,11 @@ async def open_conversation(options: StartOptions) -> Conversation:
         state.sink.close()
         raise
     try:
-        conversation = _assemble_conversation(state, found, await find_custom_tools(state.config, state.site))
-        await connect_servers(found.servers, state.workspace, conversation.agent.services)
+        conversation = _assemble_conversation(state, found_servers, await find_custom_tools(state.config, state.site))
+        await connect_servers(found_servers.servers, state.workspace, conversation.agent.services)
         return conversation
     except BaseException:
-        await found.servers.close()
+        await found_servers.servers.close()
         state.sink.close()
         raise
 
@@ -120,7 +120,7 @@ class _Environment(Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...]
 
 
-def _prepare_environment(state: StartupState, found: FoundServers) -> _Environment:
+def _prepare_environment(state: StartupState, found_servers: FoundServers) -> _Environment:
     config, workspace, cwd, places, options = state.config, state.workspace, state.cwd, state.places, state.options
     user_files = UserFiles(config, state.site)
     skills = user_files.skills(state.choice)
@@ -132,7 +132,7 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
     search_key = state.web_search.key if state.web_search else ""
     roots, models = (workspace.root, *workspace.extra), (state.choice, state.fallback)
     secrets = make_secrets(places, config.settings, roots, models, search_key=search_key)
-    found.servers.report_secrets(secrets.learn)
+    found_servers.servers.report_secrets(secrets.learn)
     shell = options.shell.go_on(cwd) if options.shell else new_shell(cwd, places.state, secrets)
     compactor = Compactor(config.settings.context, config.settings.compaction, options.cut or cut_of(state.sink.compaction))
     history = MessageHistory(compactor, lambda: state.sink.unloaded().messages)
@@ -143,7 +143,7 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
         skills, agents = user_files.skills(state.choice), user_files.agents(state.choice)
     hook_sets = (*find_hooks(config, site), *own_hooks)
     hooks = ConversationHooks(hook_sets, workspace, shell, passed_variables(config), history, before=options.hooks)
-    judge.protect_files((*hooks.programs(), *found.programs))
+    judge.protect_files((*hooks.programs(), *found_servers.programs))
     sandbox = SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
     sandbox.apply(state.sandbox_plan)
     return _Environment(
@@ -158,7 +158,7 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
         hooks=hooks,
         sandbox=sandbox,
         tracking=track_files(places, workspace, state.sink),
-        notices=(*found.notices, *site.notices, *notices_about(hooks.sets, cwd, was_asked=options.was_asked)),
+        notices=(*found_servers.notices, *site.notices, *notices_about(hooks.sets, cwd, was_asked=options.was_asked)),
     )
 
 
@@ -167,8 +167,8 @@ def _hooks_of_components(state: StartupState, user_files: UserFiles, skills: Ski
     profiles = {each.name: each for each in (*agents.found, *filter(None, (state.agent,)))}
     if not any(each.hooks for each in skills.found) and not any(each.hooks for each in profiles.values()):
         return []
-    found = component_hooks(skills.found, profiles.values(), site)
-    running = {each.active_with[0] for each in found if each.runs}
+    component_sets = component_hooks(skills.found, profiles.values(), site)
+    running = {each.active_with[0] for each in component_sets if each.runs}
     known = {f"skill {each.name}": each.hooks for each in skills.found} | {
         f"agent {name}": each.hooks for name, each in profiles.items()
     }
@@ -178,7 +178,7 @@ def _hooks_of_components(state: StartupState, user_files: UserFiles, skills: Ski
             f"The agent {state.agent.name} is not used, because its hooks do not run.",
             hint="`wolo hooks allow` shows and allows them.",
         )
-    return found
+    return component_sets
 
 
 class _Requests(Struct, frozen=True, kw_only=True):
@@ -192,7 +192,9 @@ class _Requests(Struct, frozen=True, kw_only=True):
     account: Account
 
 
-def _prepare_requests(state: StartupState, found: FoundServers, tools: Sequence[ExternalTool], env: _Environment) -> _Requests:
+def _prepare_requests(
+    state: StartupState, found_servers: FoundServers, tools: Sequence[ExternalTool], env: _Environment
+) -> _Requests:
     """`tools` are those of the user's Python files."""
     config, choice = state.config, state.choice
     window = config.settings.context.window_of(choice.model.context)
@@ -213,7 +215,7 @@ def _prepare_requests(state: StartupState, found: FoundServers, tools: Sequence[
         agents=env.agents,
         can_search=state.web_search is not None,
         custom_tools=(*tools, *state.options.tools),
-        more_tools=found.servers.tools,
+        more_tools=found_servers.servers.tools,
         instructions=reader.read(),
         can_learn=isinstance(state.sink, SavedSession) and choice.provider.name != "local",
     )
@@ -287,9 +289,9 @@ def _open_outlets(state: StartupState, env: _Environment, requests: _Requests) -
     )
 
 
-def _assemble_conversation(state: StartupState, found: FoundServers, custom: FoundTools | None) -> Conversation:
-    env = _prepare_environment(state, found)
-    requests = _prepare_requests(state, found, custom.tools if custom else (), env)
+def _assemble_conversation(state: StartupState, found_servers: FoundServers, custom: FoundTools | None) -> Conversation:
+    env = _prepare_environment(state, found_servers)
+    requests = _prepare_requests(state, found_servers, custom.tools if custom else (), env)
     outlets = _open_outlets(state, env, requests)
     parent = Parent(
         state=state,
@@ -309,7 +311,7 @@ def _assemble_conversation(state: StartupState, found: FoundServers, custom: Fou
     subagents = Subagents(parent, env.agents)
     services = _make_services(state, env, parent, subagents)
     parts = ConversationParts(
-        agent=_assemble_agent(state, env, found, requests, outlets, parent, subagents, services),
+        agent=_assemble_agent(state, env, found_servers, requests, outlets, parent, subagents, services),
         services=services,
         events=outlets.events,
         recorder=outlets.recorder,
@@ -320,7 +322,7 @@ def _assemble_conversation(state: StartupState, found: FoundServers, custom: Fou
         files=ConversationFiles(services, env.judge),
         sandbox=env.sandbox,
         user_files=env.user_files,
-        servers=found.servers,
+        servers=found_servers.servers,
         hooks=env.hooks.sets,
         subagents=subagents,
         instructions=requests.reader,
@@ -370,7 +372,7 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
 def _assemble_agent(
     state: StartupState,
     env: _Environment,
-    found: FoundServers,
+    found_servers: FoundServers,
     requests: _Requests,
     outlets: _Outlets,
     parent: Parent,
@@ -403,7 +405,7 @@ def _assemble_agent(
         tasks=subagents,
         open_small=partial(make_asker, requests.access, state.small, None) if state.small else None,
         verify=verify,
-        late_tools=None if found.servers.is_empty else found.servers,
+        late_tools=None if found_servers.servers.is_empty else found_servers.servers,
         reread=system.reread,
         changed_instructions=system.changes,
         nested=parent.nested,

@@ -159,14 +159,14 @@ class Handover:
 
     def _options_after(self, change: ConversationChange, mode: str) -> Given:
         """The options of the run with those that the change adds or drops; a changed mode lasts."""
-        given = dict(self._state.given)
+        options = dict(self._state.given)
         if mode != self._state.sandbox_plan.mode.name:
-            given["mode"] = mode
+            options["mode"] = mode
         if change.directories:
-            given["add_dir"] = [*many(given, "add_dir"), *change.directories]
+            options["add_dir"] = [*many(options, "add_dir"), *change.directories]
         if not change.at_own_address:
-            return given
-        return {name: value for name, value in given.items() if name not in layers.ENDPOINT_FLAGS} | {OWN_ADDRESS: True}
+            return options
+        return {name: value for name, value in options.items() if name not in layers.ENDPOINT_FLAGS} | {OWN_ADDRESS: True}
 
     def _complete(self, change: ConversationChange) -> ConversationChange:
         """Fills in the model with its thinking level, and the session."""

@@ -32,25 +32,25 @@ class PendingApprovals:
         self.waiting[asked.id] = (asked, future)
         await self._emit(asked)
         try:
-            given = await future
+            approval = await future
         finally:
             del self.waiting[asked.id]
-        rule = given.rule or (asked.rule if given.allowed else asked.denial)
-        if given.scope in ("always", "everywhere") and rule:
+        rule = approval.rule or (asked.rule if approval.allowed else asked.denial)
+        if approval.scope in ("always", "everywhere") and rule:
             from wolo.config.settings_writer import save_rule  # noqa: PLC0415  # few turns save a rule
 
-            decision: Decision = "allow" if given.allowed else "deny"
-            save_rule(self._places, self._root if given.scope == "always" else None, rule, decision)
-        return given
+            decision: Decision = "allow" if approval.allowed else "deny"
+            save_rule(self._places, self._root if approval.scope == "always" else None, rule, decision)
+        return approval
 
-    def answer(self, given: ApprovalGiven) -> None:
+    def answer(self, approval: ApprovalGiven) -> None:
         """Ignores a second answer. Raises UsageError for a rule with a `rule_problem`."""
-        asked, future = self.waiting.get(given.id, (None, None))
+        asked, future = self.waiting.get(approval.id, (None, None))
         if asked is None or future is None or future.done():
             return
-        if given.rule and (problem := self.rule_problem(asked, given.rule)):
+        if approval.rule and (problem := self.rule_problem(asked, approval.rule)):
             raise UsageError(problem)
-        future.set_result(given)
+        future.set_result(approval)
 
     def rule_problem(self, asked: ApprovalAsked, rule: str) -> str:
         """The reason why the user's edited rule cannot be saved for this call; empty: it can."""

@@ -89,10 +89,10 @@ def remove_rule(rule: str, root: Path, *, everywhere: bool) -> list[str]:
     return removed
 
 
-def open_permission_check(given: Given) -> PermissionCheck:
+def open_permission_check(options: Given) -> PermissionCheck:
     """Resolves rules, mode and sandbox as a conversation would here. Raises ConfigError and UsageError."""
     site = find_site()
-    config = layers.load(site, given)
+    config = layers.load(site, options)
     workspace = Workspace(site.root, (), site.cwd)
     enclosure = plan_sandbox(config, workspace, site.places)
     own = site.places.own

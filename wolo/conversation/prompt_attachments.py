@@ -75,7 +75,7 @@ def compose(
     asking = typed if asking is None else asking
     parts: list[AnyPart] = [TextPart(text=_with_piped(text, piped))]
     named = ((cwd / file, WHOLE) for file in files)
-    for path, lines in dict.fromkeys((*named, *_mentioned(typed, cwd))):
+    for path, lines in dict.fromkeys((*named, *_find_mentions(typed, cwd))):
         attaching(path)
         parts.append(_attach(path, lines))
     parts += (TextPart(text=f"\n\n<ran>\n{each.rstrip(chr(10))}\n</ran>") for each in ran)
@@ -105,7 +105,7 @@ def write_prompt(
     if not (conversation.info.mentions and can_read):
         typed = asking = ""
     elif not reaches_out(origin):
-        for path, _ in _mentioned(asking, conversation.info.cwd) if is_typed(origin) else ():
+        for path, _ in _find_mentions(asking, conversation.info.cwd) if is_typed(origin) else ():
             if conversation.permissions.judge.rule_against_reading(path):
                 conversation.files.allow_attachment(path)  # says so
         typed, refused = readable_mentions(typed, conversation, must_fit=not is_typed(origin))
@@ -131,15 +131,15 @@ def readable_mentions(text: str, conversation: Conversation, *, must_fit: bool =
 
     `must_fit`: also those that cannot be attached get a notice, instead of ending the run.
     """
-    found: list[str] = []
+    references: list[str] = []
     refused: dict[str, None] = {}
     for mention in re.finditer(_MENTION, text) if "@" in text else ():
-        mentioned = _mentioned(mention[0], conversation.info.cwd)
+        mentioned = _find_mentions(mention[0], conversation.info.cwd)
         reasons = [_why_refused(path, conversation) or (must_fit and _why_unfit(path, lines)) for path, lines in mentioned]
         if mentioned and not any(reasons):
-            found.append(mention[0])
+            references.append(mention[0])
         refused |= dict.fromkeys(reason for reason in reasons if reason)
-    return " ".join(found), list(refused)
+    return " ".join(references), list(refused)
 
 
 def _why_refused(path: Path, conversation: Conversation) -> str:
@@ -180,17 +180,17 @@ def _with_piped(text: str, piped: str) -> str:
     return f"{text}\n\n<stdin>\n{piped.rstrip(chr(10))}\n</stdin>"
 
 
-def _mentioned(text: str, cwd: Path) -> list[tuple[Path, Lines]]:
-    found: list[tuple[Path, Lines]] = []
+def _find_mentions(text: str, cwd: Path) -> list[tuple[Path, Lines]]:
+    mentions: list[tuple[Path, Lines]] = []
     if "@" not in text:
-        return found
+        return mentions
     for quoted, range_behind, plain in re.findall(_MENTION, text):
         spellings = (re.sub(_ESCAPED, r"\1", quoted) + range_behind, quoted) if quoted else (plain, plain.rstrip(".,;:!?)]}'"))
         for name, lines in (each for spelling in spellings for each in _readings(spelling)):
             if name and _is_file(_at(name, cwd)):
-                found.append((_at(name, cwd), lines))
+                mentions.append((_at(name, cwd), lines))
                 break
-    return found
+    return mentions
 
 
 def _readings(spelling: str) -> list[tuple[str, Lines]]:

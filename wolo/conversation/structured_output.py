@@ -52,9 +52,9 @@ class Structured(Struct, frozen=True):
 class OutputForm:
     """A wanted type, or a JSON schema as a mapping."""
 
-    def __init__(self, wanted: Any) -> None:
+    def __init__(self, type_or_schema: Any) -> None:
         """Raises UsageError for a type without a JSON schema, and for an invalid schema."""
-        self._check = _check_of(wanted)
+        self._check = _check_of(type_or_schema)
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -110,16 +110,16 @@ class OutputForm:
             return replace(ended, cause="model_error", error=ErrorInfo.of(error), exit_code=error.exit_code), None
 
 
-def read_schema(given: str) -> OutputForm:
+def read_schema(text_or_path: str) -> OutputForm:
     """The form of `--json-schema FILE|JSON`. Raises UsageError."""
-    text = given
-    if not given.strip():
+    text = text_or_path
+    if not text_or_path.strip():
         raise UsageError("--json-schema is empty.", hint="Pass a file, or the schema as JSON.")
-    if not given.lstrip().startswith(("{", "[")):
+    if not text_or_path.lstrip().startswith(("{", "[")):
         try:
-            text = Path(given).expanduser().read_text(encoding="utf-8-sig")
+            text = Path(text_or_path).expanduser().read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:
-            raise UsageError(f"--json-schema: {given} cannot be read: {error}.") from error
+            raise UsageError(f"--json-schema: {text_or_path} cannot be read: {error}.") from error
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -174,16 +174,16 @@ class _UnknownTypedDict(Exception):
 
 
 class _TypeCheck:
-    def __init__(self, wanted: Any) -> None:
+    def __init__(self, output_type: Any) -> None:
         from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter  # noqa: PLC0415  # loads slowly
 
         try:
-            self._adapter: TypeAdapter[Any] = TypeAdapter(wanted)
+            self._adapter: TypeAdapter[Any] = TypeAdapter(output_type)
             self.schema: Mapping[str, Any] = self._adapter.json_schema()
         except (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError, AttributeError) as error:
             if getattr(error, "code", None) == "typed-dict-version":
                 raise _UnknownTypedDict from error
-            raise _without_schema(wanted, error) from error
+            raise _without_schema(output_type, error) from error
 
     def validate(self, value: Any) -> Any:
         """Raises ValueError that names the places."""
@@ -197,34 +197,34 @@ class _TypeCheck:
 
 
 class _MsgspecCheck:
-    def __init__(self, wanted: Any) -> None:
-        self._wanted = wanted
+    def __init__(self, output_type: Any) -> None:
+        self._output_type = output_type
         try:
-            schema, definitions = schema_of(wanted)
+            schema, definitions = schema_of(output_type)
         except (TypeError, NotImplementedError, ValueError) as error:
-            raise _without_schema(wanted, error) from error
+            raise _without_schema(output_type, error) from error
         self.schema = {**schema, **({"$defs": definitions} if definitions else {})}
 
     def validate(self, value: Any) -> Any:
         """Raises ValueError that names the place."""
-        return msgspec.convert(value, self._wanted, dec_hook=made)  # its ValidationError is a ValueError
+        return msgspec.convert(value, self._output_type, dec_hook=made)  # its ValidationError is a ValueError
 
 
-def _check_of(wanted: Any) -> _SchemaCheck | _TypeCheck | _MsgspecCheck:
-    if isinstance(wanted, Mapping):
-        return _SchemaCheck(wanted)
-    if isinstance(wanted, str | bytes):
-        raise UsageError(f"{wanted!r} is no type.", hint="Pass the type itself, or a JSON schema as a dict.")
-    if is_typeddict(wanted) or (isinstance(wanted, type) and issubclass(wanted, Struct)):
-        return _MsgspecCheck(wanted)
+def _check_of(type_or_schema: Any) -> _SchemaCheck | _TypeCheck | _MsgspecCheck:
+    if isinstance(type_or_schema, Mapping):
+        return _SchemaCheck(type_or_schema)
+    if isinstance(type_or_schema, str | bytes):
+        raise UsageError(f"{type_or_schema!r} is no type.", hint="Pass the type itself, or a JSON schema as a dict.")
+    if is_typeddict(type_or_schema) or (isinstance(type_or_schema, type) and issubclass(type_or_schema, Struct)):
+        return _MsgspecCheck(type_or_schema)
     try:
-        return _TypeCheck(wanted)
+        return _TypeCheck(type_or_schema)
     except _UnknownTypedDict:
-        return _MsgspecCheck(wanted)
+        return _MsgspecCheck(type_or_schema)
 
 
-def _without_schema(wanted: Any, error: Exception) -> UsageError:
-    return UsageError(f"{wanted!r} has no JSON schema: {' '.join(str(error).split())[:300]}")
+def _without_schema(output_type: Any, error: Exception) -> UsageError:
+    return UsageError(f"{output_type!r} has no JSON schema: {' '.join(str(error).split())[:300]}")
 
 
 def _values(answer: str, *, takes_text: bool) -> Iterator[Any]:

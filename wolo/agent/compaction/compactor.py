@@ -204,7 +204,7 @@ class Compactor:
         goal = self._goal(messages, fixed)
         compacted = None
         if goal is not None:
-            cut = self._deeper(messages, fixed, goal, self._pruned(messages, fixed, goal))
+            cut = self._deeper(messages, fixed, goal, self._prune(messages, fixed, goal))
             compacted = self._apply(messages, fixed, goal, cut)
         return self.shown(messages), compacted
 
@@ -230,21 +230,21 @@ class Compactor:
 
     async def compact(self, messages: Sequence[Message], fixed: Fixed, summarize: Summarize | None) -> Compacted | None:
         """Compacts on the user's request. Without a summary it omits nothing, because everything fits."""
-        goal = self._asked(messages, fixed)
+        goal = self._goal_for_request(messages, fixed)
         before = self.cut
-        cut = self._pruned(messages, fixed, goal)
+        cut = self._prune(messages, fixed, goal)
         order = self._order(messages, fixed, goal, cut)
         if order and summarize and (summary := await summarize(order)):
-            cut = self._smaller(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
+            cut = self._smaller(messages, fixed, cut, self._apply_summary(messages, fixed, goal, cut, summary))
         return self._apply(messages, fixed, goal, cut) if cut is not before else None
 
     def preview(self, messages: Sequence[Message], fixed: Fixed, *, may_ask: bool) -> tuple[Cut, SummaryRequest | None]:
         """Returns the cut and the summary request that `compact` would use."""
-        goal = self._asked(messages, fixed)
-        cut = self._pruned(messages, fixed, goal)
+        goal = self._goal_for_request(messages, fixed)
+        cut = self._prune(messages, fixed, goal)
         order = self._order(messages, fixed, goal, cut) if may_ask else None
         if order is not None:
-            cut = self._summarised(messages, fixed, goal, cut, "")
+            cut = self._apply_summary(messages, fixed, goal, cut, "")
         return cut, order
 
     def restore(self, messages: Sequence[Message], fixed: Fixed) -> Compacted | None:
@@ -293,7 +293,7 @@ class Compactor:
             return None
         return _Goal(reason="window", target=most * KEEP_SHARE, room=most)
 
-    def _asked(self, messages: Sequence[Message], fixed: Fixed) -> _Goal:
+    def _goal_for_request(self, messages: Sequence[Message], fixed: Fixed) -> _Goal:
         size = self.window.size(self.shown(messages), fixed)
         room = self.window.most(fixed) or max(size, LEAST_WINDOW_TOKENS)
         return _Goal(reason="manual", target=min(size, room) * ASKED_SHARE, room=room)
@@ -304,17 +304,17 @@ class Compactor:
         self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, summarize: Summarize | None
     ) -> Compacted | None:
         """Returns None and changes nothing when nothing could be made smaller."""
-        cut = self._pruned(messages, fixed, goal)
+        cut = self._prune(messages, fixed, goal)
         if self._excess(messages, fixed, goal, cut) > 0 and summarize is not None and not self._no_summary:
             order = self._order(messages, fixed, goal, cut)
             if order is not None:
                 summary = await summarize(order)
                 self._no_summary = not summary
                 if summary:
-                    cut = self._smaller(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
+                    cut = self._smaller(messages, fixed, cut, self._apply_summary(messages, fixed, goal, cut, summary))
         return self._apply(messages, fixed, goal, self._deeper(messages, fixed, goal, cut))
 
-    def _pruned(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal) -> Cut:
+    def _prune(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal) -> Cut:
         excess = self._excess(messages, fixed, goal, self.cut)
         pruned = self.cut.pruned(messages, excess, self.settings.keep_turns, self.settings.protected_tools)
         return self._smaller(messages, fixed, self.cut, pruned)
@@ -324,7 +324,7 @@ class Compactor:
         from wolo.agent.compaction.summary_text import pieces, summary_in  # noqa: PLC0415  # most turns fit as they are
 
         room = (goal.room - self.window.size((), fixed)) / self.window.scale
-        gone = self._omitted(messages, fixed, goal, cut)
+        gone = self._omit(messages, fixed, goal, cut)
         is_worth_it = self.settings.summary and room >= SUMMARY_ROOM_TOKENS
         sizes = accumulate(estimate_message(message) for message in cut.apply(messages) if message.id in gone)
         is_much = any(size >= WORTH_IT_TOKENS for size in sizes)
@@ -348,7 +348,7 @@ class Compactor:
             tokens=round(size),
         )
 
-    def _omitted(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> frozenset[str]:
+    def _omit(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> frozenset[str]:
         """Selects all messages except the newest that fit, the current prompt, and system messages."""
         kept = [message for message in cut.apply(messages) if message is not cut.lead]
         if not kept:
@@ -363,9 +363,9 @@ class Compactor:
         begin = min(begin, len(kept) - 1)
         return frozenset(message.id for at, message in enumerate(kept[:begin]) if at != current and message.role != "system")
 
-    def _summarised(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut, summary: str) -> Cut:
+    def _apply_summary(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut, summary: str) -> Cut:
         words = _share(goal.target / self.window.scale, WORDS_SHARE, WORDS_TOKENS)
-        return cut.summarised(messages, self._omitted(messages, fixed, goal, cut), summary, words)
+        return cut.summarised(messages, self._omit(messages, fixed, goal, cut), summary, words)
 
     def _deeper(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Cut:
         """Cuts deep enough for the note about omitted messages as well; drops the user's words from it when they are too long."""

@@ -50,10 +50,10 @@ class Facts(Struct, frozen=True, omit_defaults=True):
 
     def with_more(self, gone: Iterable[Message]) -> Facts:
         changed, read, todo = dict.fromkeys(self.changed), dict.fromkeys(self.read), self.todo
-        said = list(self.said)
+        pieces = list(self.said)
         for message in gone:
             if message.is_from_user and message.text.strip():
-                said.append((message.id, _clipped_message(message.id, message.text.strip(), LONGEST_WORDS_CHARS)))
+                pieces.append((message.id, _clipped_message(message.id, message.text.strip(), LONGEST_WORDS_CHARS)))
             for part in (part for part in message.calls if part.outcome == "ok"):
                 items = todos_of(part)
                 todo = todo if items is None else as_text(items)[:LONGEST_TODO_CHARS]
@@ -61,12 +61,12 @@ class Facts(Struct, frozen=True, omit_defaults=True):
                 if into is not None and (path := _path(part)):
                     into.pop(path, None)
                     into[path] = None
-        unsaid = _excess(said)
+        unsaid = _excess(pieces)
         only_read = [path for path in read if path not in changed]
         return Facts(
             changed=tuple(changed)[-MOST_CHANGED:],
             read=tuple(only_read)[-MOST_READ:],
-            said=tuple(said[unsaid:]),
+            said=tuple(pieces[unsaid:]),
             unsaid=self.unsaid + unsaid,
             todo=todo,
         )
@@ -104,11 +104,11 @@ def facts_in(lead: Message | None) -> Facts:
         return Facts()
 
 
-def _excess(said: Sequence[tuple[str, str]]) -> int:
+def _excess(pieces: Sequence[tuple[str, str]]) -> int:
     """Returns how many of the oldest exceed the limit."""
     room = MOST_SAID_CHARS
-    for at in range(len(said) - 1, -1, -1):
-        room -= len(said[at][1])
+    for at in range(len(pieces) - 1, -1, -1):
+        room -= len(pieces[at][1])
         if room < 0:
             return at + 1
     return 0
@@ -125,15 +125,15 @@ def _path(part: ToolPart) -> str:
 
 def _words(facts: Facts, most_tokens: int) -> str:
     """Selects newest messages first, and returns them in order."""
-    said: list[str] = []
+    pieces: list[str] = []
     for id, words in reversed(facts.said):
         quoted = f"<user>\n{_clipped_message(id, words, most_tokens * BYTES_PER_TOKEN // 2)}\n</user>"
         most_tokens -= estimate_text(quoted)
         if most_tokens < 0:
             break
-        said.insert(0, quoted)
-    older = len(facts.said) - len(said) + facts.unsaid
-    return "\n".join([WORDS, *([WORDS_LEFT_OUT.format(count=older)] if older else []), *said]) if said else ""
+        pieces.insert(0, quoted)
+    older = len(facts.said) - len(pieces) + facts.unsaid
+    return "\n".join([WORDS, *([WORDS_LEFT_OUT.format(count=older)] if older else []), *pieces]) if pieces else ""
 
 
 def _clipped_message(id: str, text: str, most_chars: int) -> str:
@@ -152,13 +152,13 @@ LEFT_OUT = "[… {count} messages in between are not told here …]"
 def pieces(messages: Sequence[Message], most_tokens: int) -> list[str]:
     """Splits a transcript into pieces of at most this many tokens; omits the middle when there would be too many pieces."""
     for clip in CLIPS_CHARS:
-        lines, end = _filled(messages, clip, most_tokens)
+        lines, end = _fill(messages, clip, most_tokens)
         if end == len(messages):
             return ["\n\n".join(lines)]
     packed: list[list[str]] = []
     begin = 0
     while begin < len(messages) and len(packed) < MOST_PIECES:
-        lines, count = _filled(messages[begin:], CLIPS_CHARS[-1], most_tokens)
+        lines, count = _fill(messages[begin:], CLIPS_CHARS[-1], most_tokens)
         packed.append(lines)
         begin += count
     if begin < len(messages):
@@ -171,14 +171,14 @@ def _both_ends(messages: Sequence[Message], first: list[str], most_tokens: int) 
     packed: list[list[str]] = []
     end = len(messages)
     while len(packed) < MOST_PIECES - 1 and end > len(first):
-        lines, count = _filled(messages[len(first) : end][::-1], CLIPS_CHARS[-1], most_tokens)
+        lines, count = _fill(messages[len(first) : end][::-1], CLIPS_CHARS[-1], most_tokens)
         packed.insert(0, lines[::-1])
         end -= count
     packed[0] = [LEFT_OUT.format(count=end - len(first)), *packed[0]]
     return [first, *packed]
 
 
-def _filled(messages: Sequence[Message], clip_chars: int, most_tokens: int) -> tuple[list[str], int]:
+def _fill(messages: Sequence[Message], clip_chars: int, most_tokens: int) -> tuple[list[str], int]:
     """Returns as many messages as fit, at least one, and their number."""
     filled: list[str] = []
     for message in messages:
@@ -190,7 +190,7 @@ def _filled(messages: Sequence[Message], clip_chars: int, most_tokens: int) -> t
             break
         if most_tokens < 0 and clip_chars > CLIPS_CHARS[-1]:
             return [], 0
-        filled.append(lines if most_tokens >= 0 else _clipped(lines, max(most_tokens + _size(lines), 1)))
+        filled.append(lines if most_tokens >= 0 else _clip_text(lines, max(most_tokens + _size(lines), 1)))
     return filled, len(filled)
 
 
@@ -201,18 +201,18 @@ def _size(lines: str) -> int:
 def _part(part: AnyPart, clip_chars: int) -> str:
     match part:
         case TextPart():
-            return _clipped(part.text.strip(), clip_chars * 2)
+            return _clip_text(part.text.strip(), clip_chars * 2)
         case ThinkingPart():
             return ""
         case ToolPart():
-            arguments = _clipped(json.dumps(part.input, ensure_ascii=False), clip_chars // 2)
+            arguments = _clip_text(json.dumps(part.input, ensure_ascii=False), clip_chars // 2)
             ended = "failed" if part.is_error else part.outcome or part.status
-            return f"called {part.tool} {arguments}\n{ended}: {_clipped(part.output.strip(), clip_chars)}"
+            return f"called {part.tool} {arguments}\n{ended}: {_clip_text(part.output.strip(), clip_chars)}"
         case _:
             return f"[{part.type}]"
 
 
-def _clipped(text: str, most_chars: int) -> str:
+def _clip_text(text: str, most_chars: int) -> str:
     if len(text) <= most_chars:
         return text
     end = most_chars // 2

@@ -62,7 +62,7 @@ def _summary(nodes: Sequence[EntryNode], head: int, behind: int) -> Message | No
     """Tells the model that files and commands were not reverted. None: there were none."""
     calls = done_between(nodes, head, behind)
     edits = [part for part in calls if part.tool in EDITING and part.outcome != "error"]
-    files = dict.fromkeys(name for part in edits for name in _named(part))
+    files = dict.fromkeys(name for part in edits for name in _file_names(part))
     commands = sum(part.tool == COMMANDING for part in calls)
     effects = []
     if files:
@@ -76,7 +76,7 @@ def _summary(nodes: Sequence[EntryNode], head: int, behind: int) -> Message | No
     return Message(role="branch_summary", parts=(TextPart(text=text),), finished=True)
 
 
-def _named(part: ToolPart) -> list[str]:
+def _file_names(part: ToolPart) -> list[str]:
     if isinstance(patch := part.input.get("patch"), str):
         return patched_files(patch)
     return [str(part.input["path"])] if "path" in part.input else []

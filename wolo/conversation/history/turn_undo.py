@@ -108,36 +108,36 @@ class Undoing:
         files = conversation.files
         return cls(files.tracker, files.locks, nodes, head, conversation.history, conversation.info.cwd, conversation.give_way)
 
-    def undo(self, count: int = 1, only: Iterable[Path] = ()) -> PreparedUndo:
+    def undo(self, num_turns: int = 1, only: Iterable[Path] = ()) -> PreparedUndo:
         """Reverts the last turns, or their changes to `only`. Raises UsageError if there are fewer turns."""
-        wanted = tuple(Path(os.path.realpath(path.parent)) / path.name for path in only)
-        found = self._last_turns(count)
+        only_paths = tuple(Path(os.path.realpath(path.parent)) / path.name for path in only)
+        prompts = self._last_turns(num_turns)
         self._end_recorded_steps()
-        turns = tuple(message.id for message in found)
+        turns = tuple(message.id for message in prompts)
         store = self._watch.store
         noted = store.of_turns(turns) if store is not None else []
-        plan = undo_changes.plan(store, noted, wanted) if store is not None else UndoPlan()
+        plan = undo_changes.plan(store, noted, only_paths) if store is not None else UndoPlan()
         calls = self._calls(turns[0])
         commands = sum(part.tool == COMMANDING for part in calls)
         is_forgotten = not noted and any(part.tool in EDITING and part.outcome == "ok" for part in calls)
         report = Report(
             kind="undo",
             session=self._watch.session,
-            turns=tuple(message.text.strip() for message in found),
+            turns=tuple(message.text.strip() for message in prompts),
             not_covered=(
                 *((FORGOTTEN,) if is_forgotten else ()),
                 *(_not_covered(self._watch.not_covered()) if commands else ()),
             ),
-            moves_conversation=not wanted,
+            moves_conversation=not only_paths,
         )
         return PreparedUndo(
             report=self._foreseen(report, plan),
             plan=plan,
             turns=turns,
-            after_entry=self._head if wanted else self._before(turns[0]),
-            history=None if wanted else self._history_before(turns[0]),
-            draft="" if wanted else found[0].text.strip(),
-            commands=0 if wanted else commands,
+            after_entry=self._head if only_paths else self._before(turns[0]),
+            history=None if only_paths else self._history_before(turns[0]),
+            draft="" if only_paths else prompts[0].text.strip(),
+            commands=0 if only_paths else commands,
         )
 
     def redo(self) -> PreparedUndo:
@@ -175,9 +175,9 @@ class Undoing:
             step = outcome.number
             report = replace(
                 report,
-                restored=tuple(map(self._shown, outcome.restored)),
-                removed=tuple(map(self._shown, outcome.removed)),
-                conflicts=tuple(Conflict(self._shown(each.path), each.reason) for each in outcome.conflicts),
+                restored=tuple(map(self._display_path, outcome.restored)),
+                removed=tuple(map(self._display_path, outcome.removed)),
+                conflicts=tuple(Conflict(self._display_path(each.path), each.reason) for each in outcome.conflicts),
                 is_preview=False,
             )
         files = {name: to_builtins(getattr(report, name)) for name in ("turns", "restored", "removed", "conflicts")}
@@ -216,8 +216,8 @@ class Undoing:
 
     # The conversation
 
-    def _last_turns(self, count: int) -> list[Message]:
-        if count < 1:
+    def _last_turns(self, num_turns: int) -> list[Message]:
+        if num_turns < 1:
             raise UsageError("The number of turns to undo is 1 or more.")
         if self._nodes:
             by_seq = {node.seq: node.entry for node in self._nodes}
@@ -227,10 +227,10 @@ class Undoing:
             prompts = [message for message in self._history if message.is_prompt]
         if not prompts:
             raise UsageError("No turn to undo.")
-        if count > len(prompts):
+        if num_turns > len(prompts):
             turns = "is 1 turn" if len(prompts) == 1 else f"are {len(prompts)} turns"
-            raise UsageError(f"There {turns} to undo, not {count}.")
-        return prompts[-count:]
+            raise UsageError(f"There {turns} to undo, not {num_turns}.")
+        return prompts[-num_turns:]
 
     def _before(self, turn: str) -> int:
         way = path_to(self._nodes, self._head)
@@ -270,12 +270,12 @@ class Undoing:
     def _foreseen(self, report: Report, plan: UndoPlan) -> Report:
         return replace(
             report,
-            restored=tuple(self._shown(step.path) for step in plan.steps if step.after.kind),
-            removed=tuple(self._shown(step.path) for step in plan.steps if not step.after.kind),
-            conflicts=tuple(Conflict(self._shown(each.path), each.reason) for each in plan.conflicts),
+            restored=tuple(self._display_path(step.path) for step in plan.steps if step.after.kind),
+            removed=tuple(self._display_path(step.path) for step in plan.steps if not step.after.kind),
+            conflicts=tuple(Conflict(self._display_path(each.path), each.reason) for each in plan.conflicts),
         )
 
-    def _shown(self, path: str) -> str:
+    def _display_path(self, path: str) -> str:
         inside = path.startswith(f"{self._where}/")
         return as_text(os.path.relpath(path, self._where) if inside else path)
 
@@ -354,12 +354,12 @@ def _summary(report: Report, commands: int) -> Message | None:
     files, conflicts = (*report.restored, *report.removed), tuple(each.path for each in report.conflicts)
     if not (files or conflicts or commands):
         return None
-    words = _REDONE if report.kind == REDO else _UNDONE if report.moves_conversation else _UNDONE_FILES
+    template = _REDONE if report.kind == REDO else _UNDONE if report.moves_conversation else _UNDONE_FILES
     many = "are as they were before it" if report.kind == UNDO else "are as they were before the undo"
-    text = words.format(
+    text = template.format(
         turns=f"the last {len(report.turns)} turns" if len(report.turns) > 1 else "the last turn",
-        files=f" These files {many}: {_named(files)}." if files else "",
-        conflicts=f" Not changed because of conflicts: {_named(conflicts)}." if conflicts else "",
+        files=f" These files {many}: {_name_list(files)}." if files else "",
+        conflicts=f" Not changed because of conflicts: {_name_list(conflicts)}." if conflicts else "",
         commands=f" {commands} command{'s' if commands > 1 else ''} ran; their effects outside the workspace were not undone."
         if commands
         else "",
@@ -367,6 +367,6 @@ def _summary(report: Report, commands: int) -> Message | None:
     return Message(role="branch_summary", parts=(TextPart(text=text),), finished=True)
 
 
-def _named(paths: Sequence[str]) -> str:
+def _name_list(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
     return f"{', '.join(map(as_line, paths[:MOST_NAMED]))}{more}"

@@ -85,21 +85,21 @@ def find_hooks(config: Config, site: Site) -> tuple[HookSet, ...]:
 def component_hooks(skills: Iterable[Skill], agents: Iterable[AgentProfile], site: Site) -> list[HookSet]:
     """Hooks in the settings of skills and agents. One whose hooks do not run must not be used; it is named."""
     agents = tuple(agents)
-    found: list[HookSet] = []
+    sets: list[HookSet] = []
     for skill in skills:
         if skill.hooks:
             preloaded = (f"agent {each.name}" for each in agents if skill.name in each.skills)
             own = (f"skill {skill.name}", *preloaded)
-            found.append(_of_component(skill.path, skill.hooks, own, site, is_projects=skill.shelf.project is not None))
+            sets.append(_of_component(skill.path, skill.hooks, own, site, is_projects=skill.shelf.project is not None))
     for each in agents:
         if each.hooks and each.path is not None:
             both = (*each.hooks, *(("SubagentStop", hook) for event, hook in each.hooks if event == "Stop"))
-            found.append(_of_component(each.path, both, (f"agent {each.name}",), site, is_projects=each.is_projects))
-    for hooks in found:
+            sets.append(_of_component(each.path, both, (f"agent {each.name}",), site, is_projects=each.is_projects))
+    for hooks in sets:
         if not hooks.runs:
             why = "need your consent" if hooks.folder else "do not run: its file is in the workspace, where the model writes"
             site.notices.add(f"The {hooks.active_with[0]} is not used, because its hooks {why} ({hooks.source}).")
-    return found
+    return sets
 
 
 def _of_component(
@@ -116,12 +116,12 @@ def _of_component(
         from wolo.guard.protected_paths import runs_code  # noqa: PLC0415  # few files have hooks
 
         is_writable = Path(real).is_relative_to(site.root) and not runs_code(real)
-        standing: Consent = "refused" if is_writable else "yours"
-        return HookSet(source=str(path), hooks=hooks, standing=standing, named_in=path.parent, active_with=active_with)
+        state: Consent = "refused" if is_writable else "yours"
+        return HookSet(source=str(path), hooks=hooks, standing=state, named_in=path.parent, active_with=active_with)
     source = str(path.relative_to(site.root))
     digest = digest_of(hooks, site.root)
-    standing = _STANDINGS[consents.consent_to(site.places, site.root, _asked(source, digest), Notices())]
-    return HookSet(source=source, hooks=hooks, standing=standing, folder=site.root, digest=digest, active_with=active_with)
+    state = _STANDINGS[consents.consent_to(site.places, site.root, _consent_key(source, digest), Notices())]
+    return HookSet(source=source, hooks=hooks, standing=state, folder=site.root, digest=digest, active_with=active_with)
 
 
 def _of_user(site: Site) -> list[HookSet]:
@@ -135,12 +135,12 @@ def _of_user(site: Site) -> list[HookSet]:
     from wolo.extensions.hooks.hook_files import read_hooks  # noqa: PLC0415  # only where there is such a file
 
     try:
-        found = read_hooks(data, path)
+        reading = read_hooks(data, path)
     except ExtensionError as error:
         raise ConfigError(error.message, hint=f"{_MEND} {error.hint}") from error
-    if found.unreadable_guards:
-        raise ConfigError(found.unreadable_guards[0], hint=_MEND)
-    return [HookSet(source=str(path), hooks=found.hooks, named_in=site.places.config, problems=found.problems)]
+    if reading.unreadable_guards:
+        raise ConfigError(reading.unreadable_guards[0], hint=_MEND)
+    return [HookSet(source=str(path), hooks=reading.hooks, named_in=site.places.config, problems=reading.problems)]
 
 
 def _of_plugins(site: Site) -> list[HookSet]:
@@ -195,13 +195,13 @@ def _of_file(path: Path, folder: Path, site: Site) -> HookSet:
 
     source = str(path.relative_to(site.root))
     try:
-        found = read_hooks(project.read_file(path, site.root), path)
-        digest = digest_of(found.hooks, folder) if found.hooks else ""
-        answer = consents.consent_to(site.places, site.root, _asked(source, digest), Notices())
+        reading = read_hooks(project.read_file(path, site.root), path)
+        digest = digest_of(reading.hooks, folder) if reading.hooks else ""
+        answer = consents.consent_to(site.places, site.root, _consent_key(source, digest), Notices())
     except WoloError as error:
         return HookSet(source=source, standing="needs consent", folder=folder, problems=(error.message,))
-    standing = _STANDINGS[answer]
-    return HookSet(source=source, hooks=found.hooks, standing=standing, folder=folder, digest=digest, problems=found.problems)
+    state = _STANDINGS[answer]
+    return HookSet(source=source, hooks=reading.hooks, standing=state, folder=folder, digest=digest, problems=reading.problems)
 
 
 def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
@@ -213,31 +213,31 @@ def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
 _STANDINGS: Mapping[consents.Consent | None, Consent] = {"yes": "allowed", "never": "refused", None: "needs consent"}
 
 
-def _asked(source: str, digest: str) -> str:
+def _consent_key(source: str, digest: str) -> str:
     return f"hooks {source} {digest}"
 
 
-def save_consent(places: Places, root: Path, found: HookSet, answer: consents.Consent) -> None:
+def save_consent(places: Places, root: Path, hooks: HookSet, answer: consents.Consent) -> None:
     """Applies only as long as the hooks do not change. Raises ConfigError."""
-    consents.save_consent(places, root, _asked(found.source, found.digest), answer)
+    consents.save_consent(places, root, _consent_key(hooks.source, hooks.digest), answer)
 
 
-def awaiting_consent(site: Site, given: Given) -> list[HookSet]:
+def awaiting_consent(site: Site, options: Given) -> list[HookSet]:
     """Hooks of a trusted folder that need consent. Raises ConfigError."""
-    if given.get("trust") != str(site.root) and consents.trust_in(site.places, site.root, Notices()) != "trusted":
+    if options.get("trust") != str(site.root) and consents.trust_in(site.places, site.root, Notices()) != "trusted":
         return []
     return [each for each in project_hooks(site) if each.standing == "needs consent" and each.hooks]
 
 
 def find_problems(sets: Sequence[HookSet], cwd: Path) -> list[str]:
     """Reasons why hooks would fail, without running them."""
-    found = [problem for each in sets for problem in each.problems]
+    problems = [problem for each in sets for problem in each.problems]
     for each in sets:
         for event, hook in each.hooks:
             if wrong := _wrong_program(hook.command, each.folder, each.named_in, cwd):
                 checks = ", so calls that it would check are asked about" if event == _GUARD else ""
-                found.append(f"{each.source}: {wrong[0]}, which a {event} hook runs, {wrong[1]}{checks}.")
-    return found
+                problems.append(f"{each.source}: {wrong[0]}, which a {event} hook runs, {wrong[1]}{checks}.")
+    return problems
 
 
 def _wrong_program(command: str, folder: Path | None, named_in: Path | None, cwd: Path) -> tuple[str, str] | None:
@@ -258,15 +258,15 @@ def _wrong_program(command: str, folder: Path | None, named_in: Path | None, cwd
 
 def notices_about(sets: Sequence[HookSet], cwd: Path, *, was_asked: bool) -> list[str]:
     """Says which hooks do not run. `was_asked`: the user was asked for consent to the project's just now."""
-    found = [problem for each in sets for problem in each.problems]
-    found += find_problems([replace(each, problems=()) for each in sets if each.runs], cwd)
+    notices = [problem for each in sets for problem in each.problems]
+    notices += find_problems([replace(each, problems=()) for each in sets if each.runs], cwd)
     waiting = [each.source for each in sets if each.standing == "needs consent" and each.hooks]
     if waiting and not was_asked:
-        found.append(
+        notices.append(
             f"Project hooks are not run: {', '.join(waiting)}. They are new or changed and need your"
             " consent: start wolo in a terminal, or run `wolo hooks allow`."
         )
-    return found
+    return notices
 
 
 class ConversationHooks:
@@ -307,12 +307,12 @@ class ConversationHooks:
 
         workspace = self._workspace
         roots = (workspace.root, *workspace.extra)
-        found: list[Path] = []
+        paths: list[Path] = []
         for each in running:
             lines = [hook.command for _, hook in each.hooks]
             for folder in filter(None, (each.folder or workspace.start, each.named_in)):
-                found += find_programs(lines, folder, roots)
-        return list(dict.fromkeys(found))
+                paths += find_programs(lines, folder, roots)
+        return list(dict.fromkeys(paths))
 
     def start(self, beginning: HookSessionStart, ask_model: AskModel) -> RunHook | None:
         """Returns None if no hook may run."""
@@ -370,15 +370,15 @@ def placed(sets: Sequence[HookSet]) -> list[RegisteredHook]:
     ]
 
 
-def _is_unchanged(found: HookSet) -> bool:
-    owner = found.folder or found.plugin
-    return owner is None or digest_of(found.hooks, owner) == found.digest
+def _is_unchanged(hooks: HookSet) -> bool:
+    owner = hooks.folder or hooks.plugin
+    return owner is None or digest_of(hooks.hooks, owner) == hooks.digest
 
 
-def _plugin_variables(found: HookSet) -> Mapping[str, str]:
-    if found.plugin is None:
+def _plugin_variables(hooks: HookSet) -> Mapping[str, str]:
+    if hooks.plugin is None:
         return {}
-    return {"CLAUDE_PLUGIN_ROOT": str(found.plugin), "CLAUDE_PLUGIN_DATA": str(found.plugin_data)}
+    return {"CLAUDE_PLUGIN_ROOT": str(hooks.plugin), "CLAUDE_PLUGIN_DATA": str(hooks.plugin_data)}
 
 
 def environment(root: Path, folder: Path | None) -> dict[str, str]:

@@ -61,20 +61,20 @@ class LanguageServerChecks(Struct, frozen=True):
             return await self._with_errors(result, told, servers)
         return result
 
-    async def _with_errors(self, result: CallResult, told: str, servers: LanguageServers) -> CallResult:
+    async def _with_errors(self, result: CallResult, report: str, servers: LanguageServers) -> CallResult:
         for failure in (*self.problems, *servers.failures()):
             await self.emit(Noticed(text=self.hide(failure), level="warning"))
         self.problems.clear()
-        if not told:
+        if not report:
             return result
-        return replace(result, text=f"{result.text}\n\n{told}", metadata={**result.metadata, DIAGNOSTICS: told})
+        return replace(result, text=f"{result.text}\n\n{report}", metadata={**result.metadata, DIAGNOSTICS: report})
 
     def _make(self) -> LanguageServers:
         workspace, processes = self.setup.workspace, Processes(self.setup.places.state / "commands")
         running: list[LanguageServerProcess] = []
 
         async def start(spec: ServerSpec) -> LanguageServerProcess:
-            command = await asyncio.to_thread(self._enclosed, spec)
+            command = await asyncio.to_thread(self._sandbox_command, spec)
             env = command_environment(os.environ, passed_variables(self.config))
             running.append(await start_process(processes, command, workspace.root, env))
             return running[-1]
@@ -92,7 +92,7 @@ class LanguageServerChecks(Struct, frozen=True):
         self.shell.closing.append(close)
         return servers
 
-    def _enclosed(self, spec: ServerSpec) -> SandboxedCommand:
+    def _sandbox_command(self, spec: ServerSpec) -> SandboxedCommand:
         """Reads only and has no network. Raises ToolError where an untrusted project would run without a sandbox."""
         walls = self.setup.walls_for_servers()
         if walls is None:
@@ -129,11 +129,11 @@ def problems_of(config: Config, workspace: Workspace) -> Sequence[str]:
     """A sentence for each server of the settings that cannot run."""
     known = {each.name for each in known_servers()}
     problems = []
-    for name, given in config.settings.lsp.servers.items():
-        if given.enabled and name not in known and not (given.command and given.extensions):
+    for name, server in config.settings.lsp.servers.items():
+        if server.enabled and name not in known and not (server.command and server.extensions):
             problems.append(
                 f"lsp.servers.{name} has no effect: a server that wolo does not know needs `command` and `extensions`."
             )
-        elif given.enabled and given.command and not _find(given.command[0], config, workspace):
-            problems.append(f"lsp.servers.{name} is not used: there is no program {given.command[0]}.")
+        elif server.enabled and server.command and not _find(server.command[0], config, workspace):
+            problems.append(f"lsp.servers.{name} is not used: there is no program {server.command[0]}.")
     return problems

@@ -174,14 +174,14 @@ class HookSession:
     def _sources(self) -> dict[Path, str]:
         """Files of settings, and where Claude Code would say that they are from."""
         config, root, cwd = self._places.config, self._workspace.root, Path(os.path.realpath(self._around.cwd))
-        found = dict.fromkeys((config / "config.toml", config / "hooks.json"), "user_settings")
+        sources = dict.fromkeys((config / "config.toml", config / "hooks.json"), "user_settings")
         folders = [config / "skills"]
         for folder in project.folders(root, cwd):
             for kind in (project.SETTINGS, project.HOOKS, project.MCP_SERVERS):
                 files = (folder / place for place in kind.places)
-                found |= {path: "local_settings" if path.name in _LOCAL else "project_settings" for path in files}
+                sources |= {path: "local_settings" if path.name in _LOCAL else "project_settings" for path in files}
             folders += [folder / place for place in project.SKILLS.places]
-        return found | dict.fromkeys((path for folder in folders for path in folder.glob("*/SKILL.md")), "skills")
+        return sources | dict.fromkeys((path for folder in folders for path in folder.glob("*/SKILL.md")), "skills")
 
     def _payload(self) -> dict[str, Any]:
         with suppress(OSError):  # a full disk must not stop hooks

@@ -55,7 +55,7 @@ class LearnedNotes:
         if len(text) > MAX_CHARS:
             raise ToolError(f"remember: the note has {len(text)} characters; {MAX_CHARS} is the most.")
         note = Note(text, "" if everywhere else self._root, session, time.time())
-        if f"- {text}\n" in self._accepted(self._file(note)):
+        if f"- {text}\n" in self._read_accepted(self._file(note)):
             return "This note is already among the user's notes."
 
         try:
@@ -78,7 +78,7 @@ class LearnedNotes:
             for path in {self._file(note): None for note in chosen}:
                 lines = "".join(f"- {note.text}\n" for note in chosen if self._file(note) == path)
                 with locked(path.parent):
-                    text = self._accepted(path) + lines
+                    text = self._read_accepted(path) + lines
                     if len(text.encode()) > MAX_BYTES:
                         hint = "Remove old notes first: /memory edit"
                         raise UsageError(f"{path} would be longer than {MAX_BYTES // 1024} KiB.", hint=hint)
@@ -112,7 +112,7 @@ class LearnedNotes:
     def _file(self, note: Note) -> Path:
         return self.here if note.root else self.everywhere
 
-    def _accepted(self, path: Path) -> str:
+    def _read_accepted(self, path: Path) -> str:
         text = (read_own(path, Notices()) or b"").decode("utf-8", "replace")
         return text if not text or text.endswith("\n") else f"{text}\n"
 

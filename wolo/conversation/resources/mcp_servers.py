@@ -44,18 +44,18 @@ async def find_servers(
     """
     site = replace(site, notices=Notices())
     written = wanted_servers(config, site)
-    wanted = tuple(
+    configured = tuple(
         each if _is_offered(each.name, config) else replace(each, server=replace(each.server, enabled=False)) for each in written
     )
-    around = server_environment(workspace, site, wanted)
-    if not was_asked and (notice := consent_notice(wanted, site.places, site.root)):
+    around = server_environment(workspace, site, configured)
+    if not was_asked and (notice := consent_notice(configured, site.places, site.root)):
         site.notices.add(notice)
-    if before is not None and before.is_for(wanted, around):
-        return FoundServers(before, (), _programs(wanted, workspace, site.cwd))
+    if before is not None and before.is_for(configured, around):
+        return FoundServers(before, (), _programs(configured, workspace, site.cwd))
     if before is not None:
         await before.close()
-    servers = Servers(wanted, around, cached_listings(site.places), attended=attended)
-    return FoundServers(servers, tuple(site.notices), _programs(wanted, workspace, site.cwd))
+    servers = Servers(configured, around, cached_listings(site.places), attended=attended)
+    return FoundServers(servers, tuple(site.notices), _programs(configured, workspace, site.cwd))
 
 
 async def connect_servers(servers: Servers, workspace: Workspace, agent: AgentServices) -> None:
@@ -70,19 +70,19 @@ async def connect_servers(servers: Servers, workspace: Workspace, agent: AgentSe
     await servers.attach(workspace, sample)
 
 
-def _programs(wanted: Sequence[ConfiguredServer], workspace: Workspace, cwd: Path) -> tuple[Path, ...]:
+def _programs(configured: Sequence[ConfiguredServer], workspace: Workspace, cwd: Path) -> tuple[Path, ...]:
     """Includes servers without consent: it may come during the conversation."""
-    run = [each for each in wanted if each.server.command and each.server.enabled]
+    run = [each for each in configured if each.server.command and each.server.enabled]
     if not run:
         return ()
     from wolo.extensions.referenced_files import find_programs  # noqa: PLC0415  # most starts have no server
 
     roots = (workspace.root, *workspace.extra)
-    found: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     for each in run:
         folder = Path((each.folder or each.named_in or cwd), os.path.expanduser(each.server.cwd))  # noqa: PTH111  # Path's own may raise
-        found |= dict.fromkeys(find_programs([shlex.join((each.server.command, *each.server.args))], folder, roots))
-    return tuple(found)
+        paths |= dict.fromkeys(find_programs([shlex.join((each.server.command, *each.server.args))], folder, roots))
+    return tuple(paths)
 
 
 def _is_offered(name: str, config: Config) -> bool:
@@ -93,9 +93,9 @@ def _is_offered(name: str, config: Config) -> bool:
     return tools.offer is None or any(beginning_of(each).startswith(beginning) for each in tools.offer)
 
 
-def server_environment(workspace: Workspace, site: Site, wanted: Iterable[ConfiguredServer]) -> ServerEnvironment:
+def server_environment(workspace: Workspace, site: Site, configured: Iterable[ConfiguredServer]) -> ServerEnvironment:
     logins = None
-    if any(each.server.url for each in wanted):
+    if any(each.server.url for each in configured):
         from wolo.config.mcp_logins import MCPLogins  # noqa: PLC0415  # most starts have no such server
 
         logins = MCPLogins(site.places)
@@ -106,14 +106,14 @@ def cached_listings(places: Places) -> CachedListings:
     return CachedListings(places.cache / "mcp")
 
 
-def remember_listing(wanted: ConfiguredServer, listing: ServerListing) -> None:
+def remember_listing(configured: ConfiguredServer, listing: ServerListing) -> None:
     """The next turn has these tools at once, whatever the last start came to."""
-    cached_listings(find_places()).write(fingerprint(wanted), CachedListing(listing))
+    cached_listings(find_places()).write(fingerprint(configured), CachedListing(listing))
 
 
-def servers_here(given: Given, site: Site) -> tuple[ConfiguredServer, ...]:
+def servers_here(options: Given, site: Site) -> tuple[ConfiguredServer, ...]:
     """All servers defined for this directory. Raises ConfigError."""
-    config = layers.load(site, given, many(given, "set"))
+    config = layers.load(site, options, many(options, "set"))
     site.notices.extend(config.notices)
     return wanted_servers(config, site)
 
@@ -126,14 +126,14 @@ class LastKnown(Struct, frozen=True):
     """Reason of a failure."""
 
 
-def last_known(wanted: ConfiguredServer) -> LastKnown:
+def last_known(configured: ConfiguredServer) -> LastKnown:
     """Does not start the server."""
-    server = wanted.server
-    remembered = cached_listings(find_places()).read(fingerprint(wanted))
+    server = configured.server
+    remembered = cached_listings(find_places()).read(fingerprint(configured))
     tools = tuple(each.name for each in remembered.listing.tools if server.offers(each.name)) if remembered else None
     if not server.enabled:
         return LastKnown("off", tools)
-    if not wanted.is_allowed:
+    if not configured.is_allowed:
         return LastKnown("needs consent", tools)
     if remembered is not None and 0 <= time.time() - remembered.started_at < server.startup_timeout_s:
         return LastKnown("still starting", tools)
@@ -142,30 +142,30 @@ def last_known(wanted: ConfiguredServer) -> LastKnown:
     return LastKnown("failed last time" if remembered.failed else "ready", tools, remembered.why)
 
 
-def login_state(wanted: ConfiguredServer) -> str | None:
+def login_state(configured: ConfiguredServer) -> str | None:
     """None for programs, and for servers without a saved login."""
-    if not wanted.server.url:
+    if not configured.server.url:
         return None
     from wolo.config.mcp_logins import MCPLogins  # noqa: PLC0415  # for remote servers only
     from wolo.mcp.logins import login_key  # noqa: PLC0415
     from wolo.mcp.references import filled_in  # noqa: PLC0415
 
     try:
-        saved = MCPLogins(find_places()).read(login_key(wanted.name, filled_in(wanted.server.url, os.environ, "url")))
+        saved = MCPLogins(find_places()).read(login_key(configured.name, filled_in(configured.server.url, os.environ, "url")))
     except ConfigError as error:
         return error.message
     return "saved" if saved is not None and saved.tokens else None
 
 
-async def try_server(wanted: ConfiguredServer) -> ServerStatus:
+async def try_server(configured: ConfiguredServer) -> ServerStatus:
     """Starts a server, lists its tools and stops it."""
     site = find_site()
-    around = server_environment(Workspace(site.root, (), site.cwd), site, [wanted])
-    allowed = replace(wanted, is_allowed=True, server=replace(wanted.server, enabled=True))
+    around = server_environment(Workspace(site.root, (), site.cwd), site, [configured])
+    allowed = replace(configured, is_allowed=True, server=replace(configured.server, enabled=True))
     servers = Servers([allowed], around, cached_listings(site.places), attended=False)
     try:
-        await servers.restart(wanted.name)
-        await servers.until_settled(wanted.name)
+        await servers.restart(configured.name)
+        await servers.until_settled(configured.name)
         return servers.statuses()[0]
     finally:
         await servers.close()

@@ -46,7 +46,7 @@ def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last:
 
     Raises ConfigError if there is none.
     """
-    named = named or _named_for_this_run(config)
+    named = named or _model_of_run(config)
     choice = find(config, environ, named) if named else None
     if choice is None and last:
         choice = _find_again(config, environ, last)
@@ -60,12 +60,12 @@ def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last:
 
 def gone_notice(config: Config, choice: ModelChoice, last: str) -> str:
     """Explains why a resumed session has another model; empty: it has not."""
-    if not last or choice.label == last or _named_for_this_run(config) or config.endpoint.base_url:
+    if not last or choice.label == last or _model_of_run(config) or config.endpoint.base_url:
         return ""
     return f"{last}, the last model of this session, is not available any more; using {choice.label}."
 
 
-def _named_for_this_run(config: Config) -> str:
+def _model_of_run(config: Config) -> str:
     return config.settings.model if config.sources.get("model", "").startswith(("--", "WOLO_")) else ""
 
 

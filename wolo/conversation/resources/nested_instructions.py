@@ -40,17 +40,17 @@ class NestedGiven:
         touched = [each.path for each in intents if isinstance(each, ReadIntent | WriteIntent)]
         if not touched:
             return part
-        found, notices = await asyncio.to_thread(self._read, part.id, touched)
+        texts, notices = await asyncio.to_thread(self._read, part.id, touched)
         for notice in notices:
             if notice not in self._noticed:
                 self._noticed.add(notice)
                 await self._emit(Noticed(text=self._hide(notice), level="warning"))
-        if not found:
+        if not texts:
             return part
         if message_id != self._answer_id:
             self._answer_id, self._in_answer = message_id, {}
-        known = {**_given_in(self._sent()), **self._in_answer}
-        new = {name: text for name, text in ((name, self._hide(text)) for name, text in found.items()) if known.get(name) != text}
+        known = {**_texts_in(self._sent()), **self._in_answer}
+        new = {name: text for name, text in ((name, self._hide(text)) for name, text in texts.items()) if known.get(name) != text}
         if not new:
             return part
         self._in_answer |= new
@@ -58,9 +58,9 @@ class NestedGiven:
         return replace(part, output=f"{part.output}\n\n{_LEAD}\n{blocks}", metadata={**part.metadata, INSTRUCTIONS: new})
 
 
-def _given_in(messages: Sequence[Message]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _texts_in(messages: Sequence[Message]) -> dict[str, str]:
+    texts: dict[str, str] = {}
     for message in messages:
         for part in message.calls:
-            found |= part.metadata.get(INSTRUCTIONS, {})
-    return found
+            texts |= part.metadata.get(INSTRUCTIONS, {})
+    return texts

@@ -57,12 +57,12 @@ class PromptOptions(Struct, frozen=True):
     appendix: str = ""
 
 
-def read_prompts(given: Given, agent: AgentProfile | None) -> PromptOptions:
+def read_prompts(options: Given, agent: AgentProfile | None) -> PromptOptions:
     """Reads the named files; the prompt of the agent comes before what is appended. Raises UsageError."""
-    appendix = text_or_file(given, "append_system_prompt")
+    appendix = text_or_file(options, "append_system_prompt")
     if agent is not None:
         appendix = "\n\n".join(filter(None, (agent.prompt, appendix)))
-    return PromptOptions(text(given, "name"), text_or_file(given, "system_prompt"), appendix)
+    return PromptOptions(text(options, "name"), text_or_file(options, "system_prompt"), appendix)
 
 
 _TOOLS_SHARE = 0.1
@@ -214,13 +214,13 @@ class SystemPrompt:
 
     def changes(self, sent: Sequence[Message]) -> Message | None:
         """A message with the instructions that differ from the system prompt and the messages `sent`; None: no difference."""
-        told = [message.metadata.get(INSTRUCTIONS, {}) for message in sent if message.metadata.get(NUDGE) == INSTRUCTIONS]
+        earlier = [message.metadata.get(INSTRUCTIONS, {}) for message in sent if message.metadata.get(NUDGE) == INSTRUCTIONS]
         is_new, self._is_new = self._is_new, False
-        if is_new and not told:
+        if is_new and not earlier:
             return None
-        current = self._hidden(self._reader.read().texts)
-        known = self._hidden(self._known)
-        for each in told:
+        current = self._hide_all(self._reader.read().texts)
+        known = self._hide_all(self._known)
+        for each in earlier:
             known |= each
         changed = {name: current.get(name, "") for name in (*current, *(name for name in known if name not in current))}
         changed = {name: text for name, text in changed.items() if text != known.get(name, "")}
@@ -233,7 +233,7 @@ class SystemPrompt:
         lead = "These instructions changed on disk and replace their earlier versions:"
         return nudge("\n".join([lead, *blocks]), INSTRUCTIONS, **{INSTRUCTIONS: changed})
 
-    def _hidden(self, texts: Mapping[str, str]) -> dict[str, str]:
+    def _hide_all(self, texts: Mapping[str, str]) -> dict[str, str]:
         return {name: self._hide(text) for name, text in texts.items()}
 
 
@@ -278,13 +278,13 @@ class RunOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def parsed_rules(self) -> tuple[Rule, ...]:
         """Skips rules that this version cannot parse."""
-        found = []
+        rules = []
         for source, rule in self.rules:
             try:
-                found.append(parse_rule(rule, COMMAND_LINE[source], source))
+                rules.append(parse_rule(rule, COMMAND_LINE[source], source))
             except (WoloError, KeyError):
                 continue
-        return tuple(found)
+        return tuple(rules)
 
 
 def options_of(config: Config, workspace: Workspace, prompts: PromptOptions, secrets: Secrets) -> dict[str, Any]:

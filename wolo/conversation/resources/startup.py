@@ -218,17 +218,17 @@ def check_start(options: StartOptions) -> None:
 
 def prepare_start(options: StartOptions) -> StartupState:
     """Raises WoloError for the user; then nothing has been sent or saved."""
-    given, environment = options.given, _prepare_environment(options.given, options.cwd)
+    given_options, environment = options.given, _prepare_environment(options.given, options.cwd)
     site, plan = environment.site, environment.sandbox_plan
     places, cwd = site.places, site.cwd
-    store = None if given.get("no_session") else Store.open(places.data)
+    store = None if given_options.get("no_session") else Store.open(places.data)
     try:
-        session = find_session(store, given, options.change, cwd) if store else None
+        session = find_session(store, given_options, options.change, cwd) if store else None
         named = options.change.model if options.change else ""
         models = _choose_models(options, environment, session)
         config, choice, fallback = models.config, models.choice, models.fallback
         ad_hoc = bool(config.endpoint.base_url)
-        name = None if options.change else text(given, "session") or None
+        name = None if options.change else text(given_options, "session") or None
         origin = SessionProperties(cwd=cwd, model=choice.label, mode=plan.mode.name, name=name, is_ad_hoc=ad_hoc)
         sink = _open_sink(store, session, origin, places, options)
     except BaseException:
@@ -263,14 +263,14 @@ def prepare_start(options: StartOptions) -> StartupState:
     )
 
 
-def _prepare_environment(given: Given, directory: Path | None) -> StartEnvironment:
+def _prepare_environment(options: Given, directory: Path | None) -> StartEnvironment:
     site = find_site(directory)
-    config = layers.load(site, given, many(given, "set"))
-    if given.get(OWN_ADDRESS):
+    config = layers.load(site, options, many(options, "set"))
+    if options.get(OWN_ADDRESS):
         config = replace(config, endpoint=Endpoint())
     site.notices.extend(config.notices)
     environ = keys.with_stored_keys(site, config.settings.providers)
-    workspace = Workspace(site.root, directories(given, "add_dir"), site.cwd)
+    workspace = Workspace(site.root, directories(options, "add_dir"), site.cwd)
     agent = None
     if config.settings.agent.strip():
         agent = find_main_agent(config, site)
@@ -335,30 +335,30 @@ def show_once(places: Places, notice: str) -> tuple[str, ...]:
     return (notice,)
 
 
-def find_session(store: Store, given: Given, change: ConversationChange | None, cwd: Path) -> SessionInfo | None:
+def find_session(store: Store, options: Given, change: ConversationChange | None, cwd: Path) -> SessionInfo | None:
     """None: a new session. Raises SessionError for an unknown one."""
     if change is not None:
         named = store.find(change.session, cwd) if change.session else None
         return store.fork(named.id) if named and change.fork else named
-    ways = [f"--{name}" for name in ("continue", "resume", "session") if name in given]
+    ways = [f"--{name}" for name in ("continue", "resume", "session") if name in options]
     if len(ways) > 1:
         raise UsageError(f"{' and '.join(ways)} select two sessions; use one of them.")
-    if given.get("fork") and not ways:
+    if options.get("fork") and not ways:
         raise UsageError("--fork needs a session to copy.", hint="Name it with -c, -r or -s.")
     session: SessionInfo | None = None
-    if "resume" in given:
-        if not given["resume"]:
+    if "resume" in options:
+        if not options["resume"]:
             raise UsageError("-r needs the id, name or title of a session here.", hint="`wolo sessions list` shows them.")
-        session = store.find(text(given, "resume"), cwd)
-    elif given.get("continue"):
+        session = store.find(text(options, "resume"), cwd)
+    elif options.get("continue"):
         session = store.latest(cwd)
         if session is None:
             raise SessionError(
                 "There is no session of this directory to continue.", hint="`wolo sessions list --all` shows others."
             )
-    elif name := text(given, "session"):
+    elif name := text(options, "session"):
         session = store.named(name)
-    return store.fork(session.id) if session and given.get("fork") else session
+    return store.fork(session.id) if session and options.get("fork") else session
 
 
 def moved_notice(session: SessionInfo | None, cwd: Path) -> tuple[str, ...]:

@@ -117,14 +117,16 @@ class SandboxPlan(Struct, frozen=True):
 
 def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> SandboxPlan:
     """Raises UsageError if a sandbox is required and none is available."""
-    wanted = config.settings.sandbox.backend
-    needs_sandbox = wanted == "required" or (wanted == "auto" and find_mode(config.settings.mode).name == "auto")
-    found = find_sandbox(config, workspace, places) if needs_sandbox else SandboxSelection()
-    if wanted == "required" and found.make is None:
-        raise UsageError("--sandbox required: no sandbox is available on this machine.", hint="; ".join(found.tried).capitalize())
-    mode, notice = effective(config.settings.mode, sandbox_available=found.make is not None)
-    confine: Confine = "never" if found.make is None else "always" if wanted == "required" else "unless_allowed"
-    return SandboxPlan(mode, notice, found, confine)
+    setting = config.settings.sandbox.backend
+    needs_sandbox = setting == "required" or (setting == "auto" and find_mode(config.settings.mode).name == "auto")
+    selection = find_sandbox(config, workspace, places) if needs_sandbox else SandboxSelection()
+    if setting == "required" and selection.make is None:
+        raise UsageError(
+            "--sandbox required: no sandbox is available on this machine.", hint="; ".join(selection.tried).capitalize()
+        )
+    mode, notice = effective(config.settings.mode, sandbox_available=selection.make is not None)
+    confine: Confine = "never" if selection.make is None else "always" if setting == "required" else "unless_allowed"
+    return SandboxPlan(mode, notice, selection, confine)
 
 
 def find_sandbox(config: Config, workspace: Workspace, places: Places) -> SandboxSelection:

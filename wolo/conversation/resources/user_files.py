@@ -37,21 +37,21 @@ Hooks = tuple[tuple[str, "Hook"], ...]
 
 def search_paths(kind: Kind, config: Config, site: Site) -> tuple[ExtensionFolder, ...]:
     """Nearest first, the project's before the user's; skips an untrusted project."""
-    found = []
+    search_folders = []
     if config.trusts_project:
         folders = reversed(project.folders(site.root, site.real_cwd))
         read = partial(project.read_file, root=site.root)
-        found = [ExtensionFolder(folder / place, read, site.root) for folder in folders for place in kind.places]
+        search_folders = [ExtensionFolder(folder / place, read, site.root) for folder in folders for place in kind.places]
     home, read_own = find_home(), partial(project.read_file, root=Path("/"))
-    found.append(ExtensionFolder(site.places.config / kind.name, read_own))
+    search_folders.append(ExtensionFolder(site.places.config / kind.name, read_own))
     for place in kind.own:
         namespace = "prompts" if place == project.CODEX_PROMPTS else ""
-        found.append(ExtensionFolder(home / place, read_own, namespace=namespace))
+        search_folders.append(ExtensionFolder(home / place, read_own, namespace=namespace))
     if site.places.plugin_index.exists():
         from wolo.config.plugins.installed import plugin_folders  # noqa: PLC0415  # most users have no plugins
 
-        found += plugin_folders(kind.name, site.places)
-    return tuple(found)
+        search_folders += plugin_folders(kind.name, site.places)
+    return tuple(search_folders)
 
 
 async def find_custom_tools(config: Config, site: Site) -> FoundTools | None:
@@ -158,17 +158,17 @@ KNOWN_TOOLS = frozenset(tool.name for tool in BUILTIN_WITH_COMPLETION)
 def find_main_agent(config: Config, site: Site) -> AgentProfile:
     """The agent of `--agent`. Raises UsageError for an unknown one, or one for tasks only."""
     name = config.settings.agent.strip()
-    found = UserFiles(config, site).all_agents()
-    profile = find_agent(found.found, name)
-    usable = [each.name for each in found.found if each.mode != "subagent"]
+    agents = UserFiles(config, site).all_agents()
+    profile = find_agent(agents.found, name)
+    usable = [each.name for each in agents.found if each.mode != "subagent"]
     if profile is None:
         from difflib import get_close_matches  # noqa: PLC0415  # only on the way to an error
 
         near = [f"Did you mean {other}?" for other in get_close_matches(name, usable, n=1)]
-        hint = " ".join([*near, *_named(usable), *found.notices[:1], *config.notices])
+        hint = " ".join([*near, *_agents_hint(usable), *agents.notices[:1], *config.notices])
         raise UsageError(f"Unknown agent: {name}.", hint=hint)
     if profile.mode == "subagent":
-        raise UsageError(f"The agent {profile.name} is for tasks only (mode: subagent).", hint=" ".join(_named(usable)))
+        raise UsageError(f"The agent {profile.name} is for tasks only (mode: subagent).", hint=" ".join(_agents_hint(usable)))
     return profile
 
 
@@ -180,9 +180,9 @@ def as_agent(config: Config, profile: AgentProfile) -> Config:
     settings, sources, said_by = config.settings, dict(config.sources), f"--agent {profile.name}"
     tools = settings.tools
     if profile.tools is not None:
-        tools = replace(tools, offer=_both(tools.offer, _known(profile.tools)))
+        tools = replace(tools, offer=_both(tools.offer, _known_tools(profile.tools)))
         sources["tools.offer"] = said_by
-    if without := _known(profile.without):
+    if without := _known_tools(profile.without):
         tools = replace(tools, hide=tuple(dict.fromkeys((*tools.hide, *without))))
         sources["tools.hide"] = said_by
     limits = settings.limits
@@ -214,7 +214,7 @@ def _model_of(profile: AgentProfile, config: Config) -> str:
     return "" if named is None or (profile.is_projects and named == profile.model) else named
 
 
-def _known(names: Sequence[str]) -> tuple[str, ...]:
+def _known_tools(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in KNOWN_TOOLS or name.startswith(MCP_PREFIX))
 
 
@@ -230,5 +230,5 @@ def _covers(wide: str, name: str) -> bool:
     return name == wide or (wide.startswith(MCP_PREFIX) and name.startswith(f"{wide.removesuffix('__')}__"))
 
 
-def _named(usable: Sequence[str]) -> list[str]:
+def _agents_hint(usable: Sequence[str]) -> list[str]:
     return [f"Agents: {', '.join(usable)}." if usable else "You have no agent for this; see /agents."]

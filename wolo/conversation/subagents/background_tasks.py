@@ -116,13 +116,13 @@ def ended_message(text: str, part_id: str, session_id: str, usage: Usage | None)
 def unreported_calls(messages: Sequence[Message]) -> list[tuple[str, Mapping[str, Any]]]:
     """Part id and metadata of background tasks whose result never became a message: wolo ended before."""
     started = {
-        part.id: told
+        part.id: metadata
         for message in messages
         for part in message.calls
-        if isinstance(told := part.metadata.get(TASK), dict) and told.get("background") and part.outcome == "ok"
+        if isinstance(metadata := part.metadata.get(TASK), dict) and metadata.get("background") and part.outcome == "ok"
     }
     for message in messages:
-        told = message.metadata.get(TASK)
-        if isinstance(told, dict):
-            started.pop(str(told.get("call")), None)
+        metadata = message.metadata.get(TASK)
+        if isinstance(metadata, dict):
+            started.pop(str(metadata.get("call")), None)
     return list(started.items())

@@ -216,11 +216,11 @@ class SubagentRun:
             metadata={TASK: metadata},
         )
 
-    def _does(self, words: str) -> None:
-        if words == self.doing:
+    def _does(self, activity: str) -> None:
+        if activity == self.doing:
             return
-        self.doing = words
-        self._call.progress(f"{words} · {self.so_far}\n")
+        self.doing = activity
+        self._call.progress(f"{activity} · {self.so_far}\n")
 
 
 def in_short(part: ToolPart) -> str:
