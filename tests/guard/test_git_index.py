@@ -34,12 +34,12 @@ def test_the_index_is_read_as_git_lists_it(root: Path) -> None:
 
 def test_later_change_is_not_kept(root: Path) -> None:
     index = read_index(str(root))
-    assert index.changed() == []
+    assert index.list_changes() == []
     assert index.has_unchanged(str(root / "x"))
     (root / "x").write_text("content, changed\n")
     (root / "xx").unlink()
     (root / "new").touch()
-    assert sorted(index.changed()) == ["x", "xx"]
+    assert sorted(index.list_changes()) == ["x", "xx"]
     assert not index.has_unchanged(str(root / "x"))
     assert not index.has(str(root / "new"))
 

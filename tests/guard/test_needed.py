@@ -14,7 +14,7 @@ from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.guard.rules import parse_rule
-from wolo.guard.sandbox.profile import closed_folders, needed_in, profile_for
+from wolo.guard.sandbox.profile import closed_folders, paths_commands_need, profile_for
 from wolo.workspace.git_objects import lend_objects
 
 SECRET = "sesame"
@@ -111,9 +111,9 @@ def test_worktree_sees_its_repository_and_forgeries_nothing(tmp_path: Path) -> N
     (private / "worktrees/x/commondir").write_text("../..\n")
     work.mkdir(exist_ok=True)
     (work / ".git").write_text(f"gitdir: {private}/worktrees/x\n")
-    assert str(private) not in needed_in([str(work)], str(tmp_path / "home"))
+    assert str(private) not in paths_commands_need([str(work)], str(tmp_path / "home"))
     (private / "worktrees/x/gitdir").write_text(f"{work}/.git\n")
-    assert str(private) in needed_in([str(work)], str(tmp_path / "home"))
+    assert str(private) in paths_commands_need([str(work)], str(tmp_path / "home"))
 
 
 def test_forged_worktree_names_no_other_repository(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_forged_worktree_names_no_other_repository(tmp_path: Path) -> None:
     (work / ".git").write_text("gitdir: ./x\n")
     (work / "x/gitdir").write_text(f"{work}/.git\n")
     (work / "x/commondir").write_text(f"{private}\n")
-    assert str(private) not in needed_in([str(work)], str(tmp_path / "home"))
+    assert str(private) not in paths_commands_need([str(work)], str(tmp_path / "home"))
 
 
 def test_borrowed_objects_are_seen_once_somebody_else_agrees(tmp_path: Path) -> None:
@@ -134,10 +134,10 @@ def test_borrowed_objects_are_seen_once_somebody_else_agrees(tmp_path: Path) -> 
     plant(work, ".git/objects/info/x")
     (work / ".git/objects/info/alternates").write_text(f"{objects}\n")
     (objects / "info/alternates").write_text(f"{further}\n")
-    assert not {str(objects), str(further)} & set(needed_in([str(work)], str(home)))
-    assert str(objects) in needed_in([str(work)], str(home), is_trusted=True)
+    assert not {str(objects), str(further)} & set(paths_commands_need([str(work)], str(home)))
+    assert str(objects) in paths_commands_need([str(work)], str(home), is_trusted=True)
     lend_objects(objects.parent, work)
-    assert str(objects) in (seen := needed_in([str(work)], str(home)))
+    assert str(objects) in (seen := paths_commands_need([str(work)], str(home)))
     assert str(further) not in seen
 
 
@@ -148,7 +148,7 @@ def test_environment_sees_its_own_python_only(tmp_path: Path) -> None:
     for place, is_seen in (("pythons/3.13", True), ("private", False), ("", False)):
         (work / ".venv").mkdir(parents=True, exist_ok=True)
         (work / ".venv/pyvenv.cfg").write_text(f"home = {home / place}/bin\n")
-        assert (str(home / place) in needed_in([str(work)], str(home))) is is_seen
+        assert (str(home / place) in paths_commands_need([str(work)], str(home))) is is_seen
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_foreign_tool_is_described_from_its_code() -> None:
 def test_later_calls_evaluate_no_types() -> None:
     """Annotations of the arguments and the members of protocols are looked up once."""
     box = Toolbox()
-    box.decode("read", box.unwrapped("read", {"path": "a"}))
+    box.decode("read", box.unwrap("read", {"path": "a"}))
     evaluated: list[str] = []
 
     def on_event(frame: FrameType, event: str, arg: object) -> None:
@@ -177,7 +177,7 @@ def test_later_calls_evaluate_no_types() -> None:
 
     sys.setprofile(on_event)
     try:
-        box.decode("read", box.unwrapped("read", {"path": "b", "limit": 1}))
+        box.decode("read", box.unwrap("read", {"path": "b", "limit": 1}))
     finally:
         sys.setprofile(None)
     assert set(evaluated) <= {"get_args", "__eq__"}

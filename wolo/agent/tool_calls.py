@@ -197,7 +197,7 @@ class ToolCalls:
     def _plan_one(self, part: ToolPart) -> PlannedCall:
         if part.status != "pending":
             return PlannedCall(part=part)
-        restored = self.services.secrets.restore(self._toolbox.unwrapped(part.tool, part.input))
+        restored = self.services.secrets.restore(self._toolbox.unwrap(part.tool, part.input))
         try:
             tool, args = self._toolbox.decode(part.tool, restored.value)
         except ToolError as error:
@@ -276,7 +276,7 @@ class ToolCalls:
         """Replaces the arguments by those of a hook. Raises ToolError."""
         hidden = self.services.secrets.hide_value(dict(arguments))
         given = self.services.secrets.restore(hidden)
-        _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrapped(call.part.tool, given.value))
+        _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrap(call.part.tool, given.value))
         return replace(call, part=replace(call.part, input=hidden), args=args, given=given)
 
     async def _run_post_hooks(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:

@@ -48,14 +48,14 @@ class ExecutionContext:
         if not self.directories or any(letter in word for letter in "$`{}~"):
             return None
         if not any(letter in word for letter in "*?["):
-            found = [os.path.normpath(os.path.join(place, word)) for place in self.directories]  # noqa: PTH118  # text all along
+            candidates = [os.path.normpath(os.path.join(place, word)) for place in self.directories]  # noqa: PTH118  # text all along
         else:
             try:
-                found = [path for place in self.directories for path in expand(Word(word, True), place)]
+                candidates = [path for place in self.directories for path in expand(Word(word, True), place)]
             except TooManyFiles:
                 return None
         existing: list[str] = []
-        for path in filter(os.path.lexists, found):
+        for path in filter(os.path.lexists, candidates):
             real = resolve_path(path)
             is_inside = any(real == root or real.startswith(root + "/") for root in self._roots)
             if is_inside or not any(real == place or real.startswith(place + "/") for place in _SCRATCH):
@@ -67,14 +67,14 @@ Check = Callable[[Sequence[str], ExecutionContext], Loss | None]
 """Checks the words of one command, the program first."""
 
 
-def counted(paths: Sequence[str], index: GitIndex) -> str:
+def describe_count(paths: Sequence[str], index: GitIndex) -> str:
     """Formats `3 files, 1 of them not in git`."""
     total, outside, more = _count(paths, index)
     files = f"{more}{total:,} file{'' if total == 1 else 's'}"
     return f"{files}, {outside:,} of them not in git" if index.root else f"{files}, and there is no git here"
 
 
-def untracked(index: GitIndex) -> str:
+def describe_untracked(index: GitIndex) -> str:
     """Number of files in the repository that git does not track."""
     if not index.root:
         return "no repository"
@@ -132,7 +132,7 @@ class GitIndex(NamedTuple):
     def has(self, path: str) -> bool:
         return bool(self.root) and os.path.relpath(path, self.root) in self.files
 
-    def changed(self) -> list[str]:
+    def list_changes(self) -> list[str]:
         """Tracked files that differ in size or time, or are missing."""
         return [path for path in self.files if not self.has_unchanged(os.path.join(self.root, path))]  # noqa: PTH118  # many
 
@@ -157,12 +157,12 @@ def _entries(data: bytes) -> dict[str, TrackedFile]:
     magic, version, count = struct.unpack_from(">4sII", data)
     if magic != b"DIRC" or version not in (2, 3):
         raise ValueError(version)
-    found: dict[str, TrackedFile] = {}
+    files_by_path: dict[str, TrackedFile] = {}
     at = 12
     for _ in range(count):
         fields = _ENTRY.unpack_from(data, at)
         name_at = at + _ENTRY.size + (2 if fields[-1] & _EXTENDED else 0)
         end = data.index(b"\0", name_at)
-        found[os.fsdecode(data[name_at:end])] = TrackedFile(size_bytes=fields[9], mtime_s=fields[2], mtime_ns=fields[3])
+        files_by_path[os.fsdecode(data[name_at:end])] = TrackedFile(size_bytes=fields[9], mtime_s=fields[2], mtime_ns=fields[3])
         at += (end - at + 8) // 8 * 8
-    return found
+    return files_by_path

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wolo.guard import protected_paths
 from wolo.guard.shell.named_paths import NamedPaths, TooManyFiles, expand, file_pattern, may_name, real_path, spelling_pattern
-from wolo.guard.shell.words import Word, name_of, unquoted, unwrapped
+from wolo.guard.shell.words import Word, name_of, unquote, unwrap
 from wolo.workspace.root import resolve_path
 
 
@@ -117,18 +117,18 @@ _FINDING = frozenset({"find", "fd", "fdfind"})
 _MAY_REMOVE = rf"(?i)(?<![\w.-])(?:{'|'.join(sorted(_REMOVING))}|-delete)(?![\w-])|\$'"
 
 
-def removed_by(text: str, cwd: str, home: str, named: Iterable[str]) -> Iterator[str]:
+def removal_targets(text: str, cwd: str, home: str, named: Iterable[str]) -> Iterator[str]:
     """Yields real paths that the command may move, remove or close, possibly with wildcards.
 
     Relative names are resolved in every directory that the command names. Raises TooComplex.
     """
-    if not any(re.search(_MAY_REMOVE, each) for each in (text, unquoted(text))):
+    if not any(re.search(_MAY_REMOVE, each) for each in (text, unquote(text))):
         return  # a cheap first check: most commands remove nothing
     from wolo.guard.shell.nested_commands import commands_in  # noqa: PLC0415  # few commands remove anything
 
     folders = dict.fromkeys((cwd, *(path for path in named if os.path.isdir(path))))  # noqa: PTH112  # the same
     for each in commands_in(text):
-        for words in unwrapped(each.words):
+        for words in unwrap(each.words):
             program = name_of(words[0]) if words else ""
             finds_to_remove = program in _FINDING and ("-delete" in words or not _REMOVING.isdisjoint(map(name_of, words[1:])))
             if program in _REMOVING or finds_to_remove:

@@ -8,12 +8,12 @@ from typing import Literal
 from msgspec.structs import replace
 
 from wolo.guard import protected_paths
-from wolo.guard.boundaries import Boundaries, are_changed_by, removed_by
+from wolo.guard.boundaries import Boundaries, are_changed_by, removal_targets
 from wolo.guard.intents import RunIntent
 from wolo.guard.precedence import SAFE, Paths, Precedence, Rulebook, Subject
 from wolo.guard.rules import Verdict, strictest, suggest_command
 from wolo.guard.safe_commands import PROGRAMS, SafeList
-from wolo.guard.shell.named_paths import NamedPaths, named_in_text, named_paths
+from wolo.guard.shell.named_paths import NamedPaths, named_paths, paths_in_text
 from wolo.guard.shell.parser import Directory, ParsedLine, PlainCommand, TooComplex, read_line
 from wolo.guard.shell.words import name_of
 from wolo.workspace.root import resolve_path
@@ -47,10 +47,10 @@ class CommandJudge:
             if all(safe):  # the safe list has already checked everything that such commands name
                 verdicts = self._decide_each(line, safe, extra)
                 return replace(strictest(verdicts), confined=self._is_confined(verdicts, confine))
-        named = _named(line, self._boundaries.home)
+        named = _paths_of(line, self._boundaries.home)
         if self._boundaries.names_own(line.text, named):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
-        removed = removed_by(line.text, resolve_path(line.cwd), self._boundaries.home, named.paths)
+        removed = removal_targets(line.text, resolve_path(line.cwd), self._boundaries.home, named.paths)
         if any(map(self._boundaries.is_above_own, removed)):
             return Verdict("deny", "The command would change a directory that contains wolo's own files: name a narrower one.")
         if are_changed_by(line.text):
@@ -102,8 +102,8 @@ class CommandJudge:
         verdicts: list[Verdict] = []
         for command, is_safe in zip(line.commands, safe, strict=True):
             places = " or ".join(directory or "an unknown directory" for directory in command.directories)
-            self._trace(f"{_shown(command.text)}, in {places}")
-            about = "This command" if len(line.commands) == 1 else f"`{_shown(command.text)}`"
+            self._trace(f"{_shorten(command.text)}, in {places}")
+            about = "This command" if len(line.commands) == 1 else f"`{_shorten(command.text)}`"
             verdicts.append(self._precedence.decide(Subject("shell", command, about, default, is_safe), extra))
         return verdicts
 
@@ -164,11 +164,11 @@ class CommandJudge:
             self._precedence.trace.append(text)
 
 
-def _named(line: ParsedLine, home: str) -> NamedPaths:
+def _paths_of(line: ParsedLine, home: str) -> NamedPaths:
     if line.commands is None:
         from wolo.guard.shell.nested_commands import without_documents  # noqa: PLC0415  # rarely needed
 
-        return named_in_text(without_documents(line.text), resolve_path(line.cwd), home)
+        return paths_in_text(without_documents(line.text), resolve_path(line.cwd), home)
     paths: list[str] = []
     patterns: list[str] = []
     for command in line.commands:
@@ -187,5 +187,5 @@ def _is_of(line: ParsedLine, programs: frozenset[str]) -> bool:
     return line.commands is not None and all(name_of(command.words[0].text) in programs for command in line.commands)
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= SHOWN_LENGTH else f"{text[:SHOWN_LENGTH]}…"

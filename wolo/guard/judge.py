@@ -274,15 +274,15 @@ class Judge:
         if verdict.decision != "allow" or _names_secret(verdict):
             return verdict
         if self._boundaries.is_own(paths.real) and not is_free:
-            return Verdict("ask", f"{self._shown(intent)} belongs to wolo itself, so this needs an approval.")
+            return Verdict("ask", f"{self._relative_name(intent)} belongs to wolo itself, so this needs an approval.")
         if any(map(protected_paths.is_secret, {*paths})):
-            return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
+            return Verdict("ask", f"{self._relative_name(intent)} may hold secrets, so this needs an approval.")
         return verdict
 
     def _judge_write(self, intent: WriteIntent, extra: Rulebook | None) -> Verdict:
         paths = self._paths(intent)
         if self._boundaries.is_own(paths.real):
-            return Verdict("deny", f"{self._shown(intent)} belongs to wolo itself and cannot be written in any mode.")
+            return Verdict("deny", f"{self._relative_name(intent)} belongs to wolo itself and cannot be written in any mode.")
         default = self.mode.write if self._is_inside(intent) else self.mode.write_outside
         verdict = self._precedence.decide(Subject("write", paths, self._about("Writing", intent), default), extra)
         if verdict.decision != "allow":
@@ -290,16 +290,16 @@ class Judge:
         if any(map(self._boundaries.runs_code, {*paths})):
             return Verdict(
                 "ask",
-                f"{self._shown(intent)} is a protected name: programs act on its content, so this needs an approval.",
+                f"{self._relative_name(intent)} is a protected name: programs act on its content, so this needs an approval.",
             )
         if self._boundaries.is_link_target(paths.real):
             return Verdict(
                 "ask",
-                f"{self._shown(intent)} is the target of a link with a protected name: programs act on its content,  "
+                f"{self._relative_name(intent)} is the target of a link with a protected name: programs act on its content,  "
                 "so this needs an approval.",
             )
         if any(map(protected_paths.is_secret, {*paths})) and not self.mode.trusts_commands and not _names_secret(verdict):
-            return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
+            return Verdict("ask", f"{self._relative_name(intent)} may hold secrets, so this needs an approval.")
         if verdict.rule or self.mode.trusts_commands:
             return verdict
         if intent.links > 1:
@@ -308,7 +308,7 @@ class Judge:
             concern = "is in a read-only folder and would be overwritten in place"
         else:
             return verdict
-        return Verdict("ask", f"{self._shown(intent)} {concern}, so this needs an approval.")
+        return Verdict("ask", f"{self._relative_name(intent)} {concern}, so this needs an approval.")
 
     def _judge_call(self, intent: CallIntent, extra: Rulebook | None) -> Verdict:
         kind, _, name = intent.target.partition(":")
@@ -330,9 +330,9 @@ class Judge:
 
     def _about(self, doing: str, intent: ReadIntent | WriteIntent) -> str:
         where = "" if self._is_inside(intent) else ", outside the workspace,"
-        return f"{doing} {self._shown(intent)}{where}"
+        return f"{doing} {self._relative_name(intent)}{where}"
 
-    def _shown(self, intent: ReadIntent | WriteIntent) -> str:
+    def _relative_name(self, intent: ReadIntent | WriteIntent) -> str:
         path = str(intent.path)
         root = self._root + "/"
         return path[len(root) :] if path.startswith(root) else path

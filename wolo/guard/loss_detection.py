@@ -9,10 +9,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from wolo.guard.affected_files import UNKNOWN, Check, ExecutionContext, Loss, counted, untracked
+from wolo.guard.affected_files import UNKNOWN, Check, ExecutionContext, Loss, describe_count, describe_untracked
 from wolo.guard.shell.nested_commands import NestedCommand, commands_in
 from wolo.guard.shell.parser import ParsedLine
-from wolo.guard.shell.words import WRAPPERS, name_of, split_words, unquoted, unwrapped
+from wolo.guard.shell.words import WRAPPERS, name_of, split_words, unquote, unwrap
 from wolo.workspace.root import resolve_path
 
 _MOVES = frozenset({"cd", "pushd", "popd"})
@@ -23,19 +23,19 @@ def find_loss(line: ParsedLine, roots: Sequence[str], rules: Sequence[str]) -> s
 
     `rules` are those that allowed its parts. Raises TooComplex.
     """
-    if not any(map(_SUSPECT.search, {line.text, unquoted(line.text)})):
+    if not any(map(_SUSPECT.search, {line.text, unquote(line.text)})):
         return ""
-    found = commands_in(line.text)
+    commands = commands_in(line.text)
     if line.commands is not None:
         directories = tuple(dict.fromkeys(place for command in line.commands for place in command.directories))
         known = tuple(place for place in directories if place is not None)
         known = known if len(known) == len(directories) else ()
         context = ExecutionContext(known, roots, is_alone=len(line.commands) == 1)
     else:
-        moves = any(each.words[:1] and each.words[0] in _MOVES for each in found)
-        context = ExecutionContext(() if moves else (str(line.cwd),), roots, is_alone=len(found) == 1)
+        moves = any(each.words[:1] and each.words[0] in _MOVES for each in commands)
+        context = ExecutionContext(() if moves else (str(line.cwd),), roots, is_alone=len(commands) == 1)
     reasons: list[str] = []
-    for loss in (loss for each in found for loss in _unnamed_losses(each, context, rules)):
+    for loss in (loss for each in commands for loss in _unnamed_losses(each, context, rules)):
         command = f"`{' '.join(loss.words)}`"
         if loss.what == UNKNOWN:
             effect = "deletes" if loss.words[0] in _DELETERS else "overwrites"
@@ -48,9 +48,9 @@ def find_loss(line: ParsedLine, roots: Sequence[str], rules: Sequence[str]) -> s
 def _unnamed_losses(nested: NestedCommand, context: ExecutionContext, rules: Sequence[str]) -> Iterator[Loss]:
     """Losses that no rule names. Of a wrapper and its inner programs only the first counts: the others repeat the command."""
     for path in nested.emptied:
-        if (loss := _emptied(path, context)) and not any(_names(rule, loss) for rule in rules):
+        if (loss := _redirection_loss(path, context)) and not any(_names(rule, loss) for rule in rules):
             yield loss
-    for words in unwrapped(nested.words):
+    for words in unwrap(nested.words):
         program = name_of(words[0]) if words else ""
         if program.startswith("git-"):
             words, program = ("git", program[4:], *words[1:]), "git"
@@ -76,13 +76,13 @@ _RUNS_FOUND = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--ex
 _DELETERS = frozenset({"rm", "unlink", "srm", "grm"})
 
 
-def _emptied(word: str, context: ExecutionContext) -> Loss | None:
+def _redirection_loss(word: str, context: ExecutionContext) -> Loss | None:
     """The loss by a redirection that truncates a file."""
     paths = context.existing_files(word)
     if paths is None:
         return Loss((">",), UNKNOWN)
     full = [path for path in paths if os.path.isfile(path) and os.path.getsize(path)]  # noqa: PTH113, PTH202  # text all along
-    return Loss((">",), f"{_listed(full)} would be emptied") if full else None
+    return Loss((">",), f"{_list_names(full)} would be emptied") if full else None
 
 
 def _has(words: Sequence[str], letters: str, *names: str) -> bool:
@@ -100,17 +100,17 @@ def _has(words: Sequence[str], letters: str, *names: str) -> bool:
 
 
 def _operands(words: Sequence[str], take_value: str = "") -> list[str]:
-    found: list[str] = []
+    operands: list[str] = []
     rest = list(words[1:])
     while rest:
         word = rest.pop(0)
         if word == "--":
-            return [*found, *rest]
+            return [*operands, *rest]
         if not word.startswith("-") or word == "-":
-            found.append(word)
+            operands.append(word)
         elif not word.startswith("--") and word[-1] in take_value and rest:
             rest.pop(0)
-    return found
+    return operands
 
 
 def _rm(words: Sequence[str], context: ExecutionContext) -> Loss | None:
@@ -121,9 +121,9 @@ def _rm(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     if _has(words[1:], "rR", "--recursive"):
         if not paths:
             return None if context.is_alone else Loss((words[0],), UNKNOWN)
-        return Loss((words[0],), f"{_listed(paths)}: {counted(paths, context.index)}")
+        return Loss((words[0],), f"{_list_names(paths)}: {describe_count(paths, context.index)}")
     lost = [path for path in paths if not _is_in_git(path, context)]
-    return Loss((words[0],), f"git cannot restore {_listed(lost)}") if lost else None
+    return Loss((words[0],), f"git cannot restore {_list_names(lost)}") if lost else None
 
 
 def _replaces(words: Sequence[str], context: ExecutionContext) -> Loss | None:
@@ -143,7 +143,7 @@ def _replaces(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     into = [path for path in goals if os.path.isdir(path)]  # noqa: PTH112
     replaced += [path for folder in into for each in named if (path := f"{folder}/{_last_part(each)}") and os.path.isfile(path)]  # noqa: PTH113
     lost = [path for path in replaced if words[0] == "mv" or not _is_in_git(path, context)]
-    return Loss((words[0],), f"{_listed(lost)} would be replaced") if lost else None
+    return Loss((words[0],), f"{_list_names(lost)} would be replaced") if lost else None
 
 
 def _overwrites(words: Sequence[str], context: ExecutionContext) -> Loss | None:
@@ -154,7 +154,7 @@ def _overwrites(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     paths = _all_existing(named, context)
     if paths is None or not named:
         return Loss((words[0],), UNKNOWN)
-    return Loss((words[0],), f"the content of {_listed(paths)} would be lost") if paths else None
+    return Loss((words[0],), f"the content of {_list_names(paths)} would be lost") if paths else None
 
 
 def _dd(words: Sequence[str], context: ExecutionContext) -> Loss | None:
@@ -162,7 +162,7 @@ def _dd(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     paths = _all_existing(goals, context)
     if paths is None:
         return Loss(("dd",), UNKNOWN)
-    return Loss(("dd",), f"{_listed(paths)} would be overwritten") if paths else None
+    return Loss(("dd",), f"{_list_names(paths)} would be overwritten") if paths else None
 
 
 def _find(words: Sequence[str], _: ExecutionContext) -> Loss | None:
@@ -196,13 +196,13 @@ def _with_option(*names: str, letters: str = "") -> Check:
 
 
 def _all_existing(words: Sequence[str], context: ExecutionContext) -> list[str] | None:
-    found: list[str] = []
+    existing: list[str] = []
     for word in words:
         paths = context.existing_files(word)
         if paths is None:
             return None
-        found += paths
-    return found
+        existing += paths
+    return existing
 
 
 def _is_in_git(path: str, context: ExecutionContext) -> bool:
@@ -225,7 +225,7 @@ def _last_part(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _list_names(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
     return ", ".join(map(_last_part, paths[:3])) + more
 
@@ -257,7 +257,7 @@ def _git(words: Sequence[str], context: ExecutionContext) -> Loss | None:
 def _clean(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     if _has(words[1:], "n", "--dry-run"):
         return None
-    return Loss(("git", "clean"), f"it deletes untracked files, here {untracked(context.index)}")
+    return Loss(("git", "clean"), f"it deletes untracked files, here {describe_untracked(context.index)}")
 
 
 def _checkout(words: Sequence[str], context: ExecutionContext) -> Loss | None:
@@ -332,7 +332,7 @@ def _first(words: Sequence[str], letters: str, *names: str) -> str:
 
 
 def _changes(context: ExecutionContext) -> str:
-    changed = len(context.index.changed()) if context.directories else 0
+    changed = len(context.index.list_changes()) if context.directories else 0
     files = f"{changed:,} file{'' if changed == 1 else 's'}"
     return f"uncommitted changes to {files} would be lost" if changed else "uncommitted changes would be lost"
 

@@ -305,7 +305,7 @@ class JobOutput:
     def _pass_on(self, size: int, *, is_last: bool = False) -> None:
         """Holds back text that may be part of a secret, until more output, the end of its line, or the end of the job."""
         text = self._secrets.hide_data(b"".join(clean(bytes(self._line[:size]))))
-        held = 0 if is_last or text.endswith(b"\n") else self._secrets.unfinished(text)
+        held = 0 if is_last or text.endswith(b"\n") else self._secrets.count_unfinished(text)
         self._line[:size] = text[len(text) - held :]
         text = text[: len(text) - held]
         self.size_bytes += len(text)

@@ -113,17 +113,17 @@ def _last_state(line: str) -> str:
     return "".join(shown)
 
 
-def _first_lines(data: bytes, count: int) -> bytes:
-    lines = data.split(b"\n", count)
-    if len(lines) > count:
-        return b"\n".join(lines[:count]) + b"\n"
+def _first_lines(data: bytes, num_lines: int) -> bytes:
+    lines = data.split(b"\n", num_lines)
+    if len(lines) > num_lines:
+        return b"\n".join(lines[:num_lines]) + b"\n"
     whole = data.rfind(b"\n") + 1
     return data[:whole] if whole > len(data) // 2 else _whole_characters(data)
 
 
-def _last_lines(data: bytes, count: int) -> bytes:
-    lines = data.rsplit(b"\n", count + data.endswith(b"\n"))
-    if len(lines) > count + data.endswith(b"\n"):
+def _last_lines(data: bytes, num_lines: int) -> bytes:
+    lines = data.rsplit(b"\n", num_lines + data.endswith(b"\n"))
+    if len(lines) > num_lines + data.endswith(b"\n"):
         return b"\n".join(lines[1:])
     whole = data.find(b"\n") + 1
     return data[whole:] if 0 < whole < len(data) // 2 else _whole_characters(data)
@@ -137,8 +137,8 @@ def _whole_line(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
 
 
-def _size(count: int) -> str:
+def _size(num_bytes: int) -> str:
     for unit, size in (("MB", 1_000_000), ("kB", 1_000)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} bytes"
+        if num_bytes >= size:
+            return f"{num_bytes / size:.1f} {unit}"
+    return f"{num_bytes} bytes"

@@ -58,12 +58,12 @@ class ExpandMessage:
         messages = call.services.recall()
         if not args.id:
             return CallResult(text=_passages(messages, args) if args.query.strip() else _contents(messages, args))
-        found = _find(messages, args.id.strip())
-        if isinstance(found[0], Message) and _is_lead(found[0]) and not args.query.strip():
+        matches = _find(messages, args.id.strip())
+        if isinstance(matches[0], Message) and _is_lead(matches[0]) and not args.query.strip():
             return CallResult(text=_contents(messages, args))  # the lead itself is sent already; list what it replaces
         if args.query.strip():
-            return CallResult(text=_passages(found, args))
-        whole = "\n\n".join(text for each in found for text in _whole_texts(each))
+            return CallResult(text=_passages(matches, args))
+        whole = "\n\n".join(text for each in matches for text in _whole_texts(each))
         return CallResult(text=_range(whole, args))
 
 

@@ -112,7 +112,7 @@ async def _result(page: WebPage, services: ToolServices, *, raw: bool) -> CallRe
         notes += more
     suffix = _SUFFIXES.get(page.kind, ".html" if is_html and raw else ".md" if is_html else ".txt")
     shown = clip_and_keep(
-        services.secrets.hide(_cleaned(text)).encode(), name=f"{page.address.host}{suffix}", keep=services.save_output
+        services.secrets.hide(_clean(text)).encode(), name=f"{page.address.host}{suffix}", keep=services.save_output
     )
     from http import HTTPStatus  # noqa: PLC0415  # as above
 
@@ -121,10 +121,10 @@ async def _result(page: WebPage, services: ToolServices, *, raw: bool) -> CallRe
     facts = status, page.kind.split("/")[-1] or "no type named", f"{len(page.data):,} bytes"
     head = "\n".join(f"[{note}]" for note in (f"{page.address.url} · {' · '.join(facts)}", *notes, UNTRUSTED))
     view = Fetched(page.address.url, page.status, len(page.data))
-    return CallResult(f"{_cleaned(head)}\n\n{shown.strip() or '(nothing to read)'}", view, is_error=page.status >= 400)
+    return CallResult(f"{_clean(head)}\n\n{shown.strip() or '(nothing to read)'}", view, is_error=page.status >= 400)
 
 
-def _cleaned(text: str) -> str:
+def _clean(text: str) -> str:
     return b"".join(clean(text.encode(errors="replace"))).decode()
 
 

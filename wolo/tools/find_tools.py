@@ -34,7 +34,7 @@ class FindTools:
         """`deferred` is live; `offer` offers some of its tools."""
         self._deferred = deferred
         self._offer = offer
-        self.spec = ToolSpec(FIND_TOOLS, _described(deferred), _PARAMETERS)
+        self.spec = ToolSpec(FIND_TOOLS, _describe(deferred), _PARAMETERS)
 
     def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         return ()
@@ -43,13 +43,13 @@ class FindTools:
         query = str(args.get("query") or next((each for each in args.values() if isinstance(each, str)), "")).strip()
         if not query:
             raise ToolError("find_tools: `query` is missing: say what the tool is to do, or its name.")
-        found = best(query, self._deferred)
-        lines = [_line(self._deferred[name]) for name in found]
-        self._offer(found)
+        names = best(query, self._deferred)
+        lines = [_line(self._deferred[name]) for name in names]
+        self._offer(names)
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
-        if not found:
-            return CallResult(f"No tool matches {query}. {_counted(self._deferred)}")
+        if not names:
+            return CallResult(f"No tool matches {query}. {_count_by_server(self._deferred)}")
         return CallResult("\n".join(["You can call these from now on:", *lines]))
 
 
@@ -82,12 +82,12 @@ def _line(tool: ExternalTool) -> str:
     return f"- {tool.name}: {about if len(about) <= _MOST_LINE_CHARS else f'{about[:_MOST_LINE_CHARS]}…'}"
 
 
-def _counted(tools: Iterable[str]) -> str:
+def _count_by_server(tools: Iterable[str]) -> str:
     servers = Counter(name.split("__")[1] if name.count("__") > 1 else name for name in tools)
     return f"There are tools of: {', '.join(f'{server} ({count})' for server, count in sorted(servers.items()))}."
 
 
-def _described(deferred: Mapping[str, ExternalTool]) -> str:
+def _describe(deferred: Mapping[str, ExternalTool]) -> str:
     names, room = [], _MOST_NAMES_CHARS
     for name in sorted(deferred):
         room -= len(name) + 2
@@ -97,7 +97,7 @@ def _described(deferred: Mapping[str, ExternalTool]) -> str:
     more = "" if len(names) == len(deferred) else f" and {len(deferred) - len(names)} more"
     return (
         "Find further tools by what they do, or by name; found tools can be called from then on. Not all tools are"
-        f" offered at once. {_counted(deferred)} They are {', '.join(names)}{more}."
+        f" offered at once. {_count_by_server(deferred)} They are {', '.join(names)}{more}."
     )
 
 

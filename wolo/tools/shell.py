@@ -80,7 +80,7 @@ class Shell:
             try:
                 finished = await run.to_its_end()
             except asyncio.CancelledError as error:
-                raise Interrupted(run.interrupted(looks.after())) from error
+                raise Interrupted(run.interruption(looks.after())) from error
             changes = await looks.find_changes(runs_on=bool(finished.leftovers) and not finished.overrun)
             return run.result(finished, changes)
         finally:
@@ -168,7 +168,7 @@ class _ShellRun:
         bash = find_program("bash", self._services.workspace)
         shell = [bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]
         argv = [*shell, f'{at_the_end}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
-        enclosed = self._call.enclosed(argv, self._place.cwd, in_background=in_background)
+        enclosed = self._call.enclose(argv, self._place.cwd, in_background=in_background)
         return ProgramStart(
             argv=enclosed.argv,
             cwd=self._place.cwd,
@@ -195,7 +195,7 @@ class _ShellRun:
         code = 128 - finished.exit_code if finished.exit_code < 0 else finished.exit_code
         return self._result([*notes, *self._directory()], code if finished.cause == "exited" else None, changes)
 
-    def interrupted(self, changes: ChangedPaths) -> CallResult:
+    def interruption(self, changes: ChangedPaths) -> CallResult:
         notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
         return replace(self._result(notes, None, changes), outcome="interrupted")
 

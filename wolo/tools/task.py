@@ -67,12 +67,12 @@ def _agent(args: TaskArgs, services: ToolServices) -> str:
 
 def find(name: str, offers: Sequence[SubagentOffer]) -> SubagentOffer:
     """Ignores case. Raises ToolError with the known names."""
-    wanted = name.strip() or DEFAULT
+    agent_name = name.strip() or DEFAULT
     for offer in offers:
-        if offer.name == wanted:
+        if offer.name == agent_name:
             return offer
     for offer in offers:
-        if offer.name.lower() == wanted.lower():
+        if offer.name.lower() == agent_name.lower():
             return offer
     known = ", ".join(sorted(offer.name for offer in offers if not offer.is_hidden))
     raise ToolError(f"task: there is no agent `{name}`. The agents are: {known}.")

@@ -196,12 +196,12 @@ class CallContext(Struct, frozen=True):
         self.services.record_change(self.services.works_for or self.call_id, change)
 
     async def prepare(self) -> None:
-        """Does the slow part of `enclosed` in a thread; await it first. Raises ToolError."""
+        """Does the slow part of `enclose` in a thread; await it first. Raises ToolError."""
         walls = self.services.sandbox.walls
         if self.confined and walls is not None and not self.only_reads:
             await asyncio.to_thread(walls.prepare)
 
-    def enclosed(self, argv: Sequence[str], cwd: Path, *, in_background: bool = False) -> SandboxedCommand:
+    def enclose(self, argv: Sequence[str], cwd: Path, *, in_background: bool = False) -> SandboxedCommand:
         """The command line as this call may run it; `in_background`: it continues after the call.
 
         Raises ToolError when the call needs a sandbox and there is none.

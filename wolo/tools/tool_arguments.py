@@ -37,12 +37,12 @@ def decode_arguments(tool: BuiltinTool, arguments: Mapping[str, Any]) -> Struct:
     """Applies aliases and drops arguments without effect. Raises ToolError that tells the model which argument is wrong."""
     known = tool.Args.__struct_fields__
     renamed: dict[str, Any] = {}
-    for given, value in arguments.items():
-        name = given if given in known else tool.aliases.get(given, given)
+    for key, value in arguments.items():
+        name = key if key in known else tool.aliases.get(key, key)
         if name not in known:
-            if not name or value in (None, "", [], {}) or given in _SMALL_TALK:
+            if not name or value in (None, "", [], {}) or key in _SMALL_TALK:
                 continue
-            raise ToolError(f"{tool.name}: there is no argument `{given}`. {_usage(tool)}")
+            raise ToolError(f"{tool.name}: there is no argument `{key}`. {_usage(tool)}")
         if value is None:
             continue
         value = _rename_within(value, tool)
@@ -101,13 +101,13 @@ def _usage(tool: BuiltinTool) -> str:
 
 def _sentence(complaint: str) -> str:
     match = re.match(_WHERE, complaint)
-    said, where = (match[1], match[2]) if match else (complaint, None)
-    if missing := re.match(r"Object missing required field `(.*)`", said):
+    message, where = (match[1], match[2]) if match else (complaint, None)
+    if missing := re.match(r"Object missing required field `(.*)`", message):
         return f"`{f'{where}.' if where else ''}{missing[1]}` is missing."
-    if types := re.match(r"Expected `(.*)`, got `(.*)`", said):
+    if types := re.match(r"Expected `(.*)`, got `(.*)`", message):
         wanted = " or ".join(_WORDS.get(word, word) for word in types[1].split(" | ") if word != "null")
         return f"`{where or 'the arguments'}` must be {wanted}, not {_WORDS.get(types[2], f'an {types[2]}')}."
-    return f"{said}{f' (`{where}`)' if where else ''}."
+    return f"{message}{f' (`{where}`)' if where else ''}."
 
 
 def describe(tool: BuiltinTool) -> dict[str, Any]:

@@ -146,12 +146,12 @@ class Toolbox:
         for name in (*(only or ()), *hide):
             if name not in self._tools and name not in (FIND_TOOLS, READ_RESOURCE) and not name.startswith(MCP_PREFIX):
                 raise UsageError(f"There is no tool `{name}`.", hint=f"The tools are: {', '.join(self._tools)}.")
-        wanted = None if only is None else _with_both_forms(only) | (NEEDS_COMPACTION if only else frozenset())
+        selected = None if only is None else _with_both_forms(only) | (NEEDS_COMPACTION if only else frozenset())
         unwanted = _with_both_forms(hide)
         offered = Toolbox(
             (), edit_tool=edit_tool or self._edit_tool, more=self._more, most=most or self._most, budget=self._budget
         )
-        offered._only, offered._hide = wanted, unwanted
+        offered._only, offered._hide = selected, unwanted
         offered.add((*self._tools.values(), *self._deferred.values()))
         return offered
 
@@ -231,7 +231,7 @@ class Toolbox:
         names = enumerate(spec.name for spec in self.specs(compacted=compacted))
         return {place: name for place, name in names if isinstance(self._tools[name], ExternalTool)}
 
-    def unwrapped(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def unwrap(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Decodes JSON in strings where the tool does not want text."""
         tool = self._find(name)
         if isinstance(tool, ShippedTool):

@@ -52,10 +52,10 @@ class WebSearch:
 
     def intents(self, args: WebSearchArgs, services: ToolServices) -> Sequence[Intent]:
         """The query counts as part of the address, because the service receives it."""
-        return (FetchIntent(_service(services).address(_checked(args.query))),) if services.web_search else ()
+        return (FetchIntent(_service(services).address(_check_query(args.query))),) if services.web_search else ()
 
     async def run(self, args: WebSearchArgs, call: CallContext) -> CallResult:
-        query = _checked(args.query)
+        query = _check_query(args.query)
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
         service = _service(call.services)
@@ -69,12 +69,12 @@ class WebSearch:
         if status != 200:
             raise ToolError(_refusal(service, status, headers))
         try:
-            found = service.results(msgspec.json.decode(data))
+            results = service.results(msgspec.json.decode(data))
         except (msgspec.DecodeError, ValueError):
-            found = None
-        if found is None:
+            results = None
+        if results is None:
             raise ToolError(f"The response of {service.host} is not a list of search results in JSON.{_hint(service, 'json')}")
-        return _result(query, found, service)
+        return _result(query, results, service)
 
 
 def _service(services: ToolServices) -> SearchService:
@@ -83,7 +83,7 @@ def _service(services: ToolServices) -> SearchService:
     return services.web_search
 
 
-def _checked(text: str) -> str:
+def _check_query(text: str) -> str:
     query = " ".join(text.split())
     if not query:
         raise ToolError("`query` is empty.")

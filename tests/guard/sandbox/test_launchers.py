@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed, text_of
+from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs, text_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the launchers are for Linux")
 SLOW = {"os", "ctypes", "signal", "struct", "socket", "typing", "pathlib", "contextlib", "collections.abc", "re"}
@@ -23,7 +23,7 @@ def test_neither_launcher_loads_a_slow_module() -> None:
 
 
 def launch(*command: str, words: bytes = b"", path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
-    fds = [in_memory(packed("calls", "launcher")), in_memory(words)]
+    fds = [in_memory(pack_programs("calls", "launcher")), in_memory(words)]
     line = [*line_for(fds[0]), "-1", "-1", "0", str(fds[1]), "-1", "--", *command]
     try:
         return subprocess.run(line, pass_fds=fds, capture_output=True, text=True, check=False, env={"PATH": path, "OLD": "kept"})

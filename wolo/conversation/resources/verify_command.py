@@ -58,7 +58,7 @@ async def check(command: str, timeout_s: float, services: ToolServices, *, confi
     await call.prepare()
     for _ in range(MOST_TRIES):
         printed = CapturedOutput(_KEPT_BYTES)
-        enclosed = call.enclosed([shell, *options, "-c", command], place)
+        enclosed = call.enclose([shell, *options, "-c", command], place)
         finished = await services.shell.processes.run(
             enclosed.argv,
             cwd=place,

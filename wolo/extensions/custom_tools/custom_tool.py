@@ -64,7 +64,7 @@ class FileProcess:
         cwd, first_line = services.workspace.start, self.file.first_line()
         process, loaded = await start_and_load(
             self._processes,
-            lambda: replace(call, only_reads=True).enclosed(self.file.argv, cwd, in_background=True),
+            lambda: replace(call, only_reads=True).enclose(self.file.argv, cwd, in_background=True),
             cwd,
             env,
             first_line,

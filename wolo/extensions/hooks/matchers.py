@@ -15,7 +15,7 @@ from wolo.extensions.hooks.claude_calls import ClaudeCall
 from wolo.extensions.hooks.definitions import ALL_TOOLS, RULE, pattern
 from wolo.guard.shell.nested_commands import commands_in
 from wolo.guard.shell.parser import TooComplex
-from wolo.guard.shell.words import unwrapped
+from wolo.guard.shell.words import unwrap
 from wolo.workspace.globs import BadPattern, compile_glob
 
 _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
@@ -91,7 +91,7 @@ def holds(condition: str, call: ClaudeCall, names: Sequence[str], start: Path) -
         if re.search(r"[\s:]", pattern.strip().removesuffix("*").strip()) and _EXPANDS.search(command):
             return True  # more than the name of a program, and what it is given is not known
         try:
-            parts = [" ".join(words) for each in commands_in(command) for words in unwrapped(each.words)]
+            parts = [" ".join(words) for each in commands_in(command) for words in unwrap(each.words)]
         except (TooComplex, ToolError, RecursionError):
             return True
         prefix = re.sub(r"(?::\*|\s+\*)$", "", pattern.strip())

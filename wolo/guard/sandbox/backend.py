@@ -72,7 +72,7 @@ class Backend:
             return dict.fromkeys(self._nested, Names())
         return {root: names_in(root, self._profile.home, nested) for root, nested in self._nested.items()}
 
-    def _linked(self, names: Mapping[str, Names]) -> list[str]:
+    def _hard_links(self, names: Mapping[str, Names]) -> list[str]:
         """Looks at each protected path once: inside the sandbox no second name can be made."""
         from wolo.guard.sandbox.saved_files import files_with_second_names  # noqa: PLC0415  # for the first command
 
@@ -97,7 +97,7 @@ class Backend:
         watched = Watched(
             tops=tuple(names),
             below=tuple(below),
-            awaited=self._awaited(names),
+            awaited=self._missing_paths(names),
             covered=tuple(covered),
             known=tuple(path for each in names.values() for path in each.known),
             is_apart=is_apart,
@@ -107,7 +107,7 @@ class Backend:
         folders = (*map(os.path.dirname, watched.covered), *watched.below)
         return self._watcher.watch(watched, self._watcher.add(folders, needed))
 
-    def _awaited(self, names: Mapping[str, Names]) -> tuple[str, ...]:
+    def _missing_paths(self, names: Mapping[str, Names]) -> tuple[str, ...]:
         """Paths that are missing and protected, besides the names at the top."""
         kept = (topmost_missing(path, root) for path in self._profile.kept for root in names if is_below(path, root))
         return tuple(dict.fromkeys((*(path for each in names.values() for path in each.missing), *filter(None, kept))))
@@ -121,7 +121,7 @@ class Backend:
         """
         if self._profile.is_copy:
             return watch.close if watch is not None else do_nothing
-        snapshot = self._saver.save(present, self._awaited(names), mounted=mounted, roots=names)
+        snapshot = self._saver.save(present, self._missing_paths(names), mounted=mounted, roots=names)
         return partial(self._end, snapshot, {root: each.known for root, each in names.items()}, watch)
 
     def _end(self, snapshot: Snapshot, before: Mapping[str, frozenset[str]], watch: Watch | None) -> None:

@@ -19,7 +19,7 @@ from wolo.guard.sandbox.mounts import TEMPORARY, Tree, host_sockets, is_below
 from wolo.guard.sandbox.name_watch import Watch, never_ended
 from wolo.guard.sandbox.profile import SandboxProfile, environment
 from wolo.guard.sandbox.protected_names import Names, folders_between
-from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
+from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.places import make_private
 
@@ -91,7 +91,7 @@ class Bubblewrap(Backend):
         self._goes_by_modes = os.getuid() == 0 and not of_others
         self._program = program
         self._of_others = of_others
-        self._inner = packed("calls", "launcher")
+        self._inner = pack_programs("calls", "launcher")
         self._filter = seccomp.program(in_namespaces=True)
 
     def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
@@ -101,7 +101,7 @@ class Bubblewrap(Backend):
             if not only_reads:
                 self._watch_tops()
             names = {} if only_reads else self._names()
-            linked = self._linked(names)
+            linked = self._hard_links(names)
             if linked and in_background:
                 raise ToolError(
                     f"sandbox denied: {linked[0]} has a second name, through which a job could change it, so it was not started."
@@ -223,7 +223,7 @@ class Namespaces(Bubblewrap):
 
     def __init__(self, profile: SandboxProfile, *, of_others: bool = False) -> None:
         super().__init__("", profile, of_others=of_others)
-        self._code = packed("calls", "namespace_launcher")
+        self._code = pack_programs("calls", "namespace_launcher")
 
     def _line(self, descriptors: Descriptors) -> list[str]:
         descriptors.code = in_memory(self._code)

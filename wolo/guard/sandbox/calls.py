@@ -93,7 +93,7 @@ def new_inotify() -> int:
 
 def watch_folder(inotify: int, folder: str) -> int:
     """Returns its number in events. Raises OSError."""
-    return check(int(function("inotify_add_watch")(Long(inotify), encoded(folder), Long(WATCHED))))
+    return check(int(function("inotify_add_watch")(Long(inotify), encode_text(folder), Long(WATCHED))))
 
 
 def control(*arguments: int, is_optional: bool = False) -> None:
@@ -102,11 +102,11 @@ def control(*arguments: int, is_optional: bool = False) -> None:
         check(result)
 
 
-def encoded(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     return text.encode(sys.getfilesystemencoding(), "surrogateescape")
 
 
-def decoded(data: bytes) -> list[str]:
+def decode_words(data: bytes) -> list[str]:
     """The words of a list in which each ends with a NUL."""
     return [word.decode(sys.getfilesystemencoding(), "surrogateescape") for word in data.split(b"\0")[:-1]]
 
@@ -197,8 +197,8 @@ def spawn(command: list[str], variables: dict[str, str]) -> int:
 
 
 def find_and_start(start, command: list[str], variables: dict[str, str]) -> int:  # type: ignore[no-untyped-def]  # typing is slow to load
-    environment = {**os.environ, **{encoded(name): encoded(value) for name, value in variables.items()}}
-    program, failure = encoded(command[0]), OSError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    environment = {**os.environ, **{encode_text(name): encode_text(value) for name, value in variables.items()}}
+    program, failure = encode_text(command[0]), OSError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
     folders = [b""] if b"/" in program else environment.get(b"PATH", DEFAULT_PATH).split(b":")
     for folder in folders:
         try:

@@ -136,18 +136,18 @@ def _try(make: SandboxFactory, folder: Path) -> tuple[str, tuple[str, ...]]:
         within = folder / "inside" / "new"
         if not within.is_file() or within.read_text() != word:
             return f"no command could run in it{failure}", ()
-        found: list[str] = []
+        escapes: list[str] = []
         if (folder / "outside" / "new").exists() or (folder / "outside" / "kept").read_text() != "kept":
-            found.append("a command in it could write outside the workspace")
+            escapes.append("a command in it could write outside the workspace")
         if (folder / "inside" / "set").exists():
-            found.append("a command in it could change kernel settings")
+            escapes.append("a command in it could change kernel settings")
         with suppress(OSError):
             key = str(int(word[:6], 16))
             if any(line.split()[:1] == [key] for line in Path("/proc/sysvipc/shm").read_text().splitlines()):
-                found.append("a command in it shares memory with this machine")
-        found += [f"{way} got out of it" for way, listener in listeners.items() if _was_reached(listener)]
+                escapes.append("a command in it shares memory with this machine")
+        escapes += [f"{way} got out of it" for way, listener in listeners.items() if _was_reached(listener)]
         if limit != _limit_of(victim):
-            found.append("a command in it could change the limits of another process")
+            escapes.append("a command in it could change the limits of another process")
         was_fed = False
         with suppress(BlockingIOError):
             was_fed = bool(os.read(fifo, 16))
@@ -158,7 +158,7 @@ def _try(make: SandboxFactory, folder: Path) -> tuple[str, tuple[str, ...]]:
             SIGNALS if victim.returncode else "",
             SET_ID if has_set_id else "",
         )
-        return ", ".join(found), tuple(filter(None, gaps))
+        return ", ".join(escapes), tuple(filter(None, gaps))
 
 
 def _limit_of(victim: subprocess.Popen[bytes]) -> object:
@@ -188,7 +188,7 @@ def _run(make: SandboxFactory, folder: Path, words: list[str]) -> str:
         for _ in range(MOST_TRIES):
             enclosed = walls.wrap([bare_python() or sys.executable, "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
             try:
-                said = _last_words(enclosed)
+                last_words = _last_words(enclosed)
             finally:
                 enclosed.cleanup()
             if enclosed.has_begun():
@@ -199,7 +199,7 @@ def _run(make: SandboxFactory, folder: Path, words: list[str]) -> str:
         return f" within {_PATIENCE_S:g} s"
     finally:
         walls.close()
-    return f" ({said[:200]})" if said else ""
+    return f" ({last_words[:200]})" if last_words else ""
 
 
 def _last_words(enclosed: SandboxedCommand) -> str:

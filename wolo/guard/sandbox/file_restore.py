@@ -215,13 +215,13 @@ class Snapshot:
     def _put_right(self, path: str, saved: Saved) -> None:
         if not _has_real_parent(path):
             raise OSError(f"{path} is behind a link")
-        found = kind_of(os.lstat(path)) if os.path.lexists(path) else ""
+        kind = kind_of(os.lstat(path)) if os.path.lexists(path) else ""
         if saved.kind == "folder":
             saved = saved._replace(mode=saved.mode | stat.S_IRWXU)  # until its contents are restored
-        if found == saved.kind:
+        if kind == saved.kind:
             give_back(path, saved)
-        if found != saved.kind or not has_content(path, saved):
-            if found:
+        if kind != saved.kind or not has_content(path, saved):
+            if kind:
                 self._set_aside(path)
             elif not _is_within(os.path.dirname(path), self._removed):
                 self._removed.add(path)

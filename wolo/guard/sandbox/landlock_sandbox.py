@@ -13,7 +13,7 @@ from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.name_watch import Watch, never_ended
 from wolo.guard.sandbox.profile import SandboxProfile, environment
-from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
+from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.workspace import landlock
 
@@ -35,7 +35,7 @@ class Landlock(Backend):
     def __init__(self, profile: SandboxProfile) -> None:
         super().__init__(profile)
         self._filter = seccomp.program(in_namespaces=False)
-        self._launcher = packed("calls", "launcher")
+        self._launcher = pack_programs("calls", "launcher")
         self._ruleset = -1
         self.not_covered = not_covered()
 
@@ -49,7 +49,7 @@ class Landlock(Backend):
         try:
             tmp = str(self._scratch.tmp)
             if self._ruleset < 0:
-                self._ruleset = landlock.make_ruleset(self._handled(), self._rules(tmp), apart=True)
+                self._ruleset = landlock.make_ruleset(self._rights(), self._rules(tmp), apart=True)
             variables = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
             fds = [
                 in_memory(data)
@@ -90,13 +90,13 @@ class Landlock(Backend):
         super().close()
 
     @staticmethod
-    def _handled() -> int:
+    def _rights() -> int:
         return landlock.changes() | landlock.READ_FILE | (landlock.IOCTL_DEVICE if landlock.version() > 4 else 0)
 
     def _rules(self, tmp: str) -> Iterator[tuple[str, int]]:
         profile = self._profile
         secrets = (*profile.hidden, *profile.own)
-        everything = self._handled()
+        everything = self._rights()
         for path in (*profile.writable, tmp):
             yield path, everything
         for path in landlock.DEVICES:

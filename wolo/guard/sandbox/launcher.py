@@ -11,7 +11,7 @@ from wolo.guard.sandbox.calls import (
     become,
     close_calls,
     complain,
-    decoded,
+    decode_words,
     drop_capabilities,
     lower_limits,
     read_whole,
@@ -24,7 +24,7 @@ from wolo.guard.sandbox.calls import (
 def main() -> None:
     at = sys.argv.index("--")
     ruleset, filter_fd, kept, words_fd, watch = map(int, sys.argv[1:at])
-    words = decoded(read_whole(words_fd))
+    words = decode_words(read_whole(words_fd))
     variables = {name: value for name, _, value in (word.partition("=") for word in words if word[0] != "/")}
     text = read_whole(filter_fd)
     report_begin(watch)

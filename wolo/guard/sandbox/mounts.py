@@ -130,16 +130,16 @@ def host_sockets(*, by_modes: bool, is_seen: Callable[[str], bool] = lambda path
     named = [(fields[6], os.fsdecode(fields[7])) for line in lines if len(fields := line.split(maxsplit=7)) == 8]
     relative = {inode: path for inode, path in named if path[0] not in "/@"}
     absolute = [path for _, path in named if path.startswith("/")]
-    located = _located(relative) if relative else ()
+    located = _locate(relative) if relative else ()
     there = dict.fromkeys(resolve_path(path) for path in (*absolute, *located) if os.path.lexists(path))
     reached = (_closed_above(path) or path for path in there) if by_modes else there
-    found = [path for path in dict.fromkeys(reached) if is_seen(path)]
-    if len(found) > _MOST:
-        raise ToolError(f"sandbox denied: {len(found)} programs outside have sockets that a command could reach.")
-    return found
+    sockets = [path for path in dict.fromkeys(reached) if is_seen(path)]
+    if len(sockets) > _MOST:
+        raise ToolError(f"sandbox denied: {len(sockets)} programs outside have sockets that a command could reach.")
+    return sockets
 
 
-def _located(named: Mapping[bytes, str]) -> Iterator[str]:
+def _locate(named: Mapping[bytes, str]) -> Iterator[str]:
     """Yields absolute paths of sockets bound under a relative name, from the directory of their process."""
     sockets = {f"socket:[{os.fsdecode(inode)}]": path for inode, path in named.items()}
     for pid in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208  # names, not paths

@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
+from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs
 from wolo.places import make_private
 
 _PATIENCE_S = 30.0
@@ -137,7 +137,7 @@ class WatchProcess:
 
     def __init__(self, state: Path) -> None:
         self._aside = state / "put-aside"
-        self._text = packed("..protected_paths", "calls", "watcher")
+        self._text = pack_programs("..protected_paths", "calls", "watcher")
         self._process: subprocess.Popen[bytes] | None = None
         self._control = self._inotify = -1
         self._running: list[Watch] = []

@@ -18,9 +18,9 @@ from wolo.guard.sandbox.calls import (
     close_calls,
     complain,
     control,
-    decoded,
+    decode_words,
     drop_capabilities,
-    encoded,
+    encode_text,
     function,
     lower_limits,
     read_whole,
@@ -60,7 +60,7 @@ class Root:
     def find(self, path: str, above: int) -> int:
         """Opens a path as descriptor. Raises OSError if it contains a link."""
         how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, NO_LINKS)
-        return call(OPENAT2, above, encoded(path.strip("/") or "."), how, len(how))
+        return call(OPENAT2, above, encode_text(path.strip("/") or "."), how, len(how))
 
     def bind(self, source: str, target: str, attributes: int) -> None:
         place = self.find(source, self.old)
@@ -267,7 +267,7 @@ def main() -> None:
     for fd in (status, watch):
         if fd >= 0:
             os.set_inheritable(fd, False)
-    words = decoded(read_whole(args))
+    words = decode_words(read_whole(args))
     text = read_whole(filter_fd)
     enter_namespaces(kept)
     control(PARENT_DEATH, KILL)

@@ -89,7 +89,7 @@ def profile_for(
     at_home = os.path.realpath(home or find_home())
     of_tools = [path for name in SECRETS_OF_TOOLS.split() if os.path.lexists(path := f"{at_home}/{name}")]
     secrets = dict.fromkeys(map(os.path.realpath, [*secrets_in(at_home), *of_tools, *OF_THE_SYSTEM]))
-    needed = [path for path in needed_in(writable, at_home, is_trusted=is_trusted) if path not in secrets]
+    needed = [path for path in paths_commands_need(writable, at_home, is_trusted=is_trusted) if path not in secrets]
     return SandboxProfile(
         home=at_home,
         writable=writable,
@@ -115,15 +115,15 @@ def environment(tmp: str, backend: str) -> dict[str, str]:
 
 def secrets_in(home: str) -> list[str]:
     """Existing paths in the home directory that contain passwords, keys, cookies or histories."""
-    found = [path for name in IN_HOME if os.path.lexists(path := f"{home}/{name}")]
+    secrets = [path for name in IN_HOME if os.path.lexists(path := f"{home}/{name}")]
     for folder in _LOOKED_THROUGH:
         try:
             with os.scandir(f"{home}/{folder}" if folder else home) as entries:
                 names = [entry.path for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)]
         except OSError:
             continue
-        found += [path for path in names if protected_paths.is_secret(path) or protected_paths.is_secret(f"{path}/")]
-    return found
+        secrets += [path for path in names if protected_paths.is_secret(path) or protected_paths.is_secret(f"{path}/")]
+    return secrets
 
 
 _TOOLS = """
@@ -169,7 +169,7 @@ def closed_folders(roots: Sequence[str], home: str) -> list[str]:
     return [folder for folder in dict.fromkeys(wanted) if not any(is_below(folder, root) for root in roots)]
 
 
-def needed_in(roots: Sequence[str], home: str, *, is_trusted: bool = False) -> list[str]:
+def paths_commands_need(roots: Sequence[str], home: str, *, is_trusted: bool = False) -> list[str]:
     """Paths that commands need inside closed folders and folders for temporary files."""
     shared = _SYSTEM - {"/usr/local"} | {home, f"{home}/.local", f"{home}/.config", f"{home}/.cache"}
     programs: list[str] = []
@@ -187,8 +187,8 @@ def needed_in(roots: Sequence[str], home: str, *, is_trusted: bool = False) -> l
         *(path for root in roots for path in _repositories(root, is_trusted)),
     )
     tools = (f"{home}/{name}" for name in TOOLS)
-    found = dict.fromkeys(path for path in (*tools, *programs, *pythons, *pointed) if os.path.lexists(path))
-    return [path for path in found if not is_below(home, os.path.realpath(path))]
+    needs = dict.fromkeys(path for path in (*tools, *programs, *pythons, *pointed) if os.path.lexists(path))
+    return [path for path in needs if not is_below(home, os.path.realpath(path))]
 
 
 def _python_of(environment: str) -> str:

@@ -105,7 +105,7 @@ def _git_places(git: str) -> Iterator[str]:
     common = _pointer(f"{place}/commondir", "")
     if common:
         yield common
-    yield from _referenced_by_git(common or place, str(Path(git).parent))
+    yield from _git_references(common or place, str(Path(git).parent))
 
 
 def _submodule_paths(git: str) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _submodule_paths(git: str) -> Iterator[str]:
             yield f"{place}/.git"
 
 
-def _referenced_by_git(place: str, worktree: str) -> Iterator[str]:
+def _git_references(place: str, worktree: str) -> Iterator[str]:
     """Yields hooks and settings in the workspace that git's settings refer to, including missing ones."""
     try:
         with open(f"{place}/config", "rb") as opened:
@@ -168,7 +168,7 @@ class _Seen(Struct, frozen=True):
 
     stamp: Stamp
     folders: tuple[str, ...]
-    found: tuple[str, ...]
+    paths: tuple[str, ...]
     links: tuple[str, ...]
 
 
@@ -211,7 +211,7 @@ class Nested:
                     paths.append(folder)
                     continue
                 now[folder] = seen
-                paths += seen.found
+                paths += seen.paths
                 links += seen.links
                 waiting += seen.folders
             self._seen = now
@@ -224,7 +224,7 @@ class Nested:
         if known is not None and known.stamp == stamp:
             return known
         folders: list[str] = []
-        found: list[str] = []
+        paths: list[str] = []
         links: list[str] = []
         is_generated = not _GENERATED.isdisjoint(folder[len(self._root) :].split("/"))
         with os.scandir(folder) as entries:
@@ -232,8 +232,8 @@ class Nested:
                 stands_for = not is_generated and entry.is_symlink() and stands_for_folder(entry.path)
                 if stands_for or is_protected(entry.path, only_repositories=is_generated):
                     if folder != self._root:
-                        (links if entry.is_symlink() else found).append(entry.path)
+                        (links if entry.is_symlink() else paths).append(entry.path)
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
         is_stable = time.time_ns() - max(stamp[:2]) > _RACY_NS
-        return _Seen(stamp if is_stable else (0, 0, 0), tuple(folders), tuple(found), tuple(links))
+        return _Seen(stamp if is_stable else (0, 0, 0), tuple(folders), tuple(paths), tuple(links))

@@ -31,7 +31,7 @@ def text_of(program: str) -> str:
     return (folder / f"{program.lstrip('.')}.py").read_text()
 
 
-def packed(*programs: str) -> bytes:
+def pack_programs(*programs: str) -> bytes:
     """Packs modules of this folder; the last is the program. Compiled if the bare Python has the same version."""
     texts = [(_GUARD + name[2:] if name.startswith("..") else f"{__package__}.{name}", text_of(name)) for name in programs]
     if bare_python() != os.path.realpath(sys.executable):
@@ -40,7 +40,7 @@ def packed(*programs: str) -> bytes:
 
 
 def line_for(code: int) -> list[str]:
-    """Command line that runs the `packed` program behind this descriptor; arguments follow."""
+    """Command line that runs the program of `pack_programs` behind this descriptor; arguments follow."""
     return [bare_python(), "-I", "-S", "-c", _UNPACK.format(code)]
 
 

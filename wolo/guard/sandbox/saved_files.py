@@ -44,19 +44,19 @@ class FileReader:
 
     def read(self, tops: Iterable[str]) -> dict[str, Saved]:
         """Lists folders before their contents. Raises OSError, and ToolError for too much data."""
-        found: dict[str, Saved] = {}
+        contents: dict[str, Saved] = {}
         left = _MOST_BYTES
         for top in tops:
             for path, saved in self._walk(top):
-                found[path] = saved
+                contents[path] = saved
                 left -= len(saved.data)
-                if left < 0 or len(found) > _MOST_FILES:
+                if left < 0 or len(contents) > _MOST_FILES:
                     raise ToolError(
                         f"sandbox denied: without mounts, protected files are saved before each command, and {top} is too large "
                         "to save, so the command was not run."
                     )
-        self._known = found
-        return found
+        self._known = contents
+        return contents
 
     def _walk(self, top: str) -> Iterator[tuple[str, Saved]]:
         waiting = [top]

@@ -49,7 +49,7 @@ class Seatbelt(Backend):
             raise cannot_apply(error) from error
         present = [path for each in names.values() for path in each.present]
         held = {} if only_reads or in_background else names
-        ending = self._begin(held, self._linked(held), mounted=present if held else ())
+        ending = self._begin(held, self._hard_links(held), mounted=present if held else ())
         variables = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
         return SandboxedCommand(
             (BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *variables, *argv), cleanup=ending
@@ -65,7 +65,7 @@ def profile_text(profile: SandboxProfile, present: Iterable[str], tmp: str) -> s
         "(allow default)",
         "(deny network*)",
         "(deny appleevent-send)",
-        f"(deny mach-lookup {' '.join(f'(global-name {_quoted(name)})' for name in _LAUNCHING)})",
+        f"(deny mach-lookup {' '.join(f'(global-name {_quote(name)})' for name in _LAUNCHING)})",
         "(deny signal)",
         "(allow signal (target same-sandbox))",
         "(deny file-write*)",
@@ -82,7 +82,7 @@ def profile_text(profile: SandboxProfile, present: Iterable[str], tmp: str) -> s
 
 
 def _rule(decision: str, what: str, kind: str, paths: Iterable[str]) -> str:
-    named = "".join(f" ({kind} {_quoted(path)})" for path in paths)
+    named = "".join(f" ({kind} {_quote(path)})" for path in paths)
     return f"({decision} {what}{named})" if named else ""
 
 
@@ -91,6 +91,6 @@ def _literal(path: str) -> str:
     return re.sub(r"[][^$.*+?(){}|\\]", lambda found: f"[{found[0]}]" if found[0] not in "^\\" else f"\\{found[0]}", path)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Escapes quotes, so that a name cannot end the string."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -54,24 +54,24 @@ class SecretFiles:
 
     def scan_top(self) -> list[Secret]:
         """Scans the upper levels of the workspace quickly."""
-        until = time.monotonic() + NEAR_S
-        found = self._read((f"{root}/{_SETTINGS_OF_GIT}" for root in self._roots), until)
-        return found + self._read(_find(self._roots, NEAR_LEVELS, NEAR_ENTRIES, until), until)
+        stop_at = time.monotonic() + NEAR_S
+        found = self._read((f"{root}/{_SETTINGS_OF_GIT}" for root in self._roots), stop_at)
+        return found + self._read(_find(self._roots, NEAR_LEVELS, NEAR_ENTRIES, stop_at), stop_at)
 
     def scan_deep(self) -> list[Secret]:
         """Scans the whole workspace."""
-        until = time.monotonic() + FAR_S
-        return self._read(_find(self._roots, None, FAR_ENTRIES, until), until)
+        stop_at = time.monotonic() + FAR_S
+        return self._read(_find(self._roots, None, FAR_ENTRIES, stop_at), stop_at)
 
     def rescan(self, paths: Iterable[str] = (), *, real_paths: Sequence[str] = (), folders: Iterable[str] = ()) -> list[Secret]:
         """Reads changed files again, paths that may contain secrets, and files directly in `folders`."""
-        until = time.monotonic() + FAR_S
+        stop_at = time.monotonic() + FAR_S
         targets = {os.path.abspath(path): resolve_path(path) for path in paths}  # noqa: PTH100  # links stay
         secret = frozenset(protected_paths.secrets_among([*real_paths, *targets, *targets.values()]))
         named = [*(path for path in real_paths if path in secret)]
         named += [real for path, real in targets.items() if path in secret or real in secret]
         found = (path for folder in (*self._roots, *folders) for path in self._directly_in(folder))
-        return self._read((*sorted(found, key=_size), *named, *self._seen), until)
+        return self._read((*sorted(found, key=_size), *named, *self._seen), stop_at)
 
     def _directly_in(self, folder: str) -> list[str]:
         try:
@@ -89,12 +89,12 @@ class SecretFiles:
             return []
         return list(filter(None, (_within(path, self._roots) if is_link else path for path, is_link in names)))
 
-    def _read(self, paths: Iterable[str], until: float) -> list[Secret]:
+    def _read(self, paths: Iterable[str], stop_at: float) -> list[Secret]:
         secrets: list[Secret] = []
         for path in paths:
             if data := self._read_if_changed(path):
-                secrets += read_values(_decoded(data), Path(path).name)
-            if time.monotonic() > until:
+                secrets += read_values(_decode(data), Path(path).name)
+            if time.monotonic() > stop_at:
                 break
         return secrets
 
@@ -114,7 +114,7 @@ class SecretFiles:
         return b"" if b"\0" in data[:1024] and not data.startswith(_UTF_16) else data
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     if data.startswith(_UTF_16):
         return data.decode("utf-16", "replace")
     try:
@@ -124,11 +124,11 @@ def _decoded(data: bytes) -> str:
         return data.decode("utf-8-sig", "ignore") if is_cut else data.decode("latin-1")
 
 
-def _find(roots: Sequence[str], levels: int | None, most_entries: int, until: float) -> Iterator[str]:
+def _find(roots: Sequence[str], num_levels: int | None, most_entries: int, stop_at: float) -> Iterator[str]:
     """Searches level by level, small files first, so that large trees do not hide what matters."""
     waiting = deque((root, 0) for root in roots)
     entries = 0
-    while waiting and entries < most_entries and time.monotonic() < until:
+    while waiting and entries < most_entries and time.monotonic() < stop_at:
         folder, level = waiting.popleft()
         try:
             with os.scandir(folder) as scanned:
@@ -146,7 +146,7 @@ def _find(roots: Sequence[str], levels: int | None, most_entries: int, until: fl
                     folders.append(entry.path)
         secret = protected_paths.secrets_among([entry.path for entry in here])
         yield from sorted(filter(None, (_within(path, roots) if path in links else path for path in secret)), key=_size)
-        if levels is None or level + 1 < levels:
+        if num_levels is None or level + 1 < num_levels:
             waiting += ((path, level + 1) for path in folders)
 
 
@@ -202,12 +202,12 @@ _ORDINARY = frozenset(_COMMON.split())
 
 def read_values(text: str, source: str = "") -> list[Secret]:
     """`source` names values that have no name."""
-    found: dict[str, Secret] = {}
+    by_value: dict[str, Secret] = {}
     for known in (*_keys(text, source), *_in_addresses(text, source), *_settings(text, source)):
         value = known.value.strip()
-        if MIN_CHARS <= len(value) <= MAX_CHARACTERS and len(found) < MAX_VALUES:
-            found.setdefault(value, Secret(known.name, value))
-    return list(found.values())
+        if MIN_CHARS <= len(value) <= MAX_CHARACTERS and len(by_value) < MAX_VALUES:
+            by_value.setdefault(value, Secret(known.name, value))
+    return list(by_value.values())
 
 
 def is_ordinary(name: str, value: str) -> bool:

@@ -115,7 +115,7 @@ class Secrets:
         unfinished = self.exact.held(text)
         return text if unfinished < MIN_CHARS // 2 else text[:-unfinished]
 
-    def unfinished(self, data: bytes) -> int:
+    def count_unfinished(self, data: bytes) -> int:
         """Number of final bytes that may be the beginning of a secret, in text that continues."""
         text = data.decode("utf-8", "surrogateescape")
         unfinished = self.exact.held(text)

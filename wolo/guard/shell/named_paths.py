@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.guard.protected_paths import is_protected_name
-from wolo.guard.shell.words import Word, unquoted
+from wolo.guard.shell.words import Word, unquote
 from wolo.workspace.root import resolve_path
 
 _AROUND = r"[=:@,\s;|&<>()]+"
@@ -81,12 +81,12 @@ def real_path(cwd: str, name: str) -> str:
     return path
 
 
-def named_in_text(text: str, cwd: str, home: str) -> NamedPaths:
+def paths_in_text(text: str, cwd: str, home: str) -> NamedPaths:
     """Like `named_paths`, for text that is not a plain command.
 
     The directory of each name is unknown, so files are looked up in every directory that is named.
     """
-    expanded = re.sub(_HOME, lambda _: home, unquoted(text))
+    expanded = re.sub(_HOME, lambda _: home, unquote(text))
     pieces = dict.fromkeys((*re.findall(_PIECE, expanded), *re.findall(_PIECE, re.sub(_VARIABLE_BEFORE, " ", expanded))))
     words = [Word(piece, any(letter in piece for letter in "*?[")) for piece in pieces]
     named, patterns = named_paths(words, cwd, home)

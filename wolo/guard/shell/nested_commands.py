@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wolo.guard.shell.parser import TooComplex, parse
-from wolo.guard.shell.words import SHELLS, name_of, unwrapped
+from wolo.guard.shell.words import SHELLS, name_of, unwrap
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -41,36 +41,36 @@ def commands_in(text: str, depth: int = 0) -> list[NestedCommand]:
     """Raises TooComplex."""
     root = parse(text)
     values = _values(root)
-    found = [*_walk(root, values)]
+    commands = [*_walk(root, values)]
     if root.has_error:
-        found += [
+        commands += [
             NestedCommand(tuple(map(_bare, re.split(r"[\s,]+", piece.strip())))) for piece in _SPLIT.split(text) if piece.strip()
         ]
     passed_on: set[str] = set()
-    for each in found:
+    for each in commands:
         if _takes_text(each):  # arguments of a shell, of `eval` or `xargs sh -c` may be read as a command line
             passed_on |= {word for word in each.words[1:] if not _BARE.fullmatch(word)}
             if each.words[0] == "eval":
                 passed_on.add(" ".join(each.words[1:]))
-    if any(name_of(words[0]) in SHELLS for each in found for words in unwrapped(each.words) if words):
+    if any(name_of(words[0]) in SHELLS for each in commands for words in unwrap(each.words) if words):
         passed_on |= set(_shell_input(root))
     passed_on -= {"", text}
     if passed_on and depth == MAX_DEPTH:
         raise TooComplex(
             "The command passes a command line through too many shells to be checked: run the innermost one directly."
         )
-    found += [each for inner in sorted(passed_on) for each in commands_in(inner, depth + 1)]
-    return found
+    commands += [each for inner in sorted(passed_on) for each in commands_in(inner, depth + 1)]
+    return commands
 
 
 @lru_cache(maxsize=64)
 def all_commands(text: str) -> tuple[NestedCommand, ...] | None:
     """All commands if it is certain that the list is complete and none passes text to a shell; otherwise None."""
     root = parse(text)
-    found = tuple(_walk(root, _values(root)))
-    if root.has_error or any(_takes_text(each) for each in found):
+    commands = tuple(_walk(root, _values(root)))
+    if root.has_error or any(_takes_text(each) for each in commands):
         return None
-    return found
+    return commands
 
 
 def without_documents(text: str) -> str:
@@ -108,7 +108,7 @@ def _is_document(heredoc: Node) -> bool:
 
 def _walk(node: Node, values: Mapping[str, str]) -> Iterator[NestedCommand]:
     if node.type in ("command", "redirected_statement", "declaration_command", "unset_command"):
-        yield _found(node, values)
+        yield _read_command(node, values)
     for child in node.children:
         inner = child.type == "command" and node.type == "redirected_statement"
         for each in _walk(child, values):
@@ -116,7 +116,7 @@ def _walk(node: Node, values: Mapping[str, str]) -> Iterator[NestedCommand]:
                 yield each
 
 
-def _found(node: Node, values: Mapping[str, str]) -> NestedCommand:
+def _read_command(node: Node, values: Mapping[str, str]) -> NestedCommand:
     if node.type != "redirected_statement":
         return NestedCommand(_words(node, values))
     body = node.child_by_field_name("body")
@@ -149,7 +149,7 @@ def _plain(node: Node, values: Mapping[str, str]) -> str:
         case "raw_string":
             return text[1:-1]
         case "ansi_c_string":
-            return _ESCAPE.sub(_unescaped, text[2:-1])
+            return _ESCAPE.sub(_unescape, text[2:-1])
         case "concatenation" | "command_name" if node.children:
             return "".join(_plain(child, values) for child in node.children)
         case "string":
@@ -161,22 +161,22 @@ def _plain(node: Node, values: Mapping[str, str]) -> str:
 
 
 def _values(root: Node) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     waiting = [root]
     while waiting:
         node = waiting.pop()
         waiting += node.children
         name, value = (node.child_by_field_name(field) for field in ("name", "value"))
         if node.type == "variable_assignment" and name is not None and value is not None:
-            found[(name.text or b"").decode("utf-8", "replace")] = _plain(value, {})
-    return found
+            values[(name.text or b"").decode("utf-8", "replace")] = _plain(value, {})
+    return values
 
 
 def _bare(text: str) -> str:
     return re.sub(r"\\\n|[\\'\"]", "", text)
 
 
-def _unescaped(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     code = escape[1]
     if code[0] in "xu" and len(code) > 1:
         return chr(int(code[1:], 16))
@@ -184,7 +184,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _takes_text(command: NestedCommand) -> bool:
-    return any(name_of(words[0]) in _TAKES_TEXT for words in unwrapped(command.words) if words)
+    return any(name_of(words[0]) in _TAKES_TEXT for words in unwrap(command.words) if words)
 
 
 def _shell_input(root: Node) -> Iterator[str]:

@@ -136,7 +136,7 @@ def _read(text: str) -> tuple[_Joined | None, bool]:
     words = plain_words(text) if single else None
     if single and words and len(words) == single[1].count(":") + 1:
         return _Joined(";", (_Joined("command", words=words),)), True
-    joined = _joined(root, text.encode())
+    joined = _join(root, text.encode())
     if joined is None or not joined.parts:
         return None, True
     commands = list(_words_of(joined))
@@ -145,7 +145,7 @@ def _read(text: str) -> tuple[_Joined | None, bool]:
     return joined, True
 
 
-def _joined(node: Node, source: bytes) -> _Joined | None:
+def _join(node: Node, source: bytes) -> _Joined | None:
     """None for anything but plain commands and their operators."""
     if node.type == "command":
         if not _holds_words_only(node):
@@ -168,7 +168,7 @@ def _joined(node: Node, source: bytes) -> _Joined | None:
             operators.add(child.type)
             is_due = True
             continue
-        part = _joined(child, source) if is_due else None
+        part = _join(child, source) if is_due else None
         if part is None:
             return None
         parts.append(part)

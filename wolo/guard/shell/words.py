@@ -73,7 +73,7 @@ def name_of(word: str) -> str:
     return word.rpartition("/")[2].casefold()
 
 
-def unquoted(text: str) -> str:
+def unquote(text: str) -> str:
     """Removes quotes and backslashes as bash does before it looks up a program."""
     return re.sub(r"\\\n|[\\'\"]", "", text)
 
@@ -155,7 +155,7 @@ def runs_anything(words: Sequence[str]) -> bool:
     return words[1] in _RUNS and not (words[1] == "run" and program in _RUNS_SCRIPTS_BY_NAME and len(words) == 2)
 
 
-def unwrapped(words: Sequence[str]) -> list[Sequence[str]]:
+def unwrap(words: Sequence[str]) -> list[Sequence[str]]:
     """The command, and every rest of it that a wrapper may run; options of wrappers are too many to know."""
     if not words or name_of(words[0]) not in WRAPPERS:
         return [words]

@@ -50,22 +50,22 @@ async def read_pdf(handle: int, ranges: str, shown: str, secrets: Secrets) -> Ca
     """`ranges`: pages such as `1-5` or `3,7-`. Raises ToolError."""
     if (size := os.fstat(handle).st_size) > MOST_BYTES:
         raise ToolError(f"`{shown}` is a PDF of {size:,} bytes; at most {MOST_BYTES >> 20} MiB can be read.")
-    found = await _extract(handle, ranges)
-    if found.error in _FAILURES and not found.pages:
-        raise ToolError(f"`{shown}` {_FAILURES[found.error]}")
-    if not found.total:
-        if found.timed_out:
+    content = await _extract(handle, ranges)
+    if content.error in _FAILURES and not content.pages:
+        raise ToolError(f"`{shown}` {_FAILURES[content.error]}")
+    if not content.total:
+        if content.timed_out:
             raise ToolError(f"`{shown}` could not be opened within {WHOLE_S:.0f} s; it may be damaged.")
-        why = f" ({found.why[:200]})" if found.why else ""
+        why = f" ({content.why[:200]})" if content.why else ""
         raise ToolError(f"`{shown}` is not a readable PDF: it is damaged or incomplete{why}.")
-    if not found.pages:
-        if found.timed_out or found.error:
+    if not content.pages:
+        if content.timed_out or content.error:
             raise ToolError(
-                f"`{shown}` has {found.total} pages, but those asked for cannot be read in the limits of time and memory."
+                f"`{shown}` has {content.total} pages, but those asked for cannot be read in the limits of time and memory."
             )
-        raise ToolError(f"`{shown}` has {found.total} page{'' if found.total == 1 else 's'}; there is no page {ranges}.")
-    rows = [f"[page {each['page']}]\n{_text(each, secrets) or '(no text)'}" for each in found.pages]
-    return CallResult("\n\n".join((*rows, f"[{' '.join(_notes(found, ranges))}]")))
+        raise ToolError(f"`{shown}` has {content.total} page{'' if content.total == 1 else 's'}; there is no page {ranges}.")
+    rows = [f"[page {each['page']}]\n{_text(each, secrets) or '(no text)'}" for each in content.pages]
+    return CallResult("\n\n".join((*rows, f"[{' '.join(_notes(content, ranges))}]")))
 
 
 def checked_ranges(pages: str) -> str:
@@ -89,30 +89,30 @@ async def _extract(handle: int, ranges: str) -> _Found:
         *program, stdin=handle, stdout=pipe, stderr=nothing, env={}, cwd="/", limit=MOST_CHARS * 16
     )
     assert process.stdout is not None  # it was asked for
-    found = _Found()
+    extraction = _Found()
     try:
         async with asyncio.timeout(WHOLE_S):
             async for line in process.stdout:
                 row = msgspec.json.decode(line)
                 if "page" in row:
-                    found.pages.append(row)
+                    extraction.pages.append(row)
                 elif "total" in row:
-                    found.total = row["total"]
+                    extraction.total = row["total"]
                 else:
-                    found.error, found.why = row["error"], row.get("why", "")
+                    extraction.error, extraction.why = row["error"], row.get("why", "")
             await process.wait()
     except TimeoutError:
-        found.timed_out = True
+        extraction.timed_out = True
     except (ValueError, msgspec.DecodeError):
-        found.error = found.error or "damaged"
+        extraction.error = extraction.error or "damaged"
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-    if process.returncode and not found.error and not found.timed_out:
-        found.error = "memory"
-    return found
+    if process.returncode and not extraction.error and not extraction.timed_out:
+        extraction.error = "memory"
+    return extraction
 
 
 def _text(page: dict[str, Any], secrets: Secrets) -> str:

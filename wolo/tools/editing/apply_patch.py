@@ -83,7 +83,7 @@ def _sections(patch: str, services: ToolServices) -> list[Section]:
     sections: dict[Path, Section] = {}
     for section in read_patch(patch):
         path = services.workspace.resolve(section.path).path
-        sections[path] = _joined(sections.get(path), section)
+        sections[path] = _join(sections.get(path), section)
     if len(sections) > _MAX_FILES:
         raise ToolError(f"The patch names {len(sections)} files, and at most {_MAX_FILES} are changed at once; split it.")
     moves = [section.move_to for section in sections.values() if isinstance(section, UpdateFile) and section.move_to]
@@ -94,7 +94,7 @@ def _sections(patch: str, services: ToolServices) -> list[Section]:
     return list(sections.values())
 
 
-def _joined(before: Section | None, section: Section) -> Section:
+def _join(before: Section | None, section: Section) -> Section:
     match before, section:
         case None, _:
             return section
@@ -134,11 +134,11 @@ def _plan(sections: Sequence[Section], call: CallContext) -> PatchPlan:
             shown = call.services.workspace.relative(resolved.path)
             match section:
                 case AddFile():
-                    planned.append(_checked(_add(section, resolved, shown, call.services), resolved))
+                    planned.append(_check_notebook(_add(section, resolved, shown, call.services), resolved))
                 case DeleteFile():
                     planned.append(_delete(resolved, shown, call.services))
                 case UpdateFile():
-                    planned.append(_checked(_update(section, resolved, shown, call), resolved))
+                    planned.append(_check_notebook(_update(section, resolved, shown, call), resolved))
         except ToolError as error:
             is_named = len(sections) == 1 or f"`{section.path}`" in error.message
             wrong.append(error.message if is_named else f"`{section.path}`: {error.message}")
@@ -271,7 +271,7 @@ class PatchPlan(Struct, frozen=True):
         return tuple(step for each in self.files for step in each.steps)
 
 
-def _checked(changed: PatchedFile, resolved: Resolved) -> PatchedFile:
+def _check_notebook(changed: PatchedFile, resolved: Resolved) -> PatchedFile:
     """Raises ToolError for a change after which a notebook would be none."""
     if resolved.path.suffix.lower() == ".ipynb":
         from wolo.tools.editing.notebook import check_notebook  # noqa: PLC0415  # notebooks only
@@ -302,11 +302,11 @@ def _delete(resolved: Resolved, shown: str, services: ToolServices) -> PatchedFi
     was, knew = content_hash(data), services.ledger.seen(resolved.path)
     if knew not in (None, was):
         raise ToolError(f"`{shown}` has changed since you last read it; it was not deleted. Read it first.")
-    before = _decoded(data)
+    before = _decode(data)
     return PatchedFile(verb="Deleted", shown=shown, steps=(Removal(resolved.path, was),), before=before, knew=knew, was=was)
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     """Empty if it is not text."""
     encoding = find_encoding(data)
     return encoding.decode(data) if encoding else ""
@@ -316,7 +316,7 @@ def _update(section: UpdateFile, resolved: Resolved, shown: str, call: CallConte
     knew = call.services.ledger.seen(resolved.path)
     if not section.hunks:
         data = _whole(resolved, call.services)
-        was, text = content_hash(data), _decoded(data)
+        was, text = content_hash(data), _decode(data)
         steps, moved_to = _steps(section, resolved, shown, was, data, call)
         return PatchedFile(verb="Moved", shown=shown, steps=steps, before=text, after=text, knew=knew, was=was, moved_to=moved_to)
     try:

@@ -161,19 +161,19 @@ def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str
     rules: list[str] = []
     for number, edit in enumerate(edits, start=1):
         name = f"edits[{number}]: " if len(edits) > 1 else ""
-        found = find(file.text, edit.old, edit.new)
-        if not found.passages:
+        matches = find(file.text, edit.old, edit.new)
+        if not matches.passages:
             misses = services.ledger.count_miss(path)
             raise ToolError(name + describe_miss("`old`", file.text, edit.old, edit.new, misses, shown))
-        if len(found.passages) > 1 and not edit.replace_all:
-            raise ToolError(name + describe_ambiguity("`old`", file.text, found, shown, _MORE_LINES))
+        if len(matches.passages) > 1 and not edit.replace_all:
+            raise ToolError(name + describe_ambiguity("`old`", file.text, matches, shown, _MORE_LINES))
         end = 0
-        for passage in found.passages:
+        for passage in matches.passages:
             if passage.start >= end:  # an occurrence that overlaps an earlier one is dropped: `aa` in `aaa`
                 passages.append(passage)
                 end = passage.end
-        if found.rule and found.rule not in rules:
-            rules.append(found.rule)
+        if matches.rule and matches.rule not in rules:
+            rules.append(matches.rule)
     passages.sort()
     for one, next_one in pairwise(passages):
         if next_one.start < one.end:

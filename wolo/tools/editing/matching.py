@@ -126,14 +126,14 @@ def _positions(text: str, part: str) -> Iterator[int]:
 
 def _exact(text: str, old: str, new: str) -> list[EditPassage]:
     places = _Places(text)
-    found = []
+    passages = []
     for position in _positions(text, old):
         end = position + len(old)
         # Half of a CRLF is not a line ending.
         torn = (old[0] == "\n" and text[position - 1 : position] == "\r") or (old[-1] == "\r" and text[end : end + 1] == "\n")
         if not torn:
-            found.append(places.passage(position, end, new))
-    return found
+            passages.append(places.passage(position, end, new))
+    return passages
 
 
 def _trim(line: str) -> str:
@@ -149,54 +149,54 @@ def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list
     trimmed = [trim(line) for line in lines]
     offsets = list(accumulate((len(line) + 1 for line in trimmed), initial=0))
     haystack = "\n".join(trimmed)
-    wanted_lines = _ENDING.split(old)
-    wanted = "\n".join(map(trim, wanted_lines))
-    to_line_end = trim(wanted_lines[-1]) != wanted_lines[-1]
+    old_lines = _ENDING.split(old)
+    needle = "\n".join(map(trim, old_lines))
+    to_line_end = trim(old_lines[-1]) != old_lines[-1]
 
     places = _Places(text)
-    found = []
-    for position in _positions(haystack, wanted):
-        end = position + len(wanted)
+    passages = []
+    for position in _positions(haystack, needle):
+        end = position + len(needle)
         first, last = bisect_right(offsets, position) - 1, bisect_right(offsets, end) - 1
         begin = starts[first] + position - offsets[first]
         if not to_line_end:
-            found.append(places.passage(begin, starts[last] + end - offsets[last], new))
+            passages.append(places.passage(begin, starts[last] + end - offsets[last], new))
         elif end == offsets[last] + len(trimmed[last]):
-            found.append(places.passage(begin, starts[last] + len(lines[last]), new))
-    return found
+            passages.append(places.passage(begin, starts[last] + len(lines[last]), new))
+    return passages
 
 
-def _shifted(text: str, old: str, new: str) -> list[EditPassage]:
+def _find_shifted(text: str, old: str, new: str) -> list[EditPassage]:
     """Finds lines that are all indented by the same amount more or less than in `old`."""
-    wanted = _ENDING.split(old)
-    closed = len(wanted) > 1 and not wanted[-1].strip()
-    wanted = wanted[:-1] if closed else wanted
-    if not all(line.strip() in text for line in wanted):
+    old_lines = _ENDING.split(old)
+    closed = len(old_lines) > 1 and not old_lines[-1].strip()
+    old_lines = old_lines[:-1] if closed else old_lines
+    if not all(line.strip() in text for line in old_lines):
         return []
     lines = split_lines(text)
     bare = [line.strip() for line in lines]
     counts = Counter(bare)
     # The rarest line of `old` leaves the fewest candidates.
-    rarest = min((line.strip() for line in wanted if line.strip()), key=lambda line: counts[line], default="")
+    rarest = min((line.strip() for line in old_lines if line.strip()), key=lambda line: counts[line], default="")
     if not rarest or not counts[rarest]:
         return []
-    anchor = [line.strip() for line in wanted].index(rarest)
+    anchor = [line.strip() for line in old_lines].index(rarest)
     starts = list(accumulate(map(len, lines), initial=0))
     places = _Places(text)
-    found: list[EditPassage] = []
+    passages: list[EditPassage] = []
     free = 0
     for place in (at - anchor for at, line in enumerate(bare) if line == rarest):
-        if place < 0 or (len(found) >= _MANY and starts[place] < free):
+        if place < 0 or (len(passages) >= _MANY and starts[place] < free):
             continue
-        window = lines[place : place + len(wanted)]
-        if len(window) < len(wanted) or (shift := _shift(wanted, window)) is None:
+        window = lines[place : place + len(old_lines)]
+        if len(window) < len(old_lines) or (shift := _shift(old_lines, window)) is None:
             continue
         if (moved := _move(new, *shift)) is None:
             continue
         ending = "" if closed else window[-1][len(window[-1].rstrip("\r\n")) :]
-        found.append(places.passage(starts[place], starts[place + len(wanted)] - len(ending), moved))
-        free = found[-1].end if found[-1].start >= free else free
-    return found
+        passages.append(places.passage(starts[place], starts[place + len(old_lines)] - len(ending), moved))
+        free = passages[-1].end if passages[-1].start >= free else free
+    return passages
 
 
 def _shift(old_lines: list[str], window: list[str]) -> tuple[str, str] | None:
@@ -247,12 +247,12 @@ def _without_numbers(text: str, old: str, new: str) -> list[EditPassage]:
 def _strip_numbers(copied: str, *, consecutive: bool = True) -> str | None:
     """None: a non-empty line has no number, or the numbers are not from one page."""
     lines = split_lines(copied)
-    said = [line.rstrip("\r\n") for line in lines if line.strip()]
-    pattern = _NUMBERED_WIDE if all(map(_NUMBERED_WIDE.match, said)) else _NUMBERED
-    numbers = [int(match[1]) for match in map(pattern.match, said) if match]
-    if not numbers or len(numbers) < len(said):
+    filled = [line.rstrip("\r\n") for line in lines if line.strip()]
+    pattern = _NUMBERED_WIDE if all(map(_NUMBERED_WIDE.match, filled)) else _NUMBERED
+    numbers = [int(match[1]) for match in map(pattern.match, filled) if match]
+    if not numbers or len(numbers) < len(filled):
         return None
-    if consecutive and len(lines) == len(said) and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+    if consecutive and len(lines) == len(filled) and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         return None
     return "".join(pattern.sub("", line, count=1) for line in lines)
 
@@ -261,7 +261,7 @@ _LADDER: tuple[tuple[str, Callable[[str, str, str], list[EditPassage]]], ...] = 
     ("", _exact),
     ("line endings", lambda text, old, new: _by_lines(text, old, new, str) if _ENDING.search(old) else []),
     ("trailing spaces", lambda text, old, new: _by_lines(text, old, new, _trim) if old.strip() else []),
-    ("indentation", _shifted),
+    ("indentation", _find_shifted),
     ("copied line numbers", _without_numbers),
 )
 
@@ -270,15 +270,15 @@ def nearest_lines(text: str, old: str) -> tuple[int, int] | None:
     """Returns first line and number of lines most similar to `old`, for display. None: nothing is similar."""
     from rapidfuzz import fuzz, process  # noqa: PLC0415  # only for a miss
 
-    wanted = [line.strip() for line in _ENDING.split(old)]
-    anchor = max(wanted, key=len)[:400]
+    old_lines = [line.strip() for line in _ENDING.split(old)]
+    anchor = max(old_lines, key=len)[:400]
     lines = [line.strip()[:400] for line in split_lines(text)[:100_000]]
     best: tuple[float, int] | None = None
     for _, score, at in process.extract(anchor, lines, scorer=fuzz.ratio, limit=5, score_cutoff=50):
-        first = max(at - wanted.index(max(wanted, key=len)), 0)
-        whole = fuzz.ratio("\n".join(wanted)[:20_000], "\n".join(lines[first : first + len(wanted)])[:20_000])
+        first = max(at - old_lines.index(max(old_lines, key=len)), 0)
+        whole = fuzz.ratio("\n".join(old_lines)[:20_000], "\n".join(lines[first : first + len(old_lines)])[:20_000])
         best = max(best or (0.0, 0), (whole + score, -first))
-    return None if best is None else (1 - best[1], len(wanted))
+    return None if best is None else (1 - best[1], len(old_lines))
 
 
 _MAX_SHOWN_LINES = 12
@@ -294,25 +294,25 @@ def describe_ambiguity(what: str, text: str, matches: PassageMatches, shown: str
     return f"{what} occurs {len(matches.passages)} times in `{shown}`{forgiven}, at lines {lines}; nothing was changed. {remedy}"
 
 
-def describe_miss(what: str, text: str, old: str, new: str, misses: int, shown: str) -> str:
+def describe_miss(what: str, text: str, old: str, new: str, num_misses: int, shown: str) -> str:
     """The first miss shows the most similar lines; later ones show the whole region."""
     head = f"{what} was not found in `{shown}`; nothing was changed."
-    if misses > 1:
-        head += f" This is miss {misses} in a row on this file."
+    if num_misses > 1:
+        head += f" This is miss {num_misses} in a row on this file."
     if len(new.strip()) > 3 and len(done := find(text, new, "").passages) == 1:
         head += f" The new text is there already, at line {line_number(text, done[0].start)}."
     near = nearest_lines(text, old)
-    if misses == 1 and near is None:
+    if num_misses == 1 and near is None:
         return f"{head} No similar lines were found: read the file again."
     first, count = near or (1, 1)
-    if misses == 1:
-        return f"{head} Nearest lines:\n{_numbered(text, first, min(count, _MAX_SHOWN_LINES))}"
+    if num_misses == 1:
+        return f"{head} Nearest lines:\n{_number_lines(text, first, min(count, _MAX_SHOWN_LINES))}"
     around = max((_MAX_REGION_LINES - count) // 2, 5)
     begin = max(first - around, 1)
-    region = _numbered(text, begin, min(count + 2 * around, _MAX_REGION_LINES))
+    region = _number_lines(text, begin, min(count + 2 * around, _MAX_REGION_LINES))
     return f"{head} The file reads now:\n{region}\nCopy from these lines, without the numbers."
 
 
-def _numbered(text: str, first: int, count: int) -> str:
-    lines = split_lines(text)[first - 1 : first - 1 + count]
+def _number_lines(text: str, first: int, num_lines: int) -> str:
+    lines = split_lines(text)[first - 1 : first - 1 + num_lines]
     return "\n".join(f"{number}→{printable(line.rstrip()[:_MAX_WIDTH])}" for number, line in enumerate(lines, start=first))

@@ -53,7 +53,7 @@ def cells_of(text: str | bytes) -> list[Cell] | None:
         or not isinstance(notebook.get("nbformat"), int)
     ):
         return None
-    return [Cell(number, str(row.get("cell_type", "?")), _joined(row.get("source")), row) for number, row in enumerate(rows, 1)]
+    return [Cell(number, str(row.get("cell_type", "?")), _join(row.get("source")), row) for number, row in enumerate(rows, 1)]
 
 
 def show(cells: Sequence[Cell], offset: int, limit: int | None, shown: str) -> CallResult:
@@ -67,7 +67,7 @@ def show(cells: Sequence[Cell], offset: int, limit: int | None, shown: str) -> C
     images: list[ImagePart] = []
     room, last = MOST_SHOWN_BYTES, first
     for cell in cells[first - 1 : None if limit is None else first - 1 + limit]:
-        text = "\n".join(_described(cell, images))
+        text = "\n".join(_describe(cell, images))
         room -= len(text.encode(errors="replace"))
         if room < 0 and rows:
             break
@@ -81,10 +81,10 @@ def show(cells: Sequence[Cell], offset: int, limit: int | None, shown: str) -> C
     return CallResult("\n\n".join((*rows, f"[{' '.join(notes)}]")), media=tuple(images))
 
 
-def _described(cell: Cell, images: list[ImagePart]) -> Iterator[str]:
+def _describe(cell: Cell, images: list[ImagePart]) -> Iterator[str]:
     count = cell.fields.get("execution_count")
     yield f"[cell {cell.number}, {cell.kind}{f', run {count}' if isinstance(count, int) else ''}]"
-    yield _clipped(cell.source, MOST_SOURCE_BYTES)
+    yield _clip(cell.source, MOST_SOURCE_BYTES)
     outputs = cell.fields.get("outputs")
     for output in outputs if isinstance(outputs, list) else ():
         if isinstance(output, dict):
@@ -95,20 +95,20 @@ def _output(output: Mapping[str, Any], number: int, images: list[ImagePart]) -> 
     match output.get("output_type"):
         case "stream":
             yield f"[output of cell {number}, {output.get('name', 'stdout')}]"
-            yield _clipped(_joined(output.get("text")), MOST_OUTPUT_BYTES)
+            yield _clip(_join(output.get("text")), MOST_OUTPUT_BYTES)
         case "error":
-            yield f"[error of cell {number}: {_clipped(str(output.get('ename', '')), 200)}]"
+            yield f"[error of cell {number}: {_clip(str(output.get('ename', '')), 200)}]"
             trace = output.get("traceback")
             lines = "\n".join(map(str, trace)) if isinstance(trace, list) and trace else str(output.get("evalue", ""))
-            yield _clipped(lines, MOST_OUTPUT_BYTES)
+            yield _clip(lines, MOST_OUTPUT_BYTES)
         case "execute_result" | "display_data":
             # The image and the text of an output; other forms are only named.
             data = forms if isinstance(forms := output.get("data"), dict) else {}
-            yield from (_image(_joined(data[kind]), kind, number, images) for kind in _IMAGES if kind in data)
-            text = next((_joined(data[kind]) for kind in ("text/markdown", "text/plain") if kind in data), None)
+            yield from (_image(_join(data[kind]), kind, number, images) for kind in _IMAGES if kind in data)
+            text = next((_join(data[kind]) for kind in ("text/markdown", "text/plain") if kind in data), None)
             if text is not None:
                 yield f"[output of cell {number}]"
-                yield _clipped(text, MOST_OUTPUT_BYTES)
+                yield _clip(text, MOST_OUTPUT_BYTES)
             elif others := [str(kind)[:60] for kind in data if kind not in _IMAGES]:
                 yield f"[output of cell {number} is not shown: {', '.join(others[:5])}]"
 
@@ -127,13 +127,13 @@ def _image(encoded: str, kind: str, number: int, images: list[ImagePart]) -> str
     return f"[output of cell {number}: {media_type}, {len(data):,} bytes, image {len(images)} below]"
 
 
-def _joined(source: Any) -> str:
+def _join(source: Any) -> str:
     if isinstance(source, list):
         return "".join(each for each in source if isinstance(each, str))
     return source if isinstance(source, str) else ""
 
 
-def _clipped(text: str, most_bytes: int) -> str:
+def _clip(text: str, most_bytes: int) -> str:
     return clip(b"".join(clean(text.encode(errors="replace"))), max_bytes=most_bytes).text.rstrip("\n")
 
 
@@ -184,18 +184,18 @@ def edit_cells(text: str, edits: Sequence[Replacement], shown: str) -> EditedNot
     for number, edit in enumerate(edits, start=1):
         matches = {cell.number: find(cell.source, edit.old, edit.new) for cell in cells if cell.source}
         exact = {number: each for number, each in matches.items() if each.passages and not each.rule}
-        found = exact or {number: each for number, each in matches.items() if each.passages}
-        if not found:
+        hits = exact or {number: each for number, each in matches.items() if each.passages}
+        if not hits:
             return None
         name = f"edits[{number}]: " if len(edits) > 1 else ""
-        count = sum(len(each.passages) for each in found.values())
+        count = sum(len(each.passages) for each in hits.values())
         if count > 1 and not edit.replace_all:
-            where = ", ".join(map(str, found))
+            where = ", ".join(map(str, hits))
             raise ToolError(
                 f"{name}`old` occurs {count} times in `{shown}` (cell {where}). Add lines around it until it occurs once,"
                 " or set `replace_all`."
             )
-        for cell, each in found.items():
+        for cell, each in hits.items():
             passages.setdefault(cell, []).extend(each.passages)
             rules |= dict.fromkeys(filter(None, [each.rule]))
     changed: dict[int, str] = {}

@@ -27,7 +27,7 @@ async def run_in_editor(
     editor: Editor, context: CallContext, call: Callable[[CallContext], Awaitable[CallResult]], *, is_edit: bool
 ) -> CallResult:
     """Runs a call that reads or edits files. An editor that does not answer changes nothing."""
-    unsaved = await _unsaved(editor, context)
+    unsaved = await _read_unsaved(editor, context)
     if not is_edit:
         is_late = editor.is_late
         result = await call(replace(context, unsaved=unsaved))
@@ -43,7 +43,7 @@ async def _show(editor: Editor, path: Path) -> None:
         await editor.write(path, file.text)
 
 
-async def _unsaved(editor: Editor, context: CallContext) -> Mapping[Path, bytes]:
+async def _read_unsaved(editor: Editor, context: CallContext) -> Mapping[Path, bytes]:
     """Content of files whose text in the editor differs from the disk, in the encoding of the file."""
     intents = [each for each in context.judged or () if isinstance(each, ReadIntent | WriteIntent)]
     paths = list(dict.fromkeys(each.path for each in intents))[:MOST_FILES]

@@ -75,12 +75,12 @@ class _Sheet:
         `free` is the end of the previous hunk, which this one usually follows.
         """
         what = f"What the hunk at line {hunk.line} of the patch shows"
-        anchors = list(self._anchored(hunk.anchors, free)) or list(self._anchored(hunk.anchors, 0))
+        anchors = list(self._anchor_positions(hunk.anchors, free)) or list(self._anchor_positions(hunk.anchors, 0))
         if not hunk.old:
             return self._insertion(hunk, anchors), ""
         first = min(anchors, default=0)
-        found = self._look(hunk, max(free, first)) or self._look(hunk, first)
-        if found is None:
+        place = self._look(hunk, max(free, first)) or self._look(hunk, first)
+        if place is None:
             elsewhere = self._look(hunk, 0) if first else None
             if elsewhere:
                 line = line_number(self._text, elsewhere.passages[0].start)
@@ -89,21 +89,21 @@ class _Sheet:
                 )
             text = self._text[: self._length]
             raise ToolError(describe_miss(what, text, hunk.old, hunk.new, self._ledger.count_miss(self._path), self._shown))
-        passages = found.passages
+        passages = place.passages
         if hunk.at_end:
             passages = [passage for passage in passages if passage.end == len(self._text)] or passages
         if len(passages) > 1 and anchors:
             passages = sorted({min(each for each in passages if each.start >= at) for at in anchors if at <= passages[-1].start})
         if len(passages) > 1:
-            raise ToolError(describe_ambiguity(what, self._text, PassageMatches(passages, found.rule), self._shown, _MORE_LINES))
-        return passages[0], found.rule
+            raise ToolError(describe_ambiguity(what, self._text, PassageMatches(passages, place.rule), self._shown, _MORE_LINES))
+        return passages[0], place.rule
 
     def pieces(self, hunk: Hunk, passage: EditPassage) -> Iterator[EditPassage]:
         """Returns the runs of lines that are removed and added."""
         before = split_lines(self._text[passage.start : passage.end])
         after = split_lines(passage.new)
         if len(before) != hunk.count("-") or len(after) != hunk.count("+"):
-            yield self._clipped(*passage)  # a lone CR was treated as a line end
+            yield self._clip(*passage)  # a lone CR was treated as a line end
             return
         above = _LINE_END.search(self._text, max(passage.start - 2, 0), passage.start)
         ending = above[0] if above and above.end() == passage.start else self._ending
@@ -122,12 +122,12 @@ class _Sheet:
                 continue
             at_new += 1
             if not run.is_empty:
-                yield self._clipped(run.start, run.end, run.text())
+                yield self._clip(run.start, run.end, run.text())
             run = _LineRun(run.end + len(line), run.end + len(line), _end_of(line))
         if not run.is_empty:
-            yield self._clipped(run.start, run.end, run.text())
+            yield self._clip(run.start, run.end, run.text())
 
-    def _clipped(self, start: int, end: int, new: str) -> EditPassage:
+    def _clip(self, start: int, end: int, new: str) -> EditPassage:
         """Removes the final line end again that the file does not have."""
         if end <= self._length:
             return EditPassage(start, end, new)
@@ -166,7 +166,7 @@ class _Sheet:
             place = len(self._text)
         return EditPassage(place, place, with_line_endings_of("", hunk.new, self._ending))
 
-    def _anchored(self, anchors: tuple[str, ...], begin: int) -> Iterator[int]:
+    def _anchor_positions(self, anchors: tuple[str, ...], begin: int) -> Iterator[int]:
         """Returns the position of the innermost anchor whose outer anchors precede it in order."""
         if not anchors:
             return
@@ -217,6 +217,6 @@ def _lines_like(anchor: str, lines: Sequence[str], among: Sequence[int]) -> list
         lambda line: line.strip().startswith(bare),
     )
     for is_like in likenesses:
-        if found := [at for at in among if is_like(lines[at])]:
-            return found
+        if positions := [at for at in among if is_like(lines[at])]:
+            return positions
     return []

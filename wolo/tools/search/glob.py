@@ -53,23 +53,23 @@ class Glob:
         if not args.pattern.strip():
             raise ToolError("The pattern is empty.")
         resolved = call.resolve(args.path)
-        found = await find_files(resolved, args.pattern, call.services, WalkLimits(max_s=MAX_S))
+        selection = await find_files(resolved, args.pattern, call.services, WalkLimits(max_s=MAX_S))
         names: list[str] = []
         room = MAX_TEXT_BYTES
-        for path in found.files[:_MAX_NAMES]:
-            name = shown(call.services.workspace.relative(found.start / path))
+        for path in selection.files[:_MAX_NAMES]:
+            name = printable_name(call.services.workspace.relative(selection.start / path))
             room -= len(name.encode()) + 1
             if room < 0:
                 break
             names.append(name)
-        notes = found.notes
-        if len(names) < len(found.files):
-            notes.insert(0, f"{len(names)} of {len(found.files):,} files: narrow the pattern.")
+        notes = selection.notes
+        if len(names) < len(selection.files):
+            notes.insert(0, f"{len(names)} of {len(selection.files):,} files: narrow the pattern.")
         elif not names:
             hint = " `[` opens a set of characters; write \\[ for the character itself." if "[" in args.pattern else ""
             notes.insert(0, f"No file matches {args.pattern}.{hint}")
         text = "\n".join([*names, *(f"[{note}]" for note in notes)])
-        return CallResult(text, Listing(args.pattern, tuple(names), len(found.files), found.incomplete))
+        return CallResult(text, Listing(args.pattern, tuple(names), len(selection.files), selection.incomplete))
 
 
 MAX_S = 9.0
@@ -114,9 +114,9 @@ async def find_files(resolved: Resolved, glob: str, services: ToolServices, boun
     """Lists the readable files at or below a path that git does not ignore. Raises ToolError."""
 
     def find() -> FileSelection:
-        found, files = look_for_files(resolved, glob, services, bounds)
-        found.files += files
-        return found
+        selection, files = look_for_files(resolved, glob, services, bounds)
+        selection.files += files
+        return selection
 
     try:
         return await asyncio.to_thread(find)
@@ -124,14 +124,14 @@ async def find_files(resolved: Resolved, glob: str, services: ToolServices, boun
         bounds.cancel()  # the thread outlives a cancelled task
 
 
-def shown(path: str) -> str:
+def printable_name(path: str) -> str:
     """Escapes control characters, so that a file name cannot look like two."""
     readable = os.fsencode(path).decode(errors="replace")
     return re.sub(_UNPRINTABLE, lambda match: f"\\x{ord(match[0]):02x}", readable)
 
 
-def not_read(count: int, kind: str) -> Gap:
-    what = f"{count:,} {kind}{'' if count == 1 else 's'} could not be read"
+def not_read(num_unread: int, kind: str) -> Gap:
+    what = f"{num_unread:,} {kind}{'' if num_unread == 1 else 's'} could not be read"
     return Gap(f"{what}.", what)
 
 
@@ -149,11 +149,11 @@ def look_for_files(
     except OSError as error:
         raise explain(error, services.workspace.relative(resolved.path)) from error
     if stat.S_ISREG(mode):
-        found = FileSelection(resolved.path.parent)
-        return found, _readable([resolved.path.name], found, services)
+        selection = FileSelection(resolved.path.parent)
+        return selection, _readable([resolved.path.name], selection, services)
     if not stat.S_ISDIR(mode):
         raise ToolError(f"`{resolved.given}` is neither a file nor a folder.")
-    found = FileSelection(resolved.path)
+    selection = FileSelection(resolved.path)
     filters = [of_type] if of_type else []
     if glob:
         relative = glob.removeprefix(f"{resolved.path}/").removeprefix("./")
@@ -162,17 +162,19 @@ def look_for_files(
         except BadPattern as error:
             raise ToolError(f"`{glob}` is not a usable glob: {error}") from error
     top = services.workspace.root if resolved.inside else None
-    paths = _walk_noting_gaps(walk(resolved.path, bounds, top=top), bounds, found)
-    return found, _readable((path for path in paths if all(pattern.fullmatch(path) for pattern in filters)), found, services)
+    paths = _walk_noting_gaps(walk(resolved.path, bounds, top=top), bounds, selection)
+    return selection, _readable(
+        (path for path in paths if all(pattern.fullmatch(path) for pattern in filters)), selection, services
+    )
 
 
-def _walk_noting_gaps(paths: Iterator[str], bounds: WalkLimits, found: FileSelection) -> Iterator[str]:
+def _walk_noting_gaps(paths: Iterator[str], bounds: WalkLimits, selection: FileSelection) -> Iterator[str]:
     try:
         yield from paths
     except WalkStopped as stopped:
-        found.gaps.append(Gap(f"The search stopped {stopped}: narrow `path`.", f"stopped {stopped}"))
+        selection.gaps.append(Gap(f"The search stopped {stopped}: narrow `path`.", f"stopped {stopped}"))
     if bounds.unreadable_folders:
-        found.gaps.append(not_read(bounds.unreadable_folders, "folder"))
+        selection.gaps.append(not_read(bounds.unreadable_folders, "folder"))
 
 
 def _readable(paths: Iterable[str], selection: FileSelection, services: ToolServices) -> Iterator[str]:

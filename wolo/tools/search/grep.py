@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.search.glob import MAX_S, MAX_TEXT_BYTES, Gap, compile_type, look_for_files, not_read, shown
+from wolo.tools.search.glob import MAX_S, MAX_TEXT_BYTES, Gap, compile_type, look_for_files, not_read, printable_name
 from wolo.tools.search.ripgrep import GrepHit, GrepQuery, Mode, Searched, find_hits, find_names, find_program
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
@@ -105,21 +105,21 @@ class Grep:
         bounds, looking = WalkLimits(max_s=MAX_S), WalkLimits(max_s=MAX_S * _LOOKING)
         of_type = compile_type(args.type) if args.type else None
         resolved = call.resolve(args.path)
-        found, files = await asyncio.to_thread(look_for_files, resolved, args.glob, call.services, looking, of_type)
-        lines = _ResultLines(args, call.services, found.start)
+        selection, files = await asyncio.to_thread(look_for_files, resolved, args.glob, call.services, looking, of_type)
+        lines = _ResultLines(args, call.services, selection.start)
         program = self._program or find_program(call.services.workspace)
         batches = _FoundBatches(files, looking)
         try:
-            gaps = await _search(program, args, call.services, batches, found.start, bounds, lines)
+            gaps = await _search(program, args, call.services, batches, selection.start, bounds, lines)
         finally:
             await batches.close()
-        found.gaps[:0] = gaps
-        notes = found.notes
+        selection.gaps[:0] = gaps
+        notes = selection.notes
         if not lines.shown:
             more = " after the skipped lines" if lines.skipped else ""
             notes.insert(0, f"No matches{more} in what was searched." if notes else f"No matches{more}.")
         text = "\n".join([*lines.shown, *(f"[{note}]" for note in notes)])
-        return CallResult(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown), found.incomplete))
+        return CallResult(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown), selection.incomplete))
 
 
 class _FoundBatches:
@@ -249,7 +249,7 @@ class _ResultLines:
         return True
 
     def _line(self, hit: GrepHit) -> str:
-        name = shown(self._workspace.relative(self._start / hit.path))
+        name = printable_name(self._workspace.relative(self._start / hit.path))
         if hit.line:
             mark = ":" if hit.column else "-"
             number = f"{hit.line}{mark}" if self._args.line_numbers else ""

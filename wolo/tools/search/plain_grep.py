@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
         try:
             data = _read(path)
             if may_match(data, needed, pattern):
-                _show(path, _decoded(data), pattern, options)
+                _show(path, _decode(data), pattern, options)
                 sys.stdout.buffer.flush()  # flush, so that a timeout in the next file loses nothing
         except FileNotFoundError:
             continue
@@ -113,7 +113,7 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     if data.startswith(_UTF16_MARKS):
         text = data.decode("utf-16", errors="replace")
     else:

@@ -84,10 +84,10 @@ def read_address(url: str) -> WebAddress:
         raise ToolError("There is no port 0.")
     if "[" in parts.netloc and ":" not in host:
         raise ToolError(f"`[{host[:200]}]` is not an address.")
-    return _spelled(parts, _read_host(host), port or PORTS[parts.scheme])
+    return _spell(parts, _read_host(host), port or PORTS[parts.scheme])
 
 
-def _spelled(parts: SplitResult, host: str, port: int) -> WebAddress:
+def _spell(parts: SplitResult, host: str, port: int) -> WebAddress:
     shown = f"[{host}]" if ":" in host else host
     netloc = shown if port == PORTS[parts.scheme] else f"{shown}:{port}"
     path, query = (quote(text, safe=_AS_THEY_ARE) for text in (parts.path or "/", parts.query))
@@ -176,14 +176,14 @@ _NAMES_OF_THIS_NETWORK = ("localhost", "localdomain", "local", "internal", "lan"
 
 def is_public(address: str) -> bool:
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return False
-    if isinstance(found, IPv4Address):
-        return not any(found in network for network in _NOT_PUBLIC_4)
-    if found.scope_id is not None or found not in _PUBLIC_6 or any(found in network for network in _NOT_PUBLIC_6):
+    if isinstance(ip, IPv4Address):
+        return not any(ip in network for network in _NOT_PUBLIC_4)
+    if ip.scope_id is not None or ip not in _PUBLIC_6 or any(ip in network for network in _NOT_PUBLIC_6):
         return False
-    return (int(found) >> 32) & 0xFFFFFFFF not in _ISATAP
+    return (int(ip) >> 32) & 0xFFFFFFFF not in _ISATAP
 
 
 class Hosts:
@@ -205,12 +205,12 @@ class Hosts:
         self.check_name(address)
         if address.is_literal:
             return (address.host,)
-        found = tuple(dict.fromkeys(await self.look_up(address.host, address.port)))
-        if not found:
+        addresses = tuple(dict.fromkeys(await self.look_up(address.host, address.port)))
+        if not addresses:
             raise socket.gaierror(socket.EAI_NONAME, "no addresses")
-        if not all(map(self.is_open, found)):
+        if not all(map(self.is_open, addresses)):
             raise _not_public(address.host)
-        return found
+        return addresses
 
 
 def _not_public(host: str) -> ToolError:
@@ -231,14 +231,14 @@ async def system_look_up(host: str, port: int) -> list[str]:
             answer.set_result(result)
 
     def work() -> None:
-        found: list[str] | OSError
+        result: list[str] | OSError
         try:
             rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found = [str(row[4][0]) for row in rows]
+            result = [str(row[4][0]) for row in rows]
         except (OSError, UnicodeError) as error:
-            found = error if isinstance(error, OSError) else socket.gaierror(socket.EAI_NONAME, str(error))
+            result = error if isinstance(error, OSError) else socket.gaierror(socket.EAI_NONAME, str(error))
         with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(resolve, found)
+            loop.call_soon_threadsafe(resolve, result)
 
     threading.Thread(target=work, name="wolo-look-up", daemon=True).start()
     return await answer

@@ -113,7 +113,7 @@ class _HtmlPage:
             if number % _LOOK_EVERY == 0 and self._is_stopped():
                 break
             if isinstance(token, str):
-                self._say(token)
+                self._add_text(token)
             elif token.is_end:
                 self._end(token.name)
             else:
@@ -125,7 +125,7 @@ class _HtmlPage:
             if region.depth:
                 region.end = self._layout.count
 
-    def _say(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if self._is_title:
             self.title = " ".join(text.split())[:300]
         elif self._skipped:
@@ -133,7 +133,7 @@ class _HtmlPage:
         elif self._pre is not None:
             self._pre.append(text)
         else:
-            self._paragraph.say(text)
+            self._paragraph.add_text(text)
 
     def _end_block(self) -> None:
         text = self._paragraph.take()

@@ -61,20 +61,20 @@ def tokens(source: str) -> Iterator[str | Tag]:
 
 def _attributes(source: str, at: int) -> tuple[dict[str, str], int]:
     """Returns the attributes and the position after the tag, or -1. The first of duplicate attributes counts."""
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     while True:
         at = _NEXT_ATTRIBUTE.match(source, at).end()  # type: ignore[union-attr]  # matches anything
         if at >= len(source):
-            return found, -1
+            return attributes, -1
         if source[at] == ">":
-            return found, at + 1
+            return attributes, at + 1
         name = _ATTRIBUTE_NAME.match(source, at)
         assert name is not None  # matches anything
         value, at = _value(source, name.end())
         if at < 0:
-            return found, -1
-        if len(found) < MOST_ATTRIBUTES:
-            found.setdefault(name[0].lower(), _text(value))
+            return attributes, -1
+        if len(attributes) < MOST_ATTRIBUTES:
+            attributes.setdefault(name[0].lower(), _text(value))
 
 
 def _value(source: str, at: int) -> tuple[str, int]:

@@ -25,7 +25,7 @@ async def find_main_part(source: str, url: str, most_s: float) -> str:
     process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe, stderr=nothing, env={})
     try:
         async with asyncio.timeout(most_s):
-            found, _ = await process.communicate(source.encode(errors="replace"))
+            output, _ = await process.communicate(source.encode(errors="replace"))
     except TimeoutError:
         return ""
     finally:
@@ -33,7 +33,7 @@ async def find_main_part(source: str, url: str, most_s: float) -> str:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-    return found.decode(errors="replace").strip() if process.returncode == 0 else ""
+    return output.decode(errors="replace").strip() if process.returncode == 0 else ""
 
 
 def main(url: str) -> None:
@@ -44,7 +44,7 @@ def main(url: str) -> None:
 
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
-    found = trafilatura.extract(
+    markdown = trafilatura.extract(
         sys.stdin.buffer.read().decode(),
         url=url,
         output_format="markdown",
@@ -54,7 +54,7 @@ def main(url: str) -> None:
         include_comments=False,
         favor_recall=True,
     )
-    sys.stdout.buffer.write((found or "").encode(errors="replace"))
+    sys.stdout.buffer.write((markdown or "").encode(errors="replace"))
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ class Paragraph:
         self._link_from = -1
         self._target = ""
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         self._pieces.append(_BLANKS.sub(" ", _INVISIBLE.sub("", text)))
 
     def break_line(self) -> None:
@@ -98,7 +98,7 @@ class Paragraph:
         """An empty `source` cannot be linked."""
         alt = " ".join(alt.split())
         if alt:
-            self.say(f"![{alt}]({source})" if source else alt)
+            self.add_text(f"![{alt}]({source})" if source else alt)
 
     def begin_code(self) -> None:
         self.end_code()

@@ -124,14 +124,14 @@ class SearchService(Struct, frozen=True, kw_only=True):
 
     def results(self, response: Any) -> list[SearchResult] | None:
         """The results in a decoded response; None: it is not what this service answers."""
-        found = response
+        rows = response
         for name in self.backend.results:
-            found = found.get(name) if isinstance(found, dict) else None
-        if found is None and isinstance(response, dict) and not response.get("error"):
+            rows = rows.get(name) if isinstance(rows, dict) else None
+        if rows is None and isinstance(response, dict) and not response.get("error"):
             return []  # Brave leaves out `web` when nothing was found
-        if not isinstance(found, list):
+        if not isinstance(rows, list):
             return None
-        results = [self._result(each) for each in found if isinstance(each, dict)]
+        results = [self._result(each) for each in rows if isinstance(each, dict)]
         return [each for each in results if urlsplit(each.url).scheme in ("http", "https")][:MOST_RESULTS]
 
     def _result(self, row: Mapping[str, Any]) -> SearchResult:
