@@ -80,7 +80,8 @@ def is_loopback(host: str) -> bool:
 def proxy_for(url: str, environ: Mapping[str, str]) -> str:
     """Proxy from the environment for this URL; empty: direct. Loopback never uses one."""
     target = urlsplit(url)
-    if is_loopback(target.hostname or "") or _is_exempt(target, environ):
+    exempt = (environ.get("no_proxy") or environ.get("NO_PROXY") or "").replace(" ", ",").split(",")
+    if is_loopback(target.hostname or "") or any(_matches(entry.strip().lower(), target) for entry in exempt):
         return ""
     for name in (f"{target.scheme}_proxy", "all_proxy"):
         for spelled in (name, name.upper()):
@@ -98,11 +99,6 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str:
                     )
                 return proxy
     return ""
-
-
-def _is_exempt(target: SplitResult, environ: Mapping[str, str]) -> bool:
-    listed = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    return any(_matches(entry.strip().lower(), target) for entry in listed.replace(" ", ",").split(","))
 
 
 def _matches(entry: str, target: SplitResult) -> bool:

@@ -83,7 +83,10 @@ class Catalog(msgspec.Struct, frozen=True):
             return self._at_address(name, level, address.check_url(base_url), api_key or "", api)
         provider, model, level = self.look_up(spec, api=api)
         if not provider.base_url:
-            raise _no_address(spec, provider)
+            ways = ["give it with --base-url", f"set providers.{provider.name}.base_url"]
+            if provider.base_url_env:
+                ways.insert(0, f"export {provider.base_url_env}=…")
+            raise ConfigError(f"`{spec}` needs a base URL.", hint=f"You may {', or '.join(ways)}.")
         key = api_key or own_key(provider, self.environ, self.overrides.get(provider.name))
         if not key and provider.key_env and not provider.loopback:
             raise _no_key(provider, self.environ)
@@ -97,7 +100,11 @@ class Catalog(msgspec.Struct, frozen=True):
             raise ConfigError("No model is named.", hint="It looks like --model zai/glm-5.2; `wolo models list` lists them all.")
         provider_name, model_name = self._split_provider(name)
         provider = self._load(provider_name, api)
-        model, level = _find_model_and_level(provider, model_name, level)
+        # A listed model whose name ends like a level is that model.
+        if level and model_name and (exact := _exact_model(provider, f"{model_name}:{level}")):
+            model, level = exact, None
+        else:
+            model = _find_model(provider, model_name)
         return in_format(provider, model.format) if model.format else provider, model, level
 
     def default_choice(self, *, api_key: str | None = None) -> ModelChoice | None:
@@ -244,20 +251,6 @@ def _no_key(provider: Provider, environ: Mapping[str, str]) -> ConfigError:
 def _several(what: str, names: list[str]) -> ConfigError:
     more = f" or {len(names) - MAX_SHOWN} others" if len(names) > MAX_SHOWN else ""
     return ConfigError(f"`{what}` could be {' or '.join(names[:MAX_SHOWN])}{more}.", hint="Write more of the name.")
-
-
-def _no_address(spec: str, provider: Provider) -> ConfigError:
-    ways = ["give it with --base-url", f"set providers.{provider.name}.base_url"]
-    if provider.base_url_env:
-        ways.insert(0, f"export {provider.base_url_env}=…")
-    return ConfigError(f"`{spec}` needs a base URL.", hint=f"You may {', or '.join(ways)}.")
-
-
-def _find_model_and_level(provider: Provider, name: str, level: ThinkingLevel | None) -> tuple[Model, ThinkingLevel | None]:
-    """A listed model whose name ends like a level is that model."""
-    if level and name and (exact := _exact_model(provider, f"{name}:{level}")):
-        return exact, None
-    return _find_model(provider, name), level
 
 
 def _find_model(provider: Provider, name: str) -> Model:

@@ -213,7 +213,7 @@ def find_miss(answer: Message, before: Sequence[Message], price: Price | None) -
     last = next((each for each in reversed(before) if each.id == prefix.after), None)
     if last is None or last.usage is None:
         return None
-    now, then = _name(answer.producer), _name(last.producer)
+    now, then = (f"{each.provider}/{each.model}" if each else "" for each in (answer.producer, last.producer))
     if now != then:
         reason = f"the model changed from {then} to {now}"
         return _cache_miss("model", prefix, reason, _read_anew(usage, last.usage, 0), price)
@@ -273,7 +273,3 @@ def _describe_difference(label: str) -> str:
             return "the conversation was compacted"
         case _:
             return f"the history changed, first in {label}"
-
-
-def _name(producer: Producer | None) -> str:
-    return f"{producer.provider}/{producer.model}" if producer else ""

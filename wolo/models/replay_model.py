@@ -137,11 +137,25 @@ class RecordedModel:
                 expected, got = "The turn ends here.", f"It goes on after:\n{last}"
                 raise ReplayDiverged(Divergence.of(self._script.step, "request", "one more request", expected, got))
             raise Unavailable(NOTHING_MORE)
-        self._compare(recorded, question)
+        sent, now = recorded.sent(), question.messages
+        at = first_different(sent, now, self._is_same)
+        if at is not None:
+            expected, got = (self._describe(messages, at) for messages in (sent, now))
+            of = f" of {len(sent)}" if len(sent) == len(now) else f" (of {len(sent)} then, of {len(now)} now)"
+            raise ReplayDiverged(Divergence.of(recorded.step, "request", f"message {at + 1}{of}", expected, got))
+        if self._check is not None:
+            self._check(recorded, question)
         self._at += 1
         tokens = self._estimate.request(question.messages, system=question.system, tools=question.tools)
         await listener.on_request(1, tokens)
-        answer = replace(recorded.answer, parts=tuple(self._part(part) for part in recorded.answer.parts))
+        # File names in a call lead to where the files are now.
+        parts = (
+            replace(part, input=_map_strings(part.input, self._here), raw_input=self._here(part.raw_input))
+            if isinstance(part, ToolPart)
+            else part
+            for part in recorded.answer.parts
+        )
+        answer = replace(recorded.answer, parts=tuple(parts))
         deltas: list[Delta] = []
         for slot, part in enumerate(answer.parts):
             match part:
@@ -159,16 +173,6 @@ class RecordedModel:
         self._on_replayed(self._at - 1)
         return answer
 
-    def _compare(self, recorded: RecordedAnswer, question: ModelQuestion) -> None:
-        sent, now = recorded.sent(), question.messages
-        at = first_different(sent, now, self._is_same)
-        if at is not None:
-            expected, got = (self._describe(messages, at) for messages in (sent, now))
-            of = f" of {len(sent)}" if len(sent) == len(now) else f" (of {len(sent)} then, of {len(now)} now)"
-            raise ReplayDiverged(Divergence.of(recorded.step, "request", f"message {at + 1}{of}", expected, got))
-        if self._check is not None:
-            self._check(recorded, question)
-
     def _is_same(self, one: Message, other: Message) -> bool:
         """Results of earlier comparisons are reused."""
         pair = (id(one), id(other))
@@ -185,12 +189,6 @@ class RecordedModel:
         if at >= len(messages):
             return "(no such message)"
         return f"{messages[at].role}:\n{comparable_text(messages[at], self._of, self._unfinished)}"
-
-    def _part(self, part: AnyPart) -> AnyPart:
-        """Map file names in a call to their current location."""
-        if not isinstance(part, ToolPart):
-            return part
-        return replace(part, input=_map_strings(part.input, self._here), raw_input=self._here(part.raw_input))
 
 
 def before_calls_ran(message: Message) -> Message:

@@ -68,15 +68,15 @@ class AnthropicDecoder:
 
     def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips invalid JSON. Raises a ProviderError for error events and for two mixed responses."""
-        return [delta for payload in payloads for delta in self._feed(payload)]
-
-    def _feed(self, payload: bytes) -> Sequence[Delta]:
-        event = self._read(payload)
-        if event is None or (self._ended and event.type != "message_start"):
-            return ()  # ignore everything after the end
-        if self._prefilled:
-            return [*self._begin_prefilled(event), *self._read_event(event, payload)]
-        return self._read_event(event, payload)
+        deltas: list[Delta] = []
+        for payload in payloads:
+            event = self._read(payload)
+            if event is None or (self._ended and event.type != "message_start"):
+                continue  # ignore everything after the end
+            if self._prefilled:
+                deltas += self._begin_prefilled(event)
+            deltas += self._read_event(event, payload)
+        return deltas
 
     def _read_event(self, event: AnthropicEvent, payload: bytes) -> Sequence[Delta]:
         piece = event.delta
@@ -336,13 +336,6 @@ class UsageCounts:
             self._note("cache_creation_input_tokens", sum(map(token_count, parts.values())))
         if isinstance(details := usage.get("output_tokens_details"), Mapping):
             self._note("thinking_tokens", details.get("thinking_tokens"))
-        return self._usage()
-
-    def _note(self, name: str, value: Any) -> None:
-        if count := token_count(value):
-            self._by_name[name] = count
-
-    def _usage(self) -> Usage:
         output = self._by_name.get("output_tokens", 0)
         return Usage(
             input_tokens=self._by_name.get("input_tokens", 0),
@@ -351,3 +344,7 @@ class UsageCounts:
             cache_write_tokens=self._by_name.get("cache_creation_input_tokens", 0),
             reasoning_tokens=min(self._by_name.get("thinking_tokens", 0), output),
         )
+
+    def _note(self, name: str, value: Any) -> None:
+        if count := token_count(value):
+            self._by_name[name] = count

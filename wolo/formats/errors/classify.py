@@ -179,23 +179,19 @@ def _by_status(response: ErrorResponse) -> Kind:
 
 def _named_field(response: ErrorResponse) -> str | None:
     """Optional field, or kind of attachment, that the error refuses; sent again it would block the session for this model."""
-    if field := _named_option(response):
-        return field
+    if response.status in (0, 200, 400, 422) and not matches(REASONING_WITH_TOOLS, response.message):
+        path = re.sub(r"(?:\[\d+\]|\.\d+)+$", "", response.param)
+        name = path.rpartition(".")[2] or path
+        if name in OPTIONAL_FIELDS or name in FIELDS_BY_PARAM:
+            return name
+        if matches(RESULT_NAME, f"{response.param} {response.message}"):
+            return "name"
+        for field in OPTIONAL_FIELDS:
+            if re.search(rf"(?<![\w-]){field}(?![\w-])", response.message):
+                return field
     if response.is_page or response.status in (401, 403):
         return None
     return next((kind for kind, pattern in MEDIA.items() if matches(pattern, response.words)), None)
-
-
-def _named_option(response: ErrorResponse) -> str | None:
-    if response.status not in (0, 200, 400, 422) or matches(REASONING_WITH_TOOLS, response.message):
-        return None
-    path = re.sub(r"(?:\[\d+\]|\.\d+)+$", "", response.param)
-    named = path.rpartition(".")[2] or path
-    if named in OPTIONAL_FIELDS or named in FIELDS_BY_PARAM:
-        return named
-    if matches(RESULT_NAME, f"{response.param} {response.message}"):
-        return "name"
-    return next((field for field in OPTIONAL_FIELDS if re.search(rf"(?<![\w-]){field}(?![\w-])", response.message)), None)
 
 
 # Messages and hints

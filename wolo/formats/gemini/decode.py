@@ -72,12 +72,12 @@ class GeminiDecoder:
 
     def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips invalid JSON. Raises a ProviderError for error objects."""
-        return [delta for payload in payloads for delta in self._feed(payload)]
-
-    def _feed(self, payload: bytes) -> Sequence[Delta]:
-        if payload[:1] == b"[" and (items := split_list(payload)) is not None:
-            return [delta for item in items for delta in self._feed_one(item)]
-        return self._feed_one(payload)
+        deltas: list[Delta] = []
+        for payload in payloads:
+            items = split_list(payload) if payload[:1] == b"[" else None
+            for item in (payload,) if items is None else items:
+                deltas += self._feed_one(item)
+        return deltas
 
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the response is incomplete or ended for a transient reason."""

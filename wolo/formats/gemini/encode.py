@@ -177,7 +177,9 @@ class GeminiLayout(Layout):
                 case ToolPart():
                     if is_first and not signed and self._dialect.signatures == "required":
                         signed = {"thoughtSignature": NO_SIGNATURE}
-                    parts.append({"functionCall": self._call(part, ids[part.id]), **signed})
+                    wire = {"id": ids[part.id]} if ids[part.id] else {}
+                    call = {**wire, "name": gemini_name(part.tool), "args": arguments_object(part)}
+                    parts.append({"functionCall": call, **signed})
                     is_first = False
         return parts or [{"text": ONLY_ATTACHMENT}]
 
@@ -188,9 +190,6 @@ class GeminiLayout(Layout):
         if not (came and self._sends_ids and re.fullmatch(LEGAL_IDS["opaque"], own)) or own in self._used_ids:
             return ""
         return self.wire_id(call, layout_step)
-
-    def _call(self, call: ToolPart, wire: str) -> WirePart:
-        return {**({"id": wire} if wire else {}), "name": gemini_name(call.tool), "args": arguments_object(call)}
 
     # Function responses
 

@@ -31,12 +31,15 @@ def _reduce(schema: Any) -> Schema:
     reduced = _plain_keys(merged)
     if isinstance(properties := merged.get("properties"), Mapping) and properties:
         reduced["properties"] = {str(name): _reduce(each) for name, each in properties.items()}
-    kinds, has_null = _types(merged)
-    if has_null or merged.get("nullable") is True:
+    declared = merged.get("type")
+    names = [str(each).lower() for each in (declared if isinstance(declared, list) else [declared]) if isinstance(each, str)]
+    kinds = [kind for kind in dict.fromkeys(names) if kind in TYPES]
+    if "null" in names or merged.get("nullable") is True:
         reduced["nullable"] = True
     _enumerate(merged, kinds, reduced)
-    choices, null_choice = _choices(merged)
-    if null_choice:
+    offered = [each for name in ("anyOf", "oneOf") for each in _list_at(merged, name)]
+    choices = [_reduce(each) for each in offered if not (isinstance(each, Mapping) and each.get("type") == "null")]
+    if len(choices) < len(offered):
         reduced["nullable"] = True
     if len(kinds) > 1 and not choices:
         choices = [_add_type({}, kind, merged) for kind in kinds]
@@ -79,13 +82,6 @@ def _plain_keys(merged: Mapping[str, Any]) -> Schema:
     return kept
 
 
-def _types(merged: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """Known types without duplicates, and whether null is among them."""
-    named = merged.get("type")
-    names = [str(each).lower() for each in (named if isinstance(named, list) else [named]) if isinstance(each, str)]
-    return [kind for kind in dict.fromkeys(names) if kind in TYPES], "null" in names
-
-
 def _enumerate(merged: Mapping[str, Any], kinds: list[str], reduced: Schema) -> None:
     """Enums must be strings: other values become text, booleans become a type."""
     values = [merged["const"]] if "const" in merged else merged.get("enum")
@@ -103,12 +99,6 @@ def _enumerate(merged: Mapping[str, Any], kinds: list[str], reduced: Schema) -> 
         reduced["enum"] = unique
         for name in (*_BOUNDS, *_COUNTS):
             reduced.pop(name, None)
-
-
-def _choices(merged: Mapping[str, Any]) -> tuple[list[Schema], bool]:
-    found = [each for name in ("anyOf", "oneOf") for each in _list_at(merged, name)]
-    choices = [each for each in found if not (isinstance(each, Mapping) and each.get("type") == "null")]
-    return [_reduce(each) for each in choices], len(choices) < len(found)
 
 
 def _add_type(reduced: Schema, kind: str, merged: Mapping[str, Any]) -> Schema:

@@ -21,7 +21,9 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     `previous` is the preceding request of the conversation: its messages and tools must be a prefix of this one.
     `strict_template`: many chat templates refuse two user messages in a row.
     """
-    if odd := list_problems(body, "messages", _has_role, "object with a known role"):
+    if odd := list_problems(
+        body, "messages", lambda each: isinstance(each, dict) and each.get("role") in ROLES, "object with a known role"
+    ):
         return odd
     messages = body["messages"]
     roles = [message["role"] for message in messages]
@@ -35,10 +37,6 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_fields(body),
         *prefix_problems(body, previous, head=("tools",), turns="messages"),
     ]
-
-
-def _has_role(message: Any) -> bool:
-    return isinstance(message, dict) and message.get("role") in ROLES
 
 
 def _name(call: Any) -> Any:

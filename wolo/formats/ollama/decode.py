@@ -141,7 +141,11 @@ class OllamaDecoder:
         if line.message is not None:
             self._on_message(line.message, deltas)
         if line.done:
-            self._end(line)
+            self._ended = True
+            self._reason = line.done_reason or self._reason
+            prompt, answer = token_count(line.prompt_eval_count), token_count(line.eval_count)
+            if prompt or answer:
+                self._usage = Usage(input_tokens=prompt, output_tokens=answer)
         return deltas
 
     def _on_message(self, message: MessageChunk, deltas: list[Delta]) -> None:
@@ -153,13 +157,6 @@ class OllamaDecoder:
         if message.tool_calls:
             for call in message.tool_calls:
                 self._on_call(call, deltas)
-
-    def _end(self, line: ResponseLine) -> None:
-        self._ended = True
-        self._reason = line.done_reason or self._reason
-        prompt, answer = token_count(line.prompt_eval_count), token_count(line.eval_count)
-        if prompt or answer:
-            self._usage = Usage(input_tokens=prompt, output_tokens=answer)
 
     # Calls
 

@@ -277,17 +277,15 @@ def to_llm_messages(
     added.
     Raises ValueError for a result that does not answer an open call.
     """
-    prompt, rest = split_system(_own_form(messages), default_prompt() if system is None else system)
+    if {Message}.issuperset(map(type, messages)):
+        own = cast("tuple[Message, ...]", tuple(messages))
+    else:
+        from wolo.messages.roles import to_messages  # noqa: PLC0415  # only API users pass role messages
+
+        own = to_messages(messages)
+    prompt, rest = split_system(own, default_prompt() if system is None else system)
     prompt = prompt if display_name == NAME else with_display_name(prompt, display_name)
     return (encoder or ChatEncoder()).encode(rest, prompt)
-
-
-def _own_form(messages: Sequence[Message | AgentMessage]) -> tuple[Message, ...]:
-    if {Message}.issuperset(map(type, messages)):
-        return cast("tuple[Message, ...]", tuple(messages))
-    from wolo.messages.roles import to_messages  # noqa: PLC0415  # only API users pass role messages
-
-    return to_messages(messages)
 
 
 def _mark_end(items: Sequence[Item]) -> list[Item] | None:

@@ -103,7 +103,10 @@ class ResponsesDecoder:
                 item = self._item(event, "call")
                 return self._complete(item, event.arguments or "") if item.kind == "call" else []
             case "response.output_item.added":
-                return self._begin(event)
+                index = event.output_index if event.output_index is not None else len(self._items)
+                if index not in self._items:
+                    document = read_part(event.item)
+                    return self._name_call(self._open_item(index, kind_of(document)), document)
             case "response.output_item.done":
                 document = read_part(event.item)
                 index = event.output_index if event.output_index is not None else max(self._items, default=0)
@@ -215,13 +218,6 @@ class ResponsesDecoder:
         self._current = None if self._current is None else _TEXT_BEFORE_CALL
         self._running = None
         return self._calls - 1
-
-    def _begin(self, event: ResponsesEvent) -> list[Delta]:
-        document = read_part(event.item)
-        index = event.output_index if event.output_index is not None else len(self._items)
-        if index in self._items:
-            return []
-        return self._name_call(self._open_item(index, kind_of(document)), document)
 
     def _name_call(self, item: OpenItem, document: Mapping[str, Any]) -> list[Delta]:
         """Emit id and name of a call, again if the final version differs."""

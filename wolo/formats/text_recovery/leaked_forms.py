@@ -125,19 +125,13 @@ CANDIDATE = re.compile(r'\{(?=\s{0,1000}(?:"|\Z))|`(?=``|`?\Z)|~(?=~~|~?\Z)|<(?=
 def find_form(text: str, at: int, offered: Collection[str]) -> Opening | int:
     """Opening directly before its content; NEVER, or NOT_YET if more text is needed."""
     answer = NEVER
-    for opening in _try_forms(text, at, offered):
-        if isinstance(opening, Opening):
-            return opening
-        if opening == NOT_YET:
-            answer = NOT_YET
-    return answer
-
-
-def _try_forms(text: str, at: int, offered: Collection[str]) -> Iterator[Opening | int]:
     for form in FORMS:
         opening = _walk(form, text, at, offered)
-        if isinstance(opening, int) or isinstance(form.content, Values) or text.startswith("{", opening.end):
-            yield opening
+        if isinstance(opening, int):
+            answer = NOT_YET if opening == NOT_YET else answer
+        elif isinstance(form.content, Values) or text.startswith("{", opening.end):
+            return opening
+    return answer
 
 
 def _walk(form: CallForm, text: str, at: int, offered: Collection[str]) -> Opening | int:
@@ -275,7 +269,8 @@ def _named_kinds(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[s
     if not isinstance(schema, Mapping) or not depth:
         return
     named = schema.get("type", ())
-    yield from (named,) if isinstance(named, str) else filter(_is_text, named) if isinstance(named, list | tuple) else ()
+    listed = [named] if isinstance(named, str) else _as_list(named)
+    yield from (each for each in listed if isinstance(each, str))
     constants = [*_as_list(schema.get("enum")), *([schema["const"]] if "const" in schema else [])]
     if not named:
         yield from map(_kind_of, constants)
@@ -286,19 +281,11 @@ def _named_kinds(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[s
         for branch in _as_list(schema.get(word)):
             yield from _named_kinds(branch, root, depth - 1)
     if isinstance(reference := schema.get("$ref"), str):
-        yield from _named_kinds(_target(reference, root), root, depth - 1)
-
-
-def _target(reference: str, root: Mapping[str, Any]) -> Any:
-    target: Any = root
-    for name in reference.removeprefix("#/").split("/"):
-        target = target.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
-    return target
+        target: Any = root
+        for name in reference.removeprefix("#/").split("/"):
+            target = target.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+        yield from _named_kinds(target, root, depth - 1)
 
 
 def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else []
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)

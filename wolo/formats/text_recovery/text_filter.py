@@ -174,20 +174,16 @@ class CallScanner:
             if not any(map(_may_start_call, (first, *others) if self._is_line_start else others)):
                 self.follow(text)
                 return (text,) if text else ()
-            self._calls = self._load()
+            from wolo.formats.text_recovery.leaked_calls import LeakedCalls  # noqa: PLC0415  # many patterns, for few answers
+
+            self._calls = LeakedCalls(self._offered)
+            if self._passed:
+                self._calls.follow("".join(self._passed))
         return self._calls.feed(text)
 
     def flush(self) -> Sequence[str | LeakedCall]:
         """The text ended, or something else arrived."""
         return () if self._calls is None else self._calls.flush()
-
-    def _load(self) -> LeakedCalls:
-        from wolo.formats.text_recovery.leaked_calls import LeakedCalls  # noqa: PLC0415  # many patterns, for few answers
-
-        calls = LeakedCalls(self._offered)
-        if self._passed:
-            calls.follow("".join(self._passed))
-        return calls
 
 
 def _may_start_call(line: str) -> bool:

@@ -257,7 +257,9 @@ class BracketThinking:
                 continue
             if not size:
                 break
-            self._emit_text(text[:size], pieces)
+            self._was_thought = False
+            self._code.follow(text[:size])
+            pieces.append(TextDelta(text[:size]))
             text = text[size:]
         self._waiting = [text]
         return pieces
@@ -288,11 +290,6 @@ class BracketThinking:
                 return True
         self._size += len(text)
         return False
-
-    def _emit_text(self, text: str, pieces: list[Piece]) -> None:
-        self._was_thought = False
-        self._code.follow(text)
-        pieces.append(TextDelta(text))
 
 
 def _is_data(inside: str) -> bool:

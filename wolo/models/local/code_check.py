@@ -239,10 +239,10 @@ def restore_definitions(old: str, new: str, request: str) -> str:
     keeps_top = has_effect(new_tree) or not has_effect(old_tree)
     if keeps_top and not before.keys() - present.keys() - may_go:
         return new
-    bodies = {name: _lines_of(new, node) for name, node in present.items()}
-    old_lines = old.splitlines()
+    old_lines, new_lines = old.splitlines(), new.splitlines()
+    spans = {name: _span(node) for name, node in present.items()}
+    bodies = {name: new_lines[first - 1 : last] for name, (first, last) in spans.items()}
     imports_at = _imports_end(old_lines, old_tree)
-    new_lines = new.splitlines()
     of_imports = (new_lines[node.lineno - 1 : node.end_lineno] for node in new_tree.body if isinstance(node, _IMPORTS))
     imports = [line for lines in of_imports for line in lines if line not in old_lines]
     if imports and old_lines[imports_at : imports_at + 1] not in ([], [""]):
@@ -283,11 +283,6 @@ def _span(node: _Definition) -> tuple[int, int]:
     """First and last line, from 1, including decorators."""
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return first, node.end_lineno or node.lineno
-
-
-def _lines_of(text: str, node: _Definition) -> list[str]:
-    first, last = _span(node)
-    return text.splitlines()[first - 1 : last]
 
 
 def _imports_end(lines: list[str], tree: ast.Module) -> int:
