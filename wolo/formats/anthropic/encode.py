@@ -152,7 +152,14 @@ class AnthropicLayout(Layout):
 
     def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:
         if message.role != "assistant":
-            yield {"role": "user", "content": self._user_content(message)}
+            blocks: list[Block] = []
+            for part in message.parts:
+                if isinstance(part, TextPart):
+                    blocks += _text_blocks(clean(part.text))
+                elif not isinstance(part, ThinkingPart | ToolPart):
+                    block = media_block(part, self._dialect)
+                    blocks.append({"type": "text", "text": block} if isinstance(block, str) else block)
+            yield {"role": "user", "content": blocks}
             return
         calls = message.calls
         wire_ids = {call.id: self.wire_id(call, layout_step) for call in calls}
@@ -173,18 +180,6 @@ class AnthropicLayout(Layout):
                 result["content"] = [*_text_blocks(text), *inside] if inside else text
                 results.append({**result, "is_error": True} if failed else result)
             yield {"role": "user", "content": [*results, *behind]}
-
-    # User messages
-
-    def _user_content(self, message: Message) -> list[Block]:
-        blocks: list[Block] = []
-        for part in message.parts:
-            if isinstance(part, TextPart):
-                blocks += _text_blocks(clean(part.text))
-            elif not isinstance(part, ThinkingPart | ToolPart):
-                media = media_block(part, self._dialect)
-                blocks.append({"type": "text", "text": media} if isinstance(media, str) else media)
-        return blocks
 
     # Assistant messages
 

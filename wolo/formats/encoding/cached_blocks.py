@@ -71,14 +71,11 @@ def _message_lines(message: Message) -> Iterator[str]:
 
 
 def _is_stray_result(message: Mapping[str, Any], called: set[str]) -> bool:
-    text = _text_of(message.get("content"))
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+    text = content.lstrip() if isinstance(content, str) else ""
     if message.get("role") != "user" or not text.startswith(EMBEDDED):
         return False
     result = read_object(text.removeprefix("Tool:").encode("utf-8", "surrogatepass")) or {}
     return result.get("tool_call_id") not in called
-
-
-def _text_of(content: Any) -> str:
-    if isinstance(content, list):
-        return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)).lstrip()
-    return content.lstrip() if isinstance(content, str) else ""

