@@ -147,22 +147,20 @@ def read_index(start: str) -> GitIndex:
         folder = parent
     try:
         with open(f"{folder}/.git/index", "rb") as stream:
-            return GitIndex(folder, _entries(stream.read(MAX_BYTES)))
+            data = stream.read(MAX_BYTES)
+            magic, version, count = struct.unpack_from(">4sII", data)
+            if magic != b"DIRC" or version not in (2, 3):
+                raise ValueError(version)  # so that no file counts as tracked
+            files_by_path: dict[str, TrackedFile] = {}
+            at = 12
+            for _ in range(count):
+                fields = _ENTRY.unpack_from(data, at)
+                name_at = at + _ENTRY.size + (2 if fields[-1] & _EXTENDED else 0)
+                end = data.index(b"\0", name_at)
+                files_by_path[os.fsdecode(data[name_at:end])] = TrackedFile(
+                    size_bytes=fields[9], mtime_s=fields[2], mtime_ns=fields[3]
+                )
+                at += (end - at + 8) // 8 * 8
+            return GitIndex(folder, files_by_path)
     except (OSError, ValueError, struct.error):
         return GitIndex(folder, {})
-
-
-def _entries(data: bytes) -> dict[str, TrackedFile]:
-    """Parses versions 2 and 3. Raises ValueError for others, so that no file counts as tracked."""
-    magic, version, count = struct.unpack_from(">4sII", data)
-    if magic != b"DIRC" or version not in (2, 3):
-        raise ValueError(version)
-    files_by_path: dict[str, TrackedFile] = {}
-    at = 12
-    for _ in range(count):
-        fields = _ENTRY.unpack_from(data, at)
-        name_at = at + _ENTRY.size + (2 if fields[-1] & _EXTENDED else 0)
-        end = data.index(b"\0", name_at)
-        files_by_path[os.fsdecode(data[name_at:end])] = TrackedFile(size_bytes=fields[9], mtime_s=fields[2], mtime_ns=fields[3])
-        at += (end - at + 8) // 8 * 8
-    return files_by_path

@@ -260,7 +260,16 @@ class Judge:
                     about = f"The address carries {host.carried} characters to {host.name}, so this needs an approval."
                     verdict = Verdict("ask", about)
             case CallIntent():
-                verdict = self._judge_call(intent, extra)
+                kind, _, name = intent.target.partition(":")
+                if kind == "task":
+                    subject = Subject("task", Target(name), f"The agent {name}", self.mode.task, is_safe=intent.only_reads)
+                    verdict = self._precedence.decide(subject, extra)
+                elif kind == "tool":
+                    is_confined = intent.only_reads and self.confine != "never"
+                    subject = Subject("tool", Target(name), f"The custom tool {name}", "allow" if is_confined else self.mode.mcp)
+                    verdict = replace(self._precedence.decide(subject, extra), confined=is_confined)
+                else:
+                    verdict = self._precedence.decide(Subject("mcp", Target(name), f"Calling {name}", self.mode.mcp), extra)
         for ceiling, limits in self._ceilings:
             verdict = ceiling.lower(verdict, limits.judge_one(intent))
         reason = printable(verdict.reason)
@@ -309,17 +318,6 @@ class Judge:
         else:
             return verdict
         return Verdict("ask", f"{self._relative_name(intent)} {concern}, so this needs an approval.")
-
-    def _judge_call(self, intent: CallIntent, extra: Rulebook | None) -> Verdict:
-        kind, _, name = intent.target.partition(":")
-        if kind == "task":
-            subject = Subject("task", Target(name), f"The agent {name}", self.mode.task, is_safe=intent.only_reads)
-            return self._precedence.decide(subject, extra)
-        if kind == "tool":
-            is_confined = intent.only_reads and self.confine != "never"
-            subject = Subject("tool", Target(name), f"The custom tool {name}", "allow" if is_confined else self.mode.mcp)
-            return replace(self._precedence.decide(subject, extra), confined=is_confined)
-        return self._precedence.decide(Subject("mcp", Target(name), f"Calling {name}", self.mode.mcp), extra)
 
     def _is_inside(self, intent: ReadIntent | WriteIntent) -> bool:
         return intent.inside and self._boundaries.is_inside(str(intent.path))

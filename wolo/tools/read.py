@@ -175,10 +175,6 @@ def _render(page: FilePage, offset: int, size: int, shown: str, secrets: Secrets
         + (f"{secrets.hide_cut(line.text)} … [cut: the line has {line.full_bytes:,} bytes]" if line.full_bytes else line.text)
         for line in page.lines
     ]
-    return "\n".join((*lines, f"[{' '.join(_notes(page, size))}]"))
-
-
-def _notes(page: FilePage, size: int) -> list[str]:
     first, last = page.lines[0].number, page.lines[-1].number
     if page.total is None:
         notes = [
@@ -195,4 +191,4 @@ def _notes(page: FilePage, size: int) -> list[str]:
         notes.append(f"Encoding: {page.encoding.label}.")
     if page.newline not in ("", "LF"):
         notes.append(f"Line endings: {page.newline}.")
-    return notes
+    return "\n".join((*lines, f"[{' '.join(notes)}]"))

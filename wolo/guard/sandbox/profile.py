@@ -205,7 +205,11 @@ def _repositories(root: str, is_trusted: bool) -> Iterator[str]:
     pointer = _read(place)
     if pointer.startswith("gitdir: "):
         place = os.path.realpath(Path(root, pointer.removeprefix("gitdir: ").strip()))
-        if not _points_back(place, root):
+        # The repository itself must name the worktree: what a checkout claims could be forged.
+        named = _read(f"{place}/gitdir").strip()
+        if not named and (match := re.search(r"(?m)^\s*worktree\s*=\s*(\S.*)$", _read(f"{place}/config"))):
+            named = f"{match[1].strip()}/.git"
+        if not named or os.path.realpath(Path(place, named)) != f"{root}/.git":
             return
         common = _read(f"{place}/commondir").strip()
         if common:
@@ -222,15 +226,6 @@ def _repositories(root: str, is_trusted: bool) -> Iterator[str]:
     for other in map(str, borrowed_by(Path(place, "objects"))):
         if os.path.basename(other) == "objects" and (is_trusted or lends_objects(other, root)):  # noqa: PTH119  # the same
             yield other
-
-
-def _points_back(place: str, root: str) -> bool:
-    """Tells whether the repository itself names the worktree: what a checkout claims could be forged."""
-    named = _read(f"{place}/gitdir").strip()
-    if not named:
-        found = re.search(r"(?m)^\s*worktree\s*=\s*(\S.*)$", _read(f"{place}/config"))
-        named = f"{found[1].strip()}/.git" if found else ""
-    return bool(named) and os.path.realpath(Path(place, named)) == f"{root}/.git"
 
 
 def _read(path: str) -> str:

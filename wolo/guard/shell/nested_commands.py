@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wolo.guard.shell.parser import TooComplex, parse
-from wolo.guard.shell.words import SHELLS, name_of, unwrap
+from wolo.guard.shell.words import SHELLS, name_of, unquote, unwrap
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -44,7 +44,9 @@ def commands_in(text: str, depth: int = 0) -> list[NestedCommand]:
     commands = [*_walk(root, values)]
     if root.has_error:
         commands += [
-            NestedCommand(tuple(map(_bare, re.split(r"[\s,]+", piece.strip())))) for piece in _SPLIT.split(text) if piece.strip()
+            NestedCommand(tuple(map(unquote, re.split(r"[\s,]+", piece.strip()))))
+            for piece in _SPLIT.split(text)
+            if piece.strip()
         ]
     passed_on: set[str] = set()
     for each in commands:
@@ -157,7 +159,7 @@ def _plain(node: Node, values: Mapping[str, str]) -> str:
             return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), content)
         case "simple_expansion" | "expansion":
             return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), text)
-    return _bare(text)
+    return unquote(text)
 
 
 def _values(root: Node) -> dict[str, str]:
@@ -170,10 +172,6 @@ def _values(root: Node) -> dict[str, str]:
         if node.type == "variable_assignment" and name is not None and value is not None:
             values[(name.text or b"").decode("utf-8", "replace")] = _plain(value, {})
     return values
-
-
-def _bare(text: str) -> str:
-    return re.sub(r"\\\n|[\\'\"]", "", text)
 
 
 def _unescape(escape: re.Match[str]) -> str:

@@ -65,7 +65,22 @@ async def read_pdf(handle: int, ranges: str, shown: str, secrets: Secrets) -> Ca
             )
         raise ToolError(f"`{shown}` has {content.total} page{'' if content.total == 1 else 's'}; there is no page {ranges}.")
     rows = [f"[page {each['page']}]\n{_text(each, secrets) or '(no text)'}" for each in content.pages]
-    return CallResult("\n\n".join((*rows, f"[{' '.join(_notes(content, ranges))}]")))
+    numbers = [each["page"] for each in content.pages]
+    first, last = numbers[0], numbers[-1]
+    which = f"Page {first}" if len(numbers) == 1 else f"{len(numbers)} pages, {first} to {last},"
+    notes = [f"{which} of {content.total}."]
+    if not any(each["text"].strip() for each in content.pages):
+        notes.append(_SCANNED)
+    if content.timed_out:
+        notes.append(f"Reading stopped after {WHOLE_S:.0f} s.")
+    elif content.error:
+        notes.append("Reading stopped: the document is damaged or needs too much memory.")
+    ends = [int(each.partition("-")[2] or (content.total if "-" in each else each)) for each in ranges.split(",")]
+    if last < min(max(ends), content.total) or (ranges.endswith("-") and last < content.total):
+        notes.append(f'Continue with pages="{last + 1}-".')
+    elif last < content.total:
+        notes.append(f'The next page is pages="{last + 1}".')
+    return CallResult("\n\n".join((*rows, f"[{' '.join(notes)}]")))
 
 
 def checked_ranges(pages: str) -> str:
@@ -118,22 +133,3 @@ async def _extract(handle: int, ranges: str) -> _Found:
 def _text(page: dict[str, Any], secrets: Secrets) -> str:
     text = b"".join(clean(page["text"].encode(errors="replace"))).decode().strip()
     return f"{secrets.hide_cut(text)} … [cut: the page is longer]" if page["is_cut"] else text
-
-
-def _notes(document: _Found, ranges: str) -> list[str]:
-    numbers = [each["page"] for each in document.pages]
-    first, last = numbers[0], numbers[-1]
-    which = f"Page {first}" if len(numbers) == 1 else f"{len(numbers)} pages, {first} to {last},"
-    notes = [f"{which} of {document.total}."]
-    if not any(each["text"].strip() for each in document.pages):
-        notes.append(_SCANNED)
-    if document.timed_out:
-        notes.append(f"Reading stopped after {WHOLE_S:.0f} s.")
-    elif document.error:
-        notes.append("Reading stopped: the document is damaged or needs too much memory.")
-    ends = [int(each.partition("-")[2] or (document.total if "-" in each else each)) for each in ranges.split(",")]
-    if last < min(max(ends), document.total) or (ranges.endswith("-") and last < document.total):
-        notes.append(f'Continue with pages="{last + 1}-".')
-    elif last < document.total:
-        notes.append(f'The next page is pages="{last + 1}".')
-    return notes

@@ -136,7 +136,17 @@ def _plan(sections: Sequence[Section], call: CallContext) -> PatchPlan:
                 case AddFile():
                     planned.append(_check_notebook(_add(section, resolved, shown, call.services), resolved))
                 case DeleteFile():
-                    planned.append(_delete(resolved, shown, call.services))
+                    _refuse_link(resolved, shown, call.services)
+                    data = _whole(resolved, call.services)
+                    was, knew = content_hash(data), call.services.ledger.seen(resolved.path)
+                    if knew not in (None, was):
+                        raise ToolError(f"`{shown}` has changed since you last read it; it was not deleted. Read it first.")
+                    before = _decode(data)
+                    planned.append(
+                        PatchedFile(
+                            verb="Deleted", shown=shown, steps=(Removal(resolved.path, was),), before=before, knew=knew, was=was
+                        )
+                    )
                 case UpdateFile():
                     planned.append(_check_notebook(_update(section, resolved, shown, call), resolved))
         except ToolError as error:
@@ -294,16 +304,6 @@ def _add(section: AddFile, resolved: Resolved, shown: str, services: ToolService
     text = with_line_endings_of(old.text, section.content.removeprefix("\ufeff"))
     put = Put(resolved.path, old.encoding.bom + old.encoding.encode(text), old.hash)
     return PatchedFile(verb="Updated", shown=shown, steps=(put,), before=old.text, after=text, knew=old.hash, was=old.hash)
-
-
-def _delete(resolved: Resolved, shown: str, services: ToolServices) -> PatchedFile:
-    _refuse_link(resolved, shown, services)
-    data = _whole(resolved, services)
-    was, knew = content_hash(data), services.ledger.seen(resolved.path)
-    if knew not in (None, was):
-        raise ToolError(f"`{shown}` has changed since you last read it; it was not deleted. Read it first.")
-    before = _decode(data)
-    return PatchedFile(verb="Deleted", shown=shown, steps=(Removal(resolved.path, was),), before=before, knew=knew, was=was)
 
 
 def _decode(data: bytes) -> str:

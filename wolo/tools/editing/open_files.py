@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -27,7 +27,11 @@ async def run_in_editor(
     editor: Editor, context: CallContext, call: Callable[[CallContext], Awaitable[CallResult]], *, is_edit: bool
 ) -> CallResult:
     """Runs a call that reads or edits files. An editor that does not answer changes nothing."""
-    unsaved = await _read_unsaved(editor, context)
+    # Content of files whose text in the editor differs from the disk, in the encoding of the file
+    intents = [each for each in context.judged or () if isinstance(each, ReadIntent | WriteIntent)]
+    paths = list(dict.fromkeys(each.path for each in intents))[:MOST_FILES]
+    changed = await asyncio.gather(*(_unsaved_data(editor, path) for path in paths))
+    unsaved = {path: data for path, data in zip(paths, changed, strict=True) if data is not None}
     if not is_edit:
         is_late = editor.is_late
         result = await call(replace(context, unsaved=unsaved))
@@ -41,14 +45,6 @@ async def run_in_editor(
 async def _show(editor: Editor, path: Path) -> None:
     if (file := await asyncio.to_thread(_read, path)) is not None:
         await editor.write(path, file.text)
-
-
-async def _read_unsaved(editor: Editor, context: CallContext) -> Mapping[Path, bytes]:
-    """Content of files whose text in the editor differs from the disk, in the encoding of the file."""
-    intents = [each for each in context.judged or () if isinstance(each, ReadIntent | WriteIntent)]
-    paths = list(dict.fromkeys(each.path for each in intents))[:MOST_FILES]
-    changed = await asyncio.gather(*(_unsaved_data(editor, path) for path in paths))
-    return {path: data for path, data in zip(paths, changed, strict=True) if data is not None}
 
 
 async def _unsaved_data(editor: Editor, path: Path) -> bytes | None:

@@ -175,7 +175,20 @@ class _PatchReader:
         if kind == "Delete":
             return DeleteFile(path)
         if kind == "Add":
-            return AddFile(path, self._content(path))
+            # Lines with `+`, or unchanged lines if none has one.
+            begin = self._at
+            lines = self._body()
+            while lines and not lines[-1]:
+                lines.pop()
+            if any(line.startswith("+") for line in lines):
+                for number, line in enumerate(lines):
+                    if line and line[0] != "+":
+                        self._at = begin + number
+                        raise self._error(
+                            f"`{_short(line)}` begins without `+`, as each line of the new file `{_short(path)}` must."
+                        )
+                lines = [line[1:] for line in lines]
+            return AddFile(path, "".join(f"{line}\n" for line in lines))
         move_to = ""
         if self._at < len(self._lines) and (match := _MOVE.fullmatch(self._lines[self._at])):
             move_to = match[1].strip()
@@ -186,20 +199,6 @@ class _PatchReader:
         if not hunks and not move_to:
             raise self._error(f"`*** Update File: {_short(path)}` is followed by no change.", back=1)
         return UpdateFile(path, move_to, hunks)
-
-    def _content(self, path: str) -> str:
-        """Returns lines with `+`, or unchanged lines if none has one."""
-        begin = self._at
-        lines = self._body()
-        while lines and not lines[-1]:
-            lines.pop()
-        if any(line.startswith("+") for line in lines):
-            for number, line in enumerate(lines):
-                if line and line[0] != "+":
-                    self._at = begin + number
-                    raise self._error(f"`{_short(line)}` begins without `+`, as each line of the new file `{_short(path)}` must.")
-            lines = [line[1:] for line in lines]
-        return "".join(f"{line}\n" for line in lines)
 
     def _body(self) -> list[str]:
         """Returns the lines up to the next marker."""

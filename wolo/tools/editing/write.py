@@ -88,20 +88,16 @@ def _write(args: WriteArgs, call: CallContext) -> CallResult:
                 call.services.ledger.forget(resolved.path)
                 again = f"`{shown}` was deleted since you last saw it; nothing was written. Write it again to recreate it."
                 raise ToolError(again) from None
-            return _create(args.content, resolved, shown, call)
+            written = write_atomic(
+                resolved.path, UTF8.encode(args.content), locks=call.services.ledger.locks, expected=None, note=call.note_change
+            )
+            call.services.ledger.record(resolved.path, written.hash)
+            diff = view_diff(resolved.path, shown, None, args.content)
+            lines = f"{diff.added} line{'' if diff.added == 1 else 's'}"
+            return CallResult(f"Created {shown} ({lines}).", view=diff, files_changed=(str(resolved.path),))
         return _replace(args.content, old, resolved, shown, call)
     except OSError as error:
         raise explain(error, shown) from error
-
-
-def _create(content: str, resolved: Resolved, shown: str, call: CallContext) -> CallResult:
-    written = write_atomic(
-        resolved.path, UTF8.encode(content), locks=call.services.ledger.locks, expected=None, note=call.note_change
-    )
-    call.services.ledger.record(resolved.path, written.hash)
-    diff = view_diff(resolved.path, shown, None, content)
-    lines = f"{diff.added} line{'' if diff.added == 1 else 's'}"
-    return CallResult(f"Created {shown} ({lines}).", view=diff, files_changed=(str(resolved.path),))
 
 
 def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, call: CallContext) -> CallResult:

@@ -55,7 +55,11 @@ def main(argv: list[str]) -> int:
         try:
             data = _read(path)
             if may_match(data, needed, pattern):
-                _show(path, _decode(data), pattern, options)
+                if data.startswith(_UTF16_MARKS):
+                    text = data.decode("utf-16", errors="replace")
+                else:
+                    text = data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
+                _show(path, text.replace("\r\n", "\n"), pattern, options)
                 sys.stdout.buffer.flush()  # flush, so that a timeout in the next file loses nothing
         except FileNotFoundError:
             continue
@@ -111,14 +115,6 @@ def _read(path: str) -> bytes:
         if os.fstat(file.fileno()).st_size > _MOST_BYTES:
             raise OSError("too large")
         return file.read()
-
-
-def _decode(data: bytes) -> str:
-    if data.startswith(_UTF16_MARKS):
-        text = data.decode("utf-16", errors="replace")
-    else:
-        text = data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
-    return text.replace("\r\n", "\n")
 
 
 def _show(path: str, text: str, pattern: re.Pattern[str], options: argparse.Namespace) -> None:

@@ -177,8 +177,21 @@ async def _run(
 ) -> Searched:
     printed = CapturedOutput(_OUTPUT_BYTES)
     try:
+        options = [f"--regexp={query.pattern}"]
+        if query.ignore_case:
+            options.append("--ignore-case")
+        if query.crosses_lines:
+            options.append("--multiline")
+        elif query.mode == "content":
+            options.append(f"--max-count={query.max_count}")
+        if query.names_only:
+            options.append("--files-with-matches")
+        elif query.mode == "content":
+            options += [f"--before-context={query.before}", f"--after-context={query.after}"]
+        elif not query.crosses_lines:
+            options.append("--count")
         finished = await processes.run(
-            [*program, *_options(query), "--", *paths],
+            [*program, *options, "--", *paths],
             cwd=start,
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
             timeout_s=timeout_s,
@@ -195,23 +208,6 @@ async def _run(
         raise ToolError(f"The pattern cannot be used: {reason}. Escape literal characters with \\.")
     has_failed = finished.cause == "exited" and finished.exit_code not in (0, _NOTHING_FOUND)
     return Searched(tuple(_read(query, output)), bool(tail), has_failed=has_failed)
-
-
-def _options(query: GrepQuery) -> list[str]:
-    options = [f"--regexp={query.pattern}"]
-    if query.ignore_case:
-        options.append("--ignore-case")
-    if query.crosses_lines:
-        options.append("--multiline")
-    elif query.mode == "content":
-        options.append(f"--max-count={query.max_count}")
-    if query.names_only:
-        options.append("--files-with-matches")
-    elif query.mode == "content":
-        options += [f"--before-context={query.before}", f"--after-context={query.after}"]
-    elif not query.crosses_lines:
-        options.append("--count")
-    return options
 
 
 def _read(query: GrepQuery, output: bytes) -> Iterator[GrepHit]:

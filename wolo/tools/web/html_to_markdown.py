@@ -197,7 +197,22 @@ class _HtmlPage:
         elif name == "table":
             self._end_table()
         elif name in _BLOCKS or name in _HEADINGS or name in ("ul", "ol", "li", "blockquote"):
-            self._end_of_block(name)
+            self._end_block()
+            layout = self._layout
+            if name in _HEADINGS:
+                self._heading = 0
+            elif name in ("ul", "ol"):
+                layout.marker = ""
+                if layout.lists:
+                    layout.lists.pop()
+            elif name == "li":
+                layout.marker = ""
+            elif name == "blockquote":
+                layout.quotes = max(layout.quotes - 1, 0)
+            elif name == "main":
+                self._main.leave(layout.count)
+            elif name == "article":
+                self._articles.leave(layout.count)
 
     def _begin_block(self, tag: Tag) -> None:
         self._end_block()
@@ -225,24 +240,6 @@ class _HtmlPage:
             self._main.enter(self._layout.count)
         elif name == "article":
             self._articles.enter(self._layout.count)
-
-    def _end_of_block(self, name: str) -> None:
-        self._end_block()
-        layout = self._layout
-        if name in _HEADINGS:
-            self._heading = 0
-        elif name in ("ul", "ol"):
-            layout.marker = ""
-            if layout.lists:
-                layout.lists.pop()
-        elif name == "li":
-            layout.marker = ""
-        elif name == "blockquote":
-            layout.quotes = max(layout.quotes - 1, 0)
-        elif name == "main":
-            self._main.leave(layout.count)
-        elif name == "article":
-            self._articles.leave(layout.count)
 
     def _begin_inline(self, tag: Tag) -> None:
         attributes = tag.attributes
