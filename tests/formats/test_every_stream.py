@@ -14,7 +14,7 @@ import pytest
 from tests.formats.histories import TOOLS
 from wolo.errors import ProviderError
 from wolo.formats.format import Format, Request
-from wolo.messages.deltas import Assembler, Delta, FinishDelta, joined
+from wolo.messages.deltas import Assembler, Delta, FinishDelta, join
 from wolo.messages.message import Message, Producer, user
 from wolo.models.catalog import Catalog
 from wolo.models.format_selection import format_of
@@ -76,7 +76,7 @@ def take_payloads(path: Path, at_once: int) -> list[Delta]:
         for at in range(0, len(payloads), at_once):
             deltas += decoder.feed(*payloads[at : at + at_once])
         deltas += decoder.close()
-    return joined(deltas)
+    return join(deltas)
 
 
 @recorded

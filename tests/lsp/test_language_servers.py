@@ -178,9 +178,9 @@ async def test_late_errors_come_with_the_next_call(tmp_path: Path, monkeypatch: 
         told = await edit(servers, file, "BAD one\nBAD two\n")
         while not told:
             await asyncio.sleep(0.01)
-            told = servers.told_late()
+            told = servers.late_errors()
         assert "2 new errors" in told
-        assert servers.told_late() == ""
+        assert servers.late_errors() == ""
 
 
 async def test_few_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

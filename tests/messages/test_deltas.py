@@ -18,7 +18,7 @@ from wolo.messages.deltas import (
     TextDelta,
     ThinkingDelta,
     UsageDelta,
-    joined,
+    join,
 )
 from wolo.messages.message import FinishReason, Message, Producer, Usage
 from wolo.messages.parts import Blob, TextPart, ThinkingPart, ToolPart
@@ -217,7 +217,7 @@ def test_neighbouring_fragments_are_joined_and_nothing_else() -> None:
         TextDelta("i"),
         TextDelta(""),
     ]
-    assert joined(deltas) == [
+    assert join(deltas) == [
         TextDelta("ab"),
         ThinkingDelta("cd", "reasoning"),
         ThinkingDelta("e", "thinking"),

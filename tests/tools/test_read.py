@@ -151,13 +151,13 @@ async def test_gigantic_file_shows_its_beginning_unremembered(harness: ToolHarne
         text = (await harness.call("read", path="big", limit=2)).text
     assert text.startswith("1→line\n2→line\n[Lines 1 to 2; the file has 5,368,709,120 bytes.")
     assert "Continue with offset=3." in text
-    assert harness.services.ledger.seen(path) is None
+    assert harness.services.ledger.last_hash(path) is None
 
 
 async def test_reading_a_part_remembers_the_whole_file(harness: ToolHarness) -> None:
     path = harness.put("a", "1\n2\n3\n")
     await harness.call("read", path="a", limit=1)
-    assert harness.services.ledger.seen(path) is not None
+    assert harness.services.ledger.last_hash(path) is not None
 
 
 def test_the_intent_names_the_real_file(harness: ToolHarness) -> None:

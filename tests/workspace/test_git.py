@@ -12,7 +12,7 @@ from tests.fakes.hostile_repositories import hostile_repository, left
 from tests.fakes.repositories import commit, files, git, repository
 from tests.workspace.living import gone
 from wolo.workspace.git import GitFailed, run_git
-from wolo.workspace.git_objects import borrowed_by, copy_objects, lend_objects, lends_objects
+from wolo.workspace.git_objects import borrowed_folders, copy_objects, lend_objects, lends_objects
 from wolo.workspace.git_repository import find_repository, open_repository
 
 MERGED = "diff --git a/a.txt b/a.txt\nindex {} 100644\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-{}\n+{}\n"
@@ -147,7 +147,7 @@ def test_objects_are_copied_without_those_of_others(tmp_path: Path) -> None:
     mine = tmp_path / "mine/.git/objects"
     made = commit(tmp_path / "mine", {"own": "own"})
     (mine / "ab").symlink_to(other / ".git/objects")
-    assert borrowed_by(mine) == (other / ".git/objects",)
+    assert borrowed_folders(mine) == (other / ".git/objects",)
     copy_objects(mine, tmp_path / "copy")
     assert (tmp_path / "copy" / made[:2] / made[2:]).exists()
     assert not (tmp_path / "copy/info").exists()

@@ -69,8 +69,8 @@ def _width(character: str) -> int:
 
 def print_described(rows: Iterable[tuple[str, str]], indent: str) -> None:
     """Prints what a question of consent is about: whole, with each character that cannot be seen as `⟨U+202E⟩`."""
-    from wolo.messages.terminal_text import exact, labelled
+    from wolo.messages.terminal_text import exact, label
 
     for name, value in rows:
-        for line in labelled(name, exact(value)).split("\n"):
+        for line in label(name, exact(value)).split("\n"):
             print_line(indent + line)

@@ -26,7 +26,7 @@ from wolo.agent.events import (
     VerifyStarted,
 )
 from wolo.messages.call_arguments import call_line
-from wolo.messages.terminal_text import counted, labelled
+from wolo.messages.terminal_text import counted, label
 from wolo.tools.background_jobs import CROWDED
 
 MOST_OF_DENIED = 200
@@ -155,7 +155,7 @@ def sentence(text: str) -> str:
 
 
 def argument_lines(arguments: Iterable[ShownArgument]) -> str:
-    return "\n".join(labelled(each.name, each.text) for each in arguments)
+    return "\n".join(label(each.name, each.text) for each in arguments)
 
 
 def duration(seconds: float) -> str:

@@ -16,7 +16,7 @@ from wolo.config.consents import trust_in
 from wolo.fleet.seal import seal_of
 from wolo.places import Notices, Places, make_private
 from wolo.workspace.git import Git, GitFailed
-from wolo.workspace.git_objects import borrowed_by, copy_objects, copy_refs
+from wolo.workspace.git_objects import borrowed_folders, copy_objects, copy_refs
 from wolo.workspace.git_repository import find_repository, local_path, open_repository
 
 _LOCK_POLL_S = 0.05
@@ -84,7 +84,7 @@ class Mirrors:
         if found is None:
             raise GitFailed(f"{origin} is not a git repository.")
         objects = found.common / "objects"
-        if (borrowed := borrowed_by(objects)) and trust_in(self._places, found.top, Notices()) != "trusted":
+        if (borrowed := borrowed_folders(objects)) and trust_in(self._places, found.top, Notices()) != "trusted":
             raise GitFailed(
                 f"{origin} borrows objects from {borrowed[0]}, which nobody but itself says.",
                 hint=f"git -C {origin} repack -a -d && rm {objects}/info/alternates   gives it its own.",
@@ -96,7 +96,7 @@ class Mirrors:
         for folder in ("objects", "refs"):
             (mirror / folder).mkdir(exist_ok=True)
         copy_refs(found.common, mirror)
-        for each in (*(other for lender in borrowed for other in (*borrowed_by(lender), lender)), objects):
+        for each in (*(other for lender in borrowed for other in (*borrowed_folders(lender), lender)), objects):
             copy_objects(each, mirror / "objects")
 
     async def _commit(self, mirror: Path, ref: str) -> str:

@@ -79,9 +79,9 @@ class LanguageServers:
         if tasks := [each.task for each in checks if each.client.spec.name not in self._late]:
             _, pending = await asyncio.wait(tasks, timeout=COLD_S if cold else WARM_S)
             self._late.update(each.client.spec.name for each in checks if each.task in pending)
-        return self.told_late()
+        return self.late_errors()
 
-    def told_late(self) -> str:
+    def late_errors(self) -> str:
         """New errors that have become known; each is returned once."""
         rows = []
         for check in [each for each in self._waiting.values() if each.task.done()]:

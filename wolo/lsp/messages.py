@@ -103,13 +103,13 @@ def _problem(row: dict[str, Any]) -> Problem | None:
 def new_errors(before: Sequence[Problem], after: Sequence[Problem]) -> tuple[Problem, ...]:
     """Errors that were not there before, wherever they have moved."""
     old = Counter(each.text for each in before)
-    found = []
+    errors = []
     for each in after:
         if old[each.text]:
             old[each.text] -= 1
         else:
-            found.append(each)
-    return tuple(found)
+            errors.append(each)
+    return tuple(errors)
 
 
 def describe(server: str, shown: str, errors: Sequence[Problem]) -> str:

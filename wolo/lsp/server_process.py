@@ -26,7 +26,7 @@ class LanguageServerProcess:
         self._writer = writer
         self._said = b""
 
-    def heard(self, piece: bytes) -> None:
+    def add_output(self, piece: bytes) -> None:
         self._said = (self._said + piece)[-_KEPT_BYTES:]
 
     async def last_line(self) -> str:
@@ -63,8 +63,8 @@ async def start_process(
         pass_fds=command.pass_fds,
         cleanup=command.cleanup,
     )
-    said: list[bytes] = []
-    take = said.append
+    pieces: list[bytes] = []
+    take = pieces.append
     try:
         program = processes.start(start, lambda piece: take(piece), in_background=True)
     except BaseException:
@@ -80,7 +80,7 @@ async def start_process(
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
     transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(to_it, "wb", 0))
     server = LanguageServerProcess(processes, program, lines, asyncio.StreamWriter(transport, protocol, None, loop))
-    take = server.heard
-    for piece in said:
-        server.heard(piece)
+    take = server.add_output
+    for piece in pieces:
+        server.add_output(piece)
     return server

@@ -14,7 +14,7 @@ from wolo.errors import ConfigError, ToolError
 from wolo.mcp.connection import Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
 from wolo.mcp.listings import ServerListing
 from wolo.mcp.oauth.run_auth import find_auth
-from wolo.mcp.references import filled_in, with_bare
+from wolo.mcp.references import fill_in, with_bare
 from wolo.mcp.server import Server, ServerEnvironment, is_address
 from wolo.mcp.server_requests import Caller, ServerRequests
 from wolo.mcp.stdio_process import StderrTail, start_server
@@ -95,12 +95,12 @@ class McpClient:
         """Raises ToolError."""
         return await self._ask(lambda connection: connection.prompt(name, arguments, self.server.tool_timeout_s))
 
-    async def complete(self, wanted: Completing) -> tuple[str, ...]:
+    async def complete(self, completing: Completing) -> tuple[str, ...]:
         """Empty where the server cannot tell; starts nothing."""
         if self._connection is None:
             return ()
         try:
-            return await self._connection.complete(wanted)
+            return await self._connection.complete(completing)
         except (ConnectionLost, RequestRejected):
             return ()
 
@@ -119,7 +119,7 @@ class McpClient:
             try:
                 return await request(connection)
             except RequestRejected as refused:
-                why, self._refusal = self._explained(refused), ""
+                why, self._refusal = self._explain(refused), ""
                 raise ToolError(f"The MCP server {self.name} refused: {_in_short(why)}") from refused
             except ConnectionLost as lost:
                 await self.close()
@@ -152,7 +152,7 @@ class McpClient:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.server.startup_timeout_s):
-                    connection = await stack.enter_async_context(self._connected())
+                    connection = await stack.enter_async_context(self._connect())
                     self._listed(await connection.listing())
                 self._connection, self.state = connection, "ready"
                 self._ready_or_failed.set()
@@ -161,9 +161,9 @@ class McpClient:
         except TimeoutError:
             self._fail(f"it was not ready within {self.server.startup_timeout_s:g} s")
         except ConnectionLost as error:
-            self._fail(self._ending or self._explained(error))
+            self._fail(self._ending or self._explain(error))
         except RequestRejected as error:
-            self._fail(self._explained(error))
+            self._fail(self._explain(error))
         except ConfigError as error:
             self._fail(error.message.rstrip("."))
         except OSError as error:
@@ -197,12 +197,12 @@ class McpClient:
         return f"{why}; it said: {' ⏎ '.join(lines)}" if lines else why
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Connection]:
+    async def _connect(self) -> AsyncIterator[Connection]:
         sdk = await asyncio.to_thread(_load)
         self._loaded.set()
         server, environ = self.server, self._variables
         if server.url:
-            url = filled_in(server.url, environ, "url")
+            url = fill_in(server.url, environ, "url")
             if not is_address(url):
                 raise ConfigError("its url, with variables expanded, does not begin with http:// or https://.")
             connecting = sdk.connect_http(
@@ -232,7 +232,7 @@ class McpClient:
         lack = f"its login lacks the scope {clean(scope)}" if scope else "it requires a login"
         self._refusal = f"{lack}: `wolo mcp login {self.name}`"
 
-    def _explained(self, error: Exception) -> str:
+    def _explain(self, error: Exception) -> str:
         if self._refusal:
             return self._refusal
         is_bare = str(error) == _BARE
@@ -248,16 +248,16 @@ class McpClient:
     def _argv(self) -> list[str]:
         """Programs are looked up outside the checkout unless named by path."""
         environ = self._variables
-        command = filled_in(self.server.command, environ, "command")
-        found = command if "/" in command else find_program(command, self._around.workspace)
-        if found is None:
+        command = fill_in(self.server.command, environ, "command")
+        program = command if "/" in command else find_program(command, self._around.workspace)
+        if program is None:
             raise ConfigError(f"there is no program {command} on the PATH.")
         if "/" in command:
-            found = os.path.join(self._around.cwd, os.path.expanduser(command))  # noqa: PTH111, PTH118  # keeps `./x`
-        return [found, *(filled_in(word, environ, "args", may_lack=True) for word in self.server.args)]
+            program = os.path.join(self._around.cwd, os.path.expanduser(command))  # noqa: PTH111, PTH118  # keeps `./x`
+        return [program, *(fill_in(word, environ, "args", may_lack=True) for word in self.server.args)]
 
     def _cwd(self) -> Path:
-        named = filled_in(self.server.cwd, self._variables, "cwd")
+        named = fill_in(self.server.cwd, self._variables, "cwd")
         return Path(self._around.cwd, os.path.expanduser(named))  # noqa: PTH111  # Path.expanduser raises for unknown users
 
     def _environment(self) -> dict[str, str]:
@@ -276,7 +276,7 @@ def _load() -> ModuleType:
     return sdk
 
 
-def _in_short(said: str) -> str:
+def _in_short(text: str) -> str:
     """Clean and truncate text from a server."""
-    text = clean(said)
+    text = clean(text)
     return text if len(text) <= _MOST_REFUSAL_CHARS else f"{text[: _MOST_REFUSAL_CHARS - 1]}…"

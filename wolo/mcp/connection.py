@@ -68,7 +68,7 @@ class Connection(Protocol):
         """Raises ConnectionLost and RequestRejected."""
         ...
 
-    async def complete(self, wanted: Completing) -> tuple[str, ...]:
+    async def complete(self, completing: Completing) -> tuple[str, ...]:
         """Empty for a server that completes nothing. Raises ConnectionLost and RequestRejected."""
         ...
 

@@ -108,33 +108,33 @@ def read_value(field: Field, reply: Reply) -> tuple[bool, Any, str]:
         if field.has_default:
             return True, field.schema["default"], ""
         return False, None, "it is required" if field.required else ""
-    given = [*reply.chosen, *([reply.text] if reply.text else [])]
+    answers = [*reply.chosen, *([reply.text] if reply.text else [])]
     try:
         if field.kind == "array":
-            spoken = [part.strip() for each in given for part in ([each] if each in reply.chosen else each.split(","))]
-            values = [_chosen(field, each) for each in spoken if each]
+            spoken = [part.strip() for each in answers for part in ([each] if each in reply.chosen else each.split(","))]
+            values = [_choice(field, each) for each in spoken if each]
             least, most = field.schema.get("minItems"), field.schema.get("maxItems")
             if isinstance(least, int) and len(values) < least:
                 raise ValueError(f"at least {least}")
             if isinstance(most, int) and len(values) > most:
                 raise ValueError(f"at most {most}")
             return True, values, ""
-        return True, _checked(field, _chosen(field, given[0])), ""
+        return True, _check(field, _choice(field, answers[0])), ""
     except ValueError as error:
         return False, None, str(error)
 
 
-def _chosen(field: Field, given: str) -> Any:
+def _choice(field: Field, answer: str) -> Any:
     choices = field.choices
     for label, value in choices.items():
-        if given.casefold() in (clean_line(label).casefold(), str(value).casefold()):
+        if answer.casefold() in (clean_line(label).casefold(), str(value).casefold()):
             return value
     if choices:
         raise ValueError(f"it must be one of {', '.join(map(clean_line, choices))}")
-    return given
+    return answer
 
 
-def _checked(field: Field, value: Any) -> Any:
+def _check(field: Field, value: Any) -> Any:
     match field.kind:
         case "integer" | "number" as kind if isinstance(value, str):
             return _number(field, value, whole=kind == "integer")
@@ -173,10 +173,10 @@ def is_too_long(*texts: str) -> bool:
     return any(len(text) > _LONGEST_TEXT for text in texts)
 
 
-def consent_question(server: str, message: str, fields: int) -> Question:
+def consent_question(server: str, message: str, num_fields: int) -> Question:
     """Comes last, so that declining is one key away in any form."""
     said = escaped_line(message)
-    sends = "Send these answers to it?" if fields else "Accept?"
+    sends = "Send these answers to it?" if num_fields else "Accept?"
     return Question(text=f"{server} asks: {said} {sends}", header=server, options=(AnswerOption(SEND), AnswerOption(DECLINE)))
 
 

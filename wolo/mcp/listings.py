@@ -31,7 +31,7 @@ class ListedTool(Struct, frozen=True):
 
 def read_listed(entries: Iterable[object]) -> tuple[ListedTool, ...]:
     """Sorted by name; invalid and duplicate entries are skipped."""
-    found: dict[str, ListedTool] = {}
+    tools: dict[str, ListedTool] = {}
     for entry in entries:
         if isinstance(entry, Mapping) and isinstance(name := entry.get("name"), str) and name.strip():
             schema = entry.get("inputSchema")
@@ -39,10 +39,10 @@ def read_listed(entries: Iterable[object]) -> tuple[ListedTool, ...]:
             said = entry.get("description") or entry.get("title") or name
             text = clean(said if isinstance(said, str) else name).strip()
             is_cut = len(text) > MOST_DESCRIPTION_CHARS
-            found.setdefault(
+            tools.setdefault(
                 name, ListedTool(name, f"{text[: MOST_DESCRIPTION_CHARS - 1].rstrip()}…" if is_cut else text, parameters, is_cut)
             )
-    return tuple(found[name] for name in sorted(found))[:MOST_TOOLS]
+    return tuple(tools[name] for name in sorted(tools))[:MOST_TOOLS]
 
 
 MOST_PROMPTS = 500
@@ -90,14 +90,14 @@ class ServerListing(Struct, frozen=True, kw_only=True):
 
 def read_prompts(entries: Iterable[object]) -> tuple[ListedPrompt, ...]:
     """Sorted by name; invalid and duplicate entries are skipped."""
-    found: dict[str, ListedPrompt] = {}
+    prompts: dict[str, ListedPrompt] = {}
     for entry in entries:
         if isinstance(entry, Mapping) and isinstance(name := entry.get("name"), str) and name.strip():
             arguments = entry.get("arguments")
             read = tuple(map(_argument, arguments)) if isinstance(arguments, list) else ()
             said = _line(entry.get("description")) or _line(entry.get("title"))
-            found.setdefault(name, ListedPrompt(name, said, tuple(each for each in read if each.name)))
-    return tuple(found[name] for name in sorted(found))[:MOST_PROMPTS]
+            prompts.setdefault(name, ListedPrompt(name, said, tuple(each for each in read if each.name)))
+    return tuple(prompts[name] for name in sorted(prompts))[:MOST_PROMPTS]
 
 
 def _argument(entry: object) -> PromptArgument:

@@ -78,11 +78,11 @@ class RemoteTool:
         return answer_result(self.name, answer, call, time.monotonic() - began)
 
 
-def answer_result(name: str, answer: ToolAnswer, call: CallContext, seconds: float) -> CallResult:
+def answer_result(name: str, answer: ToolAnswer, call: CallContext, elapsed_s: float) -> CallResult:
     said = answer.text(call.services.save_output)
     text = b"".join(clean_output(call.services.secrets.hide(said).encode(errors="replace")))
     shown = clip_and_keep(text, name=f"{name}-{call.call_id or 'output'}.txt", keep=call.services.save_output)
-    view = None if answer.is_error else Answered(shown, seconds)
+    view = None if answer.is_error else Answered(shown, elapsed_s)
     return CallResult(shown, view, is_error=answer.is_error, media=answer.media)
 
 
@@ -129,17 +129,17 @@ def offered_name(server: str, tool: str) -> str:
     is_clear = "__" not in server and not server.endswith("_") and tool
     if is_clear and len(name) <= LONGEST and re.fullmatch(r"[A-Za-z0-9_-]+", name):
         return name
-    return _marked(name, r"[^A-Za-z0-9_-]+", f"{server}\0{tool}")
+    return _mark(name, r"[^A-Za-z0-9_-]+", f"{server}\0{tool}")
 
 
 def rule_name(server: str, tool: str) -> str:
     """Name in rules, after `mcp:`; a tool cannot imitate another server's name."""
     if re.fullmatch(r"[A-Za-z0-9_.-]+", tool):
         return f"{server}/{tool}"
-    return f"{server}/{_marked(tool, r'[^A-Za-z0-9_.-]+', tool)}"
+    return f"{server}/{_mark(tool, r'[^A-Za-z0-9_.-]+', tool)}"
 
 
-def _marked(name: str, illegal: str, whole: str) -> str:
+def _mark(name: str, illegal: str, whole: str) -> str:
     """Shorten and add a hash that keeps the name unique."""
     mark = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK_LENGTH]
     return f"{re.sub(illegal, '_', name)[: LONGEST - _MARK_LENGTH - 1]}_{mark}"
@@ -159,7 +159,7 @@ class AdaptedSchema:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._keys: dict[str, str] = {}
-        bent = self._renamed(adapt_schema(schema))
+        bent = self._rename_keys(adapt_schema(schema))
         try:
             size = len(msgspec.json.encode(bent))
         except (TypeError, ValueError, RecursionError):
@@ -169,7 +169,7 @@ class AdaptedSchema:
 
     def restore_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Restore the server's own keys, and parse lists and objects written as JSON strings."""
-        read = {name: _unwrapped(value, self._wanted(name)) for name, value in arguments.items()}
+        read = {name: _unwrap(value, self._wanted(name)) for name, value in arguments.items()}
         return {self._keys.get(name, name): self._with_own_keys(value) for name, value in read.items()}
 
     def _wanted(self, name: str) -> Any:
@@ -180,17 +180,17 @@ class AdaptedSchema:
             return {self._keys.get(name, name): self._with_own_keys(each) for name, each in value.items()}
         return [self._with_own_keys(each) for each in value] if isinstance(value, list) else value
 
-    def _renamed(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def _rename_keys(self, schema: dict[str, Any]) -> dict[str, Any]:
         changed = {name: clean(each) if name in _SAID and isinstance(each, str) else each for name, each in schema.items()}
         for name in _BY_NAME:
-            if isinstance(found := schema.get(name), dict):
-                changed[name] = {self._legal(key): self._renamed(each) for key, each in found.items()}
+            if isinstance(subschema := schema.get(name), dict):
+                changed[name] = {self._legal(key): self._rename_keys(each) for key, each in subschema.items()}
         for name in _IN_LIST:
-            if isinstance(found := schema.get(name), list):
-                changed[name] = [self._renamed(each) for each in found]
+            if isinstance(subschema := schema.get(name), list):
+                changed[name] = [self._rename_keys(each) for each in subschema]
         for name in _ALONE:
-            if isinstance(found := schema.get(name), dict):
-                changed[name] = self._renamed(found)
+            if isinstance(subschema := schema.get(name), dict):
+                changed[name] = self._rename_keys(subschema)
         if isinstance(required := schema.get("required"), list):
             changed["required"] = [self._legal(key) for key in required]
         return changed
@@ -204,7 +204,7 @@ class AdaptedSchema:
         return legal
 
 
-def _unwrapped(value: Any, schema: Any) -> Any:
+def _unwrap(value: Any, schema: Any) -> Any:
     """Parse a JSON string where the schema wants a list or an object."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     if not isinstance(value, str) or kind not in ("array", "object"):

@@ -12,16 +12,16 @@ _EITHER = re.compile(r"(\$\{[A-Za-z_]\w*(?::-[^}]*)?\})|\$([A-Z_][A-Z0-9_]*)\b")
 """A bare `$NAME` must be upper case; other `$` are literal, as in passwords."""
 
 
-def filled_in(text: str, environ: Mapping[str, str], called: str, *, may_lack: bool = False) -> str:
+def fill_in(text: str, environ: Mapping[str, str], called: str, *, may_lack: bool = False) -> str:
     """Expand `${NAME}` and `${NAME:-default}`. Raises ConfigError for unset variables."""
 
-    def value(found: re.Match[str]) -> str:
-        name, otherwise = found.groups()
+    def value(match: re.Match[str]) -> str:
+        name, otherwise = match.groups()
         if environ.get(name):
             return environ[name]
         if otherwise is None and not may_lack:
             raise ConfigError(f"{called} refers to ${name}, which is not set.")
-        return found[0] if otherwise is None else otherwise
+        return match[0] if otherwise is None else otherwise
 
     return _VARIABLE.sub(value, text)
 
@@ -30,6 +30,6 @@ def with_bare(text: str, environ: Mapping[str, str], called: str) -> str:
     """Also expand `$NAME`; expanded values are not expanded again. Raises ConfigError."""
     pieces, at = [], 0
     for found in _EITHER.finditer(text):
-        pieces += [text[at : found.start()], filled_in(found[1] or f"${{{found[2]}}}", environ, called)]
+        pieces += [text[at : found.start()], fill_in(found[1] or f"${{{found[2]}}}", environ, called)]
         at = found.end()
     return "".join([*pieces, text[at:]])

@@ -54,7 +54,7 @@ class ReadResource:
             return recorded
         server, uri = self._server(args), str(args.get("uri") or "").strip()
         if not uri:
-            return CallResult(self._listed(server))
+            return CallResult(self._list(server))
         began = time.monotonic()
         try:
             items = await self._clients[server].read(uri)
@@ -72,7 +72,7 @@ class ReadResource:
             )
         return server
 
-    def _listed(self, server: str) -> str:
+    def _list(self, server: str) -> str:
         resources = self._listings.get(server, ServerListing()).resources
         if not resources:
             return f"{server} lists no resources."

@@ -57,7 +57,7 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)  # errors are reported to th
 @asynccontextmanager
 async def connect_child(child: McpServerProcess, requests: ServerRequests) -> AsyncIterator[Connection]:
     """Raises ConnectionLost and RequestRejected."""
-    async with _connected(lambda: _over_pipes(child), requests) as link:
+    async with _connect(lambda: _over_pipes(child), requests) as link:
         yield link
 
 
@@ -90,7 +90,7 @@ async def connect_http(
         return sse_client(url, httpx_client_factory=lambda headers=None, timeout=None, auth=None: client())
 
     try:
-        async with _connected(sse if old else modern, requests) as link:
+        async with _connect(sse if old else modern, requests) as link:
             yield link
     finally:
         for each in made:
@@ -173,7 +173,7 @@ class _Counted(httpx2.AsyncByteStream):
 
 
 @asynccontextmanager
-async def _connected(transport: Callable[[], _Transport], requests: ServerRequests) -> AsyncIterator[Connection]:
+async def _connect(transport: Callable[[], _Transport], requests: ServerRequests) -> AsyncIterator[Connection]:
     """Connect with the legacy handshake, then with the newer one if the server refuses it."""
     link = _Link(requests)
     try:
@@ -187,7 +187,7 @@ async def _connected(transport: Callable[[], _Transport], requests: ServerReques
                 await link.open(stack, transport(), "auto")
             yield link
     except Exception as error:
-        raise _translated(error) from error
+        raise _translate(error) from error
 
 
 class _Link:
@@ -202,10 +202,10 @@ class _Link:
 
     async def open(self, stack: AsyncExitStack, transport: _Transport, mode: str) -> None:
         client = Client(
-            _tidied(transport, self.ended),
+            _tidy(transport, self.ended),
             mode=mode,
             client_info=types.Implementation(name="wolo", version=__version__),
-            message_handler=self._hear,
+            message_handler=self._on_message,
             cache=None,
             log_level="info",
             **client_callbacks(self._requests),
@@ -230,9 +230,9 @@ class _Link:
             instructions=connected.instructions or "",
         )
         self._output_schemas = dict(_output_schemas(tools))
-        notices.extend(_skipped("tool", tools, len(listing.tools), MOST_TOOLS))
-        notices.extend(_skipped("prompt", prompts, len(listing.prompts), MOST_PROMPTS))
-        notices.extend(_skipped("resource", [*resources, *templates], len(listing.resources), MOST_RESOURCES))
+        notices.extend(_left_out_notice("tool", tools, len(listing.tools), MOST_TOOLS))
+        notices.extend(_left_out_notice("prompt", prompts, len(listing.prompts), MOST_PROMPTS))
+        notices.extend(_left_out_notice("resource", [*resources, *templates], len(listing.resources), MOST_RESOURCES))
         return replace(listing, notices=tuple(notices))
 
     async def _more(self, ask: _List, key: str, notices: Notices) -> list[object]:
@@ -305,14 +305,18 @@ class _Link:
         messages = _raw(result).get("messages")
         return tuple(_prompt_message(each) for each in messages if isinstance(each, dict)) if isinstance(messages, list) else ()
 
-    async def complete(self, wanted: Completing) -> tuple[str, ...]:
+    async def complete(self, completing: Completing) -> tuple[str, ...]:
         if self._connected.server_capabilities.completions is None:
             return ()
         about: types.PromptReference | types.ResourceTemplateReference = (
-            types.PromptReference(name=wanted.prompt) if wanted.prompt else types.ResourceTemplateReference(uri=wanted.template)
+            types.PromptReference(name=completing.prompt)
+            if completing.prompt
+            else types.ResourceTemplateReference(uri=completing.template)
         )
         with _translating():
-            found = await self._connected.complete(about, {"name": wanted.argument, "value": wanted.typed}, dict(wanted.others))
+            found = await self._connected.complete(
+                about, {"name": completing.argument, "value": completing.typed}, dict(completing.others)
+            )
         return tuple(found.completion.values)
 
     async def roots_changed(self) -> None:
@@ -324,7 +328,7 @@ class _Link:
         assert self._client is not None  # `open` is called first
         return self._client
 
-    async def _hear(self, message: IncomingMessage) -> None:
+    async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, _LISTS_CHANGED):
             self.changed.set()
 
@@ -385,7 +389,7 @@ def _complaint(result: Mapping[str, Any], schema: Mapping[str, Any] | None) -> s
     return f"note: the structured content does not follow the tool's output schema: {violation}" if violation else ""
 
 
-def _skipped(kind: str, entries: list[object], kept: int, most: int) -> list[str]:
+def _left_out_notice(kind: str, entries: list[object], kept: int, most: int) -> list[str]:
     lost = len(entries) - kept
     if lost <= 0:
         return []
@@ -425,13 +429,13 @@ def _message(line: bytes) -> types.JSONRPCMessage:
         if not line.startswith(b"{"):
             raise
         with suppress(ValueError, RecursionError):
-            found = json.loads(line.decode(errors="replace"))
-            legible = json.dumps(found, ensure_ascii=False).encode(errors="replace")
+            message = json.loads(line.decode(errors="replace"))
+            legible = json.dumps(message, ensure_ascii=False).encode(errors="replace")
             with suppress(ValidationError):
                 return types.jsonrpc_message_adapter.validate_json(legible, by_name=False)
-            if "method" not in found and isinstance(found.get("id"), int | str):
+            if "method" not in message and isinstance(message.get("id"), int | str):
                 error = types.ErrorData(code=types.INVALID_REQUEST, message=_INVALID)
-                return types.JSONRPCError(jsonrpc="2.0", id=found["id"], error=error)
+                return types.JSONRPCError(jsonrpc="2.0", id=message["id"], error=error)
         raise
 
 
@@ -443,7 +447,7 @@ async def _talk(child: McpServerProcess, session: MemoryObjectReceiveStream[Sess
 
 
 @asynccontextmanager
-async def _tidied(transport: _Transport, ended: asyncio.Event) -> AsyncIterator[tuple[Any, Any]]:
+async def _tidy(transport: _Transport, ended: asyncio.Event) -> AsyncIterator[tuple[Any, Any]]:
     async with transport as (incoming, outgoing):
         yield _Tidied(incoming, ended), outgoing
 
@@ -525,10 +529,10 @@ def _translating() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise _translated(error) from error
+        raise _translate(error) from error
 
 
-def _translated(error: Exception) -> Exception:
+def _translate(error: Exception) -> Exception:
     match _leaf(error):
         case ConnectionLost() | RequestRejected() | ConfigError() as known:
             return known

@@ -168,12 +168,12 @@ def is_address(url: str) -> bool:
     return re.match(r"https?://[^/\s]", url.strip()) is not None
 
 
-def fingerprint(wanted: ConfiguredServer) -> str:
+def fingerprint(configured: ConfiguredServer) -> str:
     """Hash of everything that decides what is started or reached; consent and cached tools depend on it."""
-    server = wanted.server
+    server = configured.server
     reached = {
-        "name": wanted.name,
-        "folder": os.fspath(wanted.folder or ""),
+        "name": configured.name,
+        "folder": os.fspath(configured.folder or ""),
         "command": server.command,
         "args": server.args,
         "env": dict(sorted(server.env.items())),

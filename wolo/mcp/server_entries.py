@@ -146,20 +146,20 @@ def _read_oauth(entry: Mapping[str, Any], fields: dict[str, Any]) -> list[str]:
         raise msgspec.ValidationError("oauth is not an object")
     if (scopes := entry.get("scopes")) is not None:
         table.setdefault("scopes", scopes)
-    found: dict[str, Any] = {}
+    oauth: dict[str, Any] = {}
     ignored = []
     for name, value in table.items():
         ours = _OAUTH_NAMES.get(name, name)
         if ours == "callbackPort" and isinstance(value, int):
-            found["redirect_uri"] = f"http://localhost:{value}/callback"
+            oauth["redirect_uri"] = f"http://localhost:{value}/callback"
         elif ours == "scopes" and isinstance(value, str):
-            found["scopes"] = value.split()
+            oauth["scopes"] = value.split()
         elif ours in OAuth.__struct_fields__:
-            found[ours] = value
+            oauth[ours] = value
         elif name != "enabled":
             ignored.append(f"oauth.{name}")
-    if found:
-        fields["oauth"] = found
+    if oauth:
+        fields["oauth"] = oauth
     return ignored
 
 

@@ -47,9 +47,9 @@ class ServerOffers:
         """Known tools keep their first definition, because it is part of the request prefix. `is_current`: not from the cache."""
         from wolo.mcp.mcp_tool import RemoteTool  # noqa: PLC0415  # most runs have no server
 
-        said = clean(listing.instructions).strip()
-        if said:
-            self._instructions.setdefault(client.name, said[:MOST_INSTRUCTIONS])
+        instructions = clean(listing.instructions).strip()
+        if instructions:
+            self._instructions.setdefault(client.name, instructions[:MOST_INSTRUCTIONS])
         known = {tool.name: tool.server for tool in (*self.tools, *self._arrived)}
         offered = [each for each in listing.tools if client.server.offers(each.name)]
         room = MOST_TOOLS - list(known.values()).count(client.name)
@@ -66,7 +66,7 @@ class ServerOffers:
             self._note(client.name, [tool.notice for tool in new[:room] if tool.notice])
             self._mark_removed(client.name, {each.name for each in offered})
             self._note(client.name, listing.notices)
-            if len(said) > MOST_INSTRUCTIONS:
+            if len(instructions) > MOST_INSTRUCTIONS:
                 self._note(client.name, [f"its instructions are cut at {MOST_INSTRUCTIONS:,} characters"])
 
     def append_arrived(self) -> None:

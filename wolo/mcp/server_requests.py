@@ -192,7 +192,7 @@ class ServerRequests:
             caller = self._callers[-1] if self._callers else None
             if caller is None or caller.ask_user is None:
                 raise UsageError("The model may be used during a call only.")
-            said = "\n".join(_asked_of_model(request))
+            said = "\n".join(_request_lines(request))
             if is_too_long(said):
                 raise UsageError("The request is too long to be shown to the user.")
             text = (
@@ -223,7 +223,7 @@ class ServerRequests:
                 deadline.reschedule(asyncio.get_running_loop().time() + timeout_s)
 
 
-def _asked_of_model(request: SampleRequest) -> Iterator[str]:
+def _request_lines(request: SampleRequest) -> Iterator[str]:
     """Each text on one line behind its role, whole."""
     if request.system:
         yield f"system: {escaped_line(request.system)}"

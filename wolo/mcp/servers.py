@@ -63,11 +63,11 @@ class Servers:
     """Requires an event loop. A turn uses `prepare`, `tools` and `news`."""
 
     def __init__(
-        self, wanted: Iterable[ConfiguredServer], around: ServerEnvironment, cached: CachedListings, *, attended: bool
+        self, configured: Iterable[ConfiguredServer], around: ServerEnvironment, cached: CachedListings, *, attended: bool
     ) -> None:
         """`attended`: a user is waiting for the prompt."""
         self._loop = asyncio.get_running_loop()
-        self._wanted = {each.name: each for each in sorted(wanted, key=lambda each: each.name)}
+        self._wanted = {each.name: each for each in sorted(configured, key=lambda each: each.name)}
         self._around = around
         self._cached = cached
         self._attended = attended
@@ -145,12 +145,12 @@ class Servers:
         """Raises ToolError."""
         return await self._client(server).prompt(name, arguments)
 
-    def complete(self, server: str, wanted: Completing) -> tuple[str, ...]:
+    def complete(self, server: str, completing: Completing) -> tuple[str, ...]:
         """Asks a running server, for a short time. Called from a thread; empty where it cannot tell."""
         client = self._clients.get(server)
         if client is None:
             return ()
-        asked = asyncio.run_coroutine_threadsafe(client.complete(wanted), self._loop)
+        asked = asyncio.run_coroutine_threadsafe(client.complete(completing), self._loop)
         try:
             return asked.result(_COMPLETION_S)
         except (TimeoutError, asyncio.CancelledError):
@@ -227,15 +227,15 @@ class Servers:
 
     def waits_for_consent(self, name: str) -> ConfiguredServer:
         """Raises UsageError if the server needs no consent."""
-        wanted = self._find(name)
-        if wanted.is_allowed:
+        configured = self._find(name)
+        if configured.is_allowed:
             raise UsageError(f"The MCP server {name} needs no consent.")
-        return wanted
+        return configured
 
-    def is_for(self, wanted: Iterable[ConfiguredServer], around: ServerEnvironment) -> bool:
+    def is_for(self, configured: Iterable[ConfiguredServer], around: ServerEnvironment) -> bool:
         """Check whether these inputs are the same, so that another conversation can share the servers."""
         same_place = (around.cwd, around.workspace.root) == (self._around.cwd, self._around.workspace.root)
-        return same_place and {each.name: each for each in wanted} == self._wanted
+        return same_place and {each.name: each for each in configured} == self._wanted
 
     async def close(self) -> None:
         """Idempotent."""
@@ -259,22 +259,24 @@ class Servers:
 
     # Internals
 
-    def _add(self, wanted: ConfiguredServer) -> None:
-        if not wanted.is_allowed or not wanted.server.enabled:
+    def _add(self, configured: ConfiguredServer) -> None:
+        if not configured.is_allowed or not configured.server.enabled:
             return
         from wolo.mcp.client import McpClient  # noqa: PLC0415  # most runs have no server
         from wolo.mcp.server_requests import ServerRequests  # noqa: PLC0415  # the same
 
         requests = ServerRequests(
-            wanted.name,
+            configured.name,
             attended=self._attended,
-            sampling_tokens=wanted.server.sampling_tokens,
-            accepts_defaults=wanted.accepts_defaults,
+            sampling_tokens=configured.server.sampling_tokens,
+            accepts_defaults=configured.accepts_defaults,
         )
         requests.roots, requests.sample = self._roots, self._sample
-        around = replace(self._around, cwd=wanted.folder or wanted.named_in or self._around.cwd)
-        client = self._clients[wanted.name] = McpClient(wanted.name, wanted.server, around, partial(self._hear, wanted), requests)
-        remembered = self._cached.read(fingerprint(wanted))
+        around = replace(self._around, cwd=configured.folder or configured.named_in or self._around.cwd)
+        client = self._clients[configured.name] = McpClient(
+            configured.name, configured.server, around, partial(self._take, configured), requests
+        )
+        remembered = self._cached.read(fingerprint(configured))
         failed = remembered is not None and remembered.failed
         if remembered is not None:
             self._offered.take(client, remembered.listing)
@@ -284,7 +286,7 @@ class Servers:
         if is_unknown or failed:
             self._due.append(client)
         if failed:
-            self._failed_before.add(wanted.name)
+            self._failed_before.add(configured.name)
 
     def _begin_due(self) -> None:
         due, self._due = self._due, []
@@ -295,13 +297,13 @@ class Servers:
             self._cached.write(mark, replace(before, started_at=time.time()))
             client.start()
 
-    def _hear(self, wanted: ConfiguredServer, listing: ServerListing) -> None:
-        self._remember(wanted, CachedListing(listing))
-        self._offered.take(self._clients[wanted.name], listing, is_current=True)
+    def _take(self, configured: ConfiguredServer, listing: ServerListing) -> None:
+        self._remember(configured, CachedListing(listing))
+        self._offered.take(self._clients[configured.name], listing, is_current=True)
 
-    def _remember(self, wanted: ConfiguredServer, seen: CachedListing) -> None:
+    def _remember(self, configured: ConfiguredServer, seen: CachedListing) -> None:
         """Keeps the tools listed before a failure."""
-        mark = fingerprint(wanted)
+        mark = fingerprint(configured)
         before = self._cached.read(mark) if seen.failed else None
         self._cached.write(mark, replace(seen, listing=before.listing) if before else seen)
 
@@ -311,15 +313,15 @@ class Servers:
             raise UsageError(f"There is no MCP server {name}.", hint=f"There are: {names}.")
         return self._wanted[name]
 
-    def _status(self, wanted: ConfiguredServer) -> ServerStatus:
-        client = self._clients.get(wanted.name)
-        listing = self._offered.listings.get(wanted.name, ServerListing())
+    def _status(self, configured: ConfiguredServer) -> ServerStatus:
+        client = self._clients.get(configured.name)
+        listing = self._offered.listings.get(configured.name, ServerListing())
         return ServerStatus(
-            name=wanted.name,
-            state=_state(wanted, client),
+            name=configured.name,
+            state=_state(configured, client),
             why=client.why if client else "",
-            source=wanted.source,
-            tools=tuple((tool.name, tool.spec.description) for tool in self._offered.tools_of(wanted.name)),
+            source=configured.source,
+            tools=tuple((tool.name, tool.spec.description) for tool in self._offered.tools_of(configured.name)),
             prompts=listing.prompts,
             resources=listing.resources,
             notices=listing.notices,
@@ -350,7 +352,7 @@ async def _run_with_timeout(work: Iterable[Coroutine[None, None, None]], most_s:
             each.cancel()
 
 
-def _state(wanted: ConfiguredServer, client: McpClient | None) -> State:
+def _state(configured: ConfiguredServer, client: McpClient | None) -> State:
     if client is None:
-        return "off" if wanted.is_allowed else "needs consent"
+        return "off" if configured.is_allowed else "needs consent"
     return "known" if client.state == "idle" else client.state

@@ -62,14 +62,14 @@ class McpServerProcess:
 
 
 async def start_server(
-    processes: Processes, argv: Sequence[str], cwd: Path, env: Mapping[str, str], said: StderrTail
+    processes: Processes, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stderr: StderrTail
 ) -> McpServerProcess:
     """Raises OSError when it cannot be started."""
     its_input, to_it = os.pipe()
     from_it, its_output = os.pipe()
     start = ProgramStart(argv=argv, cwd=cwd, env=env, stdin=its_input, stdout=its_output)
     try:
-        program = processes.start(start, said.add, in_background=True)
+        program = processes.start(start, stderr.add, in_background=True)
     except BaseException:
         os.close(to_it)
         os.close(from_it)

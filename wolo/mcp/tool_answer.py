@@ -56,7 +56,7 @@ def _text(item: str | BinaryFile, save: Callable[[str, bytes], Path]) -> str:
 
 def read_answer(result: Mapping[str, Any], complaint: str = "") -> ToolAnswer:
     """Structured content is used only without text, since servers repeat it in both. `complaint` is added as a note."""
-    items = read_items(_listed(result.get("content")))
+    items = read_items(_as_list(result.get("content")))
     structured = result.get("structuredContent")
     if structured is not None and not any(isinstance(item, str) and item.strip() for item in items):
         items.append(json.dumps(structured, ensure_ascii=False, indent=1))
@@ -72,10 +72,10 @@ def read_items(blocks: Sequence[object]) -> list[Item]:
 
 def read_contents(contents: object) -> list[Item]:
     """Contents of a resource."""
-    return [item for each in _listed(contents) for item in _resource(each)]
+    return [item for each in _as_list(contents) for item in _resource(each)]
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 

@@ -140,7 +140,7 @@ def arguments_line(part: ToolPart, *, most_chars: int | None = None, most_of_cha
     """
     arguments = named_arguments(part)
     if arguments and not part.input:
-        return shortened(escaped_line(arguments[0][1]), most_chars)
+        return shorten(escaped_line(arguments[0][1]), most_chars)
     main = next((name for name in MAIN if isinstance(part.input.get(name), str)), "")
     pieces = [part.input[main]] if main else []
     for name, value in arguments:
@@ -150,10 +150,10 @@ def arguments_line(part: ToolPart, *, most_chars: int | None = None, most_of_cha
         if is_change and most_of_change == 0:
             pieces += patched_files(value)
             continue
-        shown = shortened(value, most_of_change if is_change else None)
+        shown = shorten(value, most_of_change if is_change else None)
         needs_quotes = isinstance(part.input[name], str) and not re.fullmatch(_WORD, shown)
         pieces.append(f"{name}={_as_json(shown) if needs_quotes else shown}")
-    return shortened(" ".join(map(escaped_line, pieces)), most_chars)
+    return shorten(" ".join(map(escaped_line, pieces)), most_chars)
 
 
 def named_arguments(part: ToolPart) -> list[tuple[str, str]]:
@@ -163,7 +163,7 @@ def named_arguments(part: ToolPart) -> list[tuple[str, str]]:
     return [(name, value if isinstance(value, str) else _as_json(value)) for name, value in part.input.items()]
 
 
-def shortened(text: str, most_chars: int | None) -> str:
+def shorten(text: str, most_chars: int | None) -> str:
     if most_chars is None or len(text) <= most_chars:
         return text
     return f"{text[:most_chars]}… (+{counted(len(text) - most_chars, 'character')})"

@@ -54,12 +54,12 @@ def comparable_text(message: Message, of: Normalize, unfinished: Collection[str]
         elif isinstance(part, TextPart):
             texts.append(of(part.text))
         elif not isinstance(part, ThinkingPart):  # thinking is not compared
-            texts.append(_attached(part))
+            texts.append(_attachment(part))
     return "\n".join(filter(None, texts))
 
 
 def comparable_result(part: ToolPart, of: Normalize) -> str:
-    attached = [_attached(each) for each in part.output_parts]
+    attached = [_attachment(each) for each in part.output_parts]
     return "\n".join(filter(None, (f"[{part.outcome}]", of(part.output), *attached)))
 
 
@@ -90,7 +90,7 @@ def first_different(expected: Sequence[Message], got: Sequence[Message], same: C
     return differing
 
 
-def _attached(part: ImagePart | AudioPart | FilePart) -> str:
+def _attachment(part: ImagePart | AudioPart | FilePart) -> str:
     where = "" if isinstance(part, AudioPart) else part.url
     return f"[{part.type} {part.media_type} {where or hashlib.sha256(part.data).hexdigest()[:12]}]"
 

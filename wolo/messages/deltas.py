@@ -101,7 +101,7 @@ def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def joined(deltas: Sequence[Delta]) -> list[Delta]:
+def join(deltas: Sequence[Delta]) -> list[Delta]:
     """The same deltas, with neighbouring fragments of one text, reasoning or call as one."""
     if len(deltas) < 2:
         return list(deltas)
@@ -259,12 +259,12 @@ class Assembler:
             part = replace(call.part(), call_id=call_id)
             # Calls of an incomplete response fail for that reason, not for invalid arguments.
             if self.finish is None:
-                part = _failed(part, "never_started", NEVER_STARTED)
+                part = _fail(part, "never_started", NEVER_STARTED)
             elif self.finish.reason == "length":
                 limit = f" after {self.usage.output_tokens} tokens" if self.usage and self.usage.output_tokens else ""
-                part = _failed(part, "cut_off", CUT_OFF.format(limit=limit))
+                part = _fail(part, "cut_off", CUT_OFF.format(limit=limit))
             elif self.finish.reason == "refused":
-                part = _failed(part, "never_started", REFUSED)
+                part = _fail(part, "never_started", REFUSED)
             parts[call] = part
         return parts
 
@@ -316,12 +316,12 @@ class _StreamedCall:
             known["metadata"] = {IN_FENCE: True}
         part = ToolPart(**known, item_id=whole(self.item_id), blobs=_whole_ones(self.blobs))
         if self.problem:
-            return _failed(part, "invalid", self.problem)
+            return _fail(part, "invalid", self.problem)
         try:
             return replace(part, input=read_arguments(raw))
         except Unreadable as reason:
             told = f"The arguments of {part.tool or 'a call without a tool name'} are {reason}."
-            return _failed(part, "invalid", f"{told} Nothing was run. Send the call again with one complete JSON object.")
+            return _fail(part, "invalid", f"{told} Nothing was run. Send the call again with one complete JSON object.")
 
 
 def _whole_ones(blobs: Iterable[Blob]) -> tuple[Blob, ...]:
@@ -329,5 +329,5 @@ def _whole_ones(blobs: Iterable[Blob]) -> tuple[Blob, ...]:
     return tuple(blob for blob in blobs if is_whole(blob.data))
 
 
-def _failed(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
+def _fail(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
     return replace(part, status="failed", outcome=outcome, output=output)

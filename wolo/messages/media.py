@@ -45,7 +45,7 @@ def image(source: str | bytes | Picture) -> ImagePart:
         return ImagePart(media_type=image_type(source[:HEAD_BYTES]) or DEFAULT_IMAGE, data=source)
     if source.startswith(ADDRESSES):
         return ImagePart(url=source)
-    stated, data = _decoded(source, "an image")
+    stated, data = _decode(source, "an image")
     return ImagePart(media_type=image_type(data[:HEAD_BYTES]) or stated or DEFAULT_IMAGE, data=data)
 
 
@@ -63,7 +63,7 @@ def audio(source: str | bytes) -> AudioPart:
         return audio_file(source.removeprefix(FILE))
     if isinstance(source, bytes):
         return AudioPart(media_type=audio_type(source[:HEAD_BYTES]) or DEFAULT_AUDIO, data=source)
-    stated, data = _decoded(source, "a recording")
+    stated, data = _decode(source, "a recording")
     return AudioPart(media_type=audio_type(data[:HEAD_BYTES]) or stated or DEFAULT_AUDIO, data=data)
 
 
@@ -79,7 +79,7 @@ def to_base64(part: ImagePart | AudioPart) -> tuple[str, str]:
     return base64.b64encode(part.data).decode(), part.media_type
 
 
-def _decoded(text: str, what: str) -> tuple[str, bytes]:
+def _decode(text: str, what: str) -> tuple[str, bytes]:
     """Media type stated by a data URL, and the bytes."""
     stated = ""
     packed = text

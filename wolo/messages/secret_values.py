@@ -103,8 +103,8 @@ class ValueRedactor:
         found = [each for each in self._texts if each in text]
         if found:
             text = re.sub("|".join(map(re.escape, found)), lambda match: self._placeholder(match[0]), text)
-        text = self._unquoted(text) if "%" in text and re.search(_QUOTED, text) else text
-        return self._unwrapped(text) if "\n" in text else text
+        text = self._redact_quoted(text) if "%" in text and re.search(_QUOTED, text) else text
+        return self._redact_wrapped(text) if "\n" in text else text
 
     def data(self, data: bytes) -> bytes:
         """UTF-8 text is redacted; in binary data values are masked in place."""
@@ -113,7 +113,7 @@ class ValueRedactor:
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            return self.masked(data)
+            return self.mask(data)
         clean = self.text(text)
         return data if clean is text else clean.encode()
 
@@ -130,7 +130,7 @@ class ValueRedactor:
                 return False
         return True
 
-    def masked(self, data: bytes) -> bytes:
+    def mask(self, data: bytes) -> bytes:
         for each in self._encoded:
             if each in data:
                 data = data.replace(each, _MASK * len(each))
@@ -154,7 +154,7 @@ class ValueRedactor:
     def stream(self) -> StreamRedactor:
         return StreamRedactor(self)
 
-    def held(self, text: str) -> int:
+    def num_held(self, text: str) -> int:
         """Number of trailing characters that may start a secret."""
         longest = len(self._texts[0]) - 1 if self._texts else 0
         tail = text[-longest:] if longest else ""
@@ -163,7 +163,7 @@ class ValueRedactor:
                 return len(tail) - at
         return 0
 
-    def _unquoted(self, text: str) -> str:
+    def _redact_quoted(self, text: str) -> str:
         """Redact percent-encoded values, since any character may be encoded."""
         encoded: set[str] = set()
         end = 0
@@ -180,7 +180,7 @@ class ValueRedactor:
                 text = re.sub(quoted, self._placeholder(each).replace("\\", r"\\"), text)
         return text
 
-    def _unwrapped(self, text: str) -> str:
+    def _redact_wrapped(self, text: str) -> str:
         """Redact base64 broken into lines, where a value may span a break."""
         if re.search(_WRAPPED, text) is None:
             return text
@@ -201,7 +201,7 @@ class StreamRedactor:
 
     def feed(self, piece: str) -> str:
         text = self._values.text(self._held + piece)
-        held = self._values.held(text)
+        held = self._values.num_held(text)
         self._held = text[len(text) - held :]
         return text[: len(text) - held]
 

@@ -44,13 +44,13 @@ class Cleaner:
         if unfinished := re.search(_UNFINISHED, text[-_LONGEST_SEQUENCE:]):
             self._held = unfinished[0]
             text = text[: len(text) - len(self._held)]
-        return self._settled(text)
+        return self._settle(text)
 
     def close(self) -> str:
         """Return the remaining text."""
         left = self._behind_string(self._held)
         self._held = ""
-        return self._settled(left)
+        return self._settle(left)
 
     def _behind_string(self, text: str) -> str:
         self._held = ""
@@ -66,15 +66,15 @@ class Cleaner:
         at = end.start()
         return text[at + 2 :] if text.startswith("\x1b\\", at) else text[at:] if end[0] in "\n\x1b" else text[at + 1 :]
 
-    def _settled(self, text: str) -> str:
+    def _settle(self, text: str) -> str:
         text = text.replace("\r\n", "\n")
 
-        def drop(found: re.Match[str]) -> str:
-            self._in_string = found.end() == len(text) and found["string"] == found[0]
+        def drop(match: re.Match[str]) -> str:
+            self._in_string = match.end() == len(text) and match["string"] == match[0]
             return ""
 
         bare = re.sub(_SEQUENCES, drop, text)
-        shown = _shown(self._last + bare)[len(self._last) :]
+        shown = _visible(self._last + bare)[len(self._last) :]
         last = re.search(f"[^{CONTROLS}{INVISIBLE}]\ufe0f?\\Z", shown[-2:])
         self._last = last[0] if last else ""
         return shown
@@ -84,7 +84,7 @@ def clean(text: str) -> str:
     """Make text safe to print: keeps newlines, tabs and visible characters."""
     if text.isascii() and text.isprintable():
         return text
-    return _shown(without_sequences(text.replace("\r\n", "\n")))
+    return _visible(without_sequences(text.replace("\r\n", "\n")))
 
 
 def without_sequences(text: str) -> str:
@@ -134,7 +134,7 @@ def exact(text: str, *, keeps_tabs: bool = False) -> str:
     return re.sub(f"[⟨{tab}{CONTROLS}{INVISIBLE}{_BLANKS}\ud800-\udfff]", lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
 
 
-def labelled(name: str, text: str) -> str:
+def label(name: str, text: str) -> str:
     """`name: text`; each further line is marked, so that it cannot pass for another name. Neither is escaped."""
     return f"{name}: {text}".replace("\n", "\n  | ")
 
@@ -145,15 +145,15 @@ def escape(character: str) -> str:
     return named.get(character) or (f"\\x{code:02x}" if code < 0xA0 else f"\\u{{{code:x}}}")
 
 
-def _shown(text: str) -> str:
+def _visible(text: str) -> str:
     text = re.sub(f"[{CONTROLS}]", "", text)
     if not text.isascii():
         text = re.sub(f"[{INVISIBLE}]", _show_unless_joined, text)
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _show_unless_joined(found: re.Match[str]) -> str:
-    return found[0] if re.compile(_JOINED).match(found.string, found.start()) else escape(found[0])
+def _show_unless_joined(match: re.Match[str]) -> str:
+    return match[0] if re.compile(_JOINED).match(match.string, match.start()) else escape(match[0])
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from wolo.errors import ContextOverflow, ProviderError, RateLimited, Unavailable, Unexplained, Unreachable
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
-from wolo.messages.deltas import Assembler, Delta, joined
+from wolo.messages.deltas import Assembler, Delta, join
 from wolo.messages.message import Message, Usage, common_prefix_length
 from wolo.messages.secret_values import ValueRedactor
 from wolo.models import retry
@@ -202,7 +202,7 @@ class HttpModelClient:
                     whole = True
                     deltas: list[Delta] = list(self._format.read_whole(batch.whole))
                 else:
-                    deltas = joined(decoder.feed(*batch.payloads))
+                    deltas = join(decoder.feed(*batch.payloads))
                 limits.take(batch.payloads, deltas, decoder.held_chars)
                 if deltas:
                     assembler.add(deltas)

@@ -11,7 +11,7 @@ import msgspec
 from wolo.agent.hook_calls import changed_inputs
 from wolo.config import consents
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import counted, exact, labelled
+from wolo.messages.terminal_text import counted, exact, label
 from wolo.places import Notices, Places, make_private
 from wolo.replay.replay_setup import Recording
 
@@ -35,7 +35,7 @@ def lines_of(recording: Recording) -> Iterator[str]:
         yield f"{number}. {exact(tool)}"
         for name, value in arguments.items():
             text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            yield from (f"   {line}" for line in labelled(exact(name), exact(text)).split("\n"))
+            yield from (f"   {line}" for line in label(exact(name), exact(text)).split("\n"))
 
 
 def _calls(recording: Recording) -> list[tuple[str, dict[str, Any]]]:

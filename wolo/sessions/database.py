@@ -71,13 +71,13 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        with self._mutex, self._explained():
+        with self._mutex, self._translate_errors():
             yield self._connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Runs one transaction, durable when the block ends; rolled back on an exception."""
-        with self._mutex, self._explained(), database_lock(_lock_path(self.path)):
+        with self._mutex, self._translate_errors(), database_lock(_lock_path(self.path)):
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -93,7 +93,7 @@ class Database:
     def checkpoint(self) -> None:
         """Copies the write-ahead log into the database; called at the end of a turn, when the user does not wait."""
         if self._log_bytes():
-            with self._mutex, self._explained(), database_lock(_lock_path(self.path)):
+            with self._mutex, self._translate_errors(), database_lock(_lock_path(self.path)):
                 _checkpoint(self._connection)
 
     def rescue(self, why: str) -> str:
@@ -101,18 +101,18 @@ class Database:
 
         Returns a message for the user; empty, and nothing done, when another process has it open.
         """
-        with self._mutex, self._explained(), database_lock(_lock_path(self.path)):
+        with self._mutex, self._translate_errors(), database_lock(_lock_path(self.path)):
             if not self._use.acquire_exclusive():
                 return ""
             try:
                 self._finish.detach()
                 self._connection.close()
-                told = _rescue(self.path, len(self._steps) + 1, why)
+                message = _rescue(self.path, len(self._steps) + 1, why)
                 self._set(_attach(self.path, self._steps, self._use)[0])
                 self._use.mark_open()
             finally:
                 self._use.share()
-        return told
+        return message
 
     def close(self) -> None:
         with self._mutex:
@@ -125,7 +125,7 @@ class Database:
             return 0
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -164,11 +164,11 @@ def _close(connection: sqlite3.Connection, lock: Path, use: OpenState) -> None:
 def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple[sqlite3.Connection, list[str]]:
     """Creates a missing database and rescues a damaged one. Needs the lock."""
     version = len(steps) + 1
-    told: list[str] = []
+    messages: list[str] = []
     if use.is_exclusive and unfinished_rescue(path).exists():
         from wolo.sessions import salvage  # noqa: PLC0415  # for damaged databases only
 
-        told.append(salvage.resume(path, version))
+        messages.append(salvage.resume(path, version))
     if not path.exists():
         log = log_path(path)
         if log.exists() and log.stat().st_size:
@@ -177,17 +177,17 @@ def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple
                 hint="Restore the database, or move the log aside to start with a new one.",
             )
         create(path, version)
-        told += [f"The session database {path} is missing; a new one was created."] if use.existed else []
+        messages += [f"The session database {path} is missing; a new one was created."] if use.existed else []
     try:
         connection, more = _attach(path, steps, use)
     except (sqlite3.DatabaseError, DatabaseDamaged) as error:
         reason = storage_error(error, path) if isinstance(error, sqlite3.DatabaseError) else error
         if not isinstance(reason, DatabaseDamaged) or not use.is_exclusive:
             raise
-        told.append(_rescue(path, version, reason.what))
+        messages.append(_rescue(path, version, reason.what))
         connection, more = _attach(path, steps, use)
     use.mark_open()
-    return connection, [*filter(None, told), *more]
+    return connection, [*filter(None, messages), *more]
 
 
 def _rescue(path: Path, version: int, why: str) -> str:
@@ -202,9 +202,9 @@ def _attach(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tup
     try:
         warnings = []
         (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
-        wanted = journal_for(path)
-        if journal != wanted and use.is_exclusive:  # the directory was moved to another disk
-            (journal,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
+        needed = journal_for(path)
+        if journal != needed and use.is_exclusive:  # the directory was moved to another disk
+            (journal,) = connection.execute(f"PRAGMA journal_mode = {needed}").fetchone()
         if journal != "wal":
             # With a rollback journal, only EXTRA also makes the removal of the journal durable.
             connection.execute("PRAGMA synchronous = EXTRA")
@@ -212,7 +212,7 @@ def _attach(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tup
             warnings.append(
                 f"{log_path(path).name} is missing although the sessions were not closed: the last messages may be lost."
             )
-        if "delete" in (journal, wanted):
+        if "delete" in (journal, needed):
             warnings.append(
                 f"{path.parent} is not a local disk: saving sessions there is slower. Set WOLO_HOME to another directory."
             )

@@ -178,10 +178,10 @@ def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
     """
     log = log_path(path)
     if not (log.exists() and log.stat().st_size):
-        with closing(_opened_as(f"{path.absolute().as_uri()}?mode=ro&immutable=1")) as connection:
+        with closing(_open_untrusted(f"{path.absolute().as_uri()}?mode=ro&immutable=1")) as connection:
             yield connection
         return
-    connection = _opened_as(f"{path.absolute().as_uri()}?mode=ro")
+    connection = _open_untrusted(f"{path.absolute().as_uri()}?mode=ro")
     try:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except sqlite3.OperationalError:  # SQLite would have to write in order to read the log
@@ -197,11 +197,11 @@ def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
     with unfinished_folder() as folder:
         for each in (path, log):
             shutil.copyfile(each, folder / each.name)
-        with closing(_opened_as((folder / path.name).as_uri())) as connection:
+        with closing(_open_untrusted((folder / path.name).as_uri())) as connection:
             yield connection
 
 
-def _opened_as(uri: str) -> sqlite3.Connection:
+def _open_untrusted(uri: str) -> sqlite3.Connection:
     connection = open_sqlite(uri)
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection

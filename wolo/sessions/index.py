@@ -16,7 +16,7 @@ from typing import NamedTuple
 from wolo.errors import SessionError
 from wolo.sessions.database_file import is_remote
 from wolo.sessions.entries import AnyEntry
-from wolo.sessions.indexed_text import IndexedCall, Passage, clean, extract, pieces, spaced
+from wolo.sessions.indexed_text import IndexedCall, Passage, clean, extract, pieces, space_out
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.sessions.storage import storage_error
 from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
@@ -75,15 +75,15 @@ class Index:
         """Creates a missing index and replaces a damaged one."""
         path = data_dir / FILE
         try:
-            return cls(path, _opened(path))
+            return cls(path, _open(path))
         except (sqlite3.DatabaseError, OSError) as error:
             if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
-                raise _explained(error, path) from error
+                raise _translate(error, path) from error
             _remove(path)
         try:
-            return cls(path, _opened(path))
+            return cls(path, _open(path))
         except (sqlite3.Error, OSError) as error:
-            raise _explained(error, path) from error
+            raise _translate(error, path) from error
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -92,7 +92,7 @@ class Index:
             yield self._connection
         except sqlite3.Error as error:
             if not is_damage(error):
-                raise _explained(error, self.path) from error
+                raise _translate(error, self.path) from error
             self._connection.close()
             _remove(self.path)
             raise IndexDamaged(f"The search index {self.path} was damaged.", hint="Try again; wolo rebuilds it.") from error
@@ -100,7 +100,7 @@ class Index:
     @contextmanager
     def writing(self, wait_s: float) -> Iterator[sqlite3.Connection]:
         """Runs one transaction. Raises SessionError, also when another process writes for longer than `wait_s`."""
-        with self.reading() as connection, _locked(self.path, wait_s):
+        with self.reading() as connection, _lock(self.path, wait_s):
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -121,15 +121,15 @@ class Index:
         return IndexPosition(*row) if row else None
 
     def add(self, session_id: str, entries: Sequence[TimedEntry], mark: IndexPosition, *, wait_s: float) -> None:
-        found = extract(entries)
+        extracted = extract(entries)
         with self.writing(wait_s) as connection:
-            for passage in found.said:
+            for passage in extracted.said:
                 _add_passage(connection, session_id, passage)
-            for call in found.calls.values():
+            for call in extracted.calls.values():
                 _add_call(connection, session_id, call)
-            prompts = ((session_id, message_id, at) for message_id, at in found.prompts)
+            prompts = ((session_id, message_id, at) for message_id, at in extracted.prompts)
             connection.executemany("INSERT OR REPLACE INTO prompts VALUES (?, ?, ?)", prompts)
-            for answer in found.answers:
+            for answer in extracted.answers:
                 usage = answer.usage
                 cached = (usage.cache_read_tokens, usage.cache_write_tokens)
                 counts = (usage.input_tokens, *cached, usage.output_tokens, usage.reasoning_tokens)
@@ -145,7 +145,7 @@ class Index:
 
     def close(self) -> None:
         # The last connection checkpoints on close, which is a write.
-        with suppress(SessionError), _locked(self.path, 0.5), suppress(sqlite3.Error):
+        with suppress(SessionError), _lock(self.path, 0.5), suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.close()
         with suppress(sqlite3.Error):
@@ -165,7 +165,7 @@ def forget(data_dir: Path, session_id: str) -> None:
             index.forget(session_id, wait_s=1.0)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     connection = open_sqlite(path)
@@ -176,7 +176,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         if _version(connection) != VERSION:
-            with _locked(path, 2.0):
+            with _lock(path, 2.0):
                 _create(connection, path)
     except BaseException:
         connection.close()
@@ -205,7 +205,7 @@ def _add_passage(connection: sqlite3.Connection, session_id: str, passage: Passa
     row = (session_id, passage.seq, passage.at, passage.role, passage.tool.casefold(), paths)
     added = connection.execute("INSERT INTO passages (session, seq, at, role, tool, paths) VALUES (?, ?, ?, ?, ?, ?)", row)
     text = clean(passage.text)
-    words = (added.lastrowid, spaced(text), spaced(pieces(text)))
+    words = (added.lastrowid, space_out(text), space_out(pieces(text)))
     connection.execute("INSERT INTO words (rowid, body, pieces) VALUES (?, ?, ?)", words)
     assert added.lastrowid is not None
     return added.lastrowid
@@ -224,7 +224,7 @@ def _add_call(connection: sqlite3.Connection, session_id: str, call: IndexedCall
 
 
 @contextmanager
-def _locked(path: Path, wait_s: float) -> Iterator[None]:
+def _lock(path: Path, wait_s: float) -> Iterator[None]:
     try:
         descriptor = acquire(path.with_suffix(".lock"), wait_s)
     except LockHeld as other:
@@ -236,12 +236,12 @@ def _locked(path: Path, wait_s: float) -> Iterator[None]:
 
 
 def _remove(path: Path) -> None:
-    with suppress(SessionError, OSError), _locked(path, 2.0):
+    with suppress(SessionError, OSError), _lock(path, 2.0):
         for suffix in ("-wal", "-shm", ""):
             path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
 
 
-def _explained(error: sqlite3.Error | OSError, path: Path) -> SessionError:
+def _translate(error: sqlite3.Error | OSError, path: Path) -> SessionError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if isinstance(error, OSError) or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
         return storage_error(error, path)

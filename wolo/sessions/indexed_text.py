@@ -34,7 +34,7 @@ def clean(text: str) -> str:
     return text if text.replace("\n", "").isprintable() else re.sub(_CONTROLS, " ", text)
 
 
-def spaced(text: str) -> str:
+def space_out(text: str) -> str:
     """Makes each character of a script without spaces a word; a search for several is a phrase search."""
     return text if text.isascii() else re.sub(_UNSPACED, f"{JOINER}\\1{JOINER}", text)
 
@@ -116,45 +116,45 @@ class Extracted(Struct):
 
 def extract(entries: Iterable[tuple[int, float, AnyEntry]]) -> Extracted:
     """Extracts from entries, given in the order they were added."""
-    found = Extracted([], [], [], {})
+    extracted = Extracted([], [], [], {})
     for seq, time_utc, entry in entries:
         if isinstance(entry, MessageEntry):
-            _add_message(found, seq, entry.message.timestamp or time_utc, entry.message)
+            _add_message(extracted, seq, entry.message.timestamp or time_utc, entry.message)
         elif isinstance(entry, ResultsEntry):
-            _add_calls(found, seq, time_utc, entry.parts)
+            _add_calls(extracted, seq, time_utc, entry.parts)
         elif isinstance(entry, BranchEntry | CompactionEntry) and entry.summary is not None:
-            _add_message(found, seq, time_utc, entry.summary)
+            _add_message(extracted, seq, time_utc, entry.summary)
         if (usage := extra_usage(entry)) is not None:
             # Asked of the model that gave the answers around it.
-            model = found.answers[-1].model if found.answers else ""
+            model = extracted.answers[-1].model if extracted.answers else ""
             asked_id = f"aside_{seq}_{time_utc}"
             if isinstance(entry, CompactionEntry):
                 asked_id = entry.summary.id if entry.summary else f"compaction_{seq}_{time_utc}"
-            found.answers.append(IndexedAnswer(message_id=asked_id, at=time_utc, model=model, usage=usage))
-    return found
+            extracted.answers.append(IndexedAnswer(message_id=asked_id, at=time_utc, model=model, usage=usage))
+    return extracted
 
 
-def _add_message(found: Extracted, seq: int, at: float, message: Message) -> None:
+def _add_message(extracted: Extracted, seq: int, at: float, message: Message) -> None:
     if message.is_from_user:
-        found.prompts.append((message.id, at))
+        extracted.prompts.append((message.id, at))
     if message.usage is not None:
         wrote = message.producer
         model = f"{wrote.provider}/{wrote.model}" if wrote and wrote.provider else wrote.model if wrote else ""
-        found.answers.append(IndexedAnswer(message_id=message.id, at=at, model=model, usage=message.usage))
+        extracted.answers.append(IndexedAnswer(message_id=message.id, at=at, model=model, usage=message.usage))
     text = message.text
     if message.role in ROLES and text.strip():
-        found.said.append(Passage(seq=seq, at=at, role=ROLES[message.role], text=_both_ends(text, TEXT_CHARS)))
-    _add_calls(found, seq, at, message.calls)
+        extracted.said.append(Passage(seq=seq, at=at, role=ROLES[message.role], text=_both_ends(text, TEXT_CHARS)))
+    _add_calls(extracted, seq, at, message.calls)
 
 
-def _add_calls(found: Extracted, seq: int, at: float, parts: Iterable[ToolPart]) -> None:
+def _add_calls(extracted: Extracted, seq: int, at: float, parts: Iterable[ToolPart]) -> None:
     for part in parts:
         given = _both_ends("\n".join(_texts(part.input or part.raw_input)), OUTPUT_CHARS)
         said = f"{given}\n{_both_ends(part.output, OUTPUT_CHARS)}"
         passage = Passage(
             seq=seq, at=at, role="tool", text=said, tool=one_line(clean(part.tool)), paths=tuple(_paths(part.input))
         )
-        found.calls[part.id] = IndexedCall(part_id=part.id, passage=passage, failed=part.status == "failed")
+        extracted.calls[part.id] = IndexedCall(part_id=part.id, passage=passage, failed=part.status == "failed")
 
 
 def _both_ends(text: str, most: int) -> str:

@@ -13,7 +13,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, new_id
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, StoredRow
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.session_rows import check_id, followed, head_and_last, require
+from wolo.sessions.session_rows import check_id, head_and_last, parent_seq, require
 
 
 class Loaded(Struct, frozen=True):
@@ -123,26 +123,26 @@ def load(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, *, mo
     reach = LoadLimit(most_bytes) if most_bytes else None
     info = require(connection, session_id)
     head, _ = head_and_last(connection, session_id)
-    wanted = head
+    next_seq = head
     query = f"{ROWS} WHERE session = ? AND seq <= ? ORDER BY seq DESC"
     for seq, parent, *row in connection.execute(query, (session_id, head)):
-        if seq > wanted:
+        if seq > next_seq:
             continue  # of another branch
         entry = read_entry(blobs_dir, seq, row)
-        skipped += wanted - seq + (entry is None)
+        skipped += next_seq - seq + (entry is None)
         if entry is not None:
             entries.append(entry)
             seqs.append(seq)
-        wanted = followed(seq, parent)
-        if not wanted:
+        next_seq = parent_seq(seq, parent)
+        if not next_seq:
             break
         if reach is not None and reach.is_enough(entry, len(row[BODY] or b"")):
-            unread, wanted = wanted, 0
+            unread, next_seq = next_seq, 0
             break
     if unread and (prompt := _prompt_before(connection, blobs_dir, session_id, entries[-1], seqs[-1])):
         entries.append(prompt[1])
         seqs.append(prompt[0])
-    return Loaded(info, tuple(reversed(entries)), skipped + wanted, tuple(reversed(seqs)), head, unread)
+    return Loaded(info, tuple(reversed(entries)), skipped + next_seq, tuple(reversed(seqs)), head, unread)
 
 
 def load_nodes(connection: sqlite3.Connection, blobs_dir: Path, session_id: str) -> list[EntryNode]:
@@ -150,7 +150,7 @@ def load_nodes(connection: sqlite3.Connection, blobs_dir: Path, session_id: str)
     require(connection, session_id)
     found = connection.execute(f"{ROWS} WHERE session = ? ORDER BY seq", (session_id,))
     read = ((seq, parent, row[0], read_entry(blobs_dir, seq, row)) for seq, parent, *row in found)
-    return [EntryNode(seq, followed(seq, parent), time_utc, entry) for seq, parent, time_utc, entry in read if entry]
+    return [EntryNode(seq, parent_seq(seq, parent), time_utc, entry) for seq, parent, time_utc, entry in read if entry]
 
 
 def read_entry(blobs_dir: Path, seq: object, row: MutableSequence[object]) -> AnyEntry | None:

@@ -211,14 +211,14 @@ class OpenState:
         self._descriptor = open_lock_file(note)
         try:
             self.is_exclusive = try_lock(self._descriptor, note)
-            said = self._read()
+            note_text = self._read()
             log = path.with_name(f"{path.name}-wal")
             logged_bytes = log.stat().st_size if log.exists() else None
-            self.needs_check = self.is_exclusive and (bool(logged_bytes) or said != _stamp(path))
+            self.needs_check = self.is_exclusive and (bool(logged_bytes) or note_text != _stamp(path))
             """The database was not closed properly, or changed since."""
-            self.existed = bool(said)
+            self.existed = bool(note_text)
             """A database existed before."""
-            self.lost_log = self.is_exclusive and said == _OPEN and logged_bytes is None
+            self.lost_log = self.is_exclusive and note_text == _OPEN and logged_bytes is None
             """Changes that were only in the write-ahead log are gone."""
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
         except BaseException:

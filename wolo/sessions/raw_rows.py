@@ -119,7 +119,7 @@ class SessionImport:
         self._facts = facts
         self._origin = origin
 
-    def run(self, found: Iterable[StoredRow], locks: SessionLocks) -> SessionInfo:
+    def run(self, rows: Iterable[StoredRow], locks: SessionLocks) -> SessionInfo:
         """Needs the session's lock."""
         facts, tally = self._facts, SessionTotals()
         with self._database.reading() as connection:
@@ -136,7 +136,7 @@ class SessionImport:
             )
             blobs.add(self._blobs_dir, connection, facts.id, self._origin, RECORD)
         try:
-            for page in in_pages(found):
+            for page in in_pages(rows):
                 for row in page:
                     tally.add(row)
                 with self._database.writing() as connection:
@@ -221,7 +221,7 @@ class RawRows:
         finally:
             os.close(descriptor)
 
-    def import_rows(self, facts: SessionFields, origin: bytes, found: Iterable[StoredRow]) -> SessionInfo:
+    def import_rows(self, facts: SessionFields, origin: bytes, rows: Iterable[StoredRow]) -> SessionInfo:
         """Imports a session in several commits; it is visible after the last one.
 
         `origin` identifies the source, see `find_imported` and `origin`. On failure nothing remains. Raises SessionError for an
@@ -229,7 +229,7 @@ class RawRows:
         """
         with self._locks.lock(facts.id):
             taking = SessionImport(self._database, self._blobs_dir, facts, origin)
-            return taking.run(found, self._locks)
+            return taking.run(rows, self._locks)
 
     def find_imported(self, origin: bytes) -> SessionInfo | None:
         """Finds the session imported from this origin; prefers an original to its forks, which share its files."""

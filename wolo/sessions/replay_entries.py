@@ -22,7 +22,7 @@ from wolo.sessions.entries import (
 
 def messages(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
     """Messages to continue a conversation with: calls without a result are marked as stopped."""
-    return tuple(map(_ended, as_stored(entries)))
+    return tuple(map(_end_calls, as_stored(entries)))
 
 
 def as_stored(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
@@ -41,8 +41,8 @@ def stream_messages(entries: Iterable[tuple[int, AnyEntry]], last_changes: Mappi
     fold = _Fold()
     for seq, entry in entries:
         fold.add(entry)
-        yield from map(_ended, fold.take_finished(seq, last_changes))
-    yield from map(_ended, fold.finish())
+        yield from map(_end_calls, fold.take_finished(seq, last_changes))
+    yield from map(_end_calls, fold.finish())
 
 
 def compaction(entries: Iterable[AnyEntry]) -> CompactionEntry | None:
@@ -114,7 +114,7 @@ class _Fold:
         )
 
 
-def _ended(message: Message) -> Message:
+def _end_calls(message: Message) -> Message:
     """The message without open calls: one without a recorded result was interrupted, or never started."""
     unsettled = [part for part in message.calls if part.status in ("pending", "running")]
     if not unsettled:

@@ -136,7 +136,7 @@ class _Rebuild:
         )
         sessions, kept, lost = self._connection.execute(query).fetchone()
         missing = "none of them is known to be missing" if not lost else f"at least {lost:,} could not be read"
-        return f"{_counted(kept, 'entry', 'entries')} of {_counted(sessions, 'session', 'sessions')} could be saved; {missing}."
+        return f"{_count(kept, 'entry', 'entries')} of {_count(sessions, 'session', 'sessions')} could be saved; {missing}."
 
     def _insert(self, table: str, columns: Sequence[str], row: Sequence[Value]) -> None:
         marks = ", ".join("?" * len(columns))
@@ -217,5 +217,5 @@ def _write(report: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def _counted(number: int, one: str, many: str) -> str:
+def _count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"

@@ -108,7 +108,7 @@ def insert(
     )
 
 
-def followed(seq: int, parent: object) -> int:
+def parent_seq(seq: int, parent: object) -> int:
     """`seq` of the preceding entry; where that was lost, of the one added before."""
     if parent is None:
         return 0

@@ -109,11 +109,11 @@ def draw(places: Sequence[OutlineItem]) -> list[str]:
     return lines
 
 
-def _set_in(lead: str, at: int, count: int) -> tuple[str, str]:
+def _set_in(lead: str, at: int, num_lines: int) -> tuple[str, str]:
     """Returns the prefix of an item and of what follows it."""
-    if count == 1:
+    if num_lines == 1:
         return lead, lead
-    return (f"{lead}├─ ", f"{lead}│  ") if at < count - 1 else (f"{lead}└─ ", f"{lead}   ")
+    return (f"{lead}├─ ", f"{lead}│  ") if at < num_lines - 1 else (f"{lead}└─ ", f"{lead}   ")
 
 
 def _short(text: str) -> str:

@@ -79,8 +79,8 @@ def not_a_database(path: Path) -> SessionError:
     return StorageFailed(f"{path} is not a session database of wolo.", hint=_FOREIGN_HINT)
 
 
-def _sentence(words: str) -> str:
-    return words[0].upper() + words[1:]
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def make_directory(path: Path) -> list[str]:
@@ -95,14 +95,14 @@ def make_directory(path: Path) -> list[str]:
 def check_file(path: Path) -> list[str]:
     """Checks an existing file. Returns warnings."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return []
     except OSError as error:
         raise storage_error(error, path) from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise StorageFailed(f"{path} is not a regular file.", hint="Move it aside; wolo saves its sessions there.")
-    return _check_private(path, found, 0o600)
+    return _check_private(path, status, 0o600)
 
 
 def sync_directory(path: Path) -> None:
@@ -118,18 +118,18 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def _check_private(path: Path, found: os.stat_result, mode: int) -> list[str]:
-    if found.st_uid != os.geteuid():
+def _check_private(path: Path, status: os.stat_result, mode: int) -> list[str]:
+    if status.st_uid != os.geteuid():
         raise StorageFailed(
             f"{path} belongs to another user, so sessions are not saved there.",
             hint="Run wolo as that user, or set WOLO_HOME to a directory that you own.",
         )
-    if found.st_mode & 0o022:
+    if status.st_mode & 0o022:
         raise StorageFailed(
             f"{path} is writable by other users, so its content cannot be trusted.",
             hint=f"If no one has tampered with it: chmod go-rwx '{path}'",
         )
-    if not found.st_mode & 0o077:
+    if not status.st_mode & 0o077:
         return []
     try:
         path.chmod(mode)

@@ -32,7 +32,7 @@ def _note(repository: Path, borrower: str) -> Path:
     return repository / _BORROWERS / hashlib.sha256(os.fsencode(os.path.realpath(borrower))).hexdigest()[:32]
 
 
-def borrowed_by(objects: Path) -> tuple[Path, ...]:
+def borrowed_folders(objects: Path) -> tuple[Path, ...]:
     try:
         with open(os.open(objects / "info/alternates", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             lines = file.read(_MAX_BYTES).replace(b"\0", b"").splitlines()

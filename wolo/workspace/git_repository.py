@@ -89,20 +89,23 @@ def find_repository(folder: Path) -> Repository | None:
 
 
 @contextmanager
-def open_repository(found: Repository) -> Iterator[OpenRepository]:
+def open_repository(repository: Repository) -> Iterator[OpenRepository]:
     """Raises GitFailed."""
     with tempfile.TemporaryDirectory(prefix="wolo-git-") as folder:
         view = Path(folder)
-        settings, known = {**_settings(found.common / "config"), **_settings(found.git_dir / "config.worktree")}, _KEPT.split()
+        settings, known = (
+            {**_settings(repository.common / "config"), **_settings(repository.git_dir / "config.worktree")},
+            _KEPT.split(),
+        )
         kept = {name: value for name, value in settings.items() if name in known and re.fullmatch(r"(?a)[\w.-]+", value)}
         lines = [f"[{name.partition('.')[0]}]\n\t{name.partition('.')[2]} = {value}\n" for name, value in kept.items()]
-        (view / "config").write_text("".join((*lines, f"[core]\n\tbare = {str(found.is_bare).lower()}\n")), "utf-8")
-        (view / "HEAD").write_bytes(_read(found.git_dir / "HEAD"))
-        with os.scandir(found.common) as entries:
+        (view / "config").write_text("".join((*lines, f"[core]\n\tbare = {str(repository.is_bare).lower()}\n")), "utf-8")
+        (view / "HEAD").write_bytes(_read(repository.git_dir / "HEAD"))
+        with os.scandir(repository.common) as entries:
             for entry in entries:
                 if entry.name not in _NOT_LINKED:
                     (view / entry.name).symlink_to(entry.path)
-        yield OpenRepository(found, view)
+        yield OpenRepository(repository, view)
 
 
 def _leads_to(link: Path, git_dir: Path) -> bool:

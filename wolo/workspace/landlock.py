@@ -59,7 +59,7 @@ def make_ruleset(handled: int, allowed: Iterable[tuple[str, int]], *, apart: boo
     system = _system()
     ruleset = int(system.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(packed)), ctypes.c_uint(0)))
     if ruleset < 0:
-        raise _failed()
+        raise _failure()
     try:
         for path, rights in allowed:
             with suppress(FileNotFoundError, PermissionError, NotADirectoryError):
@@ -78,7 +78,7 @@ def _add(system: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
         beneath = ctypes.create_string_buffer(struct.pack("=Qi", rights, place), 12)
         arguments = (ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), beneath, ctypes.c_uint(0))
         if rights and system.syscall(_ADD_RULE, *arguments):
-            raise _failed()
+            raise _failure()
     finally:
         os.close(place)
 
@@ -87,16 +87,16 @@ def restrict(ruleset: int) -> None:
     """Restricts this thread for good. Raises OSError."""
     system = _system()
     if system.prctl(_SET_NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))):
-        raise _failed()
+        raise _failure()
     if system.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0)):
-        raise _failed()
+        raise _failure()
 
 
 def _system() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _failed() -> OSError:
+def _failure() -> OSError:
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number))
 

@@ -55,31 +55,31 @@ class Workspace(Struct, frozen=True):
     def start(self) -> Path:
         return self.base or self.root
 
-    def resolve(self, given: str) -> Resolved:
+    def resolve(self, name: str) -> Resolved:
         """Raises ToolError for a string that cannot name a file. `~` and `$HOME` are not expanded."""
-        if not given.strip():
+        if not name.strip():
             raise ToolError("The path is empty.")
-        if "\0" in given:
+        if "\0" in name:
             raise ToolError("The path contains a NUL character.")
         try:
-            os.fsencode(given)
+            os.fsencode(name)
         except UnicodeEncodeError as error:
-            raise ToolError(f"The path contains U+{ord(given[error.start]):04X}, which no file name can hold.") from error
-        first, slash, _ = given.partition("/")
+            raise ToolError(f"The path contains U+{ord(name[error.start]):04X}, which no file name can hold.") from error
+        first, slash, _ = name.partition("/")
         if first.startswith("~") and (slash or first == "~") and not os.path.lexists(self.start / first):
             raise ToolError(f"`{first}` is not expanded in paths: give the path in full or relative to {self.start}.")
         try:
-            path = _real(self.start / given)
+            path = _real(self.start / name)
         except OSError as error:  # it was a link when checked, and not when read
-            raise ToolError(f"`{given}` is being changed by another program right now; try again.") from error
+            raise ToolError(f"`{name}` is being changed by another program right now; try again.") from error
         if len(os.fsencode(path)) >= _MAX_PATH_BYTES:
             raise ToolError(f"The path is too long: the system allows {_MAX_PATH_BYTES - 1} bytes.")
         try:
             path.stat()
         except OSError as error:
             if error.errno == errno.ELOOP:
-                raise ToolError(f"`{given}` is a link that leads back to itself.") from error
-        return Resolved(path, given, self.holds(path))
+                raise ToolError(f"`{name}` is a link that leads back to itself.") from error
+        return Resolved(path, name, self.holds(path))
 
     def holds(self, path: Path) -> bool:
         """`path` must be real."""
@@ -151,10 +151,10 @@ def identity_of(folder: Path) -> str:
     return f"inode {found.st_ino} born {born}" if born else f"inode {found.st_ino} device {found.st_dev}"
 
 
-def _born(folder: Path, found: os.stat_result) -> str:
+def _born(folder: Path, status: os.stat_result) -> str:
     """Birth time; empty when unknown."""
     if sys.platform != "linux":
-        return str(getattr(found, "st_birthtime", "") or "")
+        return str(getattr(status, "st_birthtime", "") or "")
     import ctypes  # noqa: PLC0415  # 2 ms, only for folders that need approval
 
     statx = getattr(ctypes.CDLL(None), "statx", None)

@@ -160,17 +160,17 @@ def _rules_above(start: Path, top: Path, bounds: WalkLimits) -> tuple[Rules, ...
     """Rules of the ignore files between `top` and `start`; none when they ignore the start itself."""
     if top not in start.parents:
         return ()
-    found: list[tuple[Path, _IgnoreLines]] = []
+    rules: list[tuple[Path, _IgnoreLines]] = []
     folder = top
     for name in start.relative_to(top).parts:
         names = {known for known in (".git", ".gitignore") if os.path.lexists(folder / known)}
         if ".git" in names:
-            found.clear()
-        found += [(folder, lines) for lines in _read_lines(str(folder), names, bounds)]
+            rules.clear()
+        rules += [(folder, lines) for lines in _read_lines(str(folder), names, bounds)]
         folder /= name
-        if _nearest(lines.verdict(f"{folder.relative_to(at)}/") for at, lines in reversed(found)):
+        if _nearest(lines.verdict(f"{folder.relative_to(at)}/") for at, lines in reversed(rules)):
             return ()
-    return tuple(Rules(lines, above=f"{start.relative_to(at)}/") for at, lines in found)
+    return tuple(Rules(lines, above=f"{start.relative_to(at)}/") for at, lines in rules)
 
 
 def _read_lines(folder: str, names: Container[str], bounds: WalkLimits) -> list[_IgnoreLines]:

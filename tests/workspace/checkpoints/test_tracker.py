@@ -322,11 +322,11 @@ def test_note_is_on_disk_before_the_change(harness: CheckpointHarness) -> None:
 
 def test_too_recent_time_is_not_trusted() -> None:
     now = time.time_ns()
-    assert scan.trusted((now, now, 0, 0, 0)) == ()
+    assert scan.trust((now, now, 0, 0, 0)) == ()
     old = now - 10 * scan.RACY_NS - 1
-    assert scan.trusted((old, old, 0, 0, 0)) == (old, old, 0, 0, 0)
+    assert scan.trust((old, old, 0, 0, 0)) == (old, old, 0, 0, 0)
     coarse = (now // 10**9 - 1) * 10**9
-    assert scan.trusted((coarse, coarse, 0, 0, 0)) == ()
+    assert scan.trust((coarse, coarse, 0, 0, 0)) == ()
 
 
 def test_changes_before_settling_a_killed_command_are_unclear(

@@ -360,8 +360,8 @@ def test_concurrent_writers_lose_no_update(target: Path, locks: Path) -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from wolo.workspace.files.file_locks import locked
-with locked(Path(sys.argv[1]), Path(sys.argv[2])):
+from wolo.workspace.files.file_locks import lock_file
+with lock_file(Path(sys.argv[1]), Path(sys.argv[2])):
     print("held", flush=True)
     time.sleep(3600)
 """

@@ -34,17 +34,17 @@ def test_a_gigantic_file_is_not_taken_whole(tmp_path: Path) -> None:
 def test_the_ledger_knows_what_was_recorded(tmp_path: Path) -> None:
     ledger = FileLedger(tmp_path / "locks")
     path = tmp_path / "a"
-    assert ledger.seen(path) is None
+    assert ledger.last_hash(path) is None
     ledger.record(path, "1")
     ledger.record(path, "2")
-    assert ledger.seen(path) == "2"
+    assert ledger.last_hash(path) == "2"
 
 
 def test_misses_count_until_something_is_found(tmp_path: Path) -> None:
     ledger = FileLedger(tmp_path / "locks")
     path = tmp_path / "a"
     assert [ledger.count_miss(path), ledger.count_miss(path), ledger.count_miss(tmp_path / "b")] == [1, 2, 1]
-    ledger.found(path)
+    ledger.reset_misses(path)
     assert ledger.count_miss(path) == 1
     ledger.record(path, "read again")
     assert ledger.count_miss(path) == 1

@@ -15,7 +15,7 @@ import pytest
 from tests.workspace.living import alive, gone, unique_seconds
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Finished, Processes, ProgramStart
-from wolo.workspace.processes.process_table import limited
+from wolo.workspace.processes.process_table import limit
 from wolo.workspace.processes.process_tree import adopt_orphans, children_of
 
 pytestmark = pytest.mark.skipif(not adopt_orphans(), reason="this system does not list children")
@@ -129,7 +129,7 @@ async def test_child_started_simultaneously_is_left_alone() -> None:
     argv = ["sh", "-c", "echo ${WOLO_OWNER##*/}"]
     await processes.run(argv, cwd=Path.cwd(), env=ENV, timeout_s=9, printed=printed)
     with (
-        limited(int(printed.take()[0]), 0),
+        limit(int(printed.take()[0]), 0),
         subprocess.Popen(["sh", "-c", "exit 7"]) as ended,
         subprocess.Popen(["sleep", "60"]) as living,
     ):

@@ -151,7 +151,7 @@ async def test_background_process_blocks_nothing_and_ends_with_wolo(processes: P
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a tree is its process group")
 async def test_limit_mark_finds_a_process_without_environment(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.workspace.processes.process_runner.fix_mark", lambda pid, number: None)
-    monkeypatch.setattr("wolo.workspace.processes.process_runner.limited", lambda number, tasks: nullcontext())
+    monkeypatch.setattr("wolo.workspace.processes.process_runner.limit", lambda number, num_tasks: nullcontext())
     n = f"7{time.monotonic_ns() % 10**9}"
     await run(processes, f"{BACKGROUND['wiped environment'].format(n=n)}\nsleep 1")
     processes.close_all()

@@ -111,11 +111,11 @@ def _show(message: Message) -> None:
     print_line(f"{message.role}: {message.text.strip()}".rstrip())
     from textwrap import indent
 
-    from wolo.messages.call_arguments import SOME, call_line, shortened
+    from wolo.messages.call_arguments import SOME, call_line, shorten
 
     for part in message.calls:
         print_line(f"  ● {call_line(part, most_of_change=SOME)}")
-        print_line(indent(f"{part.status}: {shortened(part.output.strip(), OUTPUT_CHARS)}", "    "))
+        print_line(indent(f"{part.status}: {shorten(part.output.strip(), OUTPUT_CHARS)}", "    "))
 
 
 def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:

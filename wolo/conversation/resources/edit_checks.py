@@ -48,7 +48,7 @@ class LanguageServerChecks(Struct, frozen=True):
             self.shell.language_servers = self._make()
         servers = self.shell.language_servers
         if not is_edit:
-            return await self._with_errors(await call(), servers.told_late(), servers)
+            return await self._with_errors(await call(), servers.late_errors(), servers)
         paths = [intent.path for intent in context.judged or () if isinstance(intent, WriteIntent)]
         before = await asyncio.to_thread(servers.read_known, paths)
         servers.warm_up(before)

@@ -148,10 +148,10 @@ def login_state(configured: ConfiguredServer) -> str | None:
         return None
     from wolo.config.mcp_logins import MCPLogins  # noqa: PLC0415  # for remote servers only
     from wolo.mcp.logins import login_key  # noqa: PLC0415
-    from wolo.mcp.references import filled_in  # noqa: PLC0415
+    from wolo.mcp.references import fill_in  # noqa: PLC0415
 
     try:
-        saved = MCPLogins(find_places()).read(login_key(configured.name, filled_in(configured.server.url, os.environ, "url")))
+        saved = MCPLogins(find_places()).read(login_key(configured.name, fill_in(configured.server.url, os.environ, "url")))
     except ConfigError as error:
         return error.message
     return "saved" if saved is not None and saved.tokens else None

@@ -52,7 +52,7 @@ class ConversationFiles(Struct, frozen=True):
             file = read_file(path)
         except (OSError, ToolError):
             return None
-        return self.services.secrets.hide(file.text) if file.hash == self.services.ledger.seen(path) else None
+        return self.services.secrets.hide(file.text) if file.hash == self.services.ledger.last_hash(path) else None
 
     def allow_attachment(self, path: Path) -> None:
         """Learns the secrets of a file before a prompt includes it. Raises UsageError if a rule denies reading it."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from wolo.frontends.streams import visible, write
-from wolo.messages.terminal_text import labelled
+from wolo.messages.terminal_text import label
 
 SHOWN_LINES = 40
 """Of a result without a diff."""
@@ -162,7 +162,7 @@ class LinePrinter:
         is_drawn = view.get("type") == "diff" and self._view(view)
         for each in line["arguments"]:
             if not (is_drawn and each["is_in_view"]):
-                self.line(labelled(str(each["name"]), str(each["text"])), before="    ")
+                self.line(label(str(each["name"]), str(each["text"])), before="    ")
         if line.get("reason"):
             self.line(str(line["reason"]), before="    ")
         for path in line.get("outside") or ():

@@ -17,7 +17,7 @@ from wolo.frontends.mcp_server.tool_values import (
     SessionList,
     SessionRow,
 )
-from wolo.messages.call_arguments import shortened
+from wolo.messages.call_arguments import shorten
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo, iso
@@ -44,7 +44,7 @@ def read_session(asked: ReadSession, is_running: IsRunning) -> SessionContent:
     shown = []
     for message in said[-asked.last :]:
         calls = [
-            CallText(tool=part.tool, input=part.input, status=part.status, output=shortened(part.output, MOST_OF_OUTPUT))
+            CallText(tool=part.tool, input=part.input, status=part.status, output=shorten(part.output, MOST_OF_OUTPUT))
             for part in message.calls
         ]
         shown.append(MessageText(role=message.role, text=message.text, calls=calls or UNSET))

@@ -30,7 +30,7 @@ from wolo.errors import SessionError, UsageError, WoloError
 from wolo.frontends.mcp_server.session_reading import find_session
 from wolo.frontends.question_forms import form_properties, form_text, replies_of
 from wolo.guard.modes import MODES, find_mode
-from wolo.messages.call_arguments import call_line, shortened
+from wolo.messages.call_arguments import call_line, shorten
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, clean_line, escaped_line
 from wolo.places import find_places
@@ -72,7 +72,7 @@ def approval_form(id: str, asked: ApprovalAsked) -> Form:
     agent = f" (agent {asked.agent})" if asked.agent else ""
     message = f"wolo{agent} wants to run: {escaped_line(asked.part.tool)}"
     if arguments:
-        message += f"\n{shortened(arguments, MOST_OF_CALL)}"
+        message += f"\n{shorten(arguments, MOST_OF_CALL)}"
     if not is_whole:
         message += "\nThat is too long for a form, so it can only be denied here."
     if asked.reason:

@@ -221,9 +221,9 @@ def _repositories(root: str, is_trusted: bool) -> Iterator[str]:
         yield place
     if not os.path.lexists(f"{place}/objects/info/alternates"):
         return
-    from wolo.workspace.git_objects import borrowed_by, lends_objects  # noqa: PLC0415  # few repositories borrow
+    from wolo.workspace.git_objects import borrowed_folders, lends_objects  # noqa: PLC0415  # few repositories borrow
 
-    for other in map(str, borrowed_by(Path(place, "objects"))):
+    for other in map(str, borrowed_folders(Path(place, "objects"))):
         if os.path.basename(other) == "objects" and (is_trusted or lends_objects(other, root)):  # noqa: PTH119  # the same
             yield other
 

@@ -112,13 +112,13 @@ class Secrets:
     def hide_cut(self, text: str) -> str:
         """Replaces secrets in truncated text, and drops a possible first half of one at the end."""
         text = self.exact.text(text)
-        unfinished = self.exact.held(text)
+        unfinished = self.exact.num_held(text)
         return text if unfinished < MIN_CHARS // 2 else text[:-unfinished]
 
     def count_unfinished(self, data: bytes) -> int:
         """Number of final bytes that may be the beginning of a secret, in text that continues."""
         text = data.decode("utf-8", "surrogateescape")
-        unfinished = self.exact.held(text)
+        unfinished = self.exact.num_held(text)
         return len(text[len(text) - unfinished :].encode("utf-8", "surrogateescape"))
 
     def hide_data(self, data: bytes) -> bytes:
@@ -145,7 +145,7 @@ class Secrets:
                 parts = tuple(map(self.hide_part, value))
                 hidden[name] = value if all(map(operator.is_, parts, value)) else parts
             elif isinstance(value, bytes):
-                hidden[name] = self.exact.masked(value)
+                hidden[name] = self.exact.mask(value)
         changed = {name: new for name, new in hidden.items() if new is not values[name]}
         if changed and isinstance(part, ThinkingPart):
             changed["blobs"] = ()  # they sign the exact text

@@ -50,9 +50,9 @@ class Callback:
 
     async def open(self) -> Self:
         """Raises ConfigError if the port is in use."""
-        wanted = urlsplit(self.redirect_uri)
-        port = wanted.port or self._port
-        host = "::1" if wanted.hostname == "::1" else HOST
+        address = urlsplit(self.redirect_uri)
+        port = address.port or self._port
+        host = "::1" if address.hostname == "::1" else HOST
         try:
             self._servers.append(await asyncio.start_server(self._serve, host, port))
         except OSError as error:
@@ -61,7 +61,7 @@ class Callback:
                 return await self.open()
             raise ConfigError(f"Cannot listen on {self.redirect_uri} for the login: {error.strerror or error}.") from error
         port = self._servers[0].sockets[0].getsockname()[1]
-        if wanted.hostname == "localhost":
+        if address.hostname == "localhost":
             with suppress(OSError):  # browsers may try IPv6 first, but fall back
                 self._servers.append(await asyncio.start_server(self._serve, "::1", port))
         self.redirect_uri = self.redirect_uri or f"http://{HOST}:{port}{_PATH}"

@@ -104,7 +104,7 @@ def _make(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -
                 scope=" ".join(oauth.scopes) or None,
             )
 
-            async def answered() -> AuthorizationCodeResult:
+            async def wait() -> AuthorizationCodeResult:
                 assert callback is not None  # asked for in a login only
                 found = await callback.wait()
                 return AuthorizationCodeResult(code=found.code, state=found.state, iss=found.issuer)
@@ -113,7 +113,7 @@ def _make(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -
                 assert callback is not None
                 callback.show(address)
 
-            provider = BrowserProvider(url, metadata, storage, show, answered, oauth.client_metadata_url or None)
+            provider = BrowserProvider(url, metadata, storage, show, wait, oauth.client_metadata_url or None)
     provider.storage = storage
     if isinstance(provider, AssertionProvider):
         provider.exchange = _exchange

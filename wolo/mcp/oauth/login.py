@@ -12,8 +12,8 @@ from wolo.mcp.connection import ADDRESSES, ConnectionLost, RequestRejected
 from wolo.mcp.listings import ServerListing
 from wolo.mcp.logins import LoginStore, SavedLogin, login_key
 from wolo.mcp.oauth.callback import Callback, LoginFailed
-from wolo.mcp.oauth.run_auth import expanded
-from wolo.mcp.references import filled_in, with_bare
+from wolo.mcp.oauth.run_auth import expand
+from wolo.mcp.references import fill_in, with_bare
 from wolo.mcp.server import Server
 from wolo.mcp.server_requests import ServerRequests
 from wolo.tools.web.address import Hosts
@@ -37,7 +37,7 @@ async def log_in(
     from wolo.mcp import sdk  # noqa: PLC0415  # most of a second
     from wolo.mcp.oauth.clients import make_provider  # noqa: PLC0415
 
-    url, oauth = server_url(server, environ), expanded(server.oauth, environ)
+    url, oauth = server_url(server, environ), expand(server.oauth, environ)
     key = login_key(name, url)
     callback = None
     if oauth.grant == "authorization_code":
@@ -81,7 +81,7 @@ async def log_out(name: str, server: Server, store: LoginStore, environ: Mapping
 
 def server_url(server: Server, environ: Mapping[str, str]) -> str:
     """Raises ConfigError for unset variables."""
-    return filled_in(server.url, environ, "url")
+    return fill_in(server.url, environ, "url")
 
 
 async def _revoke(server: Server, saved: SavedLogin, environ: Mapping[str, str]) -> None:
@@ -90,7 +90,7 @@ async def _revoke(server: Server, saved: SavedLogin, environ: Mapping[str, str])
     from wolo.mcp.oauth.metadata_addresses import MetadataAddresses  # noqa: PLC0415
 
     url = server_url(server, environ)
-    oauth = expanded(server.oauth, environ)
+    oauth = expand(server.oauth, environ)
     async with sdk.plain_client(url, environ, _REVOKE_S) as client:
         for request in revocations(url, oauth, saved):
             request.extensions[ADDRESSES] = await MetadataAddresses(url, oauth.issuer).resolve(str(request.url))

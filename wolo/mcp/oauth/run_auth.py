@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from wolo.mcp.logins import login_key
-from wolo.mcp.references import filled_in
+from wolo.mcp.references import fill_in
 from wolo.mcp.server import OAuth, Server, ServerEnvironment
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def find_auth(
         return None
     from wolo.mcp.oauth.clients import make_provider  # noqa: PLC0415  # the SDK
 
-    return make_provider(url, expanded(server.oauth, around.environ), around.logins, key, on_refused)
+    return make_provider(url, expand(server.oauth, around.environ), around.logins, key, on_refused)
 
 
-def expanded(oauth: OAuth, environ: Mapping[str, str]) -> OAuth:
+def expand(oauth: OAuth, environ: Mapping[str, str]) -> OAuth:
     """With the values of variables. Raises ConfigError for unset ones."""
     names = (
         "client_id",
@@ -44,4 +44,4 @@ def expanded(oauth: OAuth, environ: Mapping[str, str]) -> OAuth:
         "client_metadata_url",
         "issuer",
     )
-    return replace(oauth, **{name: filled_in(getattr(oauth, name), environ, f"oauth.{name}") for name in names})
+    return replace(oauth, **{name: fill_in(getattr(oauth, name), environ, f"oauth.{name}") for name in names})

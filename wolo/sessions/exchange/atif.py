@@ -21,7 +21,7 @@ from wolo.messages.parts import ImagePart, MediaPart, TextPart, ToolPart, new_id
 from wolo.messages.unicode import whole_throughout
 from wolo.sessions.exchange import text_export
 from wolo.sessions.exchange.export_stream import MessageStream, Write
-from wolo.sessions.exchange.json_diff import completed, missing_in
+from wolo.sessions.exchange.json_diff import complete, missing_in
 from wolo.sessions.exchange.json_files import FilePreview, Imported, number, read_document, record, records, text, unix_time
 from wolo.sessions.exchange.openai_messages import ChatReader
 from wolo.sessions.exchange.redaction import Redactor
@@ -107,27 +107,27 @@ def matches(preview: FilePreview) -> bool:
 
 
 def read(source: Path) -> Imported:
-    found = read_document(source)
-    steps = found.get("steps") if isinstance(found, dict) else None
+    document = read_document(source)
+    steps = document.get("steps") if isinstance(document, dict) else None
     if not isinstance(steps, list):
         raise SessionError(f"{source} has no steps, so it is not a trajectory.", hint="Name its format with --format.")
-    agent, extra = record(found, "agent"), record(found, "extra")
+    agent, extra = record(document, "agent"), record(document, "extra")
     reader, model = ChatReader(), text(agent, "model_name")
     places = [_read_step(step, reader) for step in steps]
     messages = list(reader.finish())
     for step, at in zip(steps, places, strict=True):
         if at is not None and OWN in (own := record(step, "extra")):
-            messages[at] = completed(messages[at], own[OWN])
-    version = str(found.get("schema_version", ""))
+            messages[at] = complete(messages[at], own[OWN])
+    version = str(document.get("schema_version", ""))
     notices = (
         [] if re.match(r"ATIF-v1\.\d+$", version) else [f"Its version is {version or 'not stated'}; it was read as {VERSION}."]
     )
-    if found.get("continued_trajectory_ref"):
+    if document.get("continued_trajectory_ref"):
         notices.append("It continues in another file, which was not read.")
-    if others := records(found, "subagent_trajectories"):
+    if others := records(document, "subagent_trajectories"):
         notices.append(f"Trajectories of subagents were not read: {len(others)}.")
     return Imported(
-        id=text(found, "session_id"),
+        id=text(document, "session_id"),
         title=text(extra, "title"),
         cwd=text(extra, "cwd"),
         created=next((message.timestamp for message in messages if message.timestamp), 0.0),
@@ -161,7 +161,7 @@ def _content(parts: list[Any]) -> str | list[Step]:
             where = data_url(part.media_type, part.data) if part.data else part.url
             items.append({"type": "image", "source": {"media_type": part.media_type, "path": where}})
         else:
-            items.append({"type": "text", "text": part.text if isinstance(part, TextPart) else text_export.described(part)})
+            items.append({"type": "text", "text": part.text if isinstance(part, TextPart) else text_export.describe(part)})
     if all(item["type"] == "text" for item in items):
         return "".join(item["text"] for item in items)
     return items

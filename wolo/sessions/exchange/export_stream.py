@@ -55,7 +55,7 @@ class MessageStream:
         way, wanted = set(), head
         while wanted > 0:
             way.add(wanted)
-            wanted = session_rows.followed(wanted, parents[wanted]) if wanted in parents else wanted - 1
+            wanted = session_rows.parent_seq(wanted, parents[wanted]) if wanted in parents else wanted - 1
         self._path = frozenset(way)
         self._last_changes: dict[str, int] = {}
         self.compaction: CompactionEntry | None = None

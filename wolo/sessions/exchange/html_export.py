@@ -84,13 +84,13 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
         out(piece.encode("utf-8", "replace"))
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     return html.escape(text_export.plain(text), quote=True)
 
 
-def _page(info: SessionInfo, said: MessageStream, redactor: Redactor | None) -> Iterator[str]:
+def _page(info: SessionInfo, messages: MessageStream, redactor: Redactor | None) -> Iterator[str]:
     def clean(text: str) -> str:
-        return escaped(redactor.text(text) if redactor else text)
+        return escape(redactor.text(text) if redactor else text)
 
     title = clean(text_export.title(info))
     yield HEAD.format(title=title, style=STYLE)
@@ -100,7 +100,7 @@ def _page(info: SessionInfo, said: MessageStream, redactor: Redactor | None) -> 
     from markdown_it import MarkdownIt  # noqa: PLC0415  # for this shape only
 
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
-    for message in filter(text_export.is_for_readers, said):
+    for message in filter(text_export.is_for_readers, messages):
         time = text_export.when(message.timestamp)
         yield f'<article class="{message.role}">\n<h2>{text_export.SPEAKERS[message.role]}'
         yield f" <small>{time}</small></h2>\n" if time else "</h2>\n"
@@ -108,13 +108,13 @@ def _page(info: SessionInfo, said: MessageStream, redactor: Redactor | None) -> 
             if isinstance(part, TextPart):
                 yield _text(part.text, markdown if message.role == "assistant" else None)
             elif isinstance(part, ThinkingPart):
-                yield _folded("thinking", "Thinking", f"<div class=text>{escaped(part.text)}</div>") if part.text.strip() else ""
+                yield _fold("thinking", "Thinking", f"<div class=text>{escape(part.text)}</div>") if part.text.strip() else ""
             elif isinstance(part, ToolPart):
                 yield _call(part)
             else:
-                yield _attached(part)
+                yield _attachment(part)
         if message.error:
-            yield f"<p class=bad>{escaped(message.error)}</p>\n"
+            yield f"<p class=bad>{escape(message.error)}</p>\n"
         yield "</article>\n"
     yield "</main>\n</body>\n</html>\n"
 
@@ -123,26 +123,26 @@ def _text(text: str, markdown: MarkdownIt | None) -> str:
     if not text.strip():
         return ""
     if markdown is None or len(text) > RENDERED_CHARACTERS:
-        return f"<div class=text>{escaped(text)}</div>\n"
+        return f"<div class=text>{escape(text)}</div>\n"
     return f"<div class=answer>{markdown.render(text_export.plain(text))}</div>\n"
 
 
 def _call(call: ToolPart) -> str:
-    outcome, subject = text_export.outcome(call), escaped(text_export.subject(call))
-    label = f"<b>{escaped(call.tool)}</b> <code>{subject}</code>" if subject else f"<b>{escaped(call.tool)}</b>"
+    outcome, subject = text_export.outcome(call), escape(text_export.subject(call))
+    label = f"<b>{escape(call.tool)}</b> <code>{subject}</code>" if subject else f"<b>{escape(call.tool)}</b>"
     if outcome:
-        label += f" <em class=bad>{escaped(outcome)}</em>"
+        label += f" <em class=bad>{escape(outcome)}</em>"
     arguments = msgspec.json.format(msgspec.json.encode(arguments_object(call)), indent=2).decode()
-    body = f"<pre class=arguments>{escaped(arguments)}</pre><pre>{escaped(text_export.result(call))}</pre>"
-    return _folded("call", label, body) + "".join(map(_attached, call.output_parts))
+    body = f"<pre class=arguments>{escape(arguments)}</pre><pre>{escape(text_export.result(call))}</pre>"
+    return _fold("call", label, body) + "".join(map(_attachment, call.output_parts))
 
 
-def _folded(kind: str, label: str, body: str) -> str:
+def _fold(kind: str, label: str, body: str) -> str:
     return f"<details class={kind}><summary>{label}</summary>{body}</details>\n"
 
 
-def _attached(part: MediaPart) -> str:
-    note = escaped(text_export.described(part))
+def _attachment(part: MediaPart) -> str:
+    note = escape(text_export.describe(part))
     if text_export.is_picture(part):
         return f'<img alt="{note}" src="{html.escape(data_url(part.media_type, part.data), quote=True)}">\n'
     if part.type == "audio" and part.media_type.startswith("audio/"):

@@ -73,28 +73,28 @@ def read(path: Path, format: str = "") -> ImportSource:
         return _read_foreign(path, chosen)
     glimpse = preview(path)
     if format or jsonl_import.matches(glimpse):
-        found = jsonl_import.survey(path)
-        if not found.kept:
+        survey = jsonl_import.survey(path)
+        if not survey.kept:
             raise SessionError(f"{path} has no readable entry.", hint="It may be truncated; export it again.")
-        header = found.header or jsonl.JsonlHeader(version=jsonl.VERSION, id="")
-        origin = jsonl.ImportOrigin(format=jsonl.FORMAT, digest=found.digest)
-        if found.is_exact:
-            origin = msgspec.structs.replace(origin, header=found.header_line, last=len(found.kept))
+        header = survey.header or jsonl.JsonlHeader(version=jsonl.VERSION, id="")
+        origin = jsonl.ImportOrigin(format=jsonl.FORMAT, digest=survey.digest)
+        if survey.is_exact:
+            origin = msgspec.structs.replace(origin, header=survey.header_line, last=len(survey.kept))
         facts = SessionFields(
             **{field: getattr(header, field) for field in ("id", "name", "title", "model", "mode", "created", "updated")},
             parent=None if is_task(header.parent) else header.parent,  # the user who imports it wants to see it
             cwd=header.cwd,
-            head=found.head,
+            head=survey.head,
         )
         return ImportSource(
             format=jsonl.FORMAT,
             label="a session of wolo",
             cwd=header.cwd,
-            skipped=found.skipped,
-            notices=tuple(_remarks(found)),
+            skipped=survey.skipped,
+            notices=tuple(_remarks(survey)),
             origin=origin,
             facts=facts,
-            survey=found,
+            survey=survey,
             path=path,
         )
     shape = recognise(glimpse)
@@ -117,9 +117,9 @@ def import_session(store: Store, source: ImportSource, cwd: str) -> ImportReport
             return ImportReport(info=known, format=source.format, entries=entries, skipped=0, notices=(), was_there=True)
         facts, notices = _with_free_names(store, source.facts)
         facts = msgspec.structs.replace(
-            facts, cwd=listing.directory(cwd), created=_dated(facts.created), updated=_dated(facts.updated)
+            facts, cwd=listing.directory(cwd), created=_valid_time(facts.created), updated=_valid_time(facts.updated)
         )
-        found = jsonl_import.rows(source.path, source.survey) if source.survey else _linked(_entries(source), facts.updated)
+        found = jsonl_import.rows(source.path, source.survey) if source.survey else _link(_entries(source), facts.updated)
         info = store.raw.import_rows(facts, origin, found)
         if source.survey:
             for name, data in jsonl_import.outputs(source.path):
@@ -134,16 +134,16 @@ def import_session(store: Store, source: ImportSource, cwd: str) -> ImportReport
         )
 
 
-def _remarks(found: jsonl_import.Survey) -> Iterator[str]:
-    if found.header is None:
+def _remarks(survey: jsonl_import.Survey) -> Iterator[str]:
+    if survey.header is None:
         yield "Its header line cannot be read; the fields were derived from the entries."
-    elif found.header.version > jsonl.VERSION:
-        yield f"A newer wolo wrote it (version {found.header.version}); unknown parts were left out."
-    if found.checked.redacted:
-        yield f"Secrets were redacted in {found.checked.redacted} of its entries."
-    if found.checked.broken and not found.skipped:
-        yield f"It was changed after the export: entry {found.checked.broken.seq} {found.checked.broken.text}."
-    if not found.is_exact:
+    elif survey.header.version > jsonl.VERSION:
+        yield f"A newer wolo wrote it (version {survey.header.version}); unknown parts were left out."
+    if survey.checked.redacted:
+        yield f"Secrets were redacted in {survey.checked.redacted} of its entries."
+    if survey.checked.broken and not survey.skipped:
+        yield f"It was changed after the export: entry {survey.checked.broken.seq} {survey.checked.broken.text}."
+    if not survey.is_exact:
         yield "Its entries were linked again, so their hashes differ from the file."
 
 
@@ -182,7 +182,7 @@ def _read_foreign(path: Path, shape: ImportFormat) -> ImportSource:
     )
 
 
-def _dated(then: float) -> float:
+def _valid_time(then: float) -> float:
     return then if 0 < then < END_OF_TIME else time.time()
 
 
@@ -231,7 +231,7 @@ def _storable(message: Message) -> Message:
     return message
 
 
-def _linked(entries: Iterable[tuple[float, AnyEntry]], now: float) -> Iterator[StoredRow]:
+def _link(entries: Iterable[tuple[float, AnyEntry]], now: float) -> Iterator[StoredRow]:
     prev_hash = b""
     for seq, (then, entry) in enumerate(entries, 1):
         row = link_row(encode_entry(entry), seq=seq, parent=seq - 1, time_utc=float(then or now), prev_hash=prev_hash)

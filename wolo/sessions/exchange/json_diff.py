@@ -20,10 +20,10 @@ def missing_in(read: Message, message: Message) -> dict[str, Any]:
     return difference(_plain(read), _plain(message)) or {}
 
 
-def completed(read: Message, change: Any) -> Message:
+def complete(read: Message, change: Any) -> Message:
     """Applies the difference; returns `read` where the file was changed since."""
     try:
-        return msgspec.convert(applied(_plain(read), change), Message)
+        return msgspec.convert(apply(_plain(read), change), Message)
     except (ValueError, msgspec.MsgspecError):
         return read
 
@@ -43,10 +43,10 @@ def difference(old: Any, new: Any) -> dict[str, Any] | None:
     return {VALUE: new}
 
 
-def applied(old: Any, change: Any) -> Any:
+def apply(old: Any, change: Any) -> Any:
     """Raises ValueError when the change does not fit the value."""
     try:
-        return _applied(old, change)
+        return _apply(old, change)
     except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError("The change does not fit the value.") from error
 
@@ -55,14 +55,14 @@ def _plain(message: Message) -> Any:
     return msgspec.json.decode(MESSAGES.encode(message))
 
 
-def _applied(old: Any, change: dict[str, Any]) -> Any:
+def _apply(old: Any, change: dict[str, Any]) -> Any:
     if VALUE in change:
         return change[VALUE]
     if ITEMS in change:
         items = list(old)
         for at, each in change[ITEMS].items():
-            items[int(at)] = _applied(items[int(at)], each)
+            items[int(at)] = _apply(items[int(at)], each)
         return items
     kept = {name: value for name, value in old.items() if name not in change.get(GONE, ())}
-    changed = {name: _applied(old.get(name), each) for name, each in change.get(FIELDS, {}).items()}
+    changed = {name: _apply(old.get(name), each) for name, each in change.get(FIELDS, {}).items()}
     return kept | changed

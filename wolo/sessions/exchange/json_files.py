@@ -125,17 +125,17 @@ def read_items(path: Path, is_item: Callable[[Any], bool], key: str = "") -> tup
     Returns the values and the number of unreadable lines. Raises SessionError.
     """
     try:
-        found = read_document(path)
+        document = read_document(path)
     except SessionError:
         lines = [parse_json(line and line.strip(b" ,")) for line in read_lines(path) if line not in (b"[", b"]")]
         items = [item for item in lines if item is not None]
         if not any(map(is_item, items)):
             raise
         return items, len(lines) - len(items)
-    if isinstance(found, dict) and not is_item(found):
-        values = (found.get(key),) if key else found.values()
-        found = next((value for value in values if isinstance(value, list)), found)
-    return (found if isinstance(found, list) else [found]), 0
+    if isinstance(document, dict) and not is_item(document):
+        values = (document.get(key),) if key else document.values()
+        document = next((value for value in values if isinstance(value, list)), document)
+    return (document if isinstance(document, list) else [document]), 0
 
 
 def read_document(path: Path) -> Any:

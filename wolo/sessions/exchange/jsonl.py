@@ -233,9 +233,9 @@ class ChainCheck:
             self.note(self._last, f"is intact, like all others, but an output, {name}, was changed")
         return fits
 
-    def end(self, entries: int) -> None:
-        if self._last < entries:
-            self.note(self._last + 1, f"is missing: the session ends after entry {self._last} of {entries}")
+    def end(self, num_entries: int) -> None:
+        if self._last < num_entries:
+            self.note(self._last + 1, f"is missing: the session ends after entry {self._last} of {num_entries}")
 
     def note(self, seq: int, text: str) -> None:
         if self.broken is None:

@@ -64,9 +64,9 @@ class Survey(Struct, frozen=True, kw_only=True):
     def head(self) -> int:
         """The head, renumbered."""
         wanted = self.header.head if self.header else 0
-        return self.placed(wanted) if wanted in self.kept else len(self.kept)
+        return self.new_seq(wanted) if wanted in self.kept else len(self.kept)
 
-    def placed(self, seq: int) -> int:
+    def new_seq(self, seq: int) -> int:
         """New `seq` of an entry, or of the last one before it; 0 for none."""
         at = bisect_left(self.kept, seq)
         return at + 1 if at < len(self.kept) and self.kept[at] == seq else at
@@ -124,24 +124,24 @@ def survey(path: Path) -> Survey:
     return msgspec.structs.replace(surveyed, kept=with_calls, skipped=surveyed.skipped + len(orphans))
 
 
-def rows(path: Path, found: Survey) -> Iterator[StoredRow]:
+def rows(path: Path, survey: Survey) -> Iterator[StoredRow]:
     """Yields the readable rows, linked again unless the file is exact."""
     hashes: dict[int, bytes] = {0: b""}
-    kept = frozenset(found.kept)
+    kept = frozenset(survey.kept)
     last = 0
     for line in read_lines(path):
         read = _read(line)
         if not isinstance(read, JsonlEntry) or read.seq <= last or (row := row_of(read)) is None:
             continue
-        if found.is_exact:
+        if survey.is_exact:
             yield row
         elif row.seq in kept and (entry := decode_entry(row.body or b"")) is not None:
             last = row.seq
-            seq = found.placed(row.seq)
-            parent = min(found.placed(row.parent), seq - 1) if row.parent >= 0 else seq - 1
+            seq = survey.new_seq(row.seq)
+            parent = min(survey.new_seq(row.parent), seq - 1) if row.parent >= 0 else seq - 1
             body = row.body or b""
-            if isinstance(entry, BranchEntry) and found.placed(entry.left) != entry.left:
-                body = encode_entry(msgspec.structs.replace(entry, left=found.placed(entry.left)))
+            if isinstance(entry, BranchEntry) and survey.new_seq(entry.left) != entry.left:
+                body = encode_entry(msgspec.structs.replace(entry, left=survey.new_seq(entry.left)))
             again = link_row(body, seq=seq, parent=parent, time_utc=row.time_utc, prev_hash=hashes.get(parent, b""))
             hashes[again.seq] = again.hash
             yield again

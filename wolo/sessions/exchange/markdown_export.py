@@ -29,29 +29,29 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
         out(piece.encode("utf-8", "replace"))
 
 
-def fenced(text: str, language: str = "") -> str:
+def fence_block(text: str, language: str = "") -> str:
     """Uses a longer fence than any in the text."""
     runs = re.findall(r"`{3,}", text)
     fence = "`" * max(3, *(len(run) + 1 for run in runs)) if runs else "```"
     return f"{fence}{language}\n{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{fence}\n"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A quotation ends any block begun inside it."""
     return "".join(f"> {line}".rstrip() + "\n" for line in text.split("\n"))
 
 
-def contained(text: str) -> str:
+def contain(text: str) -> str:
     """Closes an open fence and neutralises HTML and top-level headings in an answer."""
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
-        found = _FENCE.match(line)
+        match = _FENCE.match(line)
         if fence:
-            if found and found[1].startswith(fence) and not found[2].strip():
+            if match and match[1].startswith(fence) and not match[2].strip():
                 fence = ""
-        elif found and ("`" not in found[2] or found[1][0] == "~"):
-            fence = found[1]
+        elif match and ("`" not in match[2] or match[1][0] == "~"):
+            fence = match[1]
         elif high := _HIGH.match(line):  # a heading of the speakers' level
             line = f"###{line[high.end('marks') :]}"
         elif _UNDERLINE.fullmatch(line) or line.lstrip().startswith("<"):
@@ -62,48 +62,48 @@ def contained(text: str) -> str:
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
-def _document(info: SessionInfo, said: MessageStream, redactor: Redactor | None) -> Iterator[str]:
+def _document(info: SessionInfo, messages: MessageStream, redactor: Redactor | None) -> Iterator[str]:
     def clean(text: str) -> str:
         return redactor.text(text) if redactor else text
 
-    yield f"# {escaped(clean(text_export.title(info)))}\n\n"
+    yield f"# {escape(clean(text_export.title(info)))}\n\n"
     facts = {"Session": info.id, "Directory": info.cwd, "Model": info.model, "Begun": text_export.when(info.created)}
     for name, fact in facts.items():
         shown = clean(text_export.plain(fact)).replace("`", "ˋ")
         yield f"- {name}: `{shown}`\n" if shown else ""
-    for message in filter(text_export.is_for_readers, said):
+    for message in filter(text_export.is_for_readers, messages):
         time = text_export.when(message.timestamp)
         yield f"\n## {text_export.SPEAKERS[message.role]}{f' · {time}' if time else ''}\n"
         is_answer = message.role == "assistant"
         for part in message.parts:
             if isinstance(part, TextPart):
                 if text := text_export.plain(part.text).strip():
-                    yield "\n" + (contained(text) if is_answer else quoted(text))
+                    yield "\n" + (contain(text) if is_answer else quote(text))
             elif isinstance(part, ThinkingPart):
                 if text := text_export.plain(part.text).strip():
-                    yield "\n" + quoted(f"*Thinking*\n\n{text}")
+                    yield "\n" + quote(f"*Thinking*\n\n{text}")
             elif isinstance(part, ToolPart):
                 yield from _call(part)
             else:
-                yield f"\n{escaped(text_export.described(part))}\n"
+                yield f"\n{escape(text_export.describe(part))}\n"
         if message.error:
-            yield "\n" + quoted(f"**Error:** {text_export.plain(message.error)}")
+            yield "\n" + quote(f"**Error:** {text_export.plain(message.error)}")
 
 
 def _call(call: ToolPart) -> Iterator[str]:
     outcome = text_export.outcome(call)
-    name = escaped(text_export.plain(call.tool))
+    name = escape(text_export.plain(call.tool))
     yield f"\n**{name}**{f' — {outcome}' if outcome else ''}\n\n"
     arguments = arguments_object(call)
     match arguments:
         case {"command": str(command)} if len(arguments) == 1:
-            yield fenced(text_export.plain(command), "sh")
+            yield fence_block(text_export.plain(command), "sh")
         case _:
-            yield fenced(text_export.plain(msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()), "json")
-    yield "\n" + fenced(text_export.result(call))
+            yield fence_block(text_export.plain(msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()), "json")
+    yield "\n" + fence_block(text_export.result(call))
     for part in call.output_parts:
-        yield f"\n{escaped(text_export.described(part))}\n"
+        yield f"\n{escape(text_export.describe(part))}\n"

@@ -131,13 +131,13 @@ def _item(item: Any) -> Iterator[AnyPart]:
         yield TextPart(text=text or "")
     elif kind == "thinking":
         yield ThinkingPart(text=text_of(item.get("thinking")), field="content")
-    elif (attached := _attached(item)) is not None:
+    elif (attached := _attachment(item)) is not None:
         yield attached
     else:
         yield TextPart(text=json.dumps(item, ensure_ascii=False, default=str))
 
 
-def _attached(item: Mapping[str, Any]) -> MediaPart | None:
+def _attachment(item: Mapping[str, Any]) -> MediaPart | None:
     match item:
         case {"type": "image_url" | "input_image", "image_url": {"url": str(url), **rest}}:
             return _image(url, rest.get("detail"))
@@ -181,9 +181,9 @@ def _calls(item: Mapping[str, Any]) -> Iterator[ToolPart]:
         yield _call(old, str(old.get("name") or ""))
 
 
-def _call(said: Mapping[str, Any], call_id: str) -> ToolPart:
-    written = said.get("arguments", said.get("input"))
-    name = str(said.get("name") or "")
+def _call(call: Mapping[str, Any], call_id: str) -> ToolPart:
+    written = call.get("arguments", call.get("input"))
+    name = str(call.get("name") or "")
     if isinstance(written, Mapping):
         return ToolPart(tool=name, input=dict(written), call_id=call_id)
     text = written if isinstance(written, str) else ""

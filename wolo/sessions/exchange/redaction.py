@@ -108,7 +108,7 @@ class Redactor:
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            return self._known.masked(data)
+            return self._known.mask(data)
         return self.text(text).encode()
 
     def value(self, value: Any) -> Any:
@@ -161,10 +161,10 @@ class Redactor:
         return value if clean == data else base64.b64encode(clean).decode()
 
 
-def _without_secret(found: re.Match[str], after: re.Pattern[str] | None) -> str:
-    begin = found.start()
-    if after is not None and not after.search(found.string[max(begin - BEFORE_CHARACTERS, 0) : begin]):
-        return found[0]
-    if re.fullmatch(PLACEHOLDER, found["secret"]):
-        return found[0]  # a placeholder is no secret
-    return found[0][: found.start("secret") - begin] + REDACTED
+def _without_secret(match: re.Match[str], after: re.Pattern[str] | None) -> str:
+    begin = match.start()
+    if after is not None and not after.search(match.string[max(begin - BEFORE_CHARACTERS, 0) : begin]):
+        return match[0]
+    if re.fullmatch(PLACEHOLDER, match["secret"]):
+        return match[0]  # a placeholder is no secret
+    return match[0][: match.start("secret") - begin] + REDACTED

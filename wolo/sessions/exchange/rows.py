@@ -23,7 +23,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, new_id
 from wolo.messages.unicode import whole_throughout
 from wolo.sessions.exchange.export_stream import MessageStream, Write
-from wolo.sessions.exchange.json_diff import applied, completed, difference, missing_in
+from wolo.sessions.exchange.json_diff import apply, complete, difference, missing_in
 from wolo.sessions.exchange.json_files import FilePreview, Imported, read_items, unix_time
 from wolo.sessions.exchange.openai_messages import RESULTS, ChatReader
 from wolo.sessions.exchange.redaction import Redactor
@@ -93,27 +93,27 @@ def _message_body(message: Message) -> dict[str, Any]:
     if message.role == "custom":
         return {"status_type": message.custom_type or "custom", "text": message.text}
     spoken = [part for part in message.parts if not isinstance(part, ThinkingPart | ToolPart)]
-    items = [{"type": "text", "text": part.text} if isinstance(part, TextPart) else _attached(part) for part in spoken]
+    items = [{"type": "text", "text": part.text} if isinstance(part, TextPart) else _attachment(part) for part in spoken]
     only = spoken[0] if len(spoken) == 1 else None
-    said: dict[str, Any] = {"role": _type(message), "content": only.text if isinstance(only, TextPart) else items or ""}
+    body: dict[str, Any] = {"role": _type(message), "content": only.text if isinstance(only, TextPart) else items or ""}
     for part in message.of(ThinkingPart):
-        said["reasoning_content"] = said.get("reasoning_content", "") + part.text
+        body["reasoning_content"] = body.get("reasoning_content", "") + part.text
     if message.calls:
-        said["tool_calls"] = [
+        body["tool_calls"] = [
             {"id": call.wire_id, "type": "function", "function": {"name": call.tool, "arguments": arguments_text(call)}}
             for call in message.calls
         ]
-    return said
+    return body
 
 
 def _result(call: ToolPart) -> dict[str, Any]:
     text = result_text(call)
-    attached = [_attached(part) for part in call.output_parts]
+    attached = [_attachment(part) for part in call.output_parts]
     content = [{"type": "text", "text": text}, *attached] if attached else text
     return {"role": "tool", "tool_call_id": call.wire_id, "name": call.tool, "content": content}
 
 
-def _attached(part: MediaPart) -> dict[str, Any]:
+def _attachment(part: MediaPart) -> dict[str, Any]:
     if isinstance(part, ImagePart):
         url = data_url(part.media_type or "image/png", part.data) if part.data else part.url
         return {"type": "image_url", "image_url": {"url": url}}
@@ -141,18 +141,18 @@ class RowOrigin:
     def add_result(self, part_id: str, at: int, row: Row) -> None:
         self._results[part_id] = (at, row)
 
-    def stored_in(self, message: Message) -> Message:
+    def with_origin(self, message: Message) -> Message:
         if message.custom_type == STATUS:
             return replace(message, metadata={**message.metadata, AT: self._at})
         own, *results = rows_of(message, str(self._row.get("thread_id") or ""), compressed=False)
-        found = {row["message_id"]: row for row in results}
+        wire_rows = {row["message_id"]: row for row in results}
         kept = {
             AT: self._at,
             ROW: difference(own, self._row),
             RESULT_ROWS: {
-                part_id: {AT: at, ROW: difference(found[part_id], row)}
+                part_id: {AT: at, ROW: difference(wire_rows[part_id], row)}
                 for part_id, (at, row) in self._results.items()
-                if part_id in found
+                if part_id in wire_rows
             },
         }
         return replace(message, metadata={**message.metadata, ORIGIN: kept})
@@ -167,10 +167,10 @@ def original_rows(message: Message, thread_id: str) -> list[PlacedRow]:
         return []
     own, *results = rows_of(message, thread_id, compressed=False)
     try:
-        rows: list[PlacedRow] = [(int(kept[AT]), _restored(own, kept[ROW]))]
+        rows: list[PlacedRow] = [(int(kept[AT]), _restore(own, kept[ROW]))]
         for row in results:
             if (result := kept[RESULT_ROWS].get(row["message_id"])) is not None:
-                rows.append((int(result[AT]), _restored(row, result[ROW])))
+                rows.append((int(result[AT]), _restore(row, result[ROW])))
     except (KeyError, TypeError, ValueError, AttributeError):
         return []
     return rows
@@ -193,10 +193,10 @@ def in_original_order(groups: Iterator[Sequence[PlacedRow]]) -> Iterator[Row]:
         yield heapq.heappop(waiting)[2]
 
 
-def _restored(row: Row, change: Any) -> Row:
+def _restore(row: Row, change: Any) -> Row:
     """Raises ValueError when the change belongs to another row."""
     plain = json.loads(json.dumps(row))
-    restored = plain if change is None else applied(plain, change)
+    restored = plain if change is None else apply(plain, change)
     if not isinstance(restored, dict):
         raise ValueError("The change makes no row.")
     return restored
@@ -209,11 +209,11 @@ LLM_TYPES = ("system", "user", "assistant", "tool")
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    said = MessageStream(store, info.id, redactor)
-    held = said.compaction
+    messages = MessageStream(store, info.id, redactor)
+    held = messages.compaction
     short = {*held.shortened, *held.left_out} if held else set()
 
-    def placed(message: Message) -> Sequence[PlacedRow]:
+    def place(message: Message) -> Sequence[PlacedRow]:
         is_short = message.id in short
         if own := () if is_short else original_rows(message, info.id):
             return own
@@ -226,7 +226,7 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
             rows[0]["metadata"][OWN] = missing_in(reading.finish()[0], message)
         return [(None, row) for row in rows]
 
-    for row in in_original_order(map(placed, said)):
+    for row in in_original_order(map(place, messages)):
         out(msgspec.json.encode(whole_throughout(row)) + b"\n")
 
 
@@ -239,10 +239,10 @@ def matches(preview: FilePreview) -> bool:
 
 
 def read(source: Path) -> Imported:
-    found, torn = read_items(source, _is_row)
-    if not any(map(_is_row, found)):
+    records, torn = read_items(source, _is_row)
+    if not any(map(_is_row, records)):
         raise SessionError(f"{source} holds no thread rows.", hint="A row has at least `type` and `content`.")
-    rows = [row for row in found if _is_row(row)]
+    rows = [row for row in records if _is_row(row)]
     # User rows that spell a tool result as text and answer no call. Wolo writes no such rows.
     items = [(at, item) for at, row in enumerate(rows) if (item := _llm_message(row)) is not None]
     kept = {id(item) for item in without_embedded_results([item for _, item in items])}
@@ -255,7 +255,7 @@ def read(source: Path) -> Imported:
         id=next((str(row["thread_id"]) for row in rows if row.get("thread_id")), ""),
         created=next((then for row in rows if (then := unix_time(row.get("created_at")))), 0.0),
         messages=reading.finish(),
-        skipped=torn + len(found) - len(rows) + len(strays) + reading.skipped,
+        skipped=torn + len(records) - len(rows) + len(strays) + reading.skipped,
     )
 
 
@@ -302,10 +302,10 @@ class _RowReader:
     def finish(self) -> tuple[Message, ...]:
         messages = list(self._reader.finish())
         for at, change in self._differences:
-            messages[at] = completed(messages[at], change)
+            messages[at] = complete(messages[at], change)
             self._origins.pop(at, None)
         for at, origin in self._origins.items():
-            messages[at] = origin.stored_in(messages[at])
+            messages[at] = origin.with_origin(messages[at])
         return tuple(messages)
 
 

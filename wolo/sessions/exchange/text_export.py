@@ -68,7 +68,7 @@ def result(call: ToolPart) -> str:
     return plain(result_text(call))
 
 
-def described(part: MediaPart) -> str:
+def describe(part: MediaPart) -> str:
     """Describes an attachment that cannot be shown."""
     kind = part.media_type or part.type
     if isinstance(part, FilePart) and part.name:

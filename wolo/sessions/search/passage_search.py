@@ -16,7 +16,7 @@ from msgspec import Struct
 from wolo.errors import UsageError
 from wolo.sessions import listing
 from wolo.sessions.index import Index
-from wolo.sessions.indexed_text import JOINER, ROLES, clean, one_line, pieces, spaced
+from wolo.sessions.indexed_text import JOINER, ROLES, clean, one_line, pieces, space_out
 from wolo.sessions.listing import SessionInfo, iso
 
 FILTERS = ("tool", "path", "model", "since", "until", "role", "cwd")
@@ -49,7 +49,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
 def parse(text: str, now: float) -> Query:
     """Raises UsageError."""
-    wanted: list[str] = []
+    required: list[str] = []
     unwanted: list[str] = []
     words: list[str] = []
     either = False
@@ -59,30 +59,30 @@ def parse(text: str, now: float) -> Query:
             if is_not:
                 raise UsageError(f"{name}: cannot be negated with “-”; only words can.", hint=HINT)
             filters.setdefault(name, []).append(value)
-        elif value == "OR" and wanted:
+        elif value == "OR" and required:
             either = True
         elif term := _fts(value):
             if is_not:
                 unwanted.append(term)
                 continue
-            wanted.append(f"({wanted.pop()} OR {term})" if either else term)
+            required.append(f"({required.pop()} OR {term})" if either else term)
             words.append(value.rstrip("*"))
             either = False
-    if unwanted and not wanted:
+    if unwanted and not required:
         raise UsageError("The search has only negated words.", hint="Add a word to search for.")
-    if not wanted and not filters:
+    if not required and not filters:
         raise UsageError("There is no word to search for.", hint=HINT)
-    match = " AND ".join(wanted)
-    roles = _folded(filters.get("role", ()))
+    match = " AND ".join(required)
+    roles = _fold(filters.get("role", ()))
     for value, role in zip(filters.get("role", ()), roles, strict=True):
         if role not in _SPOKEN_ROLES:
             raise UsageError(f"Unknown role {value}.", hint=f"Choose one of {', '.join(_SPOKEN_ROLES)}.")
     return Query(
         match=f"({match}) NOT ({' OR '.join(unwanted)})" if unwanted else match,
         words=tuple(words),
-        tools=_folded(filters.get("tool", ())),
+        tools=_fold(filters.get("tool", ())),
         paths=tuple(filters.get("path", ())),
-        models=_folded(filters.get("model", ())),
+        models=_fold(filters.get("model", ())),
         roles=roles,
         directories=tuple(filters.get("cwd", ())),
         since=max((moment("since:", value, now) for value in filters.get("since", ())), default=None),
@@ -119,16 +119,16 @@ def _fts(value: str) -> str:
     term = value.rstrip("*")
     if not any(character.isalnum() for character in term):
         return ""
-    whole = f'"{_quoted(spaced(term))}"{star}'
+    whole = f'"{_quote(space_out(term))}"{star}'
     parts = pieces(term)
-    return f'({whole} OR pieces : "{_quoted(parts)}"{star})' if parts and " " not in term.strip() else whole
+    return f'({whole} OR pieces : "{_quote(parts)}"{star})' if parts and " " not in term.strip() else whole
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return text.replace('"', '""')
 
 
-def _folded(values: Iterable[str]) -> tuple[str, ...]:
+def _fold(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(value.casefold() for value in values)
 
 
@@ -176,7 +176,7 @@ def search(
     hits: list[Hit] = []
     with index.reading() as connection:
         searched = _matching_sessions(connection, sessions, query, cwd)
-        rows = _balanced([row for row in _rows(connection, query) if row[1] in searched], limit)
+        rows = _balance([row for row in _rows(connection, query) if row[1] in searched], limit)
         snippets = _snippets(connection, query, [row[0] for row in rows])
         for passage, session_id, at in rows:
             facts = connection.execute("SELECT seq, role, tool FROM passages WHERE id = ?", (passage,)).fetchone()
@@ -252,7 +252,7 @@ def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _balanced(rows: list[tuple[int, str, float]], limit: int) -> list[tuple[int, str, float]]:
+def _balance(rows: list[tuple[int, str, float]], limit: int) -> list[tuple[int, str, float]]:
     if len(rows) > limit:
         counts: Counter[str] = Counter()
         first: list[tuple[int, str, float]] = []

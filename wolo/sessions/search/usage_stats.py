@@ -105,11 +105,11 @@ class _Counting:
         self._projects: dict[str, UsageTotals] = {}
         self._days: dict[str, UsageTotals] = {}
 
-    def of(self, connection: sqlite3.Connection, since: float) -> Stats:
-        for session, at, model, *counts, cost in connection.execute(_ANSWERS, (since,)):
-            for totals in (self._total, _named(self._models, model or "unknown"), *self._where_and_when(session, at)):
+    def of(self, connection: sqlite3.Connection, since_at: float) -> Stats:
+        for session, at, model, *counts, cost in connection.execute(_ANSWERS, (since_at,)):
+            for totals in (self._total, _totals_of(self._models, model or "unknown"), *self._where_and_when(session, at)):
                 totals.add(counts, cost)
-        for session, at in connection.execute(_PROMPTS, (since,)):
+        for session, at in connection.execute(_PROMPTS, (since_at,)):
             for totals in (self._total, *self._where_and_when(session, at)):
                 totals.turns += 1
         return Stats(
@@ -118,16 +118,16 @@ class _Counting:
             models=_largest_first(self._models),
             projects=_largest_first(self._projects),
             days=tuple(self._days[day] for day in sorted(self._days)),
-            tools=tuple(ToolUsage(*row) for row in connection.execute(_CALLS, (since,))),
+            tools=tuple(ToolUsage(*row) for row in connection.execute(_CALLS, (since_at,))),
         )
 
     def _where_and_when(self, session: str, at: float) -> tuple[UsageTotals, UsageTotals]:
         self._sessions.add(session)
         day = datetime.fromtimestamp(at).astimezone().date().isoformat()
-        return _named(self._projects, self._directories.get(session, "?")), _named(self._days, day)
+        return _totals_of(self._projects, self._directories.get(session, "?")), _totals_of(self._days, day)
 
 
-def _named(totals: dict[str, UsageTotals], name: str) -> UsageTotals:
+def _totals_of(totals: dict[str, UsageTotals], name: str) -> UsageTotals:
     return totals.setdefault(name, UsageTotals(name=name))
 
 

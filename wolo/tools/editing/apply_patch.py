@@ -138,7 +138,7 @@ def _plan(sections: Sequence[Section], call: CallContext) -> PatchPlan:
                 case DeleteFile():
                     _refuse_link(resolved, shown, call.services)
                     data = _whole(resolved, call.services)
-                    was, knew = content_hash(data), call.services.ledger.seen(resolved.path)
+                    was, knew = content_hash(data), call.services.ledger.last_hash(resolved.path)
                     if knew not in (None, was):
                         raise ToolError(f"`{shown}` has changed since you last read it; it was not deleted. Read it first.")
                     before = _decode(data)
@@ -265,7 +265,7 @@ class PatchedFile(Struct, frozen=True, kw_only=True):
     def remember(self, ledger: FileLedger, written: Mapping[Path, WrittenFile | None]) -> None:
         """Records the new content of a file that the session knew or created."""
         for step in self.steps:
-            ledger.found(step.path)
+            ledger.reset_misses(step.path)
             done = written[step.path]
             if done is None:
                 ledger.forget(step.path)
@@ -292,7 +292,7 @@ def _check_notebook(changed: PatchedFile, resolved: Resolved) -> PatchedFile:
 
 def _add(section: AddFile, resolved: Resolved, shown: str, services: ToolServices) -> PatchedFile:
     _refuse_folder_name(section.path)
-    knew = services.ledger.seen(resolved.path)
+    knew = services.ledger.last_hash(resolved.path)
     try:
         old = read_file(resolved.path)
     except FileNotFoundError:
@@ -313,7 +313,7 @@ def _decode(data: bytes) -> str:
 
 
 def _update(section: UpdateFile, resolved: Resolved, shown: str, call: CallContext) -> PatchedFile:
-    knew = call.services.ledger.seen(resolved.path)
+    knew = call.services.ledger.last_hash(resolved.path)
     if not section.hunks:
         data = _whole(resolved, call.services)
         was, text = content_hash(data), _decode(data)

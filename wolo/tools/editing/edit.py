@@ -183,8 +183,8 @@ def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str
 
 
 def _result(file: TextFile, plan: _Plan, written: WrittenFile, path: Path, shown: str, services: ToolServices) -> CallResult:
-    seen = services.ledger.seen(path)
-    services.ledger.found(path)
+    seen = services.ledger.last_hash(path)
+    services.ledger.reset_misses(path)
     stale = ""
     if seen == file.hash:
         services.ledger.record(path, written.hash)

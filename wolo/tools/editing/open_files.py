@@ -71,7 +71,7 @@ def _save(path: Path, data: bytes, context: CallContext) -> bool:
         written = write_atomic(path, data, locks=ledger.locks, expected=file.hash, note=context.note_change)
     except (ToolError, OSError):
         return False
-    if ledger.seen(path) == file.hash:
+    if ledger.last_hash(path) == file.hash:
         ledger.record(path, written.hash)
     return True
 

@@ -84,7 +84,7 @@ def _write(args: WriteArgs, call: CallContext) -> CallResult:
         try:
             old = read_file(resolved.path)
         except FileNotFoundError:
-            if call.services.ledger.seen(resolved.path) is not None:  # someone else deleted it: the model is warned once
+            if call.services.ledger.last_hash(resolved.path) is not None:  # someone else deleted it: the model is warned once
                 call.services.ledger.forget(resolved.path)
                 again = f"`{shown}` was deleted since you last saw it; nothing was written. Write it again to recreate it."
                 raise ToolError(again) from None
@@ -106,7 +106,7 @@ def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, call: 
     if data == old.data:
         call.services.ledger.record(resolved.path, old.hash)
         return CallResult(f"{shown} has exactly this content already; nothing was written.")
-    seen = call.services.ledger.seen(resolved.path)
+    seen = call.services.ledger.last_hash(resolved.path)
     # Replacing an empty file loses nothing.
     if seen != old.hash and old.data:
         state = "exists, and you have not read it" if seen is None else "has changed since you last read it"

@@ -100,9 +100,9 @@ def source_after_kill(change: PathChange, end_ns: int) -> Source | None:
     return "command" if changed_ns < end_ns + _TICK_NS else None
 
 
-def is_recorded(told: PathChange, now: State) -> bool:
+def is_recorded(recorded: PathChange, now: State) -> bool:
     """A tool has already recorded this change."""
-    return now.is_like(told.after)
+    return now.is_like(recorded.after)
 
 
 def summed_changes(changes: Iterable[PathChange]) -> ChangedPaths:

@@ -92,13 +92,13 @@ def set_aside(path: Path) -> None:
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
 
 
-def store_error(error: sqlite3.Error, words: str) -> ToolError:
+def store_error(error: sqlite3.Error, text: str) -> ToolError:
     reason = str(error)
     if "full" in reason:
         reason = "the disk is full"
     elif "locked" in reason or "busy" in reason:
         reason = "another wolo is using it"
-    return (Damaged if is_damage(error) else ToolError)(words.format(reason=reason))
+    return (Damaged if is_damage(error) else ToolError)(text.format(reason=reason))
 
 
 _LEAST_PACKED_BYTES = 200
@@ -170,7 +170,7 @@ class CheckpointStore:
         self.close()
         set_aside(self.path)
 
-    def _found(self, query: str, values: Sequence[str | int | float | bytes] = ()) -> list[Any]:
+    def _fetch(self, query: str, values: Sequence[str | int | float | bytes] = ()) -> list[Any]:
         with self._lock:
             try:
                 return self._connection.execute(query, values).fetchall()
@@ -190,7 +190,7 @@ class CheckpointStore:
 
     def content(self, key: bytes) -> bytes | None:
         """None when it is missing or damaged."""
-        found = self._found("SELECT packed, data FROM objects WHERE hash = ?", (key,))
+        found = self._fetch("SELECT packed, data FROM objects WHERE hash = ?", (key,))
         if not found:
             return None
         (row,) = found
@@ -228,9 +228,7 @@ class CheckpointStore:
 
     def _changes(self, where: str, values: Sequence[str | int | bytes]) -> list[tuple[int, RecordedChange]]:
         with self._lock:
-            found = self._connection.execute(
-                f"SELECT {_COLUMNS} FROM changes WHERE {where} ORDER BY id", tuple(values)
-            ).fetchall()
+            rows = self._connection.execute(f"SELECT {_COLUMNS} FROM changes WHERE {where} ORDER BY id", tuple(values)).fetchall()
         return [
             (
                 id,
@@ -238,7 +236,7 @@ class CheckpointStore:
                     PathChange(os.fsdecode(path), State(*states[:3]), State(*states[3:])), session, turn, call, source, step
                 ),
             )
-            for id, session, turn, call, source, step, path, *states in found
+            for id, session, turn, call, source, step, path, *states in rows
         ]
 
     def forget_session(self, session: str) -> None:
@@ -257,12 +255,12 @@ class CheckpointStore:
             self._connection.execute("UPDATE steps SET done = 1 WHERE id = ?", (step,))
 
     def unfinished_steps(self, session: str) -> list[int]:
-        return [int(row[0]) for row in self._found("SELECT id FROM steps WHERE session = ? AND done = 0", (session,))]
+        return [int(row[0]) for row in self._fetch("SELECT id FROM steps WHERE session = ? AND done = 0", (session,))]
 
     def unfinished_step(self, session: str, turns: Sequence[str]) -> int:
         """Id of an unfinished undo of the same turns; 0 for none."""
         query = "SELECT coalesce(max(id), 0) FROM steps WHERE session = ? AND turns = ? AND done = 0"
-        return int(self._found(query, (session, "\n".join(turns)))[0][0])
+        return int(self._fetch(query, (session, "\n".join(turns)))[0][0])
 
     def of_unfinished_steps(self) -> list[RecordedChange]:
         return [noted for _, noted in self._changes("step IN (SELECT id FROM steps WHERE done = 0)", ())]
@@ -277,13 +275,13 @@ class CheckpointStore:
 
     def begin_running(self, session: str, turn: str, call: str, owner: str, kill_marker: str) -> int:
         with self._lock:
-            last_change = int(self._found("SELECT coalesce(max(id), 0) FROM changes")[0][0])
+            last_change = int(self._fetch("SELECT coalesce(max(id), 0) FROM changes")[0][0])
             row = (session, turn, call, owner, last_change, kill_marker)
             query = "INSERT INTO running (session, turn, call, owner, changes, runs_on, breath) VALUES (?, ?, ?, ?, ?, 0, ?)"
             return int(self._connection.execute(query, row).lastrowid or 0)
 
     def running(self) -> list[RunningCommand]:
-        return [RunningCommand(*row) for row in self._found("SELECT * FROM running ORDER BY id")]
+        return [RunningCommand(*row) for row in self._fetch("SELECT * FROM running ORDER BY id")]
 
     def leave_running(self, id: int) -> None:
         with self._lock:
@@ -294,7 +292,7 @@ class CheckpointStore:
             self._connection.execute("DELETE FROM running WHERE id = ?", (id,))
 
     def listings(self) -> list[tuple[str, bytes]]:
-        return [(os.fsdecode(path), listing) for path, listing in self._found("SELECT path, listing FROM folders")]
+        return [(os.fsdecode(path), listing) for path, listing in self._fetch("SELECT path, listing FROM folders")]
 
     def put_listings(self, listings: Iterable[tuple[str, bytes | None]]) -> None:
         """None removes the listing of a folder."""
@@ -307,7 +305,7 @@ class CheckpointStore:
                     self._connection.execute(query, (os.fsencode(path), listing))
 
     def fact(self, name: str) -> str:
-        found = self._found("SELECT value FROM facts WHERE name = ?", (name,))
+        found = self._fetch("SELECT value FROM facts WHERE name = ?", (name,))
         return str(found[0][0]) if found else ""
 
     def put_fact(self, name: str, value: str) -> None:
@@ -328,7 +326,7 @@ class CheckpointStore:
 
     def oldest_change(self) -> float:
         """Time of the oldest change; 0.0 for none."""
-        return float(self._found("SELECT coalesce(min(at), 0) FROM changes")[0][0])
+        return float(self._fetch("SELECT coalesce(min(at), 0) FROM changes")[0][0])
 
     def drop_contents(self, listed: Iterable[bytes]) -> None:
         """Removes contents needed neither by a change nor by the last scan, whose hashes are `listed`."""

@@ -27,7 +27,7 @@ from wolo.workspace.checkpoints.path_state import (
 )
 from wolo.workspace.checkpoints.undo_plan import CHANGED_SINCE, NOT_KEPT, PathConflict, UndoPlan
 from wolo.workspace.files.atomic_write import FileChanged, sync_folder, write_locked
-from wolo.workspace.files.file_locks import locked, new_temporary_name, note_temporary
+from wolo.workspace.files.file_locks import lock_file, new_temporary_name, note_temporary
 from wolo.workspace.files.safe_open import explain, open_folder, open_regular_in
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
@@ -126,7 +126,7 @@ class _Restoring:
             try:
                 work(step)
             except PermissionError:
-                with _unlocked(Path(step.path).parent):
+                with _unlock(Path(step.path).parent):
                     work(step)
         except FileChanged:
             self._failed[step.path] = PathConflict(step.path, CHANGED_SINCE)
@@ -138,7 +138,7 @@ class _Restoring:
 
     def _remove(self, step: PathChange) -> None:
         path = Path(step.path)
-        with locked(path, self._locks):
+        with lock_file(path, self._locks):
             folder = open_folder(path.parent)
             try:
                 _require(folder, path.name, step.before)
@@ -168,7 +168,7 @@ class _Restoring:
         data = self._store.content(after.hash)
         if data is None:
             raise ToolError(NOT_KEPT)
-        with locked(path, self._locks) as journal:
+        with lock_file(path, self._locks) as journal:
             if _stays(step):
                 self._replace(step, data, journal)
                 return
@@ -223,7 +223,7 @@ class _Restoring:
 
 
 @contextmanager
-def _unlocked(folder: Path) -> Iterator[None]:
+def _unlock(folder: Path) -> Iterator[None]:
     """Makes an unreadable folder accessible during the block. Raises PermissionError where its mode is not the cause."""
     status = os.lstat(folder)
     mode = stat.S_IMODE(status.st_mode)

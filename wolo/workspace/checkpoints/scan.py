@@ -177,7 +177,7 @@ class Scan:
         rules = rules_in(path, visit.inner, self._rules_above(visit), entries, self._bounds)
         stamps = rule_stamps(path, entries)
         is_fresh = visit.is_fresh or (old is not None and old.rules != stamps)
-        listing = DirectoryListing(trusted(stamp_of(status)), mode, stamps, {})
+        listing = DirectoryListing(trust(stamp_of(status)), mode, stamps, {})
         following = []
         for name, entry in entries.items():
             was = before.get(name)
@@ -287,7 +287,7 @@ class Scan:
             stamp = stamp_of(status)
             if stat.S_ISLNK(status.st_mode):
                 key = self._store_content(os.fsencode(os.readlink(path)))  # noqa: PTH115  # bytes of any kind
-                return DirectoryEntry("link", trusted(stamp), key), stamp
+                return DirectoryEntry("link", trust(stamp), key), stamp
         except OSError:
             return DirectoryEntry(""), ()
         if not stat.S_ISREG(status.st_mode):
@@ -300,7 +300,7 @@ class Scan:
         if time.monotonic() - self._start > _KEEP_S:
             self._later += 1
             return not_stored, stamp
-        remembered = trusted(stamp)
+        remembered = trust(stamp)
         try:
             handle = os.open(path, _READ)
             try:
@@ -334,7 +334,7 @@ def stamp_of(status: os.stat_result) -> Stamp:
     return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode)
 
 
-def trusted(stamp: Stamp) -> Stamp:
+def trust(stamp: Stamp) -> Stamp:
     """Empty for a stamp so recent that a later change could have the same one."""
     newest = max(stamp[:2])
     racy_ns = _RACY_COARSE_NS if newest % _COARSE_NS == 0 else RACY_NS

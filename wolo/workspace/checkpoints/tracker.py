@@ -150,7 +150,7 @@ class FileTracker:
                 return ChangedPaths()
             try:
                 with store.writing():
-                    found = self._scan(store, call)
+                    changed = self._scan(store, call)
                     if runs_on:
                         store.leave_running(number)
                     else:
@@ -161,7 +161,7 @@ class FileTracker:
                 return ChangedPaths()
             if not runs_on:
                 del self._running[call]
-            return found
+            return changed
 
     def begin_turn(self, turn: str) -> None:
         with self._lock:

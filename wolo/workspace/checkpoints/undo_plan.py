@@ -34,7 +34,7 @@ class UndoPlan(NamedTuple):
 
 def plan(store: CheckpointStore, changes: Sequence[RecordedChange], only: Iterable[Path] = ()) -> UndoPlan:
     """`only` limits it to these paths and below."""
-    wanted = tuple(only)
+    places = tuple(only)
     steps: list[PathChange] = []
     conflicts: list[PathConflict] = []
     unfinished = {noted.change.path: noted.change for noted in store.of_unfinished_steps()}
@@ -42,7 +42,7 @@ def plan(store: CheckpointStore, changes: Sequence[RecordedChange], only: Iterab
     for change in changes:
         by_path.setdefault(change.change.path, []).append(change)
     for path, noted in by_path.items():
-        if wanted and not any(place == Path(path) or place in Path(path).parents for place in wanted):
+        if places and not any(place == Path(path) or place in Path(path).parents for place in places):
             continue
         sure = [each for each in noted if each.source != "unclear"]
         if not sure:

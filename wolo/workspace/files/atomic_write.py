@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.workspace.files.file_locks import locked, new_temporary_name, note_temporary
+from wolo.workspace.files.file_locks import lock_file, new_temporary_name, note_temporary
 from wolo.workspace.files.safe_open import open_folder, open_regular_in, read_all
 
 _NO_RENAME = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
@@ -68,7 +68,7 @@ def write_atomic(
     Mode, owner and extended attributes are preserved; a new file gets the umask, missing folders are created. Raises FileChanged,
     ToolError or OSError; the file is then unchanged.
     """
-    with locked(path, locks) as journal:
+    with lock_file(path, locks) as journal:
         return write_locked(path, data, expected=expected, journal=journal, note=note)
 
 
@@ -277,7 +277,7 @@ def remove_file(path: Path, *, locks: Path, expected: str, note: ChangeListener 
 
     Raises FileChanged, ToolError or OSError; the file is then unchanged.
     """
-    with locked(path, locks):
+    with lock_file(path, locks):
         os.close(remove_locked(path, expected=expected, note=note))
 
 

@@ -90,7 +90,7 @@ def find_encoding(data: bytes) -> Encoding | None:
         else:
             return None
         return guess if guess.fits(data) else None
-    declared = _declared(data)
+    declared = _read_declaration(data)
     if data.isascii():
         return declared or UTF8
     if UTF8.fits(data):
@@ -139,7 +139,7 @@ def printable(text: str) -> str:
     return re.sub(_UNSENDABLE, "\ufffd", text)
 
 
-def _declared(data: bytes) -> Encoding | None:
+def _read_declaration(data: bytes) -> Encoding | None:
     """The encoding declared by a coding line or an XML or HTML header."""
     if not (found := re.search(_DECLARED, data[:1024])):
         return None

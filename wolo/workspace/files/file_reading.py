@@ -38,7 +38,7 @@ class FileLedger:
         other.locks, other._hashes, other._misses = self.locks, dict(self._hashes), dict(self._misses)
         return other
 
-    def seen(self, path: Path) -> str | None:
+    def last_hash(self, path: Path) -> str | None:
         """Hash of the content last seen; None for none. `path` must be real."""
         return self._hashes.get(path)
 
@@ -54,7 +54,7 @@ class FileLedger:
         self._misses[path] = self._misses.get(path, 0) + 1
         return self._misses[path]
 
-    def found(self, path: Path) -> None:
+    def reset_misses(self, path: Path) -> None:
         """Resets `count_miss`."""
         self._misses.pop(path, None)
 

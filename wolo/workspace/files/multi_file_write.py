@@ -24,7 +24,7 @@ from wolo.workspace.files.atomic_write import (
     remove_locked,
     write_locked,
 )
-from wolo.workspace.files.file_locks import locked
+from wolo.workspace.files.file_locks import lock_file
 from wolo.workspace.files.safe_open import open_folder, open_regular
 
 
@@ -70,7 +70,7 @@ def apply_changes(steps: Sequence[Step], *, locks: Path, note: ChangeListener = 
         journals: dict[Path, int | None] = {}
         for step in sorted(steps, key=lambda each: each.path):  # one order for all: two patches cannot block each other
             try:
-                journals[step.path] = held.enter_context(locked(step.path, locks))
+                journals[step.path] = held.enter_context(lock_file(step.path, locks))
             except ToolError as error:
                 raise MultiFileError(step.path, error, (), ()) from error
         for step in steps:

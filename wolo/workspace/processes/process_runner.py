@@ -22,7 +22,7 @@ from wolo.workspace.processes.process_table import (
     count_tasks,
     fix_mark,
     is_apart,
-    limited,
+    limit,
     new_family,
     new_mark,
     uptime_s,
@@ -32,7 +32,7 @@ from wolo.workspace.processes.process_tree import (
     ProcessTree,
     TreeProcess,
     adopt_orphans,
-    detached,
+    detached_numbers,
     end_family,
     end_leftovers,
     end_orphans,
@@ -108,7 +108,7 @@ class Program:
         tree: ProcessTree,
         output: OutputReader,
         cleanup: Cleanup,
-        tasks: int,
+        num_tasks: int,
         why_ended: Callable[[], str],
     ) -> None:
         """`tasks` is `count_tasks` before the start."""
@@ -117,7 +117,7 @@ class Program:
         self.started = time.monotonic()
         self._process = process
         self._cleanup = cleanup
-        self._tasks = tasks
+        self._tasks = num_tasks
         self.why_ended = why_ended
         """The reason of the sandbox to end it; empty if there is none."""
 
@@ -168,7 +168,7 @@ class Program:
         """
         if count_tasks() - self._tasks <= MOST_PROCESSES:
             return False
-        with self.tree.stopped():
+        with self.tree.stop_group():
             if self.tree.count() <= MOST_PROCESSES:
                 self._tasks += MOST_PROCESSES // 4  # not yet, or caused by another program
                 return False
@@ -238,7 +238,7 @@ class Processes:
         tasks, since = count_tasks(), uptime_s()
         reading, writing = os.pipe()
         try:
-            with limited(mark.number, tasks):
+            with limit(mark.number, tasks):
                 process = subprocess.Popen(
                     start.argv,
                     stdin=subprocess.DEVNULL if start.stdin is None else start.stdin,
@@ -317,7 +317,7 @@ class Processes:
             one.reap()
             one.close_output()
         if self._mark is not None:  # processes too short-lived to be seen at the end of their command
-            end_family(self._mark.family, detached(self._traces) if self._traces else (), self._orphans)
+            end_family(self._mark.family, detached_numbers(self._traces) if self._traces else (), self._orphans)
         self._mark = None
         if self._trace is not None:
             with contextlib.suppress(OSError):
@@ -330,7 +330,7 @@ class Processes:
             self._orphans = Orphans(self._mark.family) if adopt_orphans() else None
             self._trace = write_marker(self._traces, self._mark.family) if self._traces else None
             if self._trace is None:
-                end_orphans(detached(self._traces) if self._traces else ())
+                end_orphans(detached_numbers(self._traces) if self._traces else ())
             elif self._traces is not None:
                 forget_ended(self._traces)
             atexit.register(self.close_all)

@@ -194,15 +194,15 @@ _MAX_CPU_S = 24 * 3600
 
 
 @contextlib.contextmanager
-def limited(number: int, tasks: int) -> Iterator[None]:
-    """Applies the limits and the mark to processes started in the block. `tasks` is `count_tasks` at present.
+def limit(number: int, num_tasks: int) -> Iterator[None]:
+    """Applies the limits and the mark to processes started in the block. `num_tasks` is `count_tasks` at present.
 
     They are set on wolo itself meanwhile: limits set from outside come too late for a quick program.
     """
     most = {
         MARK_LIMIT: number,
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_NPROC: tasks + _MAX_NEW_TASKS,
+        resource.RLIMIT_NPROC: num_tasks + _MAX_NEW_TASKS,
         resource.RLIMIT_FSIZE: _MAX_FILE_BYTES,
         resource.RLIMIT_CPU: _MAX_CPU_S * _processors(),
     }

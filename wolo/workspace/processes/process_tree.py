@@ -65,12 +65,12 @@ class TreeProcess(Struct, frozen=True):
 class ProcessTree:
     """Everything one command started. `leader` leads its session."""
 
-    def __init__(self, leader: int, mark: Mark, orphans: Orphans | None, since: float) -> None:
-        """`orphans`: None where wolo adopts none. `since`: the uptime before the start."""
+    def __init__(self, leader: int, mark: Mark, orphans: Orphans | None, since_s: float) -> None:
+        """`orphans`: None where wolo adopts none. `since_s`: the uptime before the start."""
         self.leader = leader
         self.mark = mark
         self._orphans = orphans
-        self._since = since - _TICK_S
+        self._since = since_s - _TICK_S
         self._leader_ended = _NEVER
         if orphans is not None:
             orphans.leaders.add(leader)
@@ -120,7 +120,7 @@ class ProcessTree:
             self._orphans.living()
 
     @contextlib.contextmanager
-    def stopped(self) -> Iterator[None]:
+    def stop_group(self) -> Iterator[None]:
         """Stops the group. Only before the leader is waited for: its pid is not reused until then."""
         _signal_group(self.leader, signal.SIGSTOP)
         try:
@@ -321,7 +321,7 @@ def end_leftovers(folder: Path) -> None:
         if family.isdecimal() and int(family) and is_dead_owner(owner):
             dead[name] = int(family)
     if dead:
-        _kill(_everyone_else(), {*dead.values()}, detached(folder))
+        _kill(_everyone_else(), {*dead.values()}, detached_numbers(folder))
         for name in dead:
             with suppress(OSError):
                 (folder / name).unlink()
@@ -344,13 +344,13 @@ def end_family(family: int, spared: Collection[int], orphans: Orphans | None) ->
     _kill(pids, {family}, spared)
 
 
-def detached(folder: Path) -> frozenset[int]:
+def detached_numbers(folder: Path) -> frozenset[int]:
     numbers = (name.removeprefix(_DETACHED) for name in _names(folder) if name.startswith(_DETACHED))
     return frozenset(int(number) for number in numbers if number.isdecimal())
 
 
 def forget_ended(folder: Path) -> None:
-    if not (noted := detached(folder)):
+    if not (noted := detached_numbers(folder)):
         return
     living = {number for status in everyone() for number in numbers_of(status.pid)}
     for number in noted - living:

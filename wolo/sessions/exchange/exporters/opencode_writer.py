@@ -40,7 +40,7 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
         "version": VERSION,
         "time": {"created": record_writer.milliseconds(info.created), "updated": record_writer.milliseconds(info.updated)},
     }
-    between = b'{"info": ' + record_writer.encoded(head) + b',\n"messages": [\n'
+    between = b'{"info": ' + record_writer.encode(head) + b',\n"messages": [\n'
     for number, record in enumerate(
         record_writer.session_records(MessageStream(store, info.id, redactor), _OpenCodeWriter(header.cwd))
     ):
@@ -50,7 +50,7 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
             {"id": f"{message.replace('msg', 'prt')}{at:04}", "sessionID": session, "messageID": message, **part}
             for at, part in enumerate(record["parts"])
         ]
-        out(between + record_writer.encoded({"info": named, "parts": parts}))
+        out(between + record_writer.encode({"info": named, "parts": parts}))
         between = b",\n"
     out(b"\n]}\n")
 

@@ -87,7 +87,7 @@ def line_export(writer_type: type[LineWriter]) -> Callable[[Store, SessionInfo, 
         writer = writer_type()
         records = session_records(MessageStream(store, info.id, redactor), writer)
         for record in writer.frame(records, header_of(info, redactor)):
-            out(encoded(record) + b"\n")
+            out(encode(record) + b"\n")
 
     return write
 
@@ -109,19 +109,19 @@ def session_records(messages: Iterable[Message], writer: RecordWriter) -> Iterat
         spelled = [
             each for spoken in by_role([message.with_parts(calls) if calls else message]) for each in _records(spoken, writer)
         ]
-        records = [parse_object(encoded(record)) or {} for record in spelled]
+        records = [parse_object(encode(record)) or {} for record in spelled]
         read = writer.read(records)
         if len(read) != 1:
             waiting.append(message)
             continue
         yield from held
         own: Record = {"change": missing_in(read[0], message)}
-        _holder(records[0])[OWN] = own | ({"before": _built(waiting)} if waiting else {})
+        _holder(records[0])[OWN] = own | ({"before": _as_json(waiting)} if waiting else {})
         held, waiting = records, []
     if not held:
         raise SessionError("The session has no message that the other agent's format can hold.", hint="Export it as jsonl.")
     if waiting:
-        _holder(held[0])[OWN]["after"] = _built(waiting)
+        _holder(held[0])[OWN]["after"] = _as_json(waiting)
     yield from held
 
 
@@ -137,7 +137,7 @@ def header_of(info: SessionInfo, redactor: Redactor | None) -> SessionHeader:
     return SessionHeader(info.id, title, cwd, model, info.created, info.updated)
 
 
-def encoded(record: Record) -> bytes:
+def encode(record: Record) -> bytes:
     return msgspec.json.encode(whole_throughout(record))
 
 
@@ -192,5 +192,5 @@ def _holder(record: Record) -> Record:
     return info if isinstance(info, dict) else record
 
 
-def _built(messages: Iterable[Message]) -> list[Any]:
+def _as_json(messages: Iterable[Message]) -> list[Any]:
     return [msgspec.json.decode(MESSAGES.encode(message)) for message in messages]

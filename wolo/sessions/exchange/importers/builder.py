@@ -33,7 +33,7 @@ from wolo.messages.parts import (
     new_id,
 )
 from wolo.messages.unicode import whole, whole_throughout
-from wolo.sessions.exchange.json_diff import completed
+from wolo.sessions.exchange.json_diff import complete
 from wolo.sessions.exchange.json_files import Imported, Record, number
 
 OWN = "wolo_message"
@@ -165,12 +165,12 @@ class ConversationBuilder:
                 draft.finish_reason = "interrupted"
                 return
 
-    def undo_prompts(self, prompts: int) -> int:
+    def undo_prompts(self, num_prompts: int) -> int:
         """Removes the last prompts and what follows them; returns the number of removed messages."""
         at = len(self.drafts)
-        while prompts > 0 and at > 0:
+        while num_prompts > 0 and at > 0:
             at -= 1
-            prompts -= self.drafts[at].role == "user" and self.drafts[at].is_prompt
+            num_prompts -= self.drafts[at].role == "user" and self.drafts[at].is_prompt
         gone = set(map(id, self.drafts[at:]))
         del self.drafts[at:]
         self._answers = {key: draft for key, draft in self._answers.items() if id(draft) not in gone}
@@ -198,9 +198,9 @@ class ConversationBuilder:
         return [draft for draft in self.drafts if draft.id not in self._left_out and draft.role != "custom"]
 
     def messages(self) -> tuple[Message, ...]:
-        return tuple(message for _, message in self._built())
+        return tuple(message for _, message in self._build())
 
-    def imported(
+    def to_imported(
         self,
         source: Path,
         agent: str,
@@ -208,12 +208,12 @@ class ConversationBuilder:
         *,
         title: str,
         cwd: str,
-        created: float,
+        created_at: float,
         notices: Iterable[str],
         skipped: int = 0,
     ) -> Imported:
         """Raises SessionError when there is no message. `home` is where `agent` stores its sessions."""
-        built = list(self._built())
+        built = list(self._build())
         messages = tuple(message for _, message in built)
         wrote = next((each.producer for each in reversed(messages) if each.producer and each.producer.model), None)
         if not messages:
@@ -221,7 +221,7 @@ class ConversationBuilder:
         return Imported(
             title=" ".join(title.split()),
             cwd=cwd,
-            created=created or next((message.timestamp for message in messages if message.timestamp), 0.0),
+            created=created_at or next((message.timestamp for message in messages if message.timestamp), 0.0),
             model=f"{wrote.provider}/{wrote.model}" if wrote and wrote.format else "",
             messages=messages,
             left_out=tuple(message.id for draft, message in built if draft.id in self._left_out),
@@ -229,12 +229,12 @@ class ConversationBuilder:
             notices=tuple(notices),
         )
 
-    def _built(self) -> Iterator[tuple[Draft, Message]]:
+    def _build(self) -> Iterator[tuple[Draft, Message]]:
         now = 0.0
         for draft in self.drafts:
             now = draft.timestamp or now
             if draft.own is not None:
-                read = completed(_message(draft, draft.timestamp), draft.own.change)
+                read = complete(_message(draft, draft.timestamp), draft.own.change)
                 yield from ((draft, message) for message in (*draft.own.before, read, *draft.own.after))
             elif draft.parts or draft.error:
                 yield draft, _message(draft, now)
@@ -258,9 +258,9 @@ def token_usage(counts: Record, fresh: str, output: str, cache_read: str, cache_
     )
 
 
-def is_reminder(words: str) -> bool:
+def is_reminder(text: str) -> bool:
     """Tells the reminders that several agents send to their model in the user's name."""
-    return _REMINDER.fullmatch(words) is not None
+    return _REMINDER.fullmatch(text) is not None
 
 
 def tool_part(tool: str, arguments: object, call_id: str, *, item_id: str = "", at: float = 0.0) -> ToolPart:
@@ -307,8 +307,8 @@ def outcome_of(output: str, words: Mapping[str, Outcome], *, otherwise: Outcome)
     return next((outcome for phrase, outcome in words.items() if phrase in begin), otherwise)
 
 
-def text_part(words: str) -> TextPart | None:
-    return TextPart(text=words) if words.strip() else None
+def text_part(text: str) -> TextPart | None:
+    return TextPart(text=text) if text.strip() else None
 
 
 def thinking_part(thought: str, kind: str, sealed: str, *, field: str = "reasoning_content") -> ThinkingPart | None:
@@ -332,9 +332,9 @@ def text_and_media(blocks: Iterable[AnyPart]) -> tuple[str, tuple[MediaPart, ...
     return "\n".join(texts), tuple(part for part in parts if isinstance(part, MediaPart))
 
 
-def counted(count: int, one: str, many: str) -> list[str]:
+def count_notice(num_left_out: int, one: str, many: str) -> list[str]:
     """A notice, unless the count is 0; `{}` in `many` is the count."""
-    return [] if not count else [one if count == 1 else many.format(count)]
+    return [] if not num_left_out else [one if num_left_out == 1 else many.format(num_left_out)]
 
 
 def _with_result(part: ToolPart, result: ImportedResult) -> ToolPart:

@@ -87,17 +87,17 @@ def read(source: Path) -> Imported:
         reader.add(each)
     left = sum(node.is_message for uuid, node in index.nodes.items() if uuid not in chosen)
     said_aside = 0 if is_subagent else len(asides)
-    return reader.builder.imported(
+    return reader.builder.to_imported(
         source,
         "Claude Code",
         "~/.claude/projects",
         title=_title(index.titles, index.nodes),
         cwd=index.cwd,
-        created=0.0,
+        created_at=0.0,
         skipped=index.skipped,
         notices=[
-            *builder.counted(said_aside, "One line of a subagent was left out.", "{} lines of subagents were left out."),
-            *builder.counted(
+            *builder.count_notice(said_aside, "One line of a subagent was left out.", "{} lines of subagents were left out."),
+            *builder.count_notice(
                 left, "One line of an abandoned branch was left out.", "{} lines of abandoned branches were left out."
             ),
         ],
@@ -108,21 +108,21 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.Found
     folder = _FORBIDDEN.sub("-", str(cwd))
     pattern = f"{folder[:FOLDER_CHARACTERS]}*" if len(folder) > FOLDER_CHARACTERS else folder
     home = discovery.home_of(".claude", environ, "CLAUDE_CONFIG_DIR")
-    found = []
+    sessions = []
     for path in discovery.children(home / "projects", f"{pattern}/*.jsonl"):
         records = discovery.head(path)
         about = next((where for each in records if (where := text(each, "cwd"))), "")
         if not path.stem.startswith("agent-") and discovery.same_directory(about, cwd):
             looked_at = [*records, *discovery.tail(path)]
             title = _title(looked_at, {text(each, "uuid") for each in looked_at}) or next(_prompts(records), "")
-            found.append(discovery.FoundSession(path, path.stem, title, discovery.updated(path)))
-    return discovery.newest_first(found)
+            sessions.append(discovery.FoundSession(path, path.stem, title, discovery.updated_at(path)))
+    return discovery.newest_first(sessions)
 
 
-def _title(told: Sequence[Record], uuids: Container[str]) -> str:
+def _title(records: Sequence[Record], uuids: Container[str]) -> str:
     """Older versions copied summaries of other sessions into a new file; those are ignored."""
     for kind, name in TITLES.items():
-        for each in reversed(told):
+        for each in reversed(records):
             is_own = "leafUuid" not in each or text(each, "leafUuid") in uuids
             if each.get("type") == kind and text(each, name) and is_own:
                 return text(each, name)
@@ -211,14 +211,14 @@ class ClaudeReader:
                 if "content" not in message:
                     self.builder.skipped += 1
                     return
-                said: list[AnyPart] = []
+                parts: list[AnyPart] = []
                 for block in content(message):
                     if block.get("type") == "tool_result":
                         self._result(line, block, at)
                     elif not builder.is_reminder(text(block, "text")) and (part := _part(block)) is not None:
-                        said.append(part)
-                words = builder.words_of(said)
-                if not said:
+                        parts.append(part)
+                words = builder.words_of(parts)
+                if not parts:
                     return
                 if line.get("isCompactSummary"):
                     # With a preserved segment, the summary is inserted before the messages that remain.
@@ -228,15 +228,15 @@ class ClaudeReader:
                     self.builder.interrupt()
                 else:
                     role: Any = "custom" if _COMMAND.match(words) else "user"
-                    draft = builder.Draft(role, said, timestamp=at, is_prompt=not line.get("isMeta"))
+                    draft = builder.Draft(role, parts, timestamp=at, is_prompt=not line.get("isMeta"))
                     draft.custom_type = "claude-code.command" if role == "custom" else ""
                     self._by_uuid[text(line, "uuid")] = self.builder.add(draft)
             case "attachment":
                 # A message that the user queued while the model was working.
                 attached = record(line, "attachment")
                 if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
-                    said = [part for block in content(attached, "prompt") if (part := _part(block)) is not None]
-                    self.builder.add_spoken(builder.Draft("user", said, timestamp=unix_time(line.get("timestamp"))))
+                    parts = [part for block in content(attached, "prompt") if (part := _part(block)) is not None]
+                    self.builder.add_spoken(builder.Draft("user", parts, timestamp=unix_time(line.get("timestamp"))))
             case "system" if line.get("subtype") == "compact_boundary":
                 self._first_kept = text(record(record(line, "compactMetadata"), "preservedSegment"), "headUuid")
 

@@ -17,7 +17,15 @@ from wolo.errors import SessionError
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, TextPart
 from wolo.sessions.exchange.importers import discovery
-from wolo.sessions.exchange.importers.builder import ConversationBuilder, Draft, counted, medium, producer, text_part, words_of
+from wolo.sessions.exchange.importers.builder import (
+    ConversationBuilder,
+    Draft,
+    count_notice,
+    medium,
+    producer,
+    text_part,
+    words_of,
+)
 from wolo.sessions.exchange.importers.responses_items import HOSTED, call, hosted_result, parts_of, reasoning, result
 from wolo.sessions.exchange.json_files import (
     FilePreview,
@@ -65,13 +73,13 @@ def read(source: Path) -> Imported:
     reader = CodexReader()
     for each in lines:
         reader.add(each)
-    return reader.finish().imported(
+    return reader.finish().to_imported(
         source,
         "Codex",
         "~/.codex/sessions",
-        title=reader.title or _named(source, reader.id),
+        title=reader.title or _thread_name(source, reader.id),
         cwd=reader.cwd,
-        created=reader.created,
+        created_at=reader.created,
         skipped=lines.skipped,
         notices=reader.notices,
     )
@@ -80,15 +88,15 @@ def read(source: Path) -> Imported:
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
     home = discovery.home_of(".codex", environ, "CODEX_HOME")
     names = _names(home)
-    found = []
+    sessions = []
     for path in discovery.children(home / "sessions", "**/rollout-*.jsonl"):
         meta = record(discovery.first(path), "payload")
         if discovery.same_directory(text(meta, "cwd"), cwd) and not isinstance(meta.get("source"), dict):
             id = text(meta, "id") or path.stem
             given = (text(record(each, "payload"), "thread_name") for each in reversed(discovery.tail(path)))
             title = next(filter(None, given), "") or names.get(id) or next(_prompts(discovery.head(path)), "")
-            found.append(discovery.FoundSession(path, id, title, discovery.updated(path)))
-    return discovery.newest_first(found)
+            sessions.append(discovery.FoundSession(path, id, title, discovery.updated_at(path)))
+    return discovery.newest_first(sessions)
 
 
 def _prompts(there: Iterable[Record]) -> Iterator[str]:
@@ -102,7 +110,7 @@ def _prompts(there: Iterable[Record]) -> Iterator[str]:
                 yield words
 
 
-def _named(source: Path, id: str) -> str:
+def _thread_name(source: Path, id: str) -> str:
     """The thread name from the index next to the sessions folder."""
     home = next((folder.parent for folder in source.absolute().parents if folder.name.endswith("sessions")), None)
     stamped = _STAMPED.fullmatch(source.stem)
@@ -215,18 +223,18 @@ class CodexReader:
                     blocks = [{**block, "type": "text"} for block in content(item) if "text" in block]
                     self._add_message(role, "completed", parts_of({"content": blocks}), at)
             case "token_count":
-                self._counted(record(event, "info"))
+                self._add_usage(record(event, "info"))
             case "turn_aborted":
                 self._is_answering = False
                 self.builder.interrupt()
             case "thread_rolled_back":
                 self._is_answering = False
                 gone = self.builder.undo_prompts(number(event, "num_turns"))
-                self.notices += counted(gone, "One undone message was left out.", "{} undone messages were left out.")
+                self.notices += count_notice(gone, "One undone message was left out.", "{} undone messages were left out.")
             case "thread_name_updated":
                 self.title = text(event, "thread_name") or self.title
 
-    def _counted(self, info: Record) -> None:
+    def _add_usage(self, info: Record) -> None:
         """An unchanged total is no further answer."""
         total, last = record(info, "total_token_usage"), record(info, "last_token_usage")
         if not last or (total and total == self._tokens):

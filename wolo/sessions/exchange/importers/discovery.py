@@ -29,8 +29,8 @@ def home_of(agent: str, environ: Mapping[str, str], *variables: str) -> Path:
     return Path(named).expanduser() if named else Path(environ.get("HOME") or Path.home()) / agent
 
 
-def newest_first(found: Iterable[FoundSession]) -> list[FoundSession]:
-    return sorted(found, key=lambda each: (-each.updated, each.id))
+def newest_first(sessions: Iterable[FoundSession]) -> list[FoundSession]:
+    return sorted(sessions, key=lambda each: (-each.updated, each.id))
 
 
 def same_directory(a: str, b: Path) -> bool:
@@ -72,7 +72,7 @@ def tail(path: Path) -> list[Record]:
         return []
 
 
-def updated(path: Path) -> float:
+def updated_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:

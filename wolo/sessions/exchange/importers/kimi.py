@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, Outcome, ToolPart
 from wolo.sessions.exchange.importers import builder, kimi_v2
-from wolo.sessions.exchange.importers.discovery import FoundSession, children, head, home_of, newest_first, updated
+from wolo.sessions.exchange.importers.discovery import FoundSession, children, head, home_of, newest_first, updated_at
 from wolo.sessions.exchange.importers.kimi_v2 import ENCRYPTED
 from wolo.sessions.exchange.json_files import (
     FilePreview,
@@ -68,15 +68,15 @@ def read(source: Path) -> Imported:
     reader = KimiReader(wire)
     for each in lines:
         reader.add(each)
-    return reader.builder.imported(
+    return reader.builder.to_imported(
         source,
         "Kimi",
         "~/.kimi/sessions",
         title=text(read_object(folder / "state.json"), "custom_title") or wire.title,
         cwd=cwd,
-        created=wire.created or updated(path),
+        created_at=wire.created or updated_at(path),
         skipped=lines.skipped,
-        notices=builder.counted(
+        notices=builder.count_notice(
             len(children(folder, "context_*.jsonl")),
             "An older state of the conversation, before a rewind or a summary, was left out.",
             "{} older states of the conversation, before rewinds or summaries, were left out.",
@@ -87,12 +87,12 @@ def read(source: Path) -> Imported:
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     """Lists the sessions of a directory, also those of Kimi Code, newest first."""
     home = home_of(".kimi", environ, "KIMI_SHARE_DIR")
-    found = kimi_v2.find_sessions(cwd, environ)
+    sessions = kimi_v2.find_sessions(cwd, environ)
     for path in children(home / "sessions", f"*{_folder_name(str(cwd))}/*/{CONTEXT}"):
         if first := next(_prompts(head(path)), ""):
             title = text(read_object(path.with_name("state.json")), "custom_title") or first
-            found.append(FoundSession(path.parent, path.parent.name, title, updated(path)))
-    return newest_first(found)
+            sessions.append(FoundSession(path.parent, path.parent.name, title, updated_at(path)))
+    return newest_first(sessions)
 
 
 def _folder_name(cwd: str) -> str:
@@ -142,13 +142,13 @@ class KimiReader:
         role = text(line, "role")
         match role:
             case "user":
-                said = _parts(line)
-                words = builder.words_of(said)
+                parts = _parts(line)
+                words = builder.words_of(parts)
                 if words.startswith(COMPACTED):
                     self.builder.summarise(words.partition("</system>")[2].strip() or words, at=self._now)
                 elif not words.startswith(CHECKPOINT) and not builder.is_reminder(words):
                     self.builder.add_spoken(
-                        builder.Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system"))
+                        builder.Draft("user", parts, timestamp=self._now, is_prompt=not words.startswith("<system"))
                     )
             case "assistant":
                 self._answer(line)

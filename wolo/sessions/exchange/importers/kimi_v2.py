@@ -69,19 +69,19 @@ def read(source: Path) -> Imported:
     agents = source.absolute().parent.parent
     state = read_object(agents.parent / "state.json")
     aside = sum(path != source.absolute() for path in discovery.children(agents, "*/wire.jsonl"))
-    return reader.builder.imported(
+    return reader.builder.to_imported(
         source,
         "Kimi Code",
         "~/.kimi-code/sessions",
         title=text(state, "customTitle") or text(state, "title"),
         cwd=text(state, "workDir") or text(record(state, "custom"), "cwd") or reader.cwd,
-        created=reader.created,
+        created_at=reader.created,
         skipped=lines.skipped,
         notices=[
-            *builder.counted(
+            *builder.count_notice(
                 aside, "The conversation of a subagent was left out.", "The conversations of {} subagents were left out."
             ),
-            *builder.counted(reader.undone, "One undone message was left out.", "{} undone messages were left out."),
+            *builder.count_notice(reader.undone, "One undone message was left out.", "{} undone messages were left out."),
         ],
     )
 
@@ -90,15 +90,15 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.Found
     home = discovery.home_of(".kimi-code", environ, "KIMI_CODE_HOME")
     # The folder is named by a digest; its directory is in its state or in the index of sessions.
     indexed = {text(each, "sessionId"): text(each, "workDir") for each in discovery.records_of(home / "session_index.jsonl")}
-    found = []
+    sessions = []
     for path in discovery.children(home / "sessions", f"*/*/{MAIN}"):
         folder = path.parents[2]
         state = read_object(folder / "state.json")
         about = text(state, "workDir") or text(record(state, "custom"), "cwd") or indexed.get(folder.name, "")
         if discovery.same_directory(about, cwd):
             title = text(state, "customTitle") or text(state, "title") or text(state, "lastPrompt")
-            found.append(discovery.FoundSession(folder, folder.name, title, discovery.updated(path)))
-    return discovery.newest_first(found)
+            sessions.append(discovery.FoundSession(folder, folder.name, title, discovery.updated_at(path)))
+    return discovery.newest_first(sessions)
 
 
 class KimiCodeReader:
@@ -138,13 +138,13 @@ class KimiCodeReader:
                             function = record(each, "function") or each
                             self._call(draft, text(each, "id"), text(function, "name"), function.get("arguments"), at)
                     case "tool":
-                        self._ended(text(message, "toolCallId"), content(message), message.get("isError") is True, at)
+                        self._end_call(text(message, "toolCallId"), content(message), message.get("isError") is True, at)
                     case _:
                         self.builder.skipped += 1
             case "context.append_loop_event":
                 self._event(record(line, "event"), at)
             case "context.apply_compaction":
-                self._compacted(line, at)
+                self._compact(line, at)
             case "context.clear":
                 self._flush_deferred()
                 self.builder.leave_out()
@@ -167,7 +167,7 @@ class KimiCodeReader:
                 self._call(draft, text(event, "toolCallId"), text(event, "name"), event.get("args"), at)
             case "tool.result":
                 result = record(event, "result")
-                self._ended(text(event, "toolCallId"), content(result, "output"), result.get("isError") is True, at)
+                self._end_call(text(event, "toolCallId"), content(result, "output"), result.get("isError") is True, at)
             case "step.end":
                 draft = self.builder.answer(step, at=at, producer=self._producer())
                 draft.usage = builder.token_usage(record(event, "usage"), *USAGE_FIELDS) or draft.usage
@@ -177,7 +177,7 @@ class KimiCodeReader:
         self.builder.add_call(draft, builder.tool_part(tool, arguments, call_id, at=at))
         self._open_calls.add(call_id)
 
-    def _ended(self, call_id: str, blocks: list[Record], is_error: bool, at: float) -> None:
+    def _end_call(self, call_id: str, blocks: list[Record], is_error: bool, at: float) -> None:
         output, media_parts = builder.text_and_media(self._parts(blocks))
         outcome = builder.outcome_of(output, REFUSALS, otherwise="error") if is_error else "ok"
         self.builder.add_result(call_id, builder.ImportedResult(output, outcome, media_parts, at))
@@ -196,7 +196,7 @@ class KimiCodeReader:
         self._deferred = []
         self._open_calls.clear()
 
-    def _compacted(self, line: Record, at: float) -> None:
+    def _compact(self, line: Record, at: float) -> None:
         """Older versions keep everything after so many messages; newer ones a number of user messages."""
         self._flush_deferred()
         summary = text(line, "contextSummary") or text(line, "summary")

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from wolo.errors import SessionError
 from wolo.places import Notices
-from wolo.sessions.exchange.importers.builder import counted
-from wolo.sessions.exchange.importers.discovery import FoundSession, children, home_of, newest_first, same_directory, updated
+from wolo.sessions.exchange.importers.builder import count_notice
+from wolo.sessions.exchange.importers.discovery import FoundSession, children, home_of, newest_first, same_directory, updated_at
 from wolo.sessions.exchange.importers.opencode_messages import MessageRow, convert_row, gather
 from wolo.sessions.exchange.json_files import (
     FilePreview,
@@ -70,36 +70,36 @@ def read(source: Path) -> Imported:
         return _from_database(source.parent, source.name, notices)
     if _is_database(source):
         return _from_database(source, "", notices)
-    given = read_object(source)
-    if "messages" in given:
-        messages = [MessageRow(record(each, "info"), records(each, "parts")) for each in records(given, "messages")]
-        return _imported(source, StoredSession(text(record(given, "info"), "id"), record(given, "info"), messages), notices)
+    document = read_object(source)
+    if "messages" in document:
+        messages = [MessageRow(record(each, "info"), records(each, "parts")) for each in records(document, "messages")]
+        return _import(source, StoredSession(text(record(document, "info"), "id"), record(document, "info"), messages), notices)
     # Files: `storage/session/PROJECT/ID.json`, `message/ID/*.json` and `part/MESSAGE/*.json`
-    id, storage = text(given, "id") or source.stem, source.absolute().parent.parent.parent
-    stored = StoredSession(id, given, ())
+    id, storage = text(document, "id") or source.stem, source.absolute().parent.parent.parent
+    stored = StoredSession(id, document, ())
     stored.subagents = sum(text(read_object(each), "parentID") == id for each in children(source.parent, "ses_*.json"))
     stored.rows = _files(storage, stored)
-    return _imported(source, stored, notices)
+    return _import(source, stored, notices)
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     base = environ.get("XDG_DATA_HOME")
     home = Path(base) / "opencode" if base else home_of(".local/share/opencode", environ)
-    found: dict[str, FoundSession] = {}
+    sessions: dict[str, FoundSession] = {}
     for path in children(home / "storage" / "session", "*/ses_*.json"):
         info = read_object(path)
         if same_directory(text(info, "directory"), cwd) and not info.get("parentID"):
-            at = unix_time(record(info, "time").get("updated")) or updated(path)
-            found[path.stem] = FoundSession(path, path.stem, text(info, "title"), at)
+            at = unix_time(record(info, "time").get("updated")) or updated_at(path)
+            sessions[path.stem] = FoundSession(path, path.stem, text(info, "title"), at)
     for path in children(home, "opencode*.db"):
         try:
-            with _opened(path) as connection:
+            with _open(path) as connection:
                 for id, directory, title, _, changed in connection.execute(_SESSIONS):
                     if same_directory(str(directory), cwd):
-                        found[str(id)] = FoundSession(path / str(id), str(id), str(title), unix_time(changed))
+                        sessions[str(id)] = FoundSession(path / str(id), str(id), str(title), unix_time(changed))
         except DAMAGES:
             continue
-    return newest_first(found.values())
+    return newest_first(sessions.values())
 
 
 def _is_database(source: Path) -> bool:
@@ -112,7 +112,7 @@ def _is_database(source: Path) -> bool:
 
 def _from_database(path: Path, id: str, notices: Notices) -> Imported:
     try:
-        with _opened(path) as connection:
+        with _open(path) as connection:
             listed = {str(row[0]): row for row in connection.execute(f"{_SESSIONS} ORDER BY time_updated DESC, id")}
             if id and id not in listed:
                 listed = {
@@ -124,7 +124,7 @@ def _from_database(path: Path, id: str, notices: Notices) -> Imported:
                 raise SessionError(missing, hint="`wolo sessions import --from opencode` lists those of this directory.")
             if not id and len(listed) > 1:
                 notices.add(f"The newest of {len(listed)} sessions was imported: {chosen}.")
-            return _imported(path, _session(connection, *listed[chosen]), notices)
+            return _import(path, _session(connection, *listed[chosen]), notices)
     except DAMAGES as error:
         hint = "If OpenCode can still open it, `opencode export ID` writes a file that wolo reads."
         raise SessionError(f"{path} cannot be read as a database of OpenCode: {error}.", hint=hint) from error
@@ -169,7 +169,7 @@ def _json(data: object) -> Record:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
     log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
     if shared.exists():
         with closing(open_sqlite(f"{path.absolute().as_uri()}?mode=ro")) as connection:
@@ -197,19 +197,21 @@ def _files(storage: Path, stored: StoredSession) -> Iterator[MessageRow]:
         yield MessageRow(info, [part for part in parts if part])
 
 
-def _imported(source: Path, stored: StoredSession, notices: Notices) -> Imported:
+def _import(source: Path, stored: StoredSession, notices: Notices) -> Imported:
     gathered, undone = gather(stored.rows, text(record(stored.info, "revert"), "messageID"))
-    return gathered.imported(
+    return gathered.to_imported(
         source,
         "OpenCode",
         "~/.local/share/opencode",
         title=text(stored.info, "title"),
         cwd=text(stored.info, "directory"),
-        created=unix_time(record(stored.info, "time").get("created")),
+        created_at=unix_time(record(stored.info, "time").get("created")),
         skipped=stored.skipped,
         notices=[
             *notices,
-            *counted(stored.subagents, "The session of a subagent was left out.", "The sessions of {} subagents were left out."),
-            *counted(undone, "One undone message was left out.", "{} undone messages were left out."),
+            *count_notice(
+                stored.subagents, "The session of a subagent was left out.", "The sessions of {} subagents were left out."
+            ),
+            *count_notice(undone, "One undone message was left out.", "{} undone messages were left out."),
         ],
     )

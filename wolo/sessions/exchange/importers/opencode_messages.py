@@ -61,23 +61,23 @@ class OpenCodeReader:
         self.builder.begin_record(row.info)
         at = unix_time(record(row.info, "time").get("created"))
         if row.info.get("role") == "user":
-            said: list[AnyPart] = []
+            parts: list[AnyPart] = []
             is_prompt = False
             for part in row.parts:
                 kind = part.get("type")
                 if kind == "text" and text(part, "text").strip() and not part.get("ignored"):
-                    said.append(TextPart(text=text(part, "text")))
+                    parts.append(TextPart(text=text(part, "text")))
                     is_prompt = is_prompt or not part.get("synthetic")
                 elif kind == "file" and text(part, "mime") not in NOT_CARRIED:
-                    said.append(_file(part))
+                    parts.append(_file(part))
                     is_prompt = True
                 elif kind == "compaction":
                     self._tail = text(part, "tail_start_id")
                 elif kind == "subtask":
-                    said.append(TextPart(text=f"Task for the agent {text(part, 'agent')}: {text(part, 'prompt')}"))
-            if said:
+                    parts.append(TextPart(text=f"Task for the agent {text(part, 'agent')}: {text(part, 'prompt')}"))
+            if parts:
                 self._by_id[text(row.info, "id")] = self.builder.add(
-                    builder.Draft("user", said, timestamp=at, is_prompt=is_prompt)
+                    builder.Draft("user", parts, timestamp=at, is_prompt=is_prompt)
                 )
         elif row.info.get("role") == "assistant":
             if row.info.get("summary") is True:
@@ -222,12 +222,12 @@ def _part(each: Record) -> Record:
     if each.get("type") != "tool":
         return {**each, "metadata": of}
     state, times = record(each, "state"), record(each, "time")
-    given = content(state)
+    blocks = content(state)
     ended = {
         **state,
-        "output": "\n".join(text(block, "text") for block in given if block.get("type") == "text"),
+        "output": "\n".join(text(block, "text") for block in blocks if block.get("type") == "text"),
         "error": text(record(state, "error"), "message"),
-        "attachments": [{**block, "url": _address(block)} for block in given if block.get("type") == "file"],
+        "attachments": [{**block, "url": _address(block)} for block in blocks if block.get("type") == "file"],
         "time": {"start": times.get("ran") or times.get("created"), "end": times.get("completed")},
     }
     metadata = record(each, "native") or record(each, "providerState")

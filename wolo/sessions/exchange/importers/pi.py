@@ -86,15 +86,15 @@ def read(source: Path) -> Imported:
     for each in lines.at_offsets([nodes[id].place for id in reversed(way)]):
         reader.add(each)
     left = sum(node.is_message for id, node in nodes.items() if id not in way)
-    return reader.builder.imported(
+    return reader.builder.to_imported(
         source,
         "pi",
         "~/.pi/agent/sessions",
         title=title,
         cwd=text(header, "cwd"),
-        created=unix_time(header.get("timestamp")),
+        created_at=unix_time(header.get("timestamp")),
         skipped=lines.skipped,
-        notices=builder.counted(
+        notices=builder.count_notice(
             left, "One message of another branch was left out.", "{} messages of other branches were left out."
         ),
     )
@@ -103,15 +103,15 @@ def read(source: Path) -> Imported:
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
     home = discovery.home_of(".pi/agent", environ, "PI_CODING_AGENT_DIR")
     folder = f"--{str(cwd).lstrip('/').replace('/', '-').replace(':', '-')}--"
-    found = []
+    sessions = []
     for path in discovery.children(home / "sessions", f"{folder}/*.jsonl"):
         begin = discovery.head(path)
         header = next((each for each in begin if each.get("type") == "session"), {})
         if discovery.same_directory(text(header, "cwd"), cwd):
             names = [text(each, "name") for each in [*begin, *discovery.tail(path)] if each.get("type") == "session_info"]
             title = next(filter(None, reversed(names)), "") or next(_prompts(begin), "")
-            found.append(discovery.FoundSession(path, text(header, "id") or path.stem, title, discovery.updated(path)))
-    return discovery.newest_first(found)
+            sessions.append(discovery.FoundSession(path, text(header, "id") or path.stem, title, discovery.updated_at(path)))
+    return discovery.newest_first(sessions)
 
 
 def _prompts(begin: list[Record]) -> Iterator[str]:
@@ -152,11 +152,11 @@ class PiReader:
         at = unix_time(message.get("timestamp")) or at
         match message.get("role"):
             case "user":
-                self.builder.add_spoken(builder.Draft("user", _said(message), timestamp=at))
+                self.builder.add_spoken(builder.Draft("user", _message_parts(message), timestamp=at))
             case "assistant":
                 self._answer(message, at)
             case "toolResult":
-                output, media = builder.text_and_media(_said(message))
+                output, media = builder.text_and_media(_message_parts(message))
                 outcome = builder.outcome_of(output, REFUSALS, otherwise="error") if message.get("isError") else "ok"
                 call_id = text(message, "toolCallId").partition("|")[0]
                 self.builder.add_result(call_id, builder.ImportedResult(output, outcome, media, at))
@@ -177,7 +177,7 @@ class PiReader:
                 self.builder.skipped += 1
 
     def _extension_message(self, message: Record, at: float) -> None:
-        self.builder.add_spoken(builder.Draft("user", _said(message), timestamp=at, is_prompt=False))
+        self.builder.add_spoken(builder.Draft("user", _message_parts(message), timestamp=at, is_prompt=False))
 
     def _answer(self, message: Record, at: float) -> None:
         wrote = builder.producer(text(message, "provider"), text(message, "model"))
@@ -199,7 +199,7 @@ class PiReader:
                 draft.parts.append(part)
 
 
-def _said(message: Record) -> list[AnyPart]:
+def _message_parts(message: Record) -> list[AnyPart]:
     return [part for block in content(message) if (part := _part(block, "")) is not None]
 
 

@@ -26,7 +26,7 @@ _FRAME = re.compile(r"\s*</?image\b[^>]*>\s*")
 """Written by Codex around an image."""
 
 
-def said(block: Record) -> AnyPart | None:
+def spoken_part(block: Record) -> AnyPart | None:
     match block.get("type"):
         case "text" | "input_text" | "output_text":
             words = text(block, "text")
@@ -38,7 +38,7 @@ def said(block: Record) -> AnyPart | None:
 
 
 def parts_of(item: Record) -> list[AnyPart]:
-    return [part for block in content(item) if (part := said(block)) is not None]
+    return [part for block in content(item) if (part := spoken_part(block)) is not None]
 
 
 def reasoning(item: Record, otherwise: str = "") -> ThinkingPart | None:
@@ -76,14 +76,14 @@ def hosted_result(item: Record, at: float) -> ImportedResult:
 
 def result(item: Record, at: float) -> ImportedResult:
     """The output is text, a list of blocks, or either one in an object or its JSON."""
-    given = item.get("output") if "tools" not in item else json.dumps(item["tools"], ensure_ascii=False)
-    if isinstance(given, str) and given.startswith('{"output"'):
-        inner = parse_object(given.encode("utf-8", "replace")) or {}
+    raw = item.get("output") if "tools" not in item else json.dumps(item["tools"], ensure_ascii=False)
+    if isinstance(raw, str) and raw.startswith('{"output"'):
+        inner = parse_object(raw.encode("utf-8", "replace")) or {}
     else:
-        inner = given if isinstance(given, dict) else {}
+        inner = raw if isinstance(raw, dict) else {}
     if inner:
-        given = next((inner[name] for name in ("output", "content", "content_items") if name in inner), "")
-    output, media = text_and_media(part for block in content({"content": given}) if (part := said(block)) is not None)
+        raw = next((inner[name] for name in ("output", "content", "content_items") if name in inner), "")
+    output, media = text_and_media(part for block in content({"content": raw}) if (part := spoken_part(block)) is not None)
     if output.strip() == "aborted":
         return ImportedResult("", "interrupted", media, at)
     left = _EXIT.search(output[:400])

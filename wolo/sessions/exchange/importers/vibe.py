@@ -45,28 +45,28 @@ def read(source: Path) -> Imported:
     began = unix_time(meta.get("start_time"))
     for each in lines:
         _add(gathered, each, began)
-    return gathered.imported(
+    return gathered.to_imported(
         source,
         "Mistral Vibe",
         "~/.vibe/logs/session",
         title=text(meta, "title"),
         cwd=_cwd(meta),
-        created=began,
+        created_at=began,
         skipped=lines.skipped,
-        notices=builder.counted(
+        notices=builder.count_notice(
             int(bool(meta.get("parent_session_id"))), "The session that this one continues was left out.", ""
         ),
     )
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
-    found = []
+    sessions = []
     for path in discovery.children(discovery.home_of(".vibe", environ, "VIBE_HOME") / "logs" / "session", f"*/{MESSAGES}"):
         meta = read_object(path.with_name(META))
         if discovery.same_directory(_cwd(meta), cwd):
             title = text(meta, "title") or next(_prompts(discovery.head(path)), "")
-            found.append(discovery.FoundSession(path.parent, path.parent.name, title, discovery.updated(path)))
-    return discovery.newest_first(found)
+            sessions.append(discovery.FoundSession(path.parent, path.parent.name, title, discovery.updated_at(path)))
+    return discovery.newest_first(sessions)
 
 
 def _cwd(meta: Record) -> str:
@@ -80,23 +80,23 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
             yield words.strip()
 
 
-def _add(gathered: builder.ConversationBuilder, line: Record, began: float) -> None:
-    said = [part for block in content(line) if (part := _part(block)) is not None]
+def _add(gathered: builder.ConversationBuilder, line: Record, began_at: float) -> None:
+    parts = [part for block in content(line) if (part := _part(block)) is not None]
     match line.get("role"):
-        case "user" if said:
-            gathered.add(builder.Draft("user", said, timestamp=began, is_prompt=not line.get("injected")))
+        case "user" if parts:
+            gathered.add(builder.Draft("user", parts, timestamp=began_at, is_prompt=not line.get("injected")))
         case "assistant":
             thought = text(line, "reasoning_content")
             thoughts: list[AnyPart] = [ThinkingPart(text=thought)] if thought else []
             draft = gathered.add(
-                builder.Draft("assistant", [*thoughts, *said], timestamp=began, producer=builder.producer("mistral-vibe", ""))
+                builder.Draft("assistant", [*thoughts, *parts], timestamp=began_at, producer=builder.producer("mistral-vibe", ""))
             )
             for each in records(line, "tool_calls"):
                 function = record(each, "function")
                 arguments = function.get("arguments") or ""
                 gathered.add_call(draft, builder.tool_part(text(function, "name"), arguments, text(each, "id")))
         case "tool":
-            output = "\n".join(part.text for part in said if isinstance(part, TextPart))
+            output = "\n".join(part.text for part in parts if isinstance(part, TextPart))
             outcome = builder.outcome_of(output, ENDINGS, otherwise="ok") if output.lstrip().startswith("<") else "ok"
             gathered.add_result(text(line, "tool_call_id"), builder.ImportedResult(output, outcome))
         case "user" | "system":
