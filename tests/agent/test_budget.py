@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
+from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, limit_reached
 from wolo.messages.message import Usage, UsageCost
 
 
@@ -37,10 +37,10 @@ def test_cost_is_unknown_once_one_is_unknown() -> None:
 )
 def test_limit_is_reached_when_used_up(limits: Limits, reached: Spent | None) -> None:
     usage = Usage(input_tokens=60, output_tokens=40, cost=UsageCost(total=0.5))
-    assert spent(limits, usage, 3) == reached
+    assert limit_reached(limits, usage, 3) == reached
     if reached:
         assert f"--{reached.replace('_', '-')}" in describe(limits, reached)
 
 
 def test_unknown_price_cannot_stay_under_a_limit() -> None:
-    assert spent(Limits(max_cost=10.0), Usage(), 1) == "max_cost"
+    assert limit_reached(Limits(max_cost=10.0), Usage(), 1) == "max_cost"

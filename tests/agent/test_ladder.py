@@ -60,7 +60,7 @@ class Model:
 
 async def fit(compactor: Compactor, history: list[Message], model: Model | None = None) -> tuple[Message, ...]:
     await compactor.fit(history, FIXED, model)
-    return compactor.shown(history)
+    return compactor.apply_cut(history)
 
 
 # The first rung
@@ -165,7 +165,7 @@ async def test_unsummarized_remainder_enters_the_next_summary() -> None:
     model, compactor, history = Model(), Compactor(), prose(40)
     await fit(compactor, history, Model(""))
     assert not summary_in(compactor.cut.lead)[0]
-    compactor.counted((), FIXED, None)
+    compactor.learn_usage((), FIXED, None)
     history += prose(40)
     await fit(compactor, history, model)
     assert "answer 0" in model.orders[0].pieces[0]
@@ -187,9 +187,9 @@ async def test_disabled_summary_is_not_requested() -> None:
 async def test_failed_summary_waits_for_a_good_answer() -> None:
     nothing, compactor, history = Model(""), Compactor(), prose(40)
     await fit(compactor, history, nothing)
-    await compactor.overflowed(history, FIXED, None, nothing)
+    await compactor.fit_after_overflow(history, FIXED, None, nothing)
     assert len(nothing.orders) == 1
-    compactor.counted((), FIXED, None)
+    compactor.learn_usage((), FIXED, None)
     await fit(compactor, [*history, *prose(40)], nothing)
     assert len(nothing.orders) == 2
 
@@ -237,9 +237,9 @@ async def test_each_rung_shrinks_any_history_and_ends(kinds: list[Kind], window:
     compactor = Compactor(settings=CompactionSettings(keep_turns=keep_turns))
     current = [message for message in history if message.is_prompt][-1]
     for step in range(OVERFLOWS + 2):
-        before = compactor.shown(history)
-        done = await (compactor.overflowed(history, fixed, None, model) if step else compactor.fit(history, fixed, model))
-        shown = compactor.shown(history)
+        before = compactor.apply_cut(history)
+        done = await (compactor.fit_after_overflow(history, fixed, None, model) if step else compactor.fit(history, fixed, model))
+        shown = compactor.apply_cut(history)
         if done is None:
             assert shown == before
         else:
@@ -252,8 +252,8 @@ async def test_each_rung_shrinks_any_history_and_ends(kinds: list[Kind], window:
         assert [m.id for m in kept] == [m.id for m in history if m.id in {k.id for k in kept}]
         assert all([p.id for p in m.calls] == [p.id for p in by_id[m.id].calls] for m in kept)
         assert shown == Cut(compactor.cut.shortened, compactor.cut.left_out, compactor.cut.lead).apply(history)
-        assert compactor.shown([*history, user("more")])[:-1] == shown
-    assert await compactor.overflowed(history, fixed, None, model) is None
+        assert compactor.apply_cut([*history, user("more")])[:-1] == shown
+    assert await compactor.fit_after_overflow(history, fixed, None, model) is None
     assert len(model.orders) <= OVERFLOWS + 1
 
 
@@ -269,7 +269,7 @@ async def test_taking_back_never_overfills_the_window(kinds: list[Kind], window:
     back = compactor.restore(history, fixed)
     assert (len(compactor.cut.left_out), len(compactor.cut.shortened)) <= before
     if back is not None:
-        assert compactor.window.size(compactor.shown(history), fixed) <= most
+        assert compactor.window.size(compactor.apply_cut(history), fixed) <= most
     if compactor.window.size(history, fixed) <= most:
         assert compactor.cut.is_empty
 

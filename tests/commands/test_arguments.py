@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.commands.arguments import last_word, quoted, words
+from wolo.commands.arguments import last_word, quote_argument, words
 from wolo.errors import UsageError
 
 
@@ -31,7 +31,7 @@ def test_an_open_quote_is_complained_about(rest: str) -> None:
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), min_size=1))
 def test_offered_file_name_reads_back_equal(names: list[str]) -> None:
-    assert words(" ".join(map(quoted, names))) == names
+    assert words(" ".join(map(quote_argument, names))) == names
 
 
 def test_the_word_that_is_being_written() -> None:

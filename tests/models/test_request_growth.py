@@ -37,7 +37,7 @@ class Requests:
         self._cut = Cut(left_out=["msg_0"])
 
     def make(self, history: tuple[Message, ...]) -> bytes:
-        question = self._asker.hidden(ModelQuestion(messages=self._cut.apply(history), system="You are Wolo."))
+        question = self._asker.hide(ModelQuestion(messages=self._cut.apply(history), system="You are Wolo."))
         body = self._format.encode(self._side.request(question.messages))
         self._estimate.request(question.messages)
         answer = Message(id=f"answer to {len(history)}", role="assistant")

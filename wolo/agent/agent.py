@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wolo.agent.agent_services import AgentServices
-from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
+from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, limit_reached
 from wolo.agent.cancellation import Cancellation, Cancelled, wait_for_clean_end
 from wolo.agent.events import (
     AnswerEnded,
@@ -59,14 +59,14 @@ class AgentLoop:
         """The content of the next request, by source."""
         from wolo.agent.compaction_run import context_usage  # noqa: PLC0415  # not needed for a prompt
 
-        return context_usage(self.services.compactor, history, self.services.fixed())
+        return context_usage(self.services.compactor, history, self.services.measure_fixed())
 
     def preview(self, history: Sequence[Message]) -> CompactionPreview:
         """The effect that `compact` would have; asks no model and changes nothing."""
         from wolo.agent.compaction_run import can_summarize, preview  # noqa: PLC0415  # not needed for a prompt
 
         services = self.services
-        return preview(services.compactor, history, services.fixed(), may_ask=can_summarize(services.asker))
+        return preview(services.compactor, history, services.measure_fixed(), may_ask=can_summarize(services.asker))
 
     async def compact(self, history: Sequence[Message], focus: str = "") -> None:
         """Compacts on the user's request and emits the result; `interrupt` leaves everything as it was."""
@@ -230,9 +230,9 @@ class TurnRunner:
                 await self._notice(await self._cancellation.run(services.prefix.add_late_tools()))
                 if instructions := services.prefix.unsent_instructions(self._history.messages):
                     await self._add_message(nudge(instructions, MCP_INSTRUCTIONS))
-            if limit := services.account.spent():
+            if limit := services.account.limit_reached():
                 return _limit_reached(services.account.limits, limit)
-            if limit := spent(services.limits, self._used, self._num_answers):
+            if limit := limit_reached(services.limits, self._used, self._num_answers):
                 return _limit_reached(services.limits, limit)
             answer = await self._ask()
             if answer is None:
@@ -246,12 +246,12 @@ class TurnRunner:
                 continue
             stop = await self._handle_answer(answer)
             if stop is not None and (stop.cause != "done" or not await self._continues()):
-                return self._verifier.judged(stop) if self._verifier else stop
+                return self._verifier.judge_stop(stop) if self._verifier else stop
 
     async def _ask(self) -> Message | None:
         """Returns None after a compaction; the loop must start over."""
         services, messages = self._services, self._history.messages
-        fixed = services.fixed()
+        fixed = services.measure_fixed()
         self._relay = None
         if not services.compactor.fits(messages, fixed):
             run = self._compaction_run()
@@ -285,7 +285,7 @@ class TurnRunner:
             raise
         self._relay = None
         if answer.finish_reason != "overflow":
-            services.compactor.counted(shown, fixed, answer.usage)
+            services.compactor.learn_usage(shown, fixed, answer.usage)
         return answer
 
     async def _has_compacted_after_overflow(self, error: ContextOverflow | None) -> bool:
@@ -312,7 +312,7 @@ class TurnRunner:
         """Cancels a streaming answer that exceeds a limit."""
         services = self._services
         for limits, used in ((services.account.limits, services.account.used), (services.limits, self._used)):
-            if reached := spent(limits, add(used, streamed), 0):
+            if reached := limit_reached(limits, add(used, streamed), 0):
                 self._limit_stop = _limit_reached(limits, reached)
                 self._cancellation.cancel(reached)
                 return

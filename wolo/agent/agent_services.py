@@ -87,5 +87,5 @@ class AgentServices(Struct, frozen=True, kw_only=True):
     is_subagent: bool = False
     clock: Callable[[], float] = time.monotonic
 
-    def fixed(self) -> Fixed:
+    def measure_fixed(self) -> Fixed:
         return Fixed(self.prefix.system, self.prefix.tools, self.asker.choice.model.context)

@@ -53,7 +53,7 @@ NOTHING = Usage(cost=UsageCost())
 """Start value of a sum."""
 
 
-def spent(limits: Limits, usage: Usage, num_answers: int) -> Spent | None:
+def limit_reached(limits: Limits, usage: Usage, num_answers: int) -> Spent | None:
     """Returns the limit that forbids another request. An unknown price counts as exceeding `max_cost`."""
     if limits.max_turns is not None and num_answers >= limits.max_turns:
         return "max_turns"
@@ -84,8 +84,8 @@ class Account:
         """Records the usage of a subagent that has finished; `use` has counted it already."""
         self.lent = add(self.lent, usage)
 
-    def spent(self) -> Spent | None:
-        return spent(self.limits, self.used, self.answers)
+    def limit_reached(self) -> Spent | None:
+        return limit_reached(self.limits, self.used, self.answers)
 
 
 def describe(limits: Limits, cause: Spent) -> str:

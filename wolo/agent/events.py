@@ -379,7 +379,7 @@ class Check(Struct, frozen=True, kw_only=True):
     timed_out: bool = False
 
     @property
-    def says_something(self) -> bool:
+    def is_conclusive(self) -> bool:
         """The check ran to its end, and the command exists (the exit code is not 126 or 127)."""
         return self.exit_code not in (None, 126, 127)
 

@@ -101,7 +101,7 @@ class PromptPrefix:
         """Instructions of MCP servers that none of the sent messages holds; empty: none."""
         if self.late_tools is None or not (instructions := self.late_tools.instructions):
             return ""
-        sent = self._compactor.shown(messages)
+        sent = self._compactor.apply_cut(messages)
         sent_texts = [message.text for message in sent if message.metadata.get(NUDGE) == MCP_INSTRUCTIONS]
         blocks = (_INSTRUCTIONS.format(server=server, text=self._secrets.hide(text)) for server, text in instructions.items())
         return "\n".join(block for block in blocks if not any(block in each for each in sent_texts))

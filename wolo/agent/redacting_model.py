@@ -44,13 +44,13 @@ class RedactingAsker:
     async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         listening = _RedactingListener(listener, self._secrets)
         try:
-            answer = await self._asker.ask(self.hidden(question), listening)
+            answer = await self._asker.ask(self.hide(question), listening)
         except ProviderError as error:
             raise self._secrets.hide_error(error)  # noqa: B904  # the same error, redacted
         await listening.close()
         return self._secrets.hide_message(answer)
 
-    def hidden(self, question: ModelQuestion) -> ModelQuestion:
+    def hide(self, question: ModelQuestion) -> ModelQuestion:
         """Returns the question as it is sent."""
         if question.system not in self._systems:
             self._systems[question.system] = self._secrets.hide(question.system)

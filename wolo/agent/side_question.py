@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from wolo.agent.agent_services import AgentServices
-from wolo.agent.budget import describe, spent
+from wolo.agent.budget import describe, limit_reached
 from wolo.agent.compaction.history_cut import shorten
 from wolo.agent.compaction_run import can_summarize
 from wolo.agent.turn_policy import RepetitionGuard
@@ -34,10 +34,10 @@ async def ask_aside(services: AgentServices, history: Sequence[Message], questio
     """Raises ProviderError, also for an answer without text, and UsageError if the model cannot be asked."""
     if not can_summarize(services.asker):
         raise UsageError("The embedded model cannot answer side questions.", hint="Send the question as a prompt.")
-    if limit := spent(services.account.limits, services.account.used, 0):
+    if limit := limit_reached(services.account.limits, services.account.used, 0):
         raise UsageError(describe(services.account.limits, limit), hint="Raise the limit, or continue with -c.")
     sent = services.compactor.cut.apply(services.history.messages or history)
-    window = services.compactor.window.most(services.fixed())
+    window = services.compactor.window.most(services.measure_fixed())
     most_tokens = min(round(window * WINDOW_SHARE), MAX_TOKENS) if window else MAX_TOKENS
     messages = [user(f"<aside>\n{question}\n</aside>")]
     for shrink in (lambda message: message, shorten, _clip) if sent else ():

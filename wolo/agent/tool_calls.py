@@ -31,9 +31,9 @@ from wolo.agent.tool_execution import (
     WRONGLY_CHANGED,
     Emit,
     LiveProgress,
-    crashed,
+    crash_text,
     end,
-    finished,
+    finish_part,
     run_guarded,
 )
 from wolo.errors import ToolError
@@ -372,7 +372,7 @@ class ToolCalls:
         finally:
             await progress.close()
         secrets.rescan(call.intents, result.files_changed)
-        part, denied = finished(part, result), escape.why_it_never_ran(result, context) if escape else ""
+        part, denied = finish_part(part, result), escape.why_it_never_ran(result, context) if escape else ""
         if self._add_instructions is not None and part.outcome == "ok":
             part = await self._add_instructions(part, message_id, call.intents)
         return EndedCall(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
@@ -420,7 +420,7 @@ def _not_judgeable(part: ToolPart, error: Exception) -> ToolPart:
     if isinstance(error, ToolError):
         return end(part, "error", error.message)
     log.error("cannot determine the effects of a call of %s", part.tool, exc_info=error)
-    return end(part, "error", crashed(part.tool, error))
+    return end(part, "error", crash_text(part.tool, error))
 
 
 def _deny(part: ToolPart, outcome: Outcome, reason: str, template: str) -> EndedCall:

@@ -51,11 +51,11 @@ def refuse_all(answer: Message, outcome: Outcome, output: str) -> tuple[ToolPart
     return tuple(end(part, outcome, output) if part.status == "pending" else part for part in answer.calls)
 
 
-def crashed(tool: str, error: Exception) -> str:
+def crash_text(tool: str, error: Exception) -> str:
     return f"The tool {tool} failed internally ({type(error).__name__}: {error}). This is not your mistake; try another way."
 
 
-def finished(part: ToolPart, result: CallResult) -> ToolPart:
+def finish_part(part: ToolPart, result: CallResult) -> ToolPart:
     outcome: Outcome = result.outcome or ("error" if result.is_error else "ok")
     return replace(
         end(part, outcome, result.text or ("" if result.media else "(no output)")),
@@ -93,7 +93,7 @@ async def _run(tool: Tool, args: Any, context: CallContext) -> CallResult:
         return CallResult(text=INTERRUPTED, is_error=True, outcome="interrupted")
     except Exception as error:
         log.exception("the tool %s failed", tool.name)
-        return CallResult(text=crashed(tool.name, error), is_error=True)
+        return CallResult(text=crash_text(tool.name, error), is_error=True)
 
 
 KEPT_CHARS = 64_000

@@ -94,7 +94,7 @@ class Verifier:
         seen = {"command": self._verify.command, "before": to_builtins(self._before), "after": to_builtins(self._after)}
         return nudge(words, UNVERIFIED, **{CHECKS: seen})
 
-    def judged(self, stop: Stop) -> Stop:
+    def judge_stop(self, stop: Stop) -> Stop:
         """Returns a stop with an error when new failures remain."""
         new = self._new()
         if stop.cause != "done" or not new:

@@ -129,11 +129,11 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
             _stop_on_signals(conversation, front)
             leave_if(came)
             if made := await _expanded(prompt, conversation, errand.origin):
-                from wolo.commands.expansion import answered_by
+                from wolo.commands.expansion import switch_model
 
                 prompt, typed = made.text, made.typed
                 if "model" not in given:
-                    conversation = await answered_by(made.model, conversation, print_message)
+                    conversation = await switch_model(made.model, conversation, print_message)
                 front = Headless(conversation, format=format, partial="partial" in given, verbose="verbose" in given)
         message = write_prompt(
             prompt,

@@ -26,7 +26,7 @@ def words(rest: str) -> list[str]:
     return values
 
 
-def quoted(name: str) -> str:
+def quote_argument(name: str) -> str:
     """Quotes a name so that `words` returns it."""
     if not _NEEDS_QUOTES.search(name):
         return name

@@ -132,13 +132,13 @@ def split_command(line: str) -> tuple[str, str]:
 async def dispatch(line: str, context: CommandContext) -> Outcome:
     """Runs the command that a line names. Raises UsageError for an unknown one."""
     name, rest = split_command(line)
-    command = named(name, context.commands) or find(name, context.commands, context.conversation.user_files.untrusted)
+    command = by_name(name, context.commands) or find(name, context.commands, context.conversation.user_files.untrusted)
     return await command.run(context, rest)
 
 
 def find(name: str, commands: Sequence[Command], untrusted: str = "") -> Command:
     """By name or alias. Raises UsageError with the nearest name, or the `untrusted` files that may define it."""
-    if command := named(name, commands):
+    if command := by_name(name, commands):
         return command
     if several := [f"/{each.name}" for each in commands if each.name.endswith(f":{name}")]:
         raise UsageError(f"Several commands are called {clean_line(name)}.", hint=f"Name one in full: {', '.join(several)}.")
@@ -148,7 +148,7 @@ def find(name: str, commands: Sequence[Command], untrusted: str = "") -> Command
     raise UsageError(f"Unknown command: /{clean_line(name)}.", hint=hint)
 
 
-def named(name: str, commands: Sequence[Command]) -> Command | None:
+def by_name(name: str, commands: Sequence[Command]) -> Command | None:
     return next((each for each in commands if name in (each.name, *each.aliases)), None)
 
 

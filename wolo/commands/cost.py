@@ -12,7 +12,7 @@ from wolo.messages.terminal_text import counted
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
-    unloaded = await asyncio.to_thread(context.conversation.session.unloaded)
+    unloaded = await asyncio.to_thread(context.conversation.session.read_unloaded)
     messages = (*unloaded.messages, *context.conversation.history)
     used = [message.usage for message in messages if message.usage is not None]
     summaries = (*unloaded.summary_usage, *context.conversation.events.summary_usage)

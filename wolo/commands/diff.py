@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.conversation.history.changed_files import ChangedFile, changed_by, patch, paths_changed
+from wolo.conversation.history.changed_files import ChangedFile, find_changes, patch, paths_changed
 from wolo.messages.terminal_text import counted
 
 MOST_LINES = 400
@@ -16,7 +16,7 @@ MOST_LINES = 400
 async def _run(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
     wanted = [conversation.info.cwd / Path(name) for name in words(rest)]
-    changed = await asyncio.to_thread(changed_by, conversation.files.tracker, wanted)
+    changed = await asyncio.to_thread(find_changes, conversation.files.tracker, wanted)
     if not changed:
         return ShowText("This session has changed no files." if not rest else "This session has changed nothing there.")
     shown = await asyncio.to_thread(_as_markdown, changed, conversation.info.cwd)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from wolo.agent.events import CallEnded, Event, Noticed
-from wolo.commands.command import Command, CommandContext, EmbeddedCommand, SendPrompt, find, is_command, named, split_command
+from wolo.commands.command import Command, CommandContext, EmbeddedCommand, SendPrompt, by_name, find, is_command, split_command
 from wolo.commands.table import load_commands
 from wolo.commands.user_commands import load_user_commands
 from wolo.conversation.conversation import Conversation
@@ -42,7 +42,7 @@ async def expand(prompt: str, conversation: Conversation, show: Callable[[Event]
         await conversation.servers.wait_known()
     builtin = load_commands()
     commands = (*builtin, *load_user_commands(conversation, builtin))
-    command = named(name, commands)
+    command = by_name(name, commands)
     if command is None and (not re.fullmatch(_NAME, name) or os.path.lexists(f"/{name}")):  # noqa: ASYNC240  # once, before the first request
         return None
     if command is None or not command.makes_prompt:
@@ -73,7 +73,7 @@ async def _output(run: EmbeddedCommand, conversation: Conversation, show: Callab
     return ended.part.output.rstrip("\n")
 
 
-async def answered_by(model: str, conversation: Conversation, notify: Callable[[str], None]) -> Conversation:
+async def switch_model(model: str, conversation: Conversation, notify: Callable[[str], None]) -> Conversation:
     """Opens the model that a command selects; the current one continues if that is not available."""
     if model in ("", conversation.info.model):
         return conversation

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from wolo.commands.command import GROUPS, Command, CommandContext, Group, Outcome, ShowText, find, named
+from wolo.commands.command import GROUPS, Command, CommandContext, Group, Outcome, ShowText, by_name, find
 
 Groups = Mapping[Group, Sequence[Command]]
 
@@ -45,7 +45,7 @@ def _about(topic: str, commands: Sequence[Command], groups: Groups, columns: int
     group = next((each for each in groups if each.casefold() == topic.casefold()), None)
     grouped = _group(group, groups[group], columns) if group else []
     name = topic.removeprefix("/").split()[0]
-    if grouped and not named(name, commands):
+    if grouped and not by_name(name, commands):
         return grouped
     return [page(find(name, commands), columns), *(["", *grouped] if grouped else [])]
 

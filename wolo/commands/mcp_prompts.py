@@ -9,7 +9,7 @@ from functools import partial
 
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, SendPrompt
-from wolo.commands.two_columns import shortened
+from wolo.commands.two_columns import shorten
 from wolo.conversation.conversation import Conversation
 from wolo.errors import ToolError, UsageError
 from wolo.mcp.connection import Completing, PromptMessage
@@ -32,7 +32,7 @@ def prompt_commands(conversation: Conversation) -> Iterator[Command]:
             ]
             yield Command(
                 offered_name(server, prompt.name),
-                shortened(prompt.description, _LONGEST_HELP) or f"prompt of {server}",
+                shorten(prompt.description, _LONGEST_HELP) or f"prompt of {server}",
                 partial(_send, server, prompt),
                 usage=" ".join(map(clean_line, placeholders)),
                 more=" ".join(filter(None, facts)),

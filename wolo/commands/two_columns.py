@@ -11,8 +11,8 @@ LEAST_CHARS = 24
 def rows(pairs: Sequence[tuple[str, str]], columns: int) -> list[str]:
     width = max((len(name) for name, _ in pairs), default=0)
     room = max(columns - 1 - width - 2, LEAST_CHARS)
-    return [f"{name:<{width}}  {shortened(words, room)}" for name, words in pairs]
+    return [f"{name:<{width}}  {shorten(words, room)}" for name, words in pairs]
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Group, Outcome, SendPrompt
-from wolo.commands.two_columns import shortened
+from wolo.commands.two_columns import shorten
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.prompt_attachments import readable_mentions
 from wolo.errors import ExtensionError
@@ -68,7 +68,7 @@ def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -
     skills = [
         Command(
             f"skill:{each.name}",
-            shortened(each.description, LONGEST_HELP),
+            shorten(each.description, LONGEST_HELP),
             partial(_use, each),
             usage=each.hint or "[WORDS]",
             more=f"{each.description} Defined in {shown(each.path)}.",
@@ -121,7 +121,7 @@ def _command(written: WrittenCommand) -> Command:
         facts.append(f"Names the tools {', '.join(written.tools)}; this grants no permission.")
     return Command(
         written.name,
-        shortened(written.description, LONGEST_HELP) or "custom command",
+        shorten(written.description, LONGEST_HELP) or "custom command",
         partial(_send, written),
         usage=written.hint,
         more=" ".join(facts),

@@ -67,7 +67,7 @@ def _instruction_adder(parts: AgentParts, read: NestedInstructions) -> AddInstru
             from wolo.conversation.resources.nested_instructions import NestedGiven  # noqa: PLC0415  # not before the first call
 
             compactor, history = parts.compactor, parts.history
-            tracker = NestedGiven(read, lambda: compactor.shown(history.messages), parts.services.secrets.hide, parts.emit)
+            tracker = NestedGiven(read, lambda: compactor.apply_cut(history.messages), parts.services.secrets.hide, parts.emit)
         added = await tracker.add_to(part, message_id, intents)
         if added is not part and parts.hooks.is_active:
             touched = next((str(each.path) for each in intents if isinstance(each, ReadIntent | WriteIntent)), "")

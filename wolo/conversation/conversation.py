@@ -306,7 +306,7 @@ class Conversation:
         items = latest_todos(self.agent.services.history.messages or self.history)
         if items is None:
             if self._earlier_todos is None:
-                self._earlier_todos = latest_todos(self.session.unloaded().messages) or ()
+                self._earlier_todos = latest_todos(self.session.read_unloaded().messages) or ()
             items = self._earlier_todos
         return items
 

@@ -135,7 +135,7 @@ def _prepare_environment(state: StartupState, found_servers: FoundServers) -> _E
     found_servers.servers.report_secrets(secrets.learn)
     shell = options.shell.go_on(cwd) if options.shell else new_shell(cwd, places.state, secrets)
     compactor = Compactor(config.settings.context, config.settings.compaction, options.cut or cut_of(state.sink.compaction))
-    history = MessageHistory(compactor, lambda: state.sink.unloaded().messages)
+    history = MessageHistory(compactor, lambda: state.sink.read_unloaded().messages)
     site = replace(state.site, notices=Notices())
     agents = user_files.agents(state.choice)
     own_hooks = _hooks_of_components(state, user_files, skills, agents, site)
@@ -305,7 +305,7 @@ def _assemble_conversation(state: StartupState, found_servers: FoundServers, cus
         emit=outlets.events.emit,
         ask_user=outlets.approvals.ask if state.options.asks_approvals else None,
         ask_questions=outlets.questions.ask if state.options.asks_questions else None,
-        nested=None if state.choice.provider.name == "local" else requests.reader.nested,
+        nested=None if state.choice.provider.name == "local" else requests.reader.read_nested,
         watch=outlets.telemetry.spans.on_event if outlets.telemetry else None,
     )
     subagents = Subagents(parent, env.agents)
@@ -358,7 +358,7 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
         agents=env.agents.offers,
         delegate=subagents.delegate,
         find_task=subagents.find_task,
-        find_skill=env.user_files.offered,
+        find_skill=env.user_files.load_skill,
         recall=env.history.recall,
         propose_note=partial(_propose_note, state),
         sandbox=env.sandbox.sandbox,

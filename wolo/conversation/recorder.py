@@ -288,9 +288,9 @@ class SessionAccess:
         """All entries, and the sequence number of the current one; empty for an unsaved session."""
         return self._sink.tree()
 
-    def unloaded(self) -> UnloadedHistory:
+    def read_unloaded(self) -> UnloadedHistory:
         """The part of a large session that is not in `Conversation.history`. May block."""
-        return self._sink.unloaded()
+        return self._sink.read_unloaded()
 
     @property
     def unread_usage(self) -> Usage:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import CallEnded, CallStarted
-from wolo.agent.tool_execution import NEVER_STARTED, Emit, LiveProgress, finished, run_guarded
+from wolo.agent.tool_execution import NEVER_STARTED, Emit, LiveProgress, finish_part, run_guarded
 from wolo.messages.parts import ToolPart
 from wolo.tools.shell import Shell, ShellArgs
 from wolo.tools.tool import ToolServices
@@ -47,5 +47,5 @@ async def run_user_command(
         result = CallResult(NEVER_STARTED, is_error=True, outcome="never_started")
     finally:
         await progress.close()
-    ended = services.secrets.hide_part(finished(part, result))
+    ended = services.secrets.hide_part(finish_part(part, result))
     await emit(CallEnded(message_id="", part=ended, view=result.view and services.secrets.hide_fields(result.view)))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from wolo.agent.budget import Account
 from wolo.config import layers
 from wolo.config.cli_options import Given
-from wolo.conversation.resources.conversation_hooks import HookSet, component_hooks, environment, find_hooks, placed
+from wolo.conversation.resources.conversation_hooks import HookSet, component_hooks, environment, find_hooks, register_hooks
 from wolo.conversation.resources.hook_model import ask_for_hook
 from wolo.conversation.resources.hook_records import HookRecords
 from wolo.conversation.resources.model_selection import ModelAccess, choose_now, make_asker
@@ -69,7 +69,7 @@ async def try_hooks(
     more = {"CLAUDE_ENV_FILE": str(records.env_file)} if event in ("SessionStart", "Setup", FILE_CHANGED) else {}
     trials = []
     try:
-        for each in placed(sets):
+        for each in register_hooks(sets):
             waited = replace(each, hook=replace(each.hook, in_background=False))
             hooks = HookRunner([waited], ground)
             hooks.active.update(each.active_with)

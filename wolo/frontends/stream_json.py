@@ -206,7 +206,7 @@ def _verification(found: Verification | None) -> dict[str, Any] | None:
     looks = {
         name: _fields(look, CHECK_FIELDS) if look else None for name, look in (("before", found.before), ("after", found.after))
     }
-    tells = bool(found.new_failures) or (found.after is not None and found.after.says_something)
+    tells = bool(found.new_failures) or (found.after is not None and found.after.is_conclusive)
     passed = not found.new_failures if tells else None
     return {"command": found.command, "passed": passed, **looks, "new_failures": found.new_failures, "runs": found.runs}
 

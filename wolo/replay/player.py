@@ -187,7 +187,7 @@ class _Replay:
         """File ledger and shell start anew."""
         stage = self._stage
         options = saved_options(turn.opened)
-        config = self._config if options is None else options.applied_to(self._config)
+        config = self._config if options is None else options.apply_to(self._config)
         extra = tuple(stage.added[Path(each)] for each in options.add_dirs if Path(each) in stage.added) if options else ()
         workspace = Workspace(stage.root, extra, stage.cwd_of(turn.opened))
         then = str(turn.opened.get("mode") or self._options.mode) if self._repeats_modes else ""
@@ -218,7 +218,7 @@ class _Replay:
             is_readable=judge.readable,
             recorded_result=self._recorded,
             edit_checks=lambda: RecordedChecks(self._running.__getitem__),
-            find_skill=library.offered,
+            find_skill=library.load_skill,
             agents=agents.offers,
             recall=history.recall,
         )

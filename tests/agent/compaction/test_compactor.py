@@ -136,14 +136,14 @@ def test_the_providers_count_corrects_the_estimate() -> None:
     history, compactor = turns(6), Compactor()
     assert compactor.view(history, fixed(24_000))[1] is None
     shown, _ = compactor.view(history, fixed(24_000))
-    compactor.counted(shown, fixed(24_000), Usage(input_tokens=40_000))
+    compactor.learn_usage(shown, fixed(24_000), Usage(input_tokens=40_000))
     assert compactor.view(history, fixed(24_000))[1] is not None
 
 
 async def test_nothing_is_cut_where_a_person_forbids_it() -> None:
     compactor = Compactor(settings=CompactionSettings(auto=False))
     assert compactor.view(turns(6), fixed(1_000))[1] is None
-    assert await compactor.overflowed(turns(6), fixed(1_000), None) is None
+    assert await compactor.fit_after_overflow(turns(6), fixed(1_000), None) is None
     assert "compaction.auto" in compactor.hint()
 
 
@@ -242,7 +242,7 @@ async def test_the_smallest_size_that_was_refused_is_remembered() -> None:
     compactor, history = Compactor(), turns(8)
     size = compactor.window.size(history, fixed(None))
     for refused, most in ((size, size), (size * 2, size), (size / 2, size / 2), (size, size / 2)):
-        compactor.window.refused(refused)
+        compactor.window.learn_refusal(refused)
         assert compactor.window.most(fixed(None)) == most
         assert compactor.window.most(fixed(1_000_000)) == most
 
@@ -260,9 +260,9 @@ async def test_refusals_with_or_without_number_cut_deeper(messages: tuple[str, .
     compactor, history = Compactor(), turns(60)
     first = compactor.window.size(history, fixed(None))
     for said, most in zip(messages, share, strict=True):
-        assert await compactor.overflowed(history, fixed(None), ContextOverflow(said)) is not None
-        assert compactor.window.size(compactor.shown(history), fixed(None)) <= first * most + 1
-    assert await compactor.overflowed(history, fixed(None), ContextOverflow("too long")) is None, "the third was the last"
+        assert await compactor.fit_after_overflow(history, fixed(None), ContextOverflow(said)) is not None
+        assert compactor.window.size(compactor.apply_cut(history), fixed(None)) <= first * most + 1
+    assert await compactor.fit_after_overflow(history, fixed(None), ContextOverflow("too long")) is None, "the third was the last"
 
 
 @pytest.mark.parametrize(

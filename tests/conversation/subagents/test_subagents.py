@@ -571,8 +571,8 @@ async def test_alarm_rings_once_and_never_while_held() -> None:
     rung: list[None] = []
     alarm = PausableTimer(0.05, lambda: rung.append(None))
     alarm.start()
-    with alarm.held():
-        with alarm.held():
+    with alarm.pause():
+        with alarm.pause():
             await asyncio.sleep(0.1)
         await asyncio.sleep(0.02)
         assert not rung

@@ -153,11 +153,11 @@ class Window:
     def size(self, shown: Sequence[Message], fixed: Fixed) -> float:
         return self._estimate.request(shown, system=fixed.system, tools=fixed.tools) * self.scale
 
-    def refused(self, size: float) -> None:
+    def learn_refusal(self, size: float) -> None:
         """Records that a request of this size was too large."""
         self._learned = min(self._learned or size, size)
 
-    def counted(self, shown: Sequence[Message], fixed: Fixed, usage: Usage) -> None:
+    def learn_usage(self, shown: Sequence[Message], fixed: Fixed, usage: Usage) -> None:
         """Corrects the scale by the provider's count."""
         ours = self._estimate.request(shown, system=fixed.system, tools=fixed.tools)
         theirs = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
@@ -186,7 +186,7 @@ class Compactor:
         self._no_summary = False
         """Set after a failed summary; cleared by the next good answer."""
 
-    def shown(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+    def apply_cut(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Returns the messages that are sent."""
         return self.cut.apply(messages)
 
@@ -206,22 +206,22 @@ class Compactor:
         if goal is not None:
             cut = self._deeper(messages, fixed, goal, self._prune(messages, fixed, goal))
             compacted = self._apply(messages, fixed, goal, cut)
-        return self.shown(messages), compacted
+        return self.apply_cut(messages), compacted
 
-    async def overflowed(
+    async def fit_after_overflow(
         self, messages: Sequence[Message], fixed: Fixed, error: ContextOverflow | None, summarize: Summarize | None = None
     ) -> Compacted | None:
         """Returns the compaction after a refused request; None: nothing can or may be done."""
         self._overflows += 1
         if not self.settings.auto or self._overflows > OVERFLOWS:
             return None
-        size = self.window.size(self.shown(messages), fixed)
+        size = self.window.size(self.apply_cut(messages), fixed)
         if self._overflows == 1:
             self._first_overflow = size
         target = min(self._first_overflow * OVERFLOW_SHARES[self._overflows - 1], size * KEEP_SHARE)
         if self._overflows == 1 and (stated := stated_limit(error.message if error else "")):
             target = min(target, stated * KEEP_SHARE)
-        self.window.refused(size)
+        self.window.learn_refusal(size)
         if error is not None and error.status == TOO_LARGE:
             goal = _Goal(reason="overflow", target=target, room=target)
             if without_media := self._apply(messages, fixed, goal, self.cut.without_media(messages)):
@@ -252,29 +252,29 @@ class Compactor:
         most = self.window.most(fixed)
         before, after = self.cut, Cut()
         if most is not None and self.window.size(messages, fixed) > most:
-            room = (most * RESTORED_SHARE - self.window.size(self.shown(messages), fixed)) / self.window.scale
+            room = (most * RESTORED_SHARE - self.window.size(self.apply_cut(messages), fixed)) / self.window.scale
             words = _share(most, WORDS_SHARE, WORDS_TOKENS)
-            after = before.restored(messages, room, words)
+            after = before.restore(messages, room, words)
             while (size := self.window.size(after.apply(messages), fixed)) > most and after.left_out != before.left_out:
                 room -= (size - most * RESTORED_SHARE) / self.window.scale  # the new lead may be longer than the old one
-                after = before.restored(messages, room, words)
+                after = before.restore(messages, room, words)
         if (after.shortened, after.left_out) == (before.shortened, before.left_out):
             return None
         return self._set(messages, fixed, after, "restored")
 
-    def counted(self, shown: Sequence[Message], fixed: Fixed, usage: Usage | None) -> None:
+    def learn_usage(self, shown: Sequence[Message], fixed: Fixed, usage: Usage | None) -> None:
         """Corrects the estimates by the provider's token count."""
         self._overflows = 0
         self._no_summary = False
         if usage is not None and not usage.estimated:
-            self.window.counted(shown, fixed, usage)
+            self.window.learn_usage(shown, fixed, usage)
 
     def check(self, messages: Sequence[Message], fixed: Fixed) -> None:
         """Raises ContextOverflow when the messages exceed the window and nothing may be omitted."""
         window = self.window.whole(fixed)
         if self.settings.auto or window is None:
             return
-        if (size := self.window.size(self.shown(messages), fixed)) > window:
+        if (size := self.window.size(self.apply_cut(messages), fixed)) > window:
             raise ContextOverflow(
                 f"The conversation (about {size:,.0f} tokens) is larger than the model's window of {window:,.0f} tokens, and "
                 "compaction.auto is off: nothing was sent.",
@@ -289,12 +289,12 @@ class Compactor:
 
     def _goal(self, messages: Sequence[Message], fixed: Fixed) -> _Goal | None:
         most = self.window.most(fixed)
-        if not self.settings.auto or most is None or self.window.size(self.shown(messages), fixed) <= most:
+        if not self.settings.auto or most is None or self.window.size(self.apply_cut(messages), fixed) <= most:
             return None
         return _Goal(reason="window", target=most * KEEP_SHARE, room=most)
 
     def _goal_for_request(self, messages: Sequence[Message], fixed: Fixed) -> _Goal:
-        size = self.window.size(self.shown(messages), fixed)
+        size = self.window.size(self.apply_cut(messages), fixed)
         room = self.window.most(fixed) or max(size, LEAST_WINDOW_TOKENS)
         return _Goal(reason="manual", target=min(size, room) * ASKED_SHARE, room=room)
 
@@ -316,7 +316,7 @@ class Compactor:
 
     def _prune(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal) -> Cut:
         excess = self._excess(messages, fixed, goal, self.cut)
-        pruned = self.cut.pruned(messages, excess, self.settings.keep_turns, self.settings.protected_tools)
+        pruned = self.cut.prune(messages, excess, self.settings.keep_turns, self.settings.protected_tools)
         return self._smaller(messages, fixed, self.cut, pruned)
 
     def _order(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> SummaryRequest | None:
@@ -338,7 +338,7 @@ class Compactor:
         free = goal.room / self.window.scale * 0.9 - 2 * most - 1_500
         if free < most or not covered_messages:
             return None
-        size = self.window.size(self.shown(messages), fixed)
+        size = self.window.size(self.apply_cut(messages), fixed)
         return SummaryRequest(
             pieces=tuple(pieces(covered_messages, int(free))),
             so_far=so_far,
@@ -365,7 +365,7 @@ class Compactor:
 
     def _apply_summary(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut, summary: str) -> Cut:
         words = _share(goal.target / self.window.scale, WORDS_SHARE, WORDS_TOKENS)
-        return cut.summarised(messages, self._omit(messages, fixed, goal, cut), summary, words)
+        return cut.summarize(messages, self._omit(messages, fixed, goal, cut), summary, words)
 
     def _deeper(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Cut:
         """Cuts deep enough for the note about omitted messages as well; drops the user's words from it when they are too long."""
@@ -409,7 +409,7 @@ class Compactor:
             summary=cut.lead,
             shortened=tuple(sorted(cut.shortened)),
             left_out=tuple(sorted(cut.left_out)),
-            sent_from=cut.sent_from(messages),
+            sent_from=cut.first_sent(messages),
         )
 
 

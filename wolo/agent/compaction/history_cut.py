@@ -78,7 +78,7 @@ class Cut:
             shown.insert(opening, self.lead)
         return tuple(shown)
 
-    def pruned(self, messages: Sequence[Message], excess_tokens: float, keep_turns: int, protected: Collection[str] = ()) -> Cut:
+    def prune(self, messages: Sequence[Message], excess_tokens: float, keep_turns: int, protected: Collection[str] = ()) -> Cut:
         """Shortens old outputs only, except those of the newest turns and of protected tools."""
         shortened = set(self.shortened)
         remaining = self._remaining(messages)
@@ -104,7 +104,7 @@ class Cut:
         )
         return Cut(self.shortened.union(large), self.left_out, self.lead)
 
-    def summarised(self, messages: Sequence[Message], gone: Collection[str], summary: str, words_tokens: int) -> Cut:
+    def summarize(self, messages: Sequence[Message], gone: Collection[str], summary: str, words_tokens: int) -> Cut:
         """Omits the messages `gone` as well; `summary` covers all omitted messages."""
         left_out = self.left_out | set(gone)
         until = next((message.id for message in reversed(messages) if message.id in left_out), "")
@@ -130,7 +130,7 @@ class Cut:
         lead = self._lead(messages, left_out, _summary_in(self.lead), words_tokens)
         return Cut(shortened - left_out, left_out, lead)
 
-    def restored(self, messages: Sequence[Message], room_tokens: float, words_tokens: int = 0) -> Cut:
+    def restore(self, messages: Sequence[Message], room_tokens: float, words_tokens: int = 0) -> Cut:
         """Restores up to this many tokens, newest first."""
         shortened, left_out = set(self.shortened), set(self.left_out)
         for message in reversed(messages):
@@ -146,7 +146,7 @@ class Cut:
         lead = Cut()._lead(messages, left_out, _summary_in(self.lead), words_tokens) if left_out else None
         return Cut(shortened, left_out, lead)
 
-    def sent_from(self, messages: Sequence[Message]) -> str:
+    def first_sent(self, messages: Sequence[Message]) -> str:
         """Returns the id of the oldest message that is sent; empty when nothing is left out."""
         return next((message.id for message in messages if message.id not in self.left_out), "") if self.left_out else ""
 

@@ -33,7 +33,7 @@ def paths_changed(watch: FileTracker) -> list[str]:
     return list(dict.fromkeys(each.change.path for each in reversed(list(noted))))
 
 
-def changed_by(watch: FileTracker, only: Sequence[Path] = ()) -> list[ChangedFile]:
+def find_changes(watch: FileTracker, only: Sequence[Path] = ()) -> list[ChangedFile]:
     """`only`: limit to these paths and everything below them."""
     store = watch.store
     if store is None:

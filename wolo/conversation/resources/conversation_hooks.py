@@ -330,7 +330,7 @@ class ConversationHooks:
         )
         self._session = HookSession(
             beginning,
-            placed(self.sets),
+            register_hooks(self.sets),
             around,
             self._workspace,
             self._history,
@@ -349,7 +349,7 @@ class ConversationHooks:
             await self._session.close()
 
 
-def placed(sets: Sequence[HookSet]) -> list[RegisteredHook]:
+def register_hooks(sets: Sequence[HookSet]) -> list[RegisteredHook]:
     from wolo.extensions.hooks.hook_runner import RegisteredHook  # noqa: PLC0415  # only where there are hooks
 
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from wolo.agent.budget import Account, describe, spent
+from wolo.agent.budget import Account, describe, limit_reached
 from wolo.agent.side_question import SideQuestionListener
 from wolo.config import keys
 from wolo.config.schema import Config
@@ -28,7 +28,7 @@ async def ask_for_hook(
 
     Raises WoloError, also when a limit of the run is reached.
     """
-    if limit := spent(account.limits, account.used, 0):
+    if limit := limit_reached(account.limits, account.used, 0):
         raise UsageError(describe(account.limits, limit), hint="")
     other = _asker_of(access, config, model, asker.choice, small)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.agent.agent_services import AgentServices
-from wolo.agent.budget import describe, spent
+from wolo.agent.budget import describe, limit_reached
 from wolo.agent.side_question import SideQuestionListener
 from wolo.errors import UsageError
 from wolo.mcp.server_requests import SampleAnswer, SampleRequest
@@ -14,7 +14,7 @@ from wolo.models.protocol import ModelQuestion
 
 async def ask_model(services: AgentServices, request: SampleRequest) -> SampleAnswer:
     """Sends neither the conversation nor tools. Raises UsageError when the budget of the run is spent, and ProviderError."""
-    if limit := spent(services.account.limits, services.account.used, 0):
+    if limit := limit_reached(services.account.limits, services.account.used, 0):
         raise UsageError(describe(services.account.limits, limit))
     asked = ModelQuestion(
         messages=tuple(_message(role, text) for role, text in request.messages),

@@ -58,7 +58,7 @@ class SessionSink(Protocol):
         """Stores a large output as a file that the model can page."""
         ...
 
-    def unloaded(self) -> UnloadedHistory:
+    def read_unloaded(self) -> UnloadedHistory:
         """The part of a large session that was not loaded. May block."""
         ...
 
@@ -207,7 +207,7 @@ class SavedSession:
     def tree(self) -> tuple[list[EntryNode], int]:
         return (self._store.nodes(self.session_id), self._store.head(self.session_id)) if self._lock is not None else ([], 0)
 
-    def unloaded(self) -> UnloadedHistory:
+    def read_unloaded(self) -> UnloadedHistory:
         if not self._unread_until:
             return UnloadedHistory()
         from wolo.sessions import replay_entries as tree  # noqa: PLC0415  # as above
@@ -218,7 +218,7 @@ class SavedSession:
         return UnloadedHistory(unread, tree.summary_usages(before), tree.side_question_usages(before))
 
     def load_rest(self) -> tuple[Message, ...]:
-        rest = self.unloaded().messages
+        rest = self.read_unloaded().messages
         self.history = (*rest, *self.history)
         self.unread_usage = NOTHING_UNREAD
         return rest
@@ -284,7 +284,7 @@ class UnsavedSession:
             file.write(data)
         return path
 
-    def unloaded(self) -> UnloadedHistory:
+    def read_unloaded(self) -> UnloadedHistory:
         return UnloadedHistory()
 
     def load_rest(self) -> tuple[Message, ...]:

@@ -109,7 +109,7 @@ class InstructionReader(Struct, frozen=True):
             is_readable=self.is_readable,
         )
 
-    def nested(self, call_id: str, touched: Sequence[Path]) -> tuple[Mapping[str, str], Sequence[str]]:
+    def read_nested(self, call_id: str, touched: Sequence[Path]) -> tuple[Mapping[str, str], Sequence[str]]:
         """Instructions that apply to the `touched` files and are not in the system prompt, by name; and notices."""
         from wolo.extensions.instructions.nested_files import NestedFiles  # noqa: PLC0415  # not needed before the first call
 
@@ -270,7 +270,7 @@ class RunOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def prompts(self) -> PromptOptions:
         return PromptOptions(self.name, self.system_prompt, self.append_system_prompt)
 
-    def applied_to(self, config: Config) -> Config:
+    def apply_to(self, config: Config) -> Config:
         held = config.settings.tools
         offer = held.offer if self.tools is None else self.tools
         hide = held.hide if self.hidden_tools is None else self.hidden_tools

@@ -124,7 +124,7 @@ class UserFiles:
 
         return find_commands(self._commands)
 
-    def offered(self, name: str) -> OfferedSkill:
+    def load_skill(self, name: str) -> OfferedSkill:
         """The skill that a call loads. Raises ToolError."""
         skills = self.skills().for_model
         skill = find_skill(skills, name)

@@ -139,7 +139,7 @@ class SubagentRun:
 
         async def ask(asked: ApprovalAsked) -> ApprovalGiven:
             self._does("waiting for your approval")
-            with self._alarm.held():
+            with self._alarm.pause():
                 return await ask_user(replace(asked, agent=self.agent, task=self._call.part_id))
 
         return ask
@@ -148,7 +148,7 @@ class SubagentRun:
         async def ask(call_id: str, questions: Sequence[Question]) -> Replies | None:
             self._does("waiting for your answer")
             named = [replace(each, header=f"{self.agent}: {each.header}".rstrip(": ")) for each in questions]
-            with self._alarm.held():
+            with self._alarm.pause():
                 return await put(call_id, named, self._call.part_id)
 
         return ask
@@ -278,7 +278,7 @@ class PausableTimer:
             self._timer = None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         self._held += 1
         self.stop()
         try:

@@ -237,7 +237,7 @@ class Subagents:
         timer = PausableTimer(settings.tasks.timeout_s, lambda: agent.interrupt())
         run = SubagentRun(profile.name, prompt, sink.session_id, recorder, call, parent.emit, timer, number, parent.watch)
         compactor = Compactor(settings.context, settings.compaction, cut_of(sink.compaction))
-        history = MessageHistory(compactor, lambda: sink.unloaded().messages)
+        history = MessageHistory(compactor, lambda: sink.read_unloaded().messages)
         judge = parent.judge.under(profile.ceiling) if profile.ceiling is not None else parent.judge
         services, toolbox = self._services(sink, call, run, history, judge), self._toolbox(profile, choice)
         begins = parent.prefix.system if NEEDS_SKILLS & {*toolbox.names} else parent.prefix.without_skills

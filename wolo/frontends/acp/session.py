@@ -156,11 +156,11 @@ class Session:
         unread: list[str] = []
         conversation, typed, text = self.conversation, given.typed, given.text
         if text.startswith("/"):
-            from wolo.commands.expansion import answered_by, expand  # noqa: PLC0415  # all commands, which few prompts need
+            from wolo.commands.expansion import expand, switch_model  # noqa: PLC0415  # all commands, which few prompts need
 
             notices: list[str] = []
             if made := await expand(text, conversation, lambda event: None, "keyboard"):
-                self.conversation = conversation = await answered_by(made.model, conversation, notices.append)
+                self.conversation = conversation = await switch_model(made.model, conversation, notices.append)
                 text, typed = made.text, text if made.typed is None else made.typed
                 for notice in (*made.notices, *notices):
                     await self.update(sdk.update_agent_thought_text(f"{notice}\n"))

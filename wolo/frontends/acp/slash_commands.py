@@ -12,8 +12,8 @@ from wolo.commands.command import (
     RunEvents,
     ShowText,
     SwitchConversation,
+    by_name,
     is_command,
-    named,
     split_command,
 )
 from wolo.commands.table import load_commands
@@ -56,7 +56,7 @@ def find_command(line: str, conversation: Conversation) -> tuple[Command, str] |
         return None
     name, rest = split_command(line)
     builtin = load_commands()
-    command = named(name, (*builtin, *load_user_commands(conversation, builtin)))
+    command = by_name(name, (*builtin, *load_user_commands(conversation, builtin)))
     return (command, rest) if command is not None and command in builtin and command.name in HERE else None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from wolo.agent.events import ErrorInfo, Event, TurnEnded, TurnStarted
-from wolo.commands.expansion import answered_by, expand
+from wolo.commands.expansion import expand, switch_model
 from wolo.commands.table import load_commands
 from wolo.commands.user_commands import load_user_commands
 from wolo.config import layers
@@ -136,7 +136,7 @@ class LiveSession:
         typed = None
         if text.startswith("/") and (made := await expand(text, conversation, self._on_event, origin)):
             text, typed = made.text, made.typed
-            self.conversation = conversation = await answered_by(made.model, conversation, lambda it: self.emit(notice_line(it)))
+            self.conversation = conversation = await switch_model(made.model, conversation, lambda it: self.emit(notice_line(it)))
             for notice in made.notices:
                 self.emit(notice_line(notice))
         unread: list[str] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.history.changed_files import changed_by, patch
+from wolo.conversation.history.changed_files import find_changes, patch
 from wolo.conversation.resources.file_tracking import open_tracker
 from wolo.conversation.resources.secrets import redactor
 from wolo.errors import SessionError
@@ -190,7 +190,7 @@ class SessionHub:
             else:
                 root = find_root(live.cwd) if live.cwd.is_dir() else live.cwd
                 tracker = open_tracker(self._places, Workspace(root, (), live.cwd), live.id)
-            return [{"path": each.path, "patch": "\n".join(patch(each, live.cwd)) + "\n"} for each in changed_by(tracker)]
+            return [{"path": each.path, "patch": "\n".join(patch(each, live.cwd)) + "\n"} for each in find_changes(tracker)]
 
         files = await asyncio.to_thread(compare)
         return {"files": files, "patch": "".join(each["patch"] for each in files)}

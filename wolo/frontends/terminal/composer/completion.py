@@ -13,8 +13,8 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from wolo.commands.arguments import last_word, quoted
-from wolo.commands.command import Command, CommandContext, named
+from wolo.commands.arguments import last_word, quote_argument
+from wolo.commands.command import Command, CommandContext, by_name
 from wolo.errors import WoloError
 from wolo.messages.terminal_text import clean_line
 from wolo.workspace.root import find_root
@@ -54,17 +54,19 @@ class Suggestions(Completer):
                         if spelling.startswith(name):
                             yield Completion(spelling, -len(name), display=f"/{spelling}", display_meta=command.help)
                 return
-            known = named(name, context.commands)
+            known = by_name(name, context.commands)
             if known is not None and known.complete is not None:
                 typed = rest.rpartition(" ")[2]
                 for argument, help in known.complete(context, rest):
-                    yield Completion(quoted(argument), -len(typed), display=clean_line(argument), display_meta=clean_line(help))
+                    yield Completion(
+                        quote_argument(argument), -len(typed), display=clean_line(argument), display_meta=clean_line(help)
+                    )
                 return
             repeats = known is not None and known.repeats
             typed, length = last_word(rest) if repeats else (rest, len(rest))
             for argument, help in _arguments(context, known):
                 if argument.lower().startswith(typed.lower()):
-                    written = quoted(argument) if repeats else argument
+                    written = quote_argument(argument) if repeats else argument
                     yield Completion(written, -length, display=clean_line(argument), display_meta=clean_line(help))
         elif found := RESOURCE.search(text):
             yield from self._resources(found[1], found[2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from wolo.commands.command import Command, CommandContext, named, split_command
+from wolo.commands.command import Command, CommandContext, by_name, split_command
 from wolo.commands.user_commands import CommandList
 from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.display.terminal import Terminal
@@ -51,4 +51,4 @@ class CommandRegistry:
         return self._terminal.state.conversation
 
     def _find(self, line: str) -> Command | None:
-        return named(split_command(line)[0], self._written.all(self._conversation))
+        return by_name(split_command(line)[0], self._written.all(self._conversation))

@@ -75,11 +75,11 @@ async def _run(opening: StartOptions, task: TerminalTask, terminal: Terminal) ->
         if task.prompt.strip() or task.piped.strip():
             prompt, typed = task.prompt, None
             if prompt.startswith("/") and (made := await _expanded(prompt, conversation, terminal)):
-                from wolo.commands.expansion import answered_by  # noqa: PLC0415  # few prompts come from commands
+                from wolo.commands.expansion import switch_model  # noqa: PLC0415  # few prompts come from commands
 
                 prompt, typed = made.text, made.typed
                 if "model" not in opening.given:
-                    conversation = await answered_by(made.model, conversation, terminal.screen.say)
+                    conversation = await switch_model(made.model, conversation, terminal.screen.say)
             message = write_prompt(
                 prompt,
                 conversation,
