@@ -124,11 +124,11 @@ def _content(value: Any) -> tuple[str, tuple[MediaPart, ...]]:
     media = tuple(each for each in several if isinstance(each, MediaPart))
     if not media:
         return msgspec.json.encode(as_json(value)).decode(), ()
-    return "\n".join(_describe_media(each) if isinstance(each, MediaPart) else _content(each)[0] for each in several), media
-
-
-def _describe_media(part: MediaPart) -> str:
-    return f"[{part.media_type}, {len(part.data or b''):,} bytes]"
+    lines = (
+        f"[{each.media_type}, {len(each.data or b''):,} bytes]" if isinstance(each, MediaPart) else _content(each)[0]
+        for each in several
+    )
+    return "\n".join(lines), media
 
 
 def _name_function(function: Callable[..., Any]) -> Callable[..., Any]:

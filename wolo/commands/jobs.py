@@ -20,7 +20,10 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
         case "" | "list":
             return ShowText("\n".join(f"{job.name}: {job.state}" for job in jobs.all))
         case "output":
-            return ShowText(_last_lines(_find(jobs, which)))
+            job = _find(jobs, which)
+            # Does not consume what the model reads next
+            lines = map(clean, job.spool.newest.decode(errors="replace").splitlines()[-_MOST_LINES:])
+            return ShowText("\n".join([*lines, f"{job.name}: {job.state}; full output: {job.spool.path}"]))
         case "stop":
             job = _find(jobs, which)
             await jobs.stop(job)
@@ -38,12 +41,6 @@ def _find(jobs: BackgroundJobs, which: str) -> Job:
     if which and not which.isdecimal():
         raise UsageError(f"{which} is not a job number.", hint=_HINT)
     return jobs.find(int(which) if which else None)
-
-
-def _last_lines(job: Job) -> str:
-    """The last lines; does not consume what the model reads next."""
-    lines = map(clean, job.spool.newest.decode(errors="replace").splitlines()[-_MOST_LINES:])
-    return "\n".join([*lines, f"{job.name}: {job.state}; full output: {job.spool.path}"])
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:

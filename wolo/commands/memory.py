@@ -49,7 +49,9 @@ def _listing(context: CommandContext) -> str:
         f"{f', imported by {each.imported_by}' if each.imported_by else ''})"
         for number, each in enumerate(instructions.loaded, start=1)
     ]
-    nested = [f"-  {escaped_line(name)}  (given with a file below it)" for name in _nested_names(context)]
+    calls = [call for message in context.conversation.history for call in message.calls]
+    with_results = dict.fromkeys(name for call in calls for name in call.metadata.get(INSTRUCTIONS, ()))
+    nested = [f"-  {escaped_line(name)}  (given with a file below it)" for name in with_results]
     if not lines:
         lines = ["No AGENTS.md applies here. /init lets the model write one for this directory."]
     total = sum(len(each.text.encode()) for each in instructions.loaded)
@@ -62,12 +64,6 @@ def _listing(context: CommandContext) -> str:
 
 def _size(num_bytes: int) -> str:
     return counted(num_bytes, "byte") if num_bytes < 1000 else f"{num_bytes / 1000:.1f} kB"
-
-
-def _nested_names(context: CommandContext) -> list[str]:
-    """Names of the instructions that came with tool results."""
-    calls = (call for message in context.conversation.history for call in message.calls)
-    return list(dict.fromkeys(name for call in calls for name in call.metadata.get(INSTRUCTIONS, ())))
 
 
 def _edit(context: CommandContext, numbers: Sequence[str]) -> EditFile:

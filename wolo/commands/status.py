@@ -22,16 +22,17 @@ from wolo.places import find_places
 async def _status(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
     facts, choice = conversation.info, conversation.choice
+    usages = [message.usage for message in conversation.history if message.usage is not None]
     rows = {
         "wolo": __version__,
-        "model": f"{choice.label}{_thinking(conversation)}",
+        "model": f"{choice.label}{f', thinking {conversation.thinking_used}' if choice.thinking else ''}",
         "address": display_url(choice.base_url),
         "session": f"{facts.session_id}{'' if facts.saves_session else ' (not saved)'}",
         "directory": clean_line(str(facts.cwd)),
         "added": ", ".join(clean_line(str(path)) for path in conversation.permissions.workspace.extra),
         "mode": f"{facts.mode}, {f'sandbox: {facts.sandbox}' if facts.sandbox else 'no sandbox'}",
         "context": _context(conversation),
-        "used": _used(conversation),
+        "used": in_words(reduce(add, usages, conversation.session.unread_usage)) if usages else "",
         "mcp": ", ".join(f"{clean_line(each.name)} ({each.state})" for each in conversation.servers.statuses()),
         "settings": str(find_places().config / "config.toml"),
     }
@@ -43,19 +44,10 @@ def _table(rows: Mapping[str, str]) -> list[str]:
     return [f"{name:<{width}}  {value}" for name, value in rows.items()]
 
 
-def _thinking(conversation: Conversation) -> str:
-    return f", thinking {conversation.thinking_used}" if conversation.choice.thinking else ""
-
-
 def _context(conversation: Conversation) -> str:
     filling = conversation.context_usage()
     of = f" of {filling.most:,} ({filling.total / filling.most:.0%})" if filling.most else "; context window unknown"
     return f"~{filling.total:,} tokens{of}, {counted(filling.messages, 'message')}"
-
-
-def _used(conversation: Conversation) -> str:
-    used = [message.usage for message in conversation.history if message.usage is not None]
-    return in_words(reduce(add, used, conversation.session.unread_usage)) if used else ""
 
 
 async def _debug(context: CommandContext, rest: str) -> Outcome:

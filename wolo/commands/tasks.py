@@ -19,7 +19,9 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
         case "" | "list":
             return ShowText("\n".join(map(_line, tasks.all)))
         case "output":
-            return ShowText(_output(_find(tasks, which)))
+            task = _find(tasks, which)
+            text = task.result.text if task.result is not None else "\n".join(task.run.calls[-40:])
+            return ShowText("\n".join(filter(None, (clean(text), _line(task), f"session: {task.run.session_id}"))))
         case "cancel" | "stop":
             task = _find(tasks, which)
             await tasks.cancel([task])
@@ -42,12 +44,6 @@ def _line(task: BackgroundTask) -> str:
     cost = f" · ${run.usage.cost.total:.4f}" if run.usage.cost is not None and run.usage.cost.total else ""
     state = task.ended or clean(run.doing)
     return f"{task.name}: {state} · {run.so_far}{cost} · {run.seconds:.0f} s"
-
-
-def _output(task: BackgroundTask) -> str:
-    """The result, or the calls so far."""
-    text = task.result.text if task.result is not None else "\n".join(task.run.calls[-40:])
-    return "\n".join(filter(None, (clean(text), _line(task), f"session: {task.run.session_id}")))
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:

@@ -79,7 +79,11 @@ def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -
         if each.for_person and f"skill:{each.name}" not in taken
     ]
     taken.update(each.name for each in skills)
-    prompts = [each for each in _server_prompts(conversation) if each.name not in taken]
+    prompts: list[Command] = []
+    if conversation.servers.prompts:
+        from wolo.commands.mcp_prompts import prompt_commands  # noqa: PLC0415  # few servers have prompts
+
+        prompts = [each for each in prompt_commands(conversation) if each.name not in taken]
     all_commands = (*commands, *skills, *prompts)
     endings = Counter(ending for each in all_commands for ending in _endings(each.name))
     # The full name of a skill is meant, whatever else ends with it
@@ -92,14 +96,6 @@ def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -
         )
         for each in all_commands
     )
-
-
-def _server_prompts(conversation: Conversation) -> Sequence[Command]:
-    if not conversation.servers.prompts:
-        return ()
-    from wolo.commands.mcp_prompts import prompt_commands  # noqa: PLC0415  # few servers have prompts
-
-    return tuple(prompt_commands(conversation))
 
 
 def _endings(name: str) -> list[str]:
@@ -152,7 +148,9 @@ async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> 
     notices += [each for each in refused if each not in own_words]  # what the user typed is judged as such
     task, problem = _delegation(command, conversation)
     notices += [problem] if problem else []
-    seen = _beginning("".join(piece if isinstance(piece, str) else piece.written for piece in pieces))
+    lines = "".join(piece if isinstance(piece, str) else piece.written for piece in pieces).split("\n")
+    num_more = len(lines) - MOST_SHOWN_LINES
+    seen = "\n".join([*lines[:MOST_SHOWN_LINES], f"… {num_more} more lines"] if num_more > 1 else lines)
     text = f"{text}\n\n{_UNRUN}" if unrun else text
     if command.tools:
         text += f"\n\n(Tools named by the author of this command: {', '.join(command.tools)}. This grants no permission.)"
@@ -193,9 +191,3 @@ def _rights(run: InsertedCommand, conversation: Conversation, *, is_own: bool) -
     if not run.line:
         return None
     return "person" if is_own else conversation.permissions.rights(run.line)
-
-
-def _beginning(text: str) -> str:
-    lines = text.split("\n")
-    more = len(lines) - MOST_SHOWN_LINES
-    return "\n".join([*lines[:MOST_SHOWN_LINES], f"… {more} more lines"]) if more > 1 else text

@@ -73,7 +73,9 @@ def compose(
     """
     typed = text if typed is None else typed
     asking = typed if asking is None else asking
-    parts: list[AnyPart] = [TextPart(text=_with_piped(text, piped))]
+    if piped:
+        text = f"{text}\n\n<stdin>\n{piped.rstrip(chr(10))}\n</stdin>"
+    parts: list[AnyPart] = [TextPart(text=text)]
     named = ((cwd / file, WHOLE) for file in files)
     for path, lines in dict.fromkeys((*named, *_find_mentions(typed, cwd))):
         attaching(path)
@@ -172,12 +174,6 @@ def must_be_sent(choice: ModelChoice, prompt: P) -> P:
     from wolo.models.capabilities import require_attachments  # noqa: PLC0415  # few prompts carry any
 
     return require_attachments(choice, prompt)
-
-
-def _with_piped(text: str, piped: str) -> str:
-    if not piped:
-        return text
-    return f"{text}\n\n<stdin>\n{piped.rstrip(chr(10))}\n</stdin>"
 
 
 def _find_mentions(text: str, cwd: Path) -> list[tuple[Path, Lines]]:

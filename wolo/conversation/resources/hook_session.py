@@ -116,14 +116,11 @@ class HookSession:
         if self._source == "startup" and self._is_first_here():
             answers.append(await self._run_with_variables("Setup", {"trigger": "init"}, slow))
         answers.append(await self._run_with_variables("SessionStart", {"source": self._source, **payload}, slow))
+        load_reason = "compact" if self._source == "compact" else "session_start"
         for path in self._instructions:
-            loaded = {"file_path": str(path), "memory_type": self._scope(path), "load_reason": self._load_reason}
+            loaded = {"file_path": str(path), "memory_type": self._scope(path), "load_reason": load_reason}
             answers.append(replace(await self._run("InstructionsLoaded", loaded, slow), decision=""))
         return combined(answers)
-
-    @property
-    def _load_reason(self) -> str:
-        return "compact" if self._source == "compact" else "session_start"
 
     def _scope(self, path: Path) -> str:
         if path.name in _LOCAL:

@@ -17,7 +17,10 @@ async def ask_model(services: AgentServices, request: SampleRequest) -> SampleAn
     if limit := limit_reached(services.account.limits, services.account.used, 0):
         raise UsageError(describe(services.account.limits, limit))
     asked = ModelQuestion(
-        messages=tuple(_message(role, text) for role, text in request.messages),
+        messages=tuple(
+            Message(role="assistant", parts=(TextPart(text=text),), finished=True) if role == "assistant" else user(text)
+            for role, text in request.messages
+        ),
         system=request.system,
         session_id=services.session_id,
         max_tokens=request.max_tokens,
@@ -27,9 +30,3 @@ async def ask_model(services: AgentServices, request: SampleRequest) -> SampleAn
     services.account.use(usage)
     is_cut = answer.finish_reason == "length"
     return SampleAnswer(answer.text, services.asker.choice.label, usage.context_tokens, is_cut=is_cut)
-
-
-def _message(role: str, text: str) -> Message:
-    if role == "assistant":
-        return Message(role="assistant", parts=(TextPart(text=text),), finished=True)
-    return user(text)

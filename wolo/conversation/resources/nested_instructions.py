@@ -49,18 +49,14 @@ class NestedGiven:
             return part
         if message_id != self._answer_id:
             self._answer_id, self._in_answer = message_id, {}
-        known = {**_texts_in(self._sent()), **self._in_answer}
+        known: dict[str, str] = {}
+        for message in self._sent():
+            for call in message.calls:
+                known |= call.metadata.get(INSTRUCTIONS, {})
+        known |= self._in_answer
         new = {name: text for name, text in ((name, self._hide(text)) for name, text in texts.items()) if known.get(name) != text}
         if not new:
             return part
         self._in_answer |= new
         blocks = "\n".join(_BLOCK.format(name=name, text=text) for name, text in new.items())
         return replace(part, output=f"{part.output}\n\n{_LEAD}\n{blocks}", metadata={**part.metadata, INSTRUCTIONS: new})
-
-
-def _texts_in(messages: Sequence[Message]) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for message in messages:
-        for part in message.calls:
-            texts |= part.metadata.get(INSTRUCTIONS, {})
-    return texts
