@@ -74,9 +74,9 @@ def _cli() -> str:
 
 
 def _options() -> Iterator[str]:
-    from wolo.cli.subcommands import grouped
+    from wolo.cli.subcommands import option_groups
 
-    for heading, options in grouped():
+    for heading, options in option_groups():
         yield from ("", f"## {heading}", "", "| Option | |", "|---|---|")
         for option in options:
             spelled = ", ".join(f"`{spelling}`" for spelling in option.spellings)

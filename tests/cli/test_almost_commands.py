@@ -14,7 +14,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from wolo.cli.near_misses import OTHER_NAMES
 from wolo.cli.options import OPTIONS, SUBCOMMANDS, parse
-from wolo.cli.subcommands import OTHERS, build_app, grouped, run_subcommand
+from wolo.cli.subcommands import OTHERS, build_app, option_groups, run_subcommand
 from wolo.config.layers import load
 from wolo.diagnostics.installation import this_installation, update_command
 from wolo.errors import UsageError
@@ -164,7 +164,7 @@ def test_update_prints_the_command_for_this_installation(capsys: pytest.CaptureF
 
 
 def test_help_shows_subcommands_first_and_options_by_heading() -> None:
-    groups = grouped()
+    groups = option_groups()
     assert sorted(option.name for _, options in groups for option in options) == sorted(option.name for option in OPTIONS)
     assert OTHERS not in dict(groups)
     page = CliRunner().invoke(build_app(), ["--help"]).output

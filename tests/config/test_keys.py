@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.sites import site_with
-from wolo.config.keys import in_environment, known, with_stored_keys
+from wolo.config.keys import in_environment, unique_secrets, with_stored_keys
 from wolo.errors import ConfigError
 from wolo.messages.secret_values import Secret
 from wolo.places import Notices, Places, find_places
@@ -70,7 +70,7 @@ def test_secrets_are_exact_values_of_telling_names_only() -> None:
         "SSH_AUTH_SOCK": "/tmp/ssh-1/agent.1",
         "AGAIN_TOKEN": "ghp_1234567890",
     }
-    assert known([Secret("API_KEY", "sk-123456789"), Secret("API_KEY", "")], in_environment(environ)) == (
+    assert unique_secrets([Secret("API_KEY", "sk-123456789"), Secret("API_KEY", "")], in_environment(environ)) == (
         Secret("API_KEY", "sk-123456789"),
         Secret("GITHUB_TOKEN", "ghp_1234567890"),
         Secret("DB_PASSWORD", "hunter2-hunter2"),

@@ -10,7 +10,7 @@ import pytest
 
 from tests import unprivileged
 from wolo.config import project
-from wolo.config.project import KINDS, ProjectFile, find, named, read_file
+from wolo.config.project import KINDS, ProjectFile, find, name_files, read_file
 from wolo.errors import ConfigError
 
 
@@ -80,8 +80,8 @@ def test_nothing_is_opened_to_find_it() -> None:
 def test_names_are_shown_on_one_line_with_bound() -> None:
     root = Path.cwd()
     many = [ProjectFile("skills", root / f"{number}" / ".claude/skills") for number in range(9)]
-    assert named(many, root).endswith("5/.claude/skills and 3 more")
-    assert named([ProjectFile("skills", root / "a\nwolo: b\x1b[2J" / ".mcp.json")], root) == "a\\nwolo: b\\x1b[2J/.mcp.json"
+    assert name_files(many, root).endswith("5/.claude/skills and 3 more")
+    assert name_files([ProjectFile("skills", root / "a\nwolo: b\x1b[2J" / ".mcp.json")], root) == "a\\nwolo: b\\x1b[2J/.mcp.json"
 
 
 def test_uninspectable_file_counts_as_present() -> None:

@@ -8,7 +8,7 @@ import sys
 import time
 
 from wolo.cli.options import CommandLine, asks_for_json, parse
-from wolo.cli.signals import InterruptedBySignal, answer_signals, held, leave
+from wolo.cli.signals import InterruptedBySignal, answer_signals, hold, leave
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import OutputLost, abandon, flush, print_message, show_error
 
@@ -60,7 +60,7 @@ def _dispatch(line: CommandLine) -> int:
 
         print(f"wolo {__version__}")
         return 0
-    with held():
+    with hold():
         from wolo.cli.run import run
     return run(line)
 
@@ -74,8 +74,8 @@ def _end_in_json(argv: list[str], error: WoloError) -> int:
     return fail_in_json(error)
 
 
-def _report(error: Exception, began: float) -> int:
+def _report(error: Exception, began_at: float) -> int:
     from wolo.cli.crash_log import report
 
-    report(error, began)
+    report(error, began_at)
     return 1

@@ -122,15 +122,15 @@ def status(as_json: AsJson = False) -> None:
     """
     from wolo.diagnostics.provider_login import found_keys
 
-    found, notices = found_keys()
+    keys, notices = found_keys()
     for notice in notices:
         print_message(notice)
     if as_json:
-        print_json([each._asdict() for each in found])
+        print_json([each._asdict() for each in keys])
         return
-    for each in found:
+    for each in keys:
         print_line(f"{'*' if each.counts else ' '} {each.provider:<14} {each.masked:<14} {each.source}")
-    if found:
+    if keys:
         print_message("* marks the key in use.")
     else:
         print_message("There is no API key yet.", hint="`wolo auth login` saves one.")

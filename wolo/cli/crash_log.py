@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from wolo.sessions.exchange.redaction import Redactor
 
 
-def report(error: Exception, began: float) -> str:
+def report(error: Exception, began_at: float) -> str:
     """Prints and returns a sentence; `began` is the time before which nothing of this run was saved."""
     where = _write(traceback.format_exc())
-    saved = "; your session is saved" if _saved_since(began) else ""
+    saved = "; your session is saved" if _has_saved_since(began_at) else ""
     sentence = f"wolo crashed ({type(error).__name__}){saved}."
     print_message(sentence, hint=f"Details: {where}" if where else "")
     return sentence
 
 
-def _saved_since(began: float) -> bool:
+def _has_saved_since(began_at: float) -> bool:
     """Looks into the store: a promise about a session must not rest on where the crash was."""
     try:
         from wolo.sessions.store import Store
 
         with Store.open_to_read(find_places().data) as store:
             session = store.latest(Path.cwd())
-            return session is not None and session.updated >= began and store.check() == "ok"
+            return session is not None and session.updated >= began_at and store.check() == "ok"
     except Exception:
         return False
 

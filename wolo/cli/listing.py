@@ -39,7 +39,7 @@ def cut(text: str, columns: int, *, keep_end: bool = False) -> str:
     return "…" + "".join(reversed(kept)) if keep_end else "".join(kept).rstrip() + "…"
 
 
-def padded(text: str, columns: int, *, right: bool = False) -> str:
+def pad(text: str, columns: int, *, right: bool = False) -> str:
     blanks = " " * (columns - width_of(text))
     return blanks + text if right else text + blanks
 

@@ -31,13 +31,13 @@ def list_models(
     from wolo.diagnostics import model_info
     from wolo.workspace.root import find_site
 
-    found = [each for each in model_info.models_here(layers.load(find_site())) if model_info.matches(each, pattern)]
+    models = [each for each in model_info.models_here(layers.load(find_site())) if model_info.matches(each, pattern)]
     if as_json:
-        print_json([model_info.row(each) for each in found])
+        print_json([model_info.row(each) for each in models])
         return
-    for line in model_info.lines(found):
+    for line in model_info.lines(models):
         print_line(line)
-    if found:
+    if models:
         print_message(model_info.LEGEND, hint=model_info.MORE)
     else:
         print_message(f"No known model matches `{pattern}`.")
@@ -115,13 +115,13 @@ def probe(
     print_message(f"Asking {choice.model.id} at {display_url(choice.base_url)} …")
     try:
         window = ask_window(choice)  # blocks, so not inside the event loop, which would delay a signal until it ends
-        found = asyncio.run(_run(choice, window, quiet=as_json))
+        result = asyncio.run(_run(choice, window, quiet=as_json))
     except (KeyboardInterrupt, SystemExit):  # a signal
         print_message("Stopped; nothing was saved.")
         raise
-    place = probe_cache.write(find_places().cache, found)
+    place = probe_cache.write(find_places().cache, result)
     if as_json:
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(result))
     else:
         print_line(f"Saved in {place}; wolo uses it from now on.")
 
@@ -134,12 +134,12 @@ def _choose(url: str, model: str, api_key: str, api: str) -> ModelChoice:
 
     if url and "://" not in url:
         raise UsageError(f"`{url}` is not a URL.", hint=f"A URL begins with http:// or https://; to name a model, use -m {url}.")
-    given: dict[str, str | bool | list[str]] = {"base_url": url, "api_key": api_key, "api": api, "model": model}
-    given = {name: value for name, value in given.items() if value}
+    flags: dict[str, str | bool | list[str]] = {"base_url": url, "api_key": api_key, "api": api, "model": model}
+    flags = {name: value for name, value in flags.items() if value}
     if url and not model:
-        given["model"] = _only_model(url, api_key)
+        flags["model"] = _only_model(url, api_key)
     site = find_site()
-    config = layers.load(site, given)
+    config = layers.load(site, flags)
     environ = keys.with_stored_keys(site, config.settings.providers)
     return find(config, environ, choose(config, environ).label, follows_card=False)
 
@@ -173,11 +173,11 @@ async def _run(choice: ModelChoice, window: int | None, *, quiet: bool) -> Probe
 
     transport = HttpTransport()
     try:
-        found = await Probe(choice, transport, on_finding).run(window)
+        result = await Probe(choice, transport, on_finding).run(window)
         facts = await known_facts(transport, choice, find_places().cache, elsewhere=True)
-        decision = decide(probe_cache.apply_probe(choice, found, own=ProviderSettings(), keeps_format=False), facts)
+        decision = decide(probe_cache.apply_probe(choice, result, own=ProviderSettings(), keeps_format=False), facts)
         finding = ProbeFinding("driving mode", True, f"{decision.mode}: {decision.reason}")
         on_finding(finding)
-        return replace(found, facts=facts, drive=decision.mode, findings=(*found.findings, finding))
+        return replace(result, facts=facts, drive=decision.mode, findings=(*result.findings, finding))
     finally:
         await transport.close()

@@ -35,7 +35,7 @@ def refuse_almost_command(words: list[str], subcommands: Mapping[str, tuple[str,
     """Raises UsageError for a line that nearly matches one of the `subcommands` and the words they take."""
     if not words or any(set(word) & set(" \t\n") for word in words) or len(words) > MOST_WORDS:
         return
-    meant = _meant(words, subcommands)
+    meant = _suggestion(words, subcommands)
     if not meant:
         return
     said = " ".join(words)
@@ -45,7 +45,7 @@ def refuse_almost_command(words: list[str], subcommands: Mapping[str, tuple[str,
     )
 
 
-def _meant(words: list[str], subcommands: Mapping[str, tuple[str, ...]]) -> str:
+def _suggestion(words: list[str], subcommands: Mapping[str, tuple[str, ...]]) -> str:
     """Returns the hint that names the command; empty for a prompt."""
     first, *rest = words
     if not rest:
@@ -68,14 +68,14 @@ def _command(name: str) -> str:
 def nearest(word: str, names: Iterable[str]) -> str:
     """Returns the name that `word` is a typo or a prefix of, or an empty string."""
     wanted = word.casefold()
-    found = [(distance, name) for name in names if (distance := _distance(wanted, name)) <= _allowed(wanted, name)]
+    found = [(distance, name) for name in names if (distance := _distance(wanted, name)) <= _max_distance(wanted, name)]
     if found:
         return min(found)[1]
     begun = [name for name in names if len(wanted) >= LEAST_PREFIX and name.startswith(wanted)]
     return begun[0] if len(begun) == 1 else ""
 
 
-def _allowed(word: str, name: str) -> int:
+def _max_distance(word: str, name: str) -> int:
     return 1 if min(len(word), len(name)) <= SHORT else 2
 
 

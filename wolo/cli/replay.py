@@ -67,15 +67,15 @@ def replay(
     if sandbox not in ("auto", "off"):
         raise UsageError(f"replay --sandbox: {sandbox!r} is neither auto nor off.")
     start = Path(at).expanduser().absolute() if at else None
-    given: dict[str, str | bool | list[str]] = {"allow": allow or [], "deny": deny or []}
+    flags: dict[str, str | bool | list[str]] = {"allow": allow or [], "deny": deny or []}
     if mode:
-        given["mode"] = mode
+        flags["mode"] = mode
     if record:
         yes = _record(id, Path(record), start) or yes
         id, start = record, None
     with _folder(keep) as folder, _recording(id, folder) as recording:
         _require_consent(recording, is_given=yes)
-        replayed = _play(recording, folder, start, given, is_strict=strict, is_sandboxed=sandbox == "auto")
+        replayed = _play(recording, folder, start, flags, is_strict=strict, is_sandboxed=sandbox == "auto")
         if as_json:
             print_json(_as_row(recording, replayed))
         else:
@@ -106,7 +106,7 @@ def _require_consent(recording: Recording, *, is_given: bool) -> None:
     recording_consent.save(places, recording)
 
 
-def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, is_strict: bool, is_sandboxed: bool) -> Replayed:
+def _play(recording: Recording, folder: Path, at: Path | None, flags: Given, *, is_strict: bool, is_sandboxed: bool) -> Replayed:
     import os
 
     from msgspec import structs
@@ -122,7 +122,7 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
         stage=stage,
         model=info.model,
         mode=info.mode,
-        given=given,
+        given=flags,
         is_foreign=recording.is_foreign,
         is_sandboxed=is_sandboxed,
         is_strict=is_strict,

@@ -119,22 +119,22 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
     from wolo.conversation.factory import open_conversation
     from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 
-    given = opening.given
-    form = _output_form(given)
+    flags = opening.given
+    form = _output_form(flags)
     conversation = await open_conversation(opening)
     try:
         prompt, typed = errand.prompt, None
-        front = Headless(conversation, format=format, partial="partial" in given, verbose="verbose" in given)
+        front = Headless(conversation, format=format, partial="partial" in flags, verbose="verbose" in flags)
         if prompt.startswith("/"):
             _stop_on_signals(conversation, front)
             leave_if(came)
-            if made := await _expanded(prompt, conversation, errand.origin):
+            if made := await _expand(prompt, conversation, errand.origin):
                 from wolo.commands.expansion import switch_model
 
                 prompt, typed = made.text, made.typed
-                if "model" not in given:
+                if "model" not in flags:
                     conversation = await switch_model(made.model, conversation, print_message)
-                front = Headless(conversation, format=format, partial="partial" in given, verbose="verbose" in given)
+                front = Headless(conversation, format=format, partial="partial" in flags, verbose="verbose" in flags)
         message = write_prompt(
             prompt,
             conversation,
@@ -144,7 +144,7 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
             piped=errand.piped,
             files=errand.files,
         )
-        if errand.files and "ignore_unsupported" not in given:
+        if errand.files and "ignore_unsupported" not in flags:
             message = must_be_sent(conversation.choice, message)
         _stop_on_signals(conversation, front)
         leave_if(came)
@@ -174,11 +174,11 @@ async def _text_line(conversation: Conversation, line: str) -> UserPrompt:
     from wolo.conversation.prompt_attachments import write_prompt
 
     if line.startswith("/"):
-        await _expanded(line, conversation, "file")  # tells that it is text
+        await _expand(line, conversation, "file")  # tells that it is text
     return await asyncio.to_thread(write_prompt, line, conversation, origin="file", notify=print_message)
 
 
-async def _expanded(prompt: str, conversation: Conversation, origin: Origin) -> SendPrompt | None:
+async def _expand(prompt: str, conversation: Conversation, origin: Origin) -> SendPrompt | None:
     """The prompt that a slash command makes; None: it is text."""
     from wolo.agent.events import Event, Noticed
     from wolo.commands.expansion import expand
@@ -193,12 +193,12 @@ async def _expanded(prompt: str, conversation: Conversation, origin: Origin) -> 
     return made
 
 
-def _output_form(given: Given) -> OutputForm | None:
-    if "json_schema" not in given:
+def _output_form(flags: Given) -> OutputForm | None:
+    if "json_schema" not in flags:
         return None
     from wolo.conversation.structured_output import read_schema
 
-    return read_schema(text(given, "json_schema"))
+    return read_schema(text(flags, "json_schema"))
 
 
 def _reads_lines(line: CommandLine, format: OutputFormat) -> bool:

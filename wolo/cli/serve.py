@@ -97,12 +97,14 @@ def _running(origin: str) -> RunningServer | None:
     from wolo.frontends.running_servers import running_servers
     from wolo.places import find_places
 
-    found = running_servers(find_places().data)
+    servers = running_servers(find_places().data)
     if origin:
         names = (origin, origin.replace("//localhost:", "//127.0.0.1:"))
-        return next((each for each in found if each.origin in names), None)
-    if not found:
+        return next((each for each in servers if each.origin in names), None)
+    if not servers:
         raise UsageError("No `wolo serve` of yours is running here.", hint="Start one, or give the address that it printed.")
-    if len(found) > 1:
-        raise UsageError(f"{len(found)} servers are running.", hint=f"Choose one: {', '.join(each.origin for each in found)}.")
-    return found[0]
+    if len(servers) > 1:
+        raise UsageError(
+            f"{len(servers)} servers are running.", hint=f"Choose one: {', '.join(each.origin for each in servers)}."
+        )
+    return servers[0]

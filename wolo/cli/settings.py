@@ -27,10 +27,10 @@ def show(as_json: AsJson = False) -> None:
         print_json([{"key": key, "value": value, "source": source} for key, value, source in rows])
         return
     for key, value, source in rows:
-        print_line(f"{key:<28} {_shown(value):<32} {source}")
+        print_line(f"{key:<28} {_show(value):<32} {source}")
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     """TOML-like value; empty if not set."""
     import json
 
@@ -53,7 +53,7 @@ def set_one(
     held = next((row for row in layers.rows(config) if row[0] == name), None)
     if held is None:
         return
-    print_line(f"{name} = {_shown(held[1])}")
+    print_line(f"{name} = {_show(held[1])}")
     if str(site.places.config / "config.toml") not in held[2]:
         print_message(f"Saved, but overridden here by {held[2]}.")
 
@@ -104,7 +104,7 @@ def path(as_json: AsJson = False) -> None:
     from wolo.places import find_places
 
     places = find_places()
-    found = {
+    paths = {
         "settings": places.config / "config.toml",
         "rules": places.config / "permissions.toml",
         "instructions": places.config / "AGENTS.md",
@@ -113,7 +113,7 @@ def path(as_json: AsJson = False) -> None:
         "state": places.state,
     }
     if as_json:
-        print_json({name: str(where) for name, where in found.items()})
+        print_json({name: str(where) for name, where in paths.items()})
         return
-    for name, where in found.items():
+    for name, where in paths.items():
         print_line(f"{name:<13} {where}")

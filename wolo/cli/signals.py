@@ -42,7 +42,7 @@ def note_signals() -> list[int]:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def hold() -> Iterator[None]:
     """Delays signals until the block has ended."""
     came = note_signals()
     yield

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wolo.cli.listing import AsJson, cut, in_short, money, padded, print_json, width_of
+from wolo.cli.listing import AsJson, cut, in_short, money, pad, print_json, width_of
 from wolo.cli.sessions.list import from_home
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
@@ -59,7 +59,7 @@ def _midnight(days: int) -> float:
     return datetime.combine(first, time()).timestamp()
 
 
-def _json(stats: Stats, since: float, by: str) -> dict[str, Any]:
+def _json(stats: Stats, since_at: float, by: str) -> dict[str, Any]:
     from wolo.sessions.listing import iso
 
     kinds = {
@@ -70,7 +70,7 @@ def _json(stats: Stats, since: float, by: str) -> dict[str, Any]:
     }
     total = _row(stats.total)
     del total["name"]
-    head = {"since": iso(since) if since else None, "sessions": stats.sessions}
+    head = {"since": iso(since_at) if since_at else None, "sessions": stats.sessions}
     return head | total | {f"{kind}s": rows for kind, rows in kinds.items() if by in ("", kind)}
 
 
@@ -111,18 +111,20 @@ def _summary(stats: Stats) -> list[str]:
     cached = f"{share:.0%} of the prompt tokens came from a cache" if share is not None else "no prompt tokens"
     reasoning = f", {in_short(total.reasoning)} of them reasoning" if total.reasoning else ""
     return [
-        " · ".join((_of(stats.sessions, "session"), _of(total.turns, "turn"), _of(total.answers, "answer"), _spent(total))),
+        " · ".join(
+            (_of(stats.sessions, "session"), _of(total.turns, "turn"), _of(total.answers, "answer"), _tokens_and_cost(total))
+        ),
         f"{in_short(total.input)} fresh · {in_short(total.cache_read)} cache read · {in_short(total.cache_write)} cache write · "
         f"{in_short(total.output)} out{reasoning}",
         cached,
     ]
 
 
-def _of(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _of(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _spent(totals: UsageTotals) -> str:
+def _tokens_and_cost(totals: UsageTotals) -> str:
     """Names answers of unknown price; they do not count as free."""
     if not totals.unpriced:
         return money(totals.known_cost)
@@ -139,7 +141,7 @@ def _used(heading: str, rows: Sequence[UsageTotals], most: int | None) -> list[s
         count = each.answers if heading == "Models" else each.turns
         cached = "-" if share is None else f"{share:.0%}"
         table.append((from_home(each.name), f"{count:,}", in_short(each.tokens), cached, _cost(each)))
-    return _drawn(table, [each.tokens for each in shown]) + _more(len(rows) - len(shown))
+    return _draw(table, [each.tokens for each in shown]) + _more(len(rows) - len(shown))
 
 
 def _cost(totals: UsageTotals) -> str:
@@ -152,10 +154,10 @@ def _tools(rows: Sequence[ToolUsage], most: int | None) -> list[str]:
     shown = rows[:most]
     table = [("Tools", "CALLS", "FAILED")]
     table += [(each.name, f"{each.calls:,}", f"{each.failed:,}" if each.failed else "-") for each in shown]
-    return _drawn(table, [each.calls for each in shown]) + _more(len(rows) - len(shown))
+    return _draw(table, [each.calls for each in shown]) + _more(len(rows) - len(shown))
 
 
-def _drawn(table: Sequence[tuple[str, ...]], sizes: Sequence[int]) -> list[str]:
+def _draw(table: Sequence[tuple[str, ...]], sizes: Sequence[int]) -> list[str]:
     """Draws a table: names left, numbers right, then a bar."""
     columns = min(shutil.get_terminal_size().columns, WIDEST) - 1 if sys.stdout.isatty() else WIDEST
     widths = [max(width_of(row[at]) for row in table) for at in range(len(table[0]))]
@@ -164,13 +166,13 @@ def _drawn(table: Sequence[tuple[str, ...]], sizes: Sequence[int]) -> list[str]:
     largest = max([*sizes, 1])
     lines = []
     for row, size in zip(table, (0, *sizes), strict=True):
-        name = padded(cut(row[0], widths[0], keep_end="/" in row[0]), widths[0])
-        numbers = [padded(text, width, right=True) for text, width in zip(row[1:], widths[1:], strict=True)]
+        name = pad(cut(row[0], widths[0], keep_end="/" in row[0]), widths[0])
+        numbers = [pad(text, width, right=True) for text, width in zip(row[1:], widths[1:], strict=True)]
         eighths = round(size / largest * BAR_COLUMNS * 8)
         whole, part = divmod(eighths or bool(size), 8)
         lines.append("  ".join([name, *numbers, "█" * whole + " ▏▎▍▌▋▊▉"[part].strip()]).rstrip())
     return lines
 
 
-def _more(count: int) -> list[str]:
-    return [f"… and {count:,} more"] if count > 0 else []
+def _more(num_more: int) -> list[str]:
+    return [f"… and {num_more:,} more"] if num_more > 0 else []

@@ -149,14 +149,14 @@ class HelpPage(TyperGroup):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)
-        for heading, options in grouped():
+        for heading, options in option_groups():
             with formatter.section(heading):
                 formatter.write_dl(
                     [(f"{', '.join(option.spellings)} {option.metavar}".rstrip(), option.help) for option in options]
                 )
 
 
-def grouped() -> list[tuple[str, list[Option]]]:
+def option_groups() -> list[tuple[str, list[Option]]]:
     """Every option under its heading; options without one are in the last group."""
     by_name = {option.name: option for option in OPTIONS}
     found = [(heading, [by_name.pop(name) for name in names if name in by_name]) for heading, names in OPTION_GROUPS.items()]

@@ -69,7 +69,7 @@ def _run(
     from wolo.sessions.locks import SessionInUse
 
     def agrees(planned: Report) -> bool:
-        return not dry_run and (yes or as_json or not planned.conflicts or _agreed(planned))
+        return not dry_run and (yes or as_json or not planned.conflicts or _confirm(planned))
 
     with open_store() as store:
         info = require_session(store, spec)
@@ -142,7 +142,7 @@ def _through_server(held: SessionInUse, kind: Kind, asked: dict[str, Any], agree
     return asyncio.run(ask())
 
 
-def _agreed(report: Report) -> bool:
+def _confirm(report: Report) -> bool:
     """Asks at a terminal: files left alone may not match the restored ones."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True

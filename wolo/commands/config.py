@@ -8,7 +8,7 @@ from typing import Any
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.config import layers
-from wolo.config.dotted_keys import dotted, parse_key
+from wolo.config.dotted_keys import join_key, parse_key
 from wolo.config.settings_writer import write_setting
 from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
@@ -22,7 +22,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     if not key:
         return ShowText("\n".join(_changed_rows(rows)))
     if not value.strip():
-        name = dotted(parse_key(key))
+        name = join_key(parse_key(key))
         found = [row for row in rows if row[0] == name or row[0].startswith(f"{name}.")]
         if not found:
             raise UsageError(f"Unknown setting: {name}.", hint="`wolo config show` lists all settings.")

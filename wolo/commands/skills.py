@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.extensions.markdown_files import shown
+from wolo.extensions.markdown_files import show_path
 from wolo.extensions.skill_files import Skill
 
 LEAST_COLUMNS, MOST_COLUMNS = 20, 80
@@ -30,7 +30,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 def _lines(skill: Skill, columns: int) -> Iterator[str]:
     whose = "yours" if skill.shelf.project is None else "project"
     whose = f"plugin {skill.shelf.namespace}" if skill.shelf.plugin else whose
-    yield f"{skill.name}  ({whose}: {shown(skill.path)})"
+    yield f"{skill.name}  ({whose}: {show_path(skill.path)})"
     yield from textwrap.wrap(skill.description, columns, initial_indent="  ", subsequent_indent="  ")
     limits = [
         "" if skill.for_model else "Hidden from the model.",

@@ -19,7 +19,7 @@ from wolo.conversation.prompt_attachments import readable_mentions
 from wolo.errors import ExtensionError
 from wolo.extensions.command_files import WrittenCommand, fill
 from wolo.extensions.command_templates import InsertedCommand
-from wolo.extensions.markdown_files import shown
+from wolo.extensions.markdown_files import show_path
 from wolo.extensions.skill_files import Skill, result_text
 from wolo.guard.protected_paths import runs_code
 from wolo.places import find_places
@@ -71,7 +71,7 @@ def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -
             shorten(each.description, LONGEST_HELP),
             partial(_use, each),
             usage=each.hint or "[WORDS]",
-            more=f"{each.description} Defined in {shown(each.path)}.",
+            more=f"{each.description} Defined in {show_path(each.path)}.",
             group=GROUP,
             makes_prompt=True,
         )
@@ -105,7 +105,7 @@ def _endings(name: str) -> list[str]:
 
 
 def _command(written: WrittenCommand) -> Command:
-    facts = [f"Defined in {shown(written.path)}."]
+    facts = [f"Defined in {show_path(written.path)}."]
     if written.model:
         is_own = written.shelf.project is None and written.shelf.plugin is None
         facts.append(
@@ -174,7 +174,7 @@ def _delegation(command: WrittenCommand, conversation: Conversation) -> tuple[st
 async def _use(skill: Skill, context: CommandContext, rest: str) -> Outcome:
     text = (await asyncio.to_thread(result_text, skill)).replace("$ARGUMENTS", rest)
     asked = f"Use the skill {skill.name}{f': {rest}' if rest else ' for the current work.'}"
-    return SendPrompt(f"{asked}\n\n{text}", shown=f"{asked}\n({shown(skill.path)}, {len(text):,} characters)", typed=rest)
+    return SendPrompt(f"{asked}\n\n{text}", shown=f"{asked}\n({show_path(skill.path)}, {len(text):,} characters)", typed=rest)
 
 
 def _is_users(command: WrittenCommand, conversation: Conversation) -> bool:

@@ -11,21 +11,21 @@ Given = Mapping[str, "str | bool | list[str]"]
 """As parsed by `cli.options`."""
 
 
-def text(given: Given, name: str) -> str:
+def text(flags: Given, name: str) -> str:
     """Empty if the option was not given."""
-    value = given.get(name, "")
+    value = flags.get(name, "")
     return value if isinstance(value, str) else ""
 
 
-def many(given: Given, name: str) -> list[str]:
+def many(flags: Given, name: str) -> list[str]:
     """Values of an option that may be repeated."""
-    value = given.get(name, [])
+    value = flags.get(name, [])
     return value if isinstance(value, list) else []
 
 
-def text_or_file(given: Given, name: str) -> str:
+def text_or_file(flags: Given, name: str) -> str:
     """Returns the content of FILE for `@FILE`. Raises UsageError if it cannot be read."""
-    value = text(given, name)
+    value = text(flags, name)
     if not value.startswith("@"):
         return value
     try:
@@ -34,9 +34,9 @@ def text_or_file(given: Given, name: str) -> str:
         raise UsageError(f"--{name.replace('_', '-')}: {value[1:]} cannot be read: {error}.") from error
 
 
-def directories(given: Given, name: str) -> tuple[Path, ...]:
+def directories(flags: Given, name: str) -> tuple[Path, ...]:
     """Raises UsageError for a missing directory."""
-    return tuple(_directory(value, name) for value in many(given, name))
+    return tuple(_directory(value, name) for value in many(flags, name))
 
 
 def _directory(value: str, name: str) -> Path:

@@ -30,38 +30,38 @@ def wanted_servers(config: Config, site: Site) -> tuple[ConfiguredServer, ...]:
     brought = {name: ConfiguredServer(name=name, server=each, source=_OPTION, scope="run") for name, each in given.items()}
     if config.only_given_servers:
         return _with_notices(brought, site.notices)
-    found: dict[str, ConfiguredServer] = {}
+    servers: dict[str, ConfiguredServer] = {}
     if config.trusts_project:
-        found = {each.name: each for each in _of_project(site)}
+        servers = {each.name: each for each in _of_project(site)}
     if site.places.plugin_index.exists():
         from wolo.config.plugins.installed import allowed_servers  # noqa: PLC0415  # most users have no plugins
 
-        taken = {*found, *config.settings.mcp_servers}
-        found |= {each.name: replace(each, scope="plugin") for each in allowed_servers(site.places, taken, site.notices)}
-    own = _of_user(config, site) | _of_user_here(site, found) | brought
-    for name in own.keys() & found.keys():
-        site.notices.add(f"{found[name].source}: its MCP server {name} is not used: your settings define one of that name.")
-    return _with_notices(found | own, site.notices)
+        taken = {*servers, *config.settings.mcp_servers}
+        servers |= {each.name: replace(each, scope="plugin") for each in allowed_servers(site.places, taken, site.notices)}
+    own = _of_user(config, site) | _of_user_here(site, servers) | brought
+    for name in own.keys() & servers.keys():
+        site.notices.add(f"{servers[name].source}: its MCP server {name} is not used: your settings define one of that name.")
+    return _with_notices(servers | own, site.notices)
 
 
-def _with_notices(found: dict[str, ConfiguredServer], notices: Notices) -> tuple[ConfiguredServer, ...]:
+def _with_notices(servers: dict[str, ConfiguredServer], notices: Notices) -> tuple[ConfiguredServer, ...]:
     """Names the servers whose `elicitation` is not used."""
-    for each in found.values():
+    for each in servers.values():
         if each.server.elicitation != "decline" and not each.accepts_defaults:
             notices.add(f"{each.source}: elicitation of the MCP server {each.name} is not used: only your settings can set it.")
-    return tuple(found.values())
+    return tuple(servers.values())
 
 
 def _of_user(config: Config, site: Site) -> dict[str, ConfiguredServer]:
-    found = {}
+    servers = {}
     for name, server in config.settings.mcp_servers.items():
         own_keys = (f"mcp_servers.{name}.", f'mcp_servers."{name}".')
         source = next((source for key, source in config.sources.items() if key.startswith(own_keys)), "the settings")
         check(name, server, source)
         folder = site.places.config
         named_in = folder if _runs_relative_program(server, site.real_cwd, folder) else None
-        found[name] = ConfiguredServer(name=name, server=server, source=source, named_in=named_in)
-    return found
+        servers[name] = ConfiguredServer(name=name, server=server, source=source, named_in=named_in)
+    return servers
 
 
 def _of_user_here(site: Site, of_others: dict[str, ConfiguredServer]) -> dict[str, ConfiguredServer]:
@@ -86,9 +86,9 @@ def _of_user_here(site: Site, of_others: dict[str, ConfiguredServer]) -> dict[st
     }
 
 
-def consent_notice(wanted: tuple[ConfiguredServer, ...], places: Places, root: Path) -> str:
+def consent_notice(servers: tuple[ConfiguredServer, ...], places: Places, root: Path) -> str:
     """Names servers that wait for consent; empty if there are none."""
-    names = [each.name for each in find_unanswered(wanted, places, root)]
+    names = [each.name for each in find_unanswered(servers, places, root)]
     if not names:
         return ""
     how = f"`wolo mcp allow {names[0]}` shows what it would run, and asks."
@@ -97,24 +97,24 @@ def consent_notice(wanted: tuple[ConfiguredServer, ...], places: Places, root: P
     return f"MCP servers of this project are not started ({', '.join(names)}): each needs your consent. {how}"
 
 
-def find_unanswered(wanted: tuple[ConfiguredServer, ...], places: Places, root: Path) -> list[ConfiguredServer]:
+def find_unanswered(servers: tuple[ConfiguredServer, ...], places: Places, root: Path) -> list[ConfiguredServer]:
     """Servers without an answer from the user."""
-    return [each for each in wanted if not each.is_allowed and each.server.enabled and not is_refused(places, root, each)]
+    return [each for each in servers if not each.is_allowed and each.server.enabled and not is_refused(places, root, each)]
 
 
-def is_refused(places: Places, root: Path, wanted: ConfiguredServer) -> bool:
+def is_refused(places: Places, root: Path, server: ConfiguredServer) -> bool:
     """Tells whether the user never wants to be asked about it again."""
-    return consents.consent_to(places, root, _consent_key(wanted), Notices()) == "never"
+    return consents.consent_to(places, root, _consent_key(server), Notices()) == "never"
 
 
-def save_server_consent(places: Places, root: Path, wanted: ConfiguredServer, *, allowed: bool) -> None:
+def save_server_consent(places: Places, root: Path, server: ConfiguredServer, *, allowed: bool) -> None:
     """Raises ConfigError if it cannot be saved."""
-    consents.save_consent(places, root, _consent_key(wanted), "yes" if allowed else "never")
+    consents.save_consent(places, root, _consent_key(server), "yes" if allowed else "never")
 
 
-def _consent_key(wanted: ConfiguredServer) -> str:
+def _consent_key(server: ConfiguredServer) -> str:
     """Key of the consent."""
-    return f"mcp server {fingerprint(wanted)}"
+    return f"mcp server {fingerprint(server)}"
 
 
 def _of_project(site: Site) -> Iterator[ConfiguredServer]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from wolo.config.files import locked, read_own, replace_file
+from wolo.config.files import lock_folder, read_own, replace_file
 from wolo.errors import ConfigError
 from wolo.places import Notices, Places
 from wolo.workspace.root import identity_of, may_be_project
@@ -38,12 +38,12 @@ def trust_in(places: Places, root: Path, notices: Notices) -> Trust | None:
 def save_trust(places: Places, root: Path, answer: Trust) -> None:
     """Raises ConfigError when it cannot be saved."""
     entry = {"answer": answer, "identity": _identity_now(root), "since": time.strftime("%Y-%m-%d", time.gmtime())}
-    with locked(places.state):
+    with lock_folder(places.state):
         _write(_trust_file(places), {**_read_trust(places, Notices()), str(root): entry})
 
 
 def forget_trust(places: Places, root: Path) -> None:
-    with locked(places.state):
+    with lock_folder(places.state):
         store = _read_trust(places, Notices())
         store.pop(str(root), None)
         _write(_trust_file(places), store)
@@ -61,7 +61,7 @@ def consent_to(places: Places, root: Path, what: str, notices: Notices) -> Conse
 def save_consent(places: Places, root: Path, what: str, answer: Consent) -> None:
     """Raises ConfigError when it cannot be saved."""
     identity = _identity_now(root)
-    with locked(places.state):
+    with lock_folder(places.state):
         store = _read_consents(places, Notices())
         saved = store.get(str(root), {})
         answers = _answers(saved) if saved.get("identity") == identity else {}
@@ -72,7 +72,7 @@ def save_consent(places: Places, root: Path, what: str, answer: Consent) -> None
 
 def forget_consents(places: Places, root: Path) -> None:
     """Raises ConfigError."""
-    with locked(places.state):
+    with lock_folder(places.state):
         store = _read_consents(places, Notices())
         if store.pop(str(root), None) is not None:
             _write(_consents_file(places), store)

@@ -16,7 +16,7 @@ from wolo.config.files import read_own
 from wolo.config.schema import Config
 from wolo.errors import ConfigError, WoloError
 from wolo.extensions.custom_tools.custom_tool import CustomTool, FileProcess
-from wolo.extensions.custom_tools.tool_listing import ToolFile, described, list_tools
+from wolo.extensions.custom_tools.tool_listing import ToolFile, describe, list_tools
 from wolo.extensions.custom_tools.tool_packages import find_installed
 from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
 from wolo.places import TOOL_PACKAGES, Notices, Places, Site, installation_state, package_folders
@@ -56,12 +56,12 @@ class FoundTools(Struct, frozen=True):
 
 def find_files(config: Config, site: Site) -> list[CustomToolFile]:
     """The nearest file first. Reads nothing of an untrusted project, and runs nothing."""
-    found = project_files(site) if config.trusts_project else []
-    found += [_own_file(path) for path in _python_files(site.places.config / "tools")]
+    files = project_files(site) if config.trusts_project else []
+    files += [_own_file(path) for path in _python_files(site.places.config / "tools")]
     state = installation_state()
     for each in find_installed(site.places.cache / TOOL_PACKAGES, package_folders(), state):  # the group `wolo.tools`
-        found.append(CustomToolFile(ToolFile(f"entry point {each}", state, f"entry point {each}"), "yours"))
-    return found
+        files.append(CustomToolFile(ToolFile(f"entry point {each}", state, f"entry point {each}"), "yours"))
+    return files
 
 
 def project_files(site: Site) -> list[CustomToolFile]:
@@ -69,9 +69,9 @@ def project_files(site: Site) -> list[CustomToolFile]:
     return [_project_file(path, site.places, site.root) for folder in reversed(folders) for path in _python_files(folder)]
 
 
-def save_consent(places: Places, root: Path, found: CustomToolFile, answer: consents.Consent) -> None:
+def save_consent(places: Places, root: Path, file: CustomToolFile, answer: consents.Consent) -> None:
     """Applies only as long as the file does not change. Raises ConfigError."""
-    consents.save_consent(places, root, _asked(found.file), answer)
+    consents.save_consent(places, root, _consent_key(file.file), answer)
 
 
 async def find_tools(files: Sequence[CustomToolFile], config: Config, site: Site) -> FoundTools:
@@ -94,7 +94,7 @@ async def find_tools(files: Sequence[CustomToolFile], config: Config, site: Site
         enclose = SandboxedCommand if each.file.declares_effects else walls.enclose
         env = command_environment(os.environ)
         listing = await list_tools(each.file, site.places.cache / "tools", processes, env, site.real_cwd, enclose)
-        notices.extend(described(each.file, problem) for problem in listing.problems)
+        notices.extend(describe(each.file, problem) for problem in listing.problems)
         process = FileProcess(each.file, processes)
         for listed in listing.tools:
             if listed.name in _TAKEN or listed.name.startswith("mcp__"):
@@ -150,24 +150,24 @@ def _own_file(path: Path) -> CustomToolFile:
         data = read_own(path, Notices()) or b""
     except (ConfigError, OSError) as error:
         return CustomToolFile(ToolFile(str(path), "", str(path)), "yours", problem=f"{path} is not used: {error}")
-    return CustomToolFile(ToolFile(str(path), hashlib.sha256(data).hexdigest(), str(path), _decoded(data)), "yours")
+    return CustomToolFile(ToolFile(str(path), hashlib.sha256(data).hexdigest(), str(path), _decode(data)), "yours")
 
 
 def _project_file(path: Path, places: Places, root: Path) -> CustomToolFile:
     source = str(path.relative_to(root))
     try:
         data = project.read_file(path, root)
-        file = ToolFile(os.path.realpath(path), hashlib.sha256(data).hexdigest(), source, _decoded(data))
-        answer = consents.consent_to(places, root, _asked(file), Notices())
+        file = ToolFile(os.path.realpath(path), hashlib.sha256(data).hexdigest(), source, _decode(data))
+        answer = consents.consent_to(places, root, _consent_key(file), Notices())
     except WoloError as error:
         return CustomToolFile(ToolFile(str(path), "", source), "needs consent", problem=error.message)
     standing: Standing = "allowed" if answer == "yes" else "refused" if answer == "never" else "needs consent"
     return CustomToolFile(file, standing)
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8-sig", "replace")
 
 
-def _asked(file: ToolFile) -> str:
+def _consent_key(file: ToolFile) -> str:
     return f"tools {file.source} {file.digest}"

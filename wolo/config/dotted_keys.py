@@ -39,9 +39,9 @@ class SettingsPlace(NamedTuple):
         line = find_line(self.text, key) if self.text else None
         return f"{self.name}, line {line}" if line else self.name
 
-    def at_words(self, words: str) -> str:
+    def at_words(self, text: str) -> str:
         """Location of these words in the file."""
-        at = self.text.find(words) if words else -1
+        at = self.text.find(text) if text else -1
         line = self.text.count("\n", 0, at) + 1
         return f"{self.name}, line {line}" if at >= 0 else self.name
 
@@ -65,7 +65,7 @@ def parse_key(text: str) -> Key:
     return tuple(quoted or bare.strip() for quoted, bare in re.findall(_PART, text)) or ("",)
 
 
-def dotted(key: Key) -> str:
+def join_key(key: Key) -> str:
     return ".".join(name if re.fullmatch(r"[\w-]+", name) else f'"{name}"' for name in key)
 
 
@@ -82,10 +82,10 @@ def values(settings: Struct, start: Key = ()) -> Iterator[tuple[Key, Any]]:
             yield key, value
 
 
-def build(found: Iterable[Leaf]) -> Settings:
+def build(leaves: Iterable[Leaf]) -> Settings:
     """Later leaves of the same key win."""
     data: dict[str, Any] = {}
-    for key, value in found:
+    for key, value in leaves:
         table = data
         for name in key[:-1]:
             table = table.setdefault(name, {})
@@ -111,14 +111,14 @@ def _find_leaves(data: Mapping[str, Any], kind: Any, key: Key, place: SettingsPl
         if child is None:
             near = _nearest(child_key, kind)
             hint = f"Did you mean {near}?" if near else "`wolo config show` lists them all."
-            raise ConfigError(f"{place.at(child_key)}: there is no setting {dotted(child_key)}.", hint=hint)
+            raise ConfigError(f"{place.at(child_key)}: there is no setting {join_key(child_key)}.", hint=hint)
         if not _is_group(child):
             yield Leaf(child_key, _convert(value, child, child_key, place, is_text=is_text))
         elif isinstance(value, Mapping):
             yield from _find_leaves(value, child, child_key, place, is_text=is_text)
         else:
-            inside = ", ".join(dotted((*child_key, each)) for each in _names(child))
-            raise ConfigError(f"{place.at(child_key)}: {dotted(child_key)} is a group of settings, not a setting.", hint=inside)
+            inside = ", ".join(join_key((*child_key, each)) for each in _names(child))
+            raise ConfigError(f"{place.at(child_key)}: {join_key(child_key)} is a group of settings, not a setting.", hint=inside)
 
 
 def _child(kind: Any, name: str) -> Any:
@@ -152,7 +152,7 @@ def _convert(value: Any, kind: Any, key: Key, place: SettingsPlace, *, is_text: 
     except msgspec.ValidationError as error:
         from wolo.config import validation_errors  # noqa: PLC0415  # rarely needed
 
-        raise ConfigError(f"{place.at(key)}: {validation_errors.sentence(dotted(key), value, kind, str(error))}") from error
+        raise ConfigError(f"{place.at(key)}: {validation_errors.sentence(join_key(key), value, kind, str(error))}") from error
 
 
 def _list(text: str) -> Any:
@@ -169,13 +169,13 @@ def _nearest(key: Key, kind: Any) -> str:
     every = [*here, *_all_keys(Settings, ())]
     same_end = [each for each in every if each[-1] == key[-1] and len(each) <= len(key) + 1]
     if same_end:
-        return dotted(same_end[0])
+        return join_key(same_end[0])
     for candidates in (here, every):
-        found = difflib.get_close_matches(dotted(key), map(dotted, candidates), n=1, cutoff=0.75)
+        found = difflib.get_close_matches(join_key(key), map(join_key, candidates), n=1, cutoff=0.75)
         if found:
             return found[0]
     close = difflib.get_close_matches(key[-1], [each[-1] for each in every], n=1, cutoff=0.75)
-    return next((dotted(each) for each in every if close and each[-1] == close[0]), "")
+    return next((join_key(each) for each in every if close and each[-1] == close[0]), "")
 
 
 def _all_keys(kind: type[Struct], start: Key) -> Iterator[Key]:

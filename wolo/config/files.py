@@ -84,21 +84,21 @@ def open_document(path: Path, *, is_secret: bool = False) -> TOMLDocument:
     return tomlkit.parse(text)
 
 
-def check_owner(path: Path, found: os.stat_result, notices: Notices, *, is_secret: bool = False) -> None:
+def check_owner(path: Path, status: os.stat_result, notices: Notices, *, is_secret: bool = False) -> None:
     """Accepts files of root, such as packaged settings. Corrects too wide a mode of the user's own file, with a notice."""
-    if found.st_uid not in (os.geteuid(), 0):
+    if status.st_uid not in (os.geteuid(), 0):
         raise ConfigError(f"{path} belongs to another user, so it is not read.", hint=f"To own it: chown {os.geteuid()} '{path}'")
-    is_shared_folder = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
-    if found.st_mode & OTHERS_WRITE and not is_shared_folder:
+    is_shared_folder = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+    if status.st_mode & OTHERS_WRITE and not is_shared_folder:
         raise ConfigError(
             f"{path} can be written by every user of this machine, so it is not read.",
             hint=f"If no one has tampered with it: chmod go-w '{path}'",
         )
-    excess = found.st_mode & (OTHERS_READ if is_secret else GROUP_WRITES)
+    excess = status.st_mode & (OTHERS_READ if is_secret else GROUP_WRITES)
     if not excess or is_shared_folder:
         return
     try:
-        path.chmod(stat.S_IMODE(found.st_mode) & ~excess)
+        path.chmod(stat.S_IMODE(status.st_mode) & ~excess)
     except OSError as error:
         raise ConfigError(f"{path} is writable by its group, and the mode cannot be changed: {error.strerror}.") from error
     said = "could be read by other users" if is_secret else "could be written by its group"
@@ -106,7 +106,7 @@ def check_owner(path: Path, found: os.stat_result, notices: Notices, *, is_secre
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Locks a settings folder for one writer; creates it privately if it is missing."""
     try:
         make_private(folder)
@@ -145,14 +145,14 @@ def find_line(text: str, key: tuple[str, ...]) -> int | None:
         stripped = line.strip()
         if stripped.startswith("["):
             section = _names(stripped.lstrip("[").partition("]")[0])
-            found = section
+            table = section
         else:
             name, equals, _ = stripped.partition("=")
             if not equals or stripped.startswith("#"):
                 continue
-            found = (*section, *_names(name))
-        if found == key[: len(found)] and (nearest is None or len(found) > nearest[0]):
-            nearest = len(found), number
+            table = (*section, *_names(name))
+        if table == key[: len(table)] and (nearest is None or len(table) > nearest[0]):
+            nearest = len(table), number
     return nearest[1] if nearest else None
 
 

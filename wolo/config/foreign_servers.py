@@ -36,22 +36,22 @@ class _ServerFile(Struct, frozen=True):
     scope: Literal["local", "user"]
 
 
-def find_foreign(wanted: str, site: Site) -> Iterator[ForeignServer]:
+def find_foreign(source: str, site: Site) -> Iterator[ForeignServer]:
     """`wanted`: an agent, a file, or empty for every agent; the first server of a name counts.
 
     Raises UsageError for an unknown agent, and ConfigError for a file that was named and cannot be read.
     """
     files = list(_files(site.root))
     agents = dict.fromkeys(file.agent for file in files)
-    if wanted and wanted not in agents:
-        path = site.cwd / Path(os.path.expanduser(wanted))  # noqa: PTH111  # Path.expanduser raises for unknown users
+    if source and source not in agents:
+        path = site.cwd / Path(os.path.expanduser(source))  # noqa: PTH111  # Path.expanduser raises for unknown users
         if not path.is_file():
-            raise UsageError(f"There is no agent and no file {wanted}.", hint=f"Agents: {', '.join(agents)}")
+            raise UsageError(f"There is no agent and no file {source}.", hint=f"Agents: {', '.join(agents)}")
         yield from _read(_ServerFile("", path, "user"), site)
         return
     seen: set[str] = set()
     for file in files:
-        if wanted in ("", file.agent) and file.path.is_file():
+        if source in ("", file.agent) and file.path.is_file():
             try:
                 for each in _read(file, site):
                     if each.name not in seen:

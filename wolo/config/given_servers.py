@@ -17,7 +17,7 @@ OPTION = "--mcp-config"
 
 def read_given(values: Iterable[str], notices: Notices) -> dict[str, Server]:
     """The last one of a name wins. Raises ConfigError: what was asked for on the command line is never skipped."""
-    found: dict[str, Server] = {}
+    by_name: dict[str, Server] = {}
     for value in values:
         complaints = Notices()
         where, data = _read(value)
@@ -28,8 +28,8 @@ def read_given(values: Iterable[str], notices: Notices) -> dict[str, Server]:
         if not servers and not _is_empty(data):
             raise ConfigError(f"{where} has no MCP server.", hint='{"mcpServers": {"name": {"command": "…"}}}')
         notices.extend(complaints)
-        found |= servers
-    return found
+        by_name |= servers
+    return by_name
 
 
 def _is_empty(data: bytes) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 
-from wolo.config.files import find_line, locked, open_document, parse_toml, read_toml, replace_file
+from wolo.config.files import find_line, lock_folder, open_document, parse_toml, read_toml, replace_file
 from wolo.errors import ConfigError
 from wolo.places import Notices, Places
 
@@ -73,7 +73,7 @@ def save(places: Places, name: str, key: str, *, in_keyring: bool) -> Where:
 
     Raises ConfigError; then nothing has changed.
     """
-    with locked(places.config):
+    with lock_folder(places.config):
         before = read(places, Notices()).get(name)
         where: Where = "keyring" if in_keyring and has_keyring() and store_in_keyring(name, key) else FILE
         try:
@@ -91,7 +91,7 @@ def save(places: Places, name: str, key: str, *, in_keyring: bool) -> Where:
 
 def remove(places: Places, name: str) -> Where | None:
     """Returns where the key was; None if there was none. Raises ConfigError if it cannot be removed."""
-    with locked(places.config):
+    with lock_folder(places.config):
         stored = read(places, Notices()).get(name)
         if stored is None:
             return None
@@ -175,19 +175,19 @@ def _ask_keyring(work: Callable[[], T]) -> T:
     """Uses a daemon thread, because a keyring may never answer."""
     if not has_keyring():
         raise ConfigError("The package `keyring` is not installed.", hint="pip install 'wolo-cli[keyring]'")
-    found: list[T] = []
+    answers: list[T] = []
     failures: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(work())
+            answers.append(work())
         except BaseException as error:  # keyrings are plugins: they raise what they like
             failures.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(ANSWER_S)
-    if found:
-        return found[0]
+    if answers:
+        return answers[0]
     why = type(failures[0]).__name__ if failures else f"no answer within {ANSWER_S:g} s"
     raise ConfigError(f"Cannot use the system keyring: {why}.", hint="Is it unlocked? `keyring diagnose` shows details.")

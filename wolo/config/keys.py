@@ -27,7 +27,7 @@ def with_stored_keys(site: Site, overrides: Overrides | None = None) -> Mapping[
     A custom provider in `overrides` needs a variable in its `key_env`. Raises ConfigError for a file others can write, and for a
     key that is not text.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, stored in key_store.read(site.places, site.notices).items():
         try:
             variables = (SEARCH_KEYS[name],) if name in SEARCH_KEYS else load(name, overrides).key_env
@@ -37,11 +37,11 @@ def with_stored_keys(site: Site, overrides: Overrides | None = None) -> Mapping[
         if not variables or any(site.environ.get(variable, "").strip() for variable in variables):
             continue
         if key := key_store.fetch(name, stored, site.notices):
-            found[variables[0]] = key
-    return {**site.environ, **found} if found else site.environ
+            values[variables[0]] = key
+    return {**site.environ, **values} if values else site.environ
 
 
-def sent_with(*choices: ModelChoice | None) -> Iterator[Secret]:
+def request_secrets(*choices: ModelChoice | None) -> Iterator[Secret]:
     """Secrets in requests to these models: the key, and headers with a secret name."""
     for choice in filter(None, choices):
         yield Secret(choice.provider.key_env[0] if choice.provider.key_env else "API_KEY", choice.api_key)
@@ -65,7 +65,7 @@ def written_down(places: Places, settings: object) -> Iterator[Secret]:
         yield from MCPLogins(places).secrets()
 
 
-def known(*sources: Iterable[Secret]) -> tuple[Secret, ...]:
+def unique_secrets(*sources: Iterable[Secret]) -> tuple[Secret, ...]:
     """Removes duplicates and short values."""
     found: dict[str, Secret] = {}
     for each in chain(*sources):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from wolo.config import consents, project
 from wolo.config.cli_options import Given, many
-from wolo.config.dotted_keys import Key, Leaf, SettingsPlace, build, dotted, leaf, leaves, values
+from wolo.config.dotted_keys import Key, Leaf, SettingsPlace, build, join_key, leaf, leaves, values
 from wolo.config.files import parse_toml, read_toml
 from wolo.config.permission_rules import decision_of, read_rules, read_saved_rules
 from wolo.config.project import MORE_RULES, STRICTER
@@ -68,40 +68,40 @@ def load(site: Site, flags: Given | None = None, sets: Iterable[str] = ()) -> Co
     Raises ConfigError: an unusable setting is never ignored.
     """
     flags = {} if flags is None else flags
-    found = _Layers(site.root)
+    layers = _Layers(site.root)
     path = site.places.config / "config.toml"
-    _add_user_text(found, *read_toml(path, found.notices), path)
+    _add_user_text(layers, *read_toml(path, layers.notices), path)
     misplaced = find_home() / ".wolo" / "config.toml"  # home is not a project, and other programs store settings there
     if misplaced != path and os.path.lexists(misplaced):
-        found.notices.add(f"{misplaced} is not read: your settings are those in {path}.")
-    found.rules += read_saved_rules(site.places.config / "permissions.toml", site.root, found.notices)
-    _add_project(found, site, flags)
+        layers.notices.add(f"{misplaced} is not read: your settings are those in {path}.")
+    layers.rules += read_saved_rules(site.places.config / "permissions.toml", site.root, layers.notices)
+    _add_project(layers, site, flags)
     for name, key in ENVIRONMENT.items():
         if written := site.environ.get(name, "").strip():
-            found.add(leaf(key, written, SettingsPlace(name)), name, SettingsPlace(name))
+            layers.add(leaf(key, written, SettingsPlace(name)), name, SettingsPlace(name))
     for name, key in FLAGS.items():
         value = flags.get(name)
         if isinstance(value, str):
             place = SettingsPlace(f"--{name.replace('_', '-')}", is_command_line=True)
-            found.add(leaf(key, _normalised(key, value), place), place.name, place)
+            layers.add(leaf(key, _normalise(key, value), place), place.name, place)
     for name in ("allow", "deny"):
         rules = flags.get(name)
         place = SettingsPlace(f"--{name}", is_command_line=True)
         if isinstance(rules, list):
-            found.add(Leaf(("permissions", name), tuple(rules)), place.name, place)
+            layers.add(Leaf(("permissions", name), tuple(rules)), place.name, place)
     for text in sets:
-        _add_set(found, text)
+        _add_set(layers, text)
     endpoint: dict[str, str] = {}
     for variable, name in ENDPOINT_ENVIRONMENT.items():
         if value := site.environ.get(variable, "").strip():
             endpoint[name] = value
-            found.sources[name] = variable
+            layers.sources[name] = variable
     for name in ENDPOINT_FLAGS:
         option = flags.get(name)
         if isinstance(option, str) and option:
             endpoint[name] = option
-            found.sources[name] = f"--{name.replace('_', '-')}"
-    config = found.config(Endpoint(**endpoint))
+            layers.sources[name] = f"--{name.replace('_', '-')}"
+    config = layers.config(Endpoint(**endpoint))
     return _with_given_servers(config, flags) if flags.get("mcp_config") or flags.get("strict_mcp_config") else config
 
 
@@ -122,23 +122,23 @@ class _Layers:
         if key[0] == "permissions":
             self.rules += read_rules(value, decision_of(key[-1]), source, place, self._root)
             value = (*self._values.get(key, ()), *value)
-            source = ", ".join(dict.fromkeys([*filter(None, [self.sources.get(dotted(key))]), source]))
+            source = ", ".join(dict.fromkeys([*filter(None, [self.sources.get(join_key(key))]), source]))
         self._values[key] = value
-        self.sources[dotted(key)] = source
+        self.sources[join_key(key)] = source
 
     def tighten(self, one: Leaf, place: SettingsPlace) -> bool:
         """Adds a project's setting if it makes wolo stricter. Returns False if the setting is ignored."""
-        key, wanted = one
+        key, limit = one
         if key in MORE_RULES:
             self.add(one, place.name, place)
             return True
         if key not in STRICTER:
             return False
         held = dict(values(self._settings()))[key]
-        stricter = STRICTER[key](held, wanted)
+        stricter = STRICTER[key](held, limit)
         if stricter != held:
             self.add(Leaf(key, stricter), place.name, place)
-        return bool(stricter == wanted)
+        return bool(stricter == limit)
 
     def _settings(self) -> Settings:
         return build(Leaf(key, value) for key, value in self._values.items())
@@ -166,11 +166,13 @@ def _check(one: Leaf, place: SettingsPlace) -> None:
             hint="Use letters, digits and . _ - only.",
         )
     if (key[:2] == ("headers", "extra") or key[2:3] == ("headers",)) and not headers.may_be_set(key[-1]):
-        raise ConfigError(f"{place.at(key)}: `{key[-1]}` cannot be set as a header.", hint=f"Remove it from {dotted(key[:-1])}.")
+        raise ConfigError(
+            f"{place.at(key)}: `{key[-1]}` cannot be set as a header.", hint=f"Remove it from {join_key(key[:-1])}."
+        )
     if key[0] == "hooks" and (wrong := next(filter(None, (mistake(key[1], hook) for hook in value)), "")):
-        raise ConfigError(f"{place.at(key)}: {dotted(key)}: {wrong}.")
+        raise ConfigError(f"{place.at(key)}: {join_key(key)}: {wrong}.")
     if key[0] == "limits" and value is not None and value <= 0:
-        raise ConfigError(f"{place.at(key)}: {dotted(key)} cannot be {value:g}: it must be above 0.")
+        raise ConfigError(f"{place.at(key)}: {join_key(key)} cannot be {value:g}: it must be above 0.")
 
 
 def check_user_file(data: bytes, path: Path) -> list[str]:
@@ -181,43 +183,43 @@ def check_user_file(data: bytes, path: Path) -> list[str]:
     return list(found.notices)
 
 
-def _add_user_text(found: _Layers, text: str, data: Mapping[str, Any], path: Path) -> None:
+def _add_user_text(layers: _Layers, text: str, data: Mapping[str, Any], path: Path) -> None:
     place = SettingsPlace(str(path), text)
     for one in leaves(data, place):
-        found.add(one, str(path), place)
+        layers.add(one, str(path), place)
 
 
-def _add_project(found: _Layers, site: Site, flags: Given) -> None:
+def _add_project(layers: _Layers, site: Site, flags: Given) -> None:
     """Reads nothing before the user has trusted the folder."""
     root, cwd = site.root, site.real_cwd
     found_files = project.find(root, cwd)
     if not found_files:
         return
-    answer = "trusted" if flags.get("trust") == str(root) else consents.trust_in(site.places, root, found.notices)
-    found.trusts_project = answer == "trusted"
+    answer = "trusted" if flags.get("trust") == str(root) else consents.trust_in(site.places, root, layers.notices)
+    layers.trusts_project = answer == "trusted"
     if answer is None:
-        found.notices.add(
-            f"{project.on_one_line(root)} is not trusted, so these are not used: {project.named(found_files, root)}."
+        layers.notices.add(
+            f"{project.on_one_line(root)} is not trusted, so these are not used: {project.name_files(found_files, root)}."
             " The next start in a terminal asks; --trust trusts it once."
         )
-    if not found.trusts_project:
+    if not layers.trusts_project:
         return
     for path in project.settings_files(root, cwd):
         text, data = parse_toml(project.read_file(path, root), path)
         place = SettingsPlace(str(path), text)
-        ignored = [one.key for one in leaves(data, place) if not found.tighten(one, place)]
-        found.notices.extend(
-            f"{place.at(key)}: {dotted(key)} is ignored: a project may only make wolo stricter." for key in ignored[:MOST_NAMED]
+        ignored = [one.key for one in leaves(data, place) if not layers.tighten(one, place)]
+        layers.notices.extend(
+            f"{place.at(key)}: {join_key(key)} is ignored: a project may only make wolo stricter." for key in ignored[:MOST_NAMED]
         )
         if (more := len(ignored) - MOST_NAMED) > 0:
-            found.notices.add(f"{path}: {more} more settings are ignored.")
+            layers.notices.add(f"{path}: {more} more settings are ignored.")
     for folder in project.folders(root, cwd):
         for name in project.CLAUDE_SETTINGS:
             if os.path.lexists(path := folder / name):
-                _add_claude_rules(found, path, root, folder)
+                _add_claude_rules(layers, path, root, folder)
 
 
-def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> None:
+def _add_claude_rules(layers: _Layers, path: Path, root: Path, folder: Path) -> None:
     """The `deny` and `ask` rules of Claude Code's settings; a rule that wolo cannot hold is named before anything runs."""
     from wolo.config.translation.findings import Reading  # noqa: PLC0415  # only where there is such a file
     from wolo.config.translation.rules import add_denials  # noqa: PLC0415
@@ -227,7 +229,7 @@ def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> N
         data = project.read_file(path, root)
         table = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf") or b"{}")
     except (ConfigError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        found.notices.add(f"{name} cannot be read, so its permission rules do NOT hold: {getattr(error, 'message', error)}")
+        layers.notices.add(f"{name} cannot be read, so its permission rules do NOT hold: {getattr(error, 'message', error)}")
         return
     reading = Reading(path, is_projects=True, anchor="" if folder == root else f"{folder.relative_to(root)}/")
     if not isinstance(table, dict):
@@ -237,12 +239,12 @@ def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> N
     for finding in reading.findings:
         if finding.kind == "rule":
             decision, rule = finding.value
-            found.add(Leaf(("permissions", decision), (rule,)), name, SettingsPlace(str(path)))
+            layers.add(Leaf(("permissions", decision), (rule,)), name, SettingsPlace(str(path)))
         else:
-            found.notices.add(f"{name}: {clean_line(finding.what)}: {clean_line(finding.why)}")
+            layers.notices.add(f"{name}: {clean_line(finding.what)}: {clean_line(finding.why)}")
 
 
-def _normalised(key: str, value: str) -> str:
+def _normalise(key: str, value: str) -> str:
     """Converts to the form of the settings: modes of other agents, tools separated by commas."""
     if key == "mode":
         return find_mode(SPELLINGS.get(value, value)).name
@@ -252,12 +254,12 @@ def _normalised(key: str, value: str) -> str:
     return value.lower() if key == "thinking" else value
 
 
-def _add_set(found: _Layers, text: str) -> None:
+def _add_set(layers: _Layers, text: str) -> None:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f'--set "{text}" is not KEY=VALUE.', hint="--set limits.max_turns=20")
     place = SettingsPlace("--set", is_command_line=True)
-    found.add(leaf(key.strip(), value.strip(), place), "--set", place)
+    layers.add(leaf(key.strip(), value.strip(), place), "--set", place)
 
 
 def _with_given_servers(config: Config, flags: Given) -> Config:
@@ -272,7 +274,7 @@ def _with_given_servers(config: Config, flags: Given) -> Config:
 def rows(config: Config) -> Iterator[tuple[str, Any, str]]:
     """Every setting with its key, plain value and source. Secrets are hidden."""
     for key, value in (*values(config.settings), *values(config.endpoint)):
-        name = dotted(key)
+        name = join_key(key)
         sources = (source for each, source in config.sources.items() if each == name or each.startswith(f"{name}."))
         yield name, _without_secrets(key, _without_none(to_builtins(value))), next(sources, "default")
 
@@ -288,13 +290,12 @@ def _without_secrets(key: Key, value: Any) -> Any:
     """Hides keys, header values and passwords in URLs. References to secrets are shown."""
     match key[-2:]:
         case (*_, "api_key" | "client_secret" | "private_key" | "id_token") if value:
-            return _hidden(value)
+            return _hide(value)
         case ("headers", "extra") | (_, "headers" | "env") if isinstance(value, dict):
-            return {name: _hidden(each) for name, each in value.items()}
+            return {name: _hide(each) for name, each in value.items()}
         case (_, "query") if isinstance(value, dict):
             return {
-                name: _hidden(each) if (is_secret_name(name) or len(each) > LONGEST_PLAIN) else each
-                for name, each in value.items()
+                name: _hide(each) if (is_secret_name(name) or len(each) > LONGEST_PLAIN) else each for name, each in value.items()
             }
         case (*_, "base_url") if value:
             return display_url(value)
@@ -302,5 +303,5 @@ def _without_secrets(key: Key, value: Any) -> Any:
             return value
 
 
-def _hidden(value: str) -> str:
+def _hide(value: str) -> str:
     return value if secret_references.is_reference(value) else HIDDEN

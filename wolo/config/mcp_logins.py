@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from wolo.config import key_store
-from wolo.config.files import locked, read_own, replace_file
+from wolo.config.files import lock_folder, read_own, replace_file
 from wolo.errors import ConfigError
 from wolo.mcp.logins import SavedLogin
 from wolo.messages.secret_values import Secret
@@ -35,14 +35,14 @@ class MCPLogins:
         self._learn: Callable[[Iterable[Secret]], None] = lambda secrets: None
 
     def read(self, key: str) -> SavedLogin | None:
-        found = self._login(key, self._rows().get(key))
-        if found is not None:
-            self._learn(found.secrets())
-        return found
+        login = self._login(key, self._rows().get(key))
+        if login is not None:
+            self._learn(login.secrets())
+        return login
 
     def write(self, key: str, login: SavedLogin) -> None:
         self._learn(login.secrets())
-        with locked(self._places.config):
+        with lock_folder(self._places.config):
             rows = self._rows()
             row: Any = msgspec.to_builtins(login)
             before = rows.get(key)
@@ -56,7 +56,7 @@ class MCPLogins:
                 self._replace({**rows, key: row})
 
     def remove(self, key: str) -> bool:
-        with locked(self._places.config):
+        with lock_folder(self._places.config):
             rows = self._rows()
             row = rows.pop(key, None)
             if row is None:

@@ -41,7 +41,7 @@ def read_saved_rules(path: Path, root: Path, notices: Notices) -> list[Rule]:
     """Reads answers of "always": one table per workspace, and `*` for all."""
     text, data = read_toml(path, notices)
     place = SettingsPlace(str(path), text)
-    found: list[Rule] = []
+    saved: list[Rule] = []
     for workspace, table in data.items():
         if not isinstance(table, dict) or not set(table) <= set(DECISIONS):
             raise ConfigError(f'{place.at((workspace,))}: "{workspace}" must be a table with allow, ask or deny.')
@@ -53,8 +53,8 @@ def read_saved_rules(path: Path, root: Path, notices: Notices) -> list[Rule]:
             except msgspec.ValidationError as error:
                 raise ConfigError(f"{place.at((workspace, name))}: {name} must be a list of rules.") from error
             for each in written:
-                found += read_rules([each], decision_of(name), place.at_words(_text(each)), place, root)
-    return found
+                saved += read_rules([each], decision_of(name), place.at_words(_text(each)), place, root)
+    return saved
 
 
 def _read(written: str | RuleWithExamples, decision: Decision, source: str, place: SettingsPlace, root: Path) -> Rule:

@@ -108,7 +108,7 @@ def settings_files(root: Path, cwd: Path) -> list[Path]:
     return [path for path in files if _mode_of(path) is not None]
 
 
-def named(brought: Sequence[ProjectFile], root: Path) -> str:
+def name_files(brought: Sequence[ProjectFile], root: Path) -> str:
     """Names relative to the root, in one line."""
     names = [on_one_line(each.path.relative_to(root)) for each in brought]
     more = len(names) - _MOST_NAMED
@@ -133,17 +133,17 @@ def read_file(path: Path, root: Path) -> bytes:
     except ToolError as error:
         raise ConfigError(f"{path} is not read: it is not a regular file.", hint=error.message) from error
     try:
-        found = os.fstat(handle)
-        if found.st_uid not in (os.geteuid(), 0):
+        status = os.fstat(handle)
+        if status.st_uid not in (os.geteuid(), 0):
             raise ConfigError(
                 f"{path} is not read: it belongs to another user.", hint=f"To own it: chown {os.geteuid()} '{path}'"
             )
-        if found.st_mode & OTHERS_WRITE:
+        if status.st_mode & OTHERS_WRITE:
             raise ConfigError(
                 f"{path} is not read: every user of this machine can write it.",
                 hint=f"If no one has tampered with it: chmod o-w '{path}'",
             )
-        if found.st_size > MAX_BYTES:
+        if status.st_size > MAX_BYTES:
             raise ConfigError(f"{path} is not read: it is larger than {MAX_BYTES // 1024} KiB.")
         return read_all(handle, MAX_BYTES)
     finally:
@@ -185,8 +185,8 @@ def _earlier_in(*words: str) -> Callable[[Any, Any], Any]:
     return lambda held, wanted: min(held, wanted, key=words.index)
 
 
-def _lower(held: float | None, wanted: float | None) -> float | None:
-    return min((each for each in (held, wanted) if each is not None), default=None)
+def _lower(held: float | None, limit: float | None) -> float | None:
+    return min((each for each in (held, limit) if each is not None), default=None)
 
 
 STRICTER: Mapping[Key, Callable[[Any, Any], Any]] = {

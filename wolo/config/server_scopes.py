@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from wolo.config import project
-from wolo.config.dotted_keys import dotted
-from wolo.config.files import locked, open_document, read_toml, replace_file
+from wolo.config.dotted_keys import join_key
+from wolo.config.files import lock_folder, open_document, read_toml, replace_file
 from wolo.config.settings_writer import changed_fields, remove_table, set_table, set_value
 from wolo.errors import ConfigError
 from wolo.mcp.server import Server, check
@@ -56,7 +56,7 @@ def save_server(places: Places, root: Path, scope: Scope, name: str, server: Ser
         set_table(places, "mcp_servers", name, server)
         return places.config / "config.toml"
     if scope == "local":
-        with locked(places.config):
+        with lock_folder(places.config):
             document = _open(places)
             _table(document, str(root), "servers")[name] = changed_fields(server)
             return _replace(places, document)
@@ -75,7 +75,7 @@ def remove_server(places: Places, root: Path, scope: Scope, name: str) -> bool:
     if scope == "user":
         return remove_table(places, "mcp_servers", name)
     if scope == "local":
-        with locked(places.config):
+        with lock_folder(places.config):
             document = _open(places)
             removed = document.get(str(root), {}).get("servers", {}).pop(name, None) is not None
             if removed:
@@ -94,9 +94,9 @@ def remove_server(places: Places, root: Path, scope: Scope, name: str) -> bool:
 def enable_server(places: Places, root: Path, scope: Scope | Literal["other"], name: str, *, enabled: bool) -> None:
     """Servers that others wrote are switched off for this user only. Raises ConfigError."""
     if scope == "user":
-        set_value(places, dotted(("mcp_servers", name, "enabled")), "true" if enabled else "false")
+        set_value(places, join_key(("mcp_servers", name, "enabled")), "true" if enabled else "false")
         return
-    with locked(places.config):
+    with lock_folder(places.config):
         document = _open(places)
         if scope == "local":
             _table(document, str(root), "servers", name)["enabled"] = enabled

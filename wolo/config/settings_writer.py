@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import NODEFAULT, Struct, to_builtins
 from msgspec.structs import FieldInfo, fields
 
-from wolo.config.dotted_keys import SettingsPlace, dotted, leaf, parse_key
-from wolo.config.files import locked, open_document, read_own, replace_file
+from wolo.config.dotted_keys import SettingsPlace, join_key, leaf, parse_key
+from wolo.config.files import lock_folder, open_document, read_own, replace_file
 from wolo.config.layers import check_user_file
 from wolo.config.permission_rules import EVERYWHERE
 from wolo.errors import ConfigError, UsageError
@@ -23,13 +23,13 @@ def set_value(places: Places, key: str, value: str) -> None:
     """Sets one setting in config.toml. Raises ConfigError and leaves the file unchanged if the value is invalid."""
     one = leaf(key, value, SettingsPlace("config.toml"))
     path = places.config / "config.toml"
-    with locked(places.config):
+    with lock_folder(places.config):
         document = open_document(path)
         table: Any = document
         for name in one.key[:-1]:
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
-                raise ConfigError(f"{path}: {dotted(one.key)} conflicts with the file: a part of the key is not a table.")
+                raise ConfigError(f"{path}: {join_key(one.key)} conflicts with the file: a part of the key is not a table.")
         if one.value is None:
             table.pop(one.key[-1], None)
         else:
@@ -41,7 +41,7 @@ def set_value(places: Places, key: str, value: str) -> None:
 
 def write_setting(places: Places, key: str, value: str) -> str:
     """Like `set_value`, for user input; returns the dotted key. Raises UsageError for an API key: other users could read it."""
-    name = dotted(parse_key(key))
+    name = join_key(parse_key(key))
     if name.endswith(".api_key") and not (is_reference(value) or value.startswith(COMMAND)):
         raise UsageError(
             "API keys cannot be arguments: other users could read them.",
@@ -54,7 +54,7 @@ def write_setting(places: Places, key: str, value: str) -> str:
 def set_table(places: Places, group: str, name: str, table: Struct) -> None:
     """Writes all non-default fields to `group.NAME` in config.toml. Raises ConfigError if the result is invalid."""
     path = places.config / "config.toml"
-    with locked(places.config):
+    with lock_folder(places.config):
         document = open_document(path)
         within: Any = document.setdefault(group, {})
         within[name] = _plain(changed_fields(table))
@@ -73,7 +73,7 @@ def changed_fields(table: Struct) -> dict[str, Any]:
 def remove_table(places: Places, group: str, name: str) -> bool:
     """Removes `group.NAME` from config.toml; returns False if it was not there."""
     path = places.config / "config.toml"
-    with locked(places.config):
+    with lock_folder(places.config):
         document = open_document(path)
         within: Any = document.get(group, {})
         if name not in within:
@@ -91,7 +91,7 @@ def replace_settings(places: Places, before: bytes, after: bytes) -> None:
     Raises ConfigError if the file is no longer as it was `before`.
     """
     path = places.config / "config.toml"
-    with locked(places.config):
+    with lock_folder(places.config):
         if (read_own(path, Notices()) or b"") != before:
             beside = path.with_name("config.toml.edited")
             replace_file(beside, after.decode())
@@ -103,7 +103,7 @@ def save_rule(places: Places, workspace: Path | None, rule: str, decision: Decis
     """Saves a rule of an answer, checked by a `Judge`, for this workspace or for all."""
     rule = str(parse_rule(rule, decision))
     path = places.config / "permissions.toml"
-    with locked(places.config):
+    with lock_folder(places.config):
         document = open_document(path)
         table: Any = document.setdefault(_table_name(workspace), {})
         rules = table.setdefault(decision, [])
@@ -115,15 +115,15 @@ def save_rule(places: Places, workspace: Path | None, rule: str, decision: Decis
 def delete_rule(places: Places, workspace: Path | None, rule: str) -> list[str]:
     """Removes a saved rule; returns the decisions it was saved under."""
     path = places.config / "permissions.toml"
-    with locked(places.config):
+    with lock_folder(places.config):
         document = open_document(path)
         table: Any = document.get(_table_name(workspace), {})
-        found = [decision for decision, rules in table.items() if rule in rules]
-        for decision in found:
+        decisions = [decision for decision, rules in table.items() if rule in rules]
+        for decision in decisions:
             table[decision].remove(rule)
-        if found:
+        if decisions:
             replace_file(path, document.as_string())
-    return found
+    return decisions
 
 
 def _is_default(table: Struct, field: FieldInfo) -> bool:

@@ -29,9 +29,9 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.+?)`")
 _EXPECTED = re.compile(r"Expected `([^`|]+?)(?: \| null)?`(?: of length)?(?: (>=|>|<=|<) ([\d.]+))?")
 
 
-def sentence(called: str, value: Any, kind: Any, said: str) -> str:
+def sentence(called: str, value: Any, kind: Any, message: str) -> str:
     """Translates msgspec's message about a value of this type; `called` is the dotted key."""
-    found = re.search(r"at `\$(.+)`", said)
+    found = re.search(r"at `\$(.+)`", message)
     path = found[1] if found else ""
     is_secret = any(name in called.split(".") for name in SECRETS)
     row, row_kind = _ROW.match(path), _row_kind(kind)
@@ -44,20 +44,20 @@ def sentence(called: str, value: Any, kind: Any, said: str) -> str:
             types = {each.encode_name: each.type for each in fields(kind)} if is_group else {}
             value, kind = value[name], _without_none(types.get(name))
         called, path = f"{called}: {'.'.join(names)}" if names else called, ""
-    if lacking := _LACKS.match(said):
+    if lacking := _LACKS.match(message):
         return f"{called}: {lacking[1]} is missing."
-    if unknown := _UNKNOWN.match(said):
-        return f"{called}: there is no {unknown[1]}; there are {', '.join(_names(kind))}.{_meant(unknown[1], _names(kind))}"
+    if unknown := _UNKNOWN.match(message):
+        return f"{called}: there is no {unknown[1]}; there are {', '.join(_names(kind))}.{_suggestion(unknown[1], _names(kind))}"
     meant = "" if is_secret else _nearest(value, kind)
-    return f"{called} cannot be {'that' if is_secret else _shown(value)}: it takes {_takes(kind, said, path)}.{meant}"
+    return f"{called} cannot be {'that' if is_secret else _show(value)}: it takes {_takes(kind, message, path)}.{meant}"
 
 
-def _takes(kind: Any, said: str, path: str) -> str:
+def _takes(kind: Any, message: str, path: str) -> str:
     if words := _words_of(kind):
         return f"one of {', '.join(filter(None, words))}"
-    expected = _EXPECTED.match(said)
+    expected = _EXPECTED.match(message)
     if expected is None:
-        return said[:1].lower() + said[1:].replace("`", "")
+        return message[:1].lower() + message[1:].replace("`", "")
     word, sign, bound = expected.groups()
     limit = f" {_LIMITS[sign]} {float(bound):g}" if sign else ""
     return _WORDS.get(word, word) + ("" if word == "str" and limit else limit) + (f" at {path}" if path else "")
@@ -67,10 +67,10 @@ def _nearest(value: Any, kind: Any) -> str:
     """Suggests the nearest allowed word."""
     words = _words_of(kind)
     wrong = [each for each in (value if isinstance(value, list) else [value]) if each not in words]
-    return _meant(str(wrong[0]), words) if words and wrong else ""
+    return _suggestion(str(wrong[0]), words) if words and wrong else ""
 
 
-def _meant(word: str, words: list[str]) -> str:
+def _suggestion(word: str, words: list[str]) -> str:
     import difflib  # noqa: PLC0415  # 5 ms, for typos only
 
     near = difflib.get_close_matches(word, [each for each in words if each != NEVER_SUGGESTED], n=1)
@@ -104,6 +104,6 @@ def _names(kind: Any) -> list[str]:
     return [each.encode_name for each in fields(kind)] if isinstance(kind, type) and issubclass(kind, Struct) else []
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = f'"{value}"' if isinstance(value, str) else str(value)
     return text if len(text) <= SHOWN_LENGTH else f"{text[:SHOWN_LENGTH]}…"

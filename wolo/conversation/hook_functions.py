@@ -8,7 +8,7 @@ from inspect import isawaitable
 from typing import Any
 
 from wolo.agent.hook_calls import HookAnswer, ReportSlow, RunHook
-from wolo.extensions.hooks.response import NOTHING, HookReply, combined, read_answer
+from wolo.extensions.hooks.response import NOTHING, HookReply, combine, read_answer
 
 HookFunction = Callable[[dict[str, Any]], Any]
 
@@ -30,7 +30,7 @@ class HookFunctions:
         if self._run is None or answer.decision == "deny":
             return answer
         configured = await self._run(event, payload, slow)
-        return combined([answer, configured]) if isinstance(configured, HookReply) else configured
+        return combine([answer, configured]) if isinstance(configured, HookReply) else configured
 
     async def _call(self, event: str, payload: Mapping[str, Any]) -> HookReply:
         function = self._functions.get(event)

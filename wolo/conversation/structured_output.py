@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from wolo.agent.budget import add
 from wolo.agent.events import ErrorInfo, TurnEnded
 from wolo.errors import UsageError, WoloError
-from wolo.extensions.custom_tools.function_schema import made, schema_of
+from wolo.extensions.custom_tools.function_schema import build_value, schema_of
 from wolo.messages.message import Origin, UserPrompt, user
 from wolo.messages.parts import TextPart
 
@@ -207,7 +207,7 @@ class _MsgspecCheck:
 
     def validate(self, value: Any) -> Any:
         """Raises ValueError that names the place."""
-        return msgspec.convert(value, self._output_type, dec_hook=made)  # its ValidationError is a ValueError
+        return msgspec.convert(value, self._output_type, dec_hook=build_value)  # its ValidationError is a ValueError
 
 
 def _check_of(type_or_schema: Any) -> _SchemaCheck | _TypeCheck | _MsgspecCheck:

@@ -102,12 +102,12 @@ def _mcp_servers(problems: Notices) -> list[dict[str, Any]]:
     """Reports the last known state; starts no server."""
     site = find_site()
     try:
-        found = servers_here({}, site)
+        servers = servers_here({}, site)
     except WoloError as error:
         problems.add(error.message)
         return []
     problems.extend([notice for notice in site.notices if notice not in problems])
-    rows = [(each, last_known(each)) for each in found]
+    rows = [(each, last_known(each)) for each in servers]
     problems.extend(
         f"The MCP server {each.name} failed last time: {clean_line(known.why) or 'unknown reason'}."
         f" `wolo mcp test {each.name}` tries again."
@@ -125,15 +125,15 @@ def _sandbox() -> dict[str, Any]:
     except WoloError:
         is_off = False  # whoever looks for the model says why
     if is_off:
-        found = SandboxSelection(tried=("Disabled in the settings (sandbox.backend).",))
+        selection = SandboxSelection(tried=("Disabled in the settings (sandbox.backend).",))
     else:
-        found = find((site.root,), site.places.state, None)
+        selection = find((site.root,), site.places.state, None)
     return {
-        "backend": found.backend,
-        "whole": found.make is not None and found.is_whole,
-        "covers": list(found.covers),
-        "not_covered": list(found.not_covered),
-        "tried": list(found.tried),
+        "backend": selection.backend,
+        "whole": selection.make is not None and selection.is_whole,
+        "covers": list(selection.covers),
+        "not_covered": list(selection.not_covered),
+        "tried": list(selection.tried),
     }
 
 

@@ -22,7 +22,7 @@ from wolo.errors import UsageError
 from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ClaudeCall, to_wolo_arguments
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, EVENTS, FILE_CHANGED
 from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook
-from wolo.extensions.hooks.response import HookReply, combined, when_late
+from wolo.extensions.hooks.response import HookReply, combine, when_late
 from wolo.guard.secrets.redactor import Secrets
 from wolo.places import Site, find_places
 from wolo.workspace.processes.command_environment import find_program
@@ -37,9 +37,9 @@ class HookTrial(Struct, frozen=True):
     answer: HookReply
 
 
-def hooks_here(given: Given, site: Site) -> tuple[HookSet, ...]:
+def hooks_here(flags: Given, site: Site) -> tuple[HookSet, ...]:
     """All hooks of a run in this directory, with those of skills and agents. Raises ConfigError."""
-    config = layers.load(site, given)
+    config = layers.load(site, flags)
     site.notices.extend(config.notices)
     sets = find_hooks(config, site)
     files = UserFiles(config, site)
@@ -47,7 +47,7 @@ def hooks_here(given: Given, site: Site) -> tuple[HookSet, ...]:
 
 
 async def try_hooks(
-    sets: Sequence[HookSet], event: str, tool: str, given: Mapping[str, Any], mode: str
+    sets: Sequence[HookSet], event: str, tool: str, arguments: Mapping[str, Any], mode: str
 ) -> tuple[list[HookTrial], HookReply]:
     """The answer of each matching hook that may run, as if its skill or agent were active, and their combined answer.
 
@@ -65,7 +65,7 @@ async def try_hooks(
         processes=processes, shell=shell, cwd=workspace.start, environ=partial(environment, workspace.root), ask_model=_ask
     )
     common = {"session_id": "session_test", "cwd": str(cwd), "permission_mode": mode, "transcript_path": str(records.transcript)}
-    payload = {**common, **(_call(event, tool, given) if event in ABOUT_TOOLS else {**_sample(event, cwd), **given})}
+    payload = {**common, **(_call(event, tool, arguments) if event in ABOUT_TOOLS else {**_sample(event, cwd), **arguments})}
     more = {"CLAUDE_ENV_FILE": str(records.env_file)} if event in ("SessionStart", "Setup", FILE_CHANGED) else {}
     trials = []
     try:
@@ -80,16 +80,16 @@ async def try_hooks(
     finally:
         processes.close_all()
         records.close()
-    return trials, combined([each.answer for each in trials])
+    return trials, combine([each.answer for each in trials])
 
 
-def _call(event: str, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _call(event: str, tool: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Translates to wolo's own names."""
     ours = _WOLO_NAMES.get(tool, tool)
-    arguments = to_wolo_arguments(ours, {}, ClaudeCall(name=tool, input={}), given)
+    arguments = to_wolo_arguments(ours, {}, ClaudeCall(name=tool, input={}), values)
     call: dict[str, Any] = {
         "tool_name": ours,
-        "tool_input": given if arguments is None else arguments,
+        "tool_input": values if arguments is None else arguments,
         "tool_use_id": "call_test",
     }
     if event.startswith("PostToolUse"):

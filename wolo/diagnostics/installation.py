@@ -77,15 +77,15 @@ def update_command(here: Installation) -> str:
 
 def install_command(here: Installation, extras: str) -> list[str]:
     """Adds extras to the installation."""
-    wanted = f"{PACKAGE}[{extras}]" + (f" @ {here.source}" if here.source else "")
+    requirement = f"{PACKAGE}[{extras}]" + (f" @ {here.source}" if here.source else "")
     if (folder := here.folder) is not None:
         options = ["-e"] if here.origin["dir_info"].get("editable", False) else []
         return [*_pip(here), *options, f"{folder}[{extras}]"]
     if (here.prefix / "uv-receipt.toml").is_file():
-        return ["uv", "tool", "install", "--force", wanted]
+        return ["uv", "tool", "install", "--force", requirement]
     if (here.prefix / "pipx_metadata.json").is_file():
-        return ["pipx", "install", "--force", wanted]
-    return [*_pip(here), wanted]
+        return ["pipx", "install", "--force", requirement]
+    return [*_pip(here), requirement]
 
 
 def _pip(here: Installation) -> list[str]:

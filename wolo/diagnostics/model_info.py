@@ -56,24 +56,24 @@ def in_brief(each: ListedModel) -> str:
 
 def matches(each: ListedModel, pattern: str) -> bool:
     """By provider, or by part of a name or label; with * and ? the whole name must match."""
-    wanted, label = pattern.lower().strip(), each.label.lower()
-    if wanted in PROVIDERS:
-        return each.provider.name == wanted
-    alias = ALIASES.get(wanted, "")
-    if any(mark in wanted for mark in "*?["):
-        return fnmatchcase(label, wanted) or fnmatchcase(label.partition("/")[2], wanted)
-    return wanted in label or wanted in each.provider.label.lower() or alias == each.provider.name
+    text, label = pattern.lower().strip(), each.label.lower()
+    if text in PROVIDERS:
+        return each.provider.name == text
+    alias = ALIASES.get(text, "")
+    if any(mark in text for mark in "*?["):
+        return fnmatchcase(label, text) or fnmatchcase(label.partition("/")[2], text)
+    return text in label or text in each.provider.label.lower() or alias == each.provider.name
 
 
-def lines(found: Sequence[ListedModel]) -> Iterator[str]:
+def lines(models: Sequence[ListedModel]) -> Iterator[str]:
     """At most 80 columns each, unless names are long."""
-    labels = [_short_label(each) for each in found]
+    labels = [_short_label(each) for each in models]
     width = min(max(map(len, labels), default=0), LABEL_WIDTH)
-    abilities = [_abilities(each.model) for each in found]
+    abilities = [_abilities(each.model) for each in models]
     wide = max(map(len, abilities), default=0)
-    if found:
+    if models:
         yield f"  {'MODEL':<{width}} {'SIZE':>5} {'':<{wide}} IN/OUT".rstrip()
-    for each, label, can in zip(found, labels, abilities, strict=True):
+    for each, label, can in zip(models, labels, abilities, strict=True):
         model = each.model or Model(id="")
         window = in_short(model.context)
         yield f"{'*' if each.has_key else ' '} {label:<{width}} {window:>5} {can:<{wide}} {_in_and_out(model.price)}".rstrip()
@@ -202,8 +202,8 @@ def _price(price: Price | None) -> dict[str, Any] | None:
     return msgspec.to_builtins(price) if price else None
 
 
-def _tokens(count: int | None) -> str:
-    return "unknown" if count is None else f"{count:,} tokens"
+def _tokens(num_tokens: int | None) -> str:
+    return "unknown" if num_tokens is None else f"{num_tokens:,} tokens"
 
 
 def _levels(model: Model, dialect: msgspec.Struct) -> list[str]:
@@ -221,7 +221,7 @@ def _flags(dialect: msgspec.Struct) -> dict[str, Any]:
     return {name: getattr(dialect, name) for name in names if getattr(dialect, name) != getattr(usual, name)}
 
 
-def _kept_in(provider: Provider) -> str:
+def _key_place(provider: Provider) -> str:
     """A key in `environ` that is not in the real environment is a stored one."""
     stored = key_store.read(find_places(), Notices()).get(provider.name)
     return stored.where if stored else key_store.FILE
@@ -237,7 +237,7 @@ def _key(provider: Provider, environ: Mapping[str, str], settings: ProviderSetti
             source = f"a program ({name})"
         return {"source": source, "is_set": has_key(provider, environ, settings)}
     if variable := key_variable(provider, environ, settings):
-        return {"source": f"${variable}" if os.environ.get(variable, "").strip() else _kept_in(provider), "is_set": True}
+        return {"source": f"${variable}" if os.environ.get(variable, "").strip() else _key_place(provider), "is_set": True}
     if provider.loopback or not provider.key_env:
         return {"source": "none is needed", "is_set": True}
     return {"source": " or ".join(f"${each}" for each in provider.key_env), "is_set": False}

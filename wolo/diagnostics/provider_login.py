@@ -47,7 +47,7 @@ def find_login_provider(name: str) -> Provider:
     if (service := name.strip().lower()) in keys.SEARCH_KEYS:
         return Provider(name=service, label=service.capitalize(), base_url="", key_env=(keys.SEARCH_KEYS[service],))
     overrides = _overrides()
-    provider = load(_spelled(name, overrides), overrides, os.environ)
+    provider = load(_spell(name, overrides), overrides, os.environ)
     if why := _why_not(provider, overrides):
         raise why
     return provider
@@ -106,15 +106,15 @@ def found_keys() -> tuple[list[FoundKey], list[str]]:
     stored = key_store.read(find_places(), notices)
     if os.environ.get("WOLO_API_KEY", "").strip():
         notices.add("WOLO_API_KEY is set: it overrides every other key of the provider a run starts with.")
-    found: list[FoundKey] = []
+    keys: list[FoundKey] = []
     for name in names_of(overrides):
         provider = load(name, overrides, os.environ)
         rows = list(_keys_of(provider, overrides, stored, notices))
         is_moved = bool(rows) and _is_moved(provider, overrides)
         first = next((index for index, each in enumerate(rows) if each.counts and not is_moved), -1)
-        found += [each._replace(counts=index == first) for index, each in enumerate(rows)]
-    found += [FoundKey(name, each.where, "", False) for name, each in stored.items() if name not in names_of(overrides)]
-    return found, list(notices)
+        keys += [each._replace(counts=index == first) for index, each in enumerate(rows)]
+    keys += [FoundKey(name, each.where, "", False) for name, each in stored.items() if name not in names_of(overrides)]
+    return keys, list(notices)
 
 
 def _keys_of(
@@ -127,15 +127,13 @@ def _keys_of(
         if configured.startswith(secret_references.COMMAND):
             yield FoundKey(provider.name, source, "from a program", True)
         elif secret_references.is_there(configured, os.environ):
-            yield FoundKey(
-                provider.name, source, _masked(secret_references.resolve(configured, os.environ, setting=source)), True
-            )
+            yield FoundKey(provider.name, source, _mask(secret_references.resolve(configured, os.environ, setting=source)), True)
     for variable in provider.key_env:
         if value := os.environ.get(variable, "").strip():
-            yield FoundKey(provider.name, f"${variable}", _masked(value), True)
+            yield FoundKey(provider.name, f"${variable}", _mask(value), True)
     if row := stored.get(provider.name):
         key = key_store.fetch(provider.name, row, notices)
-        yield FoundKey(provider.name, row.where, _masked(key) if key else "cannot be read", bool(key))
+        yield FoundKey(provider.name, row.where, _mask(key) if key else "cannot be read", bool(key))
 
 
 def log_out(name: str) -> tuple[str, list[str]]:
@@ -145,7 +143,7 @@ def log_out(name: str) -> tuple[str, list[str]]:
         hint = f"wolo auth logout {'|'.join(stored)}" if stored else "`wolo auth status` shows where keys come from."
         raise UsageError("Which provider's key?" if stored else "There are no saved keys.", hint=hint)
     overrides = _overrides()
-    name = name if name in stored else _spelled(name, overrides) if name else next(iter(stored))
+    name = name if name in stored else _spell(name, overrides) if name else next(iter(stored))
     left = [
         f"{each.source} still has a key of {each.provider}, which wolo cannot remove."
         for each in found_keys()[0]
@@ -161,15 +159,15 @@ def _overrides() -> Overrides:
     return layers.load(find_site()).settings.providers
 
 
-def _spelled(name: str, overrides: Overrides) -> str:
+def _spell(name: str, overrides: Overrides) -> str:
     """The exact provider name: as given, by alias, or by unique prefix."""
-    wanted = name.strip().lower()
+    text = name.strip().lower()
     names = names_of(overrides)
-    exact = next((each for each in names if each.lower() == wanted), "") or ALIASES.get(wanted, "")
-    begun = [each for each in names if wanted and each.lower().startswith(wanted)]
+    exact = next((each for each in names if each.lower() == text), "") or ALIASES.get(text, "")
+    begun = [each for each in names if text and each.lower().startswith(text)]
     if exact or len(begun) == 1:
         return exact or begun[0]
-    if len(wanted) >= LEAST_CHARS and not begun:
+    if len(text) >= LEAST_CHARS and not begun:
         raise no_argument()
     raise unknown_provider(name, overrides)
 
@@ -201,7 +199,7 @@ def _is_moved(provider: Provider, overrides: Overrides) -> bool:
     return not has_own and bool(provider.key_env) and not key_variable(provider, dict.fromkeys(provider.key_env, "any"), settings)
 
 
-def _masked(key: str) -> str:
+def _mask(key: str) -> str:
     return f"…{key[-SHOWN_CHARS:]}" if len(key) >= LEAST_CHARS and key.isprintable() else "…"
 
 
@@ -222,9 +220,9 @@ class KeyCheck(Struct, frozen=True, kw_only=True):
         return self.verdict in ("works", "untried")
 
 
-def _trial(verdict: Literal["works", "refused", "unclear"], words: str, error: ProviderError) -> KeyCheck:
+def _trial(verdict: Literal["works", "refused", "unclear"], text: str, error: ProviderError) -> KeyCheck:
     exit_code = 0 if verdict == "works" else error.exit_code
-    return KeyCheck(verdict=verdict, words=f"{words}: {error.message}", hint=error.hint, exit_code=exit_code)
+    return KeyCheck(verdict=verdict, words=f"{text}: {error.message}", hint=error.hint, exit_code=exit_code)
 
 
 async def _ask(choice: ModelChoice) -> None:
@@ -294,7 +292,7 @@ def suggested_name(url: str, taken: Mapping[str, object] | None = None) -> str:
     return next(each for each in (name, *(f"{name}-{number}" for number in range(2, 1000))) if each.lower() not in used)
 
 
-def save_provider(name: str, found: FoundServer, key: str) -> None:
+def save_provider(name: str, server: FoundServer, key: str) -> None:
     """Writes `providers.NAME` to the user's settings and saves the key. Raises UsageError, and saves nothing then."""
     places = find_places()
     overrides = layers.load(find_site()).settings.providers
@@ -304,9 +302,9 @@ def save_provider(name: str, found: FoundServer, key: str) -> None:
         raise UsageError(f"The provider {name} exists already.", hint="Choose another name.")
     variable = re.sub(r"\W", "_", name).upper() + "_API_KEY"
     settings = ProviderSettings(
-        base_url=found.base_url,
+        base_url=server.base_url,
         key_env=(variable,) if key else None,
-        models=tuple(ModelSettings(id=each) for each in found.models[:MOST_MODELS]),
+        models=tuple(ModelSettings(id=each) for each in server.models[:MOST_MODELS]),
     )
     set_table(places, "providers", name, settings)
     if key:

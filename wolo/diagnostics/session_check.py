@@ -43,30 +43,30 @@ def check_kept(loaded: Loaded) -> list[SessionFinding]:
     """Finds problems that no request shows, because they are repaired or unreadable."""
     history = as_stored(loaded.entries)
     outcomes = {call.id: outcome_of(call) for message in messages(loaded.entries) for call in message.calls}
-    found = [SessionFinding(severity="error", place="session", text=loaded.warning)] if loaded.warning else []
-    found += _orphans(loaded.entries, history)
+    findings = [SessionFinding(severity="error", place="session", text=loaded.warning)] if loaded.warning else []
+    findings += _orphans(loaded.entries, history)
     for place, call in _calls(history):
         if call.status in ("pending", "running"):
             words = SAID.get(outcomes[call.id], "it did not end")
-            found.append(_note(place, f"This call of `{call.tool}` has no result; the model is told that {words}."))
+            findings.append(_note(place, f"This call of `{call.tool}` has no result; the model is told that {words}."))
         elif not _is_readable(call):
             text = "could not be read; the session keeps them, and the model gets {} and the reason."
-            found.append(_note(place, f"The arguments of this call of `{call.tool}` {text}"))
-    return [*found, *_repeated(history)]
+            findings.append(_note(place, f"The arguments of this call of `{call.tool}` {text}"))
+    return [*findings, *_repeated_calls(history)]
 
 
 def check_request(outgoing: NextRequest, history: Sequence[Message]) -> list[SessionFinding]:
     """Finds what a strict server would reject, and content that this model does not get."""
-    format, found = outgoing.format, list(_size(outgoing))
+    format, findings = outgoing.format, list(_size(outgoing))
     if outgoing.is_compacted:
-        found.append(_note("session", "It exceeds the context window, so old outputs and messages are omitted.", format))
+        findings.append(_note("session", "It exceeds the context window, so old outputs and messages are omitted.", format))
     linter = LINTERS.get(format)
     if linter is None:
-        found.append(_note("request", f"There are no rules for {format}; the request was not checked.", format))
+        findings.append(_note("request", f"There are no rules for {format}; the request was not checked.", format))
     else:
         body = json.loads(outgoing.body)
-        found += [_error("request", text, format) for text in linter(body, _request_before(outgoing))]
-    return [*found, *_withheld(outgoing, history), *_media_left_out(outgoing, history)]
+        findings += [_error("request", text, format) for text in linter(body, _request_before(outgoing))]
+    return [*findings, *_withheld(outgoing, history), *_media_left_out(outgoing, history)]
 
 
 def _request_before(outgoing: NextRequest) -> dict[str, Any] | None:
@@ -116,7 +116,7 @@ def _is_readable(call: ToolPart) -> bool:
     return True
 
 
-def _repeated(history: Sequence[Message]) -> Iterator[SessionFinding]:
+def _repeated_calls(history: Sequence[Message]) -> Iterator[SessionFinding]:
     parts: dict[str, list[str]] = {}
     wire_ids: dict[str, list[str]] = {}
     for at, message in enumerate(history, 1):

@@ -22,7 +22,7 @@ async def try_tool(tool: CustomTool, arguments: Mapping[str, Any]) -> CallResult
         services = ToolServices(
             workspace=Workspace(find_root(), (), Path.cwd()),
             ledger=FileLedger(Path(folder)),
-            save_output=lambda name, data: _saved(Path(folder) / name, data),
+            save_output=lambda name, data: _save(Path(folder) / name, data),
             shell=shell,
         )
         try:
@@ -33,6 +33,6 @@ async def try_tool(tool: CustomTool, arguments: Mapping[str, Any]) -> CallResult
             shell.close()
 
 
-def _saved(path: Path, data: bytes) -> Path:
+def _save(path: Path, data: bytes) -> Path:
     path.write_bytes(data)
     return path

@@ -73,12 +73,12 @@ def thinking(document: Document) -> ThinkingLevel | None:
 
 def temperature(document: Document) -> float | None:
     """Raises ExtensionError."""
-    said = document.fields.get("temperature")
-    if said is None:
+    value = document.fields.get("temperature")
+    if value is None:
         return None
-    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= 2:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2:
         raise document.wrong("temperature", "must be a number from 0 to 2")
-    return float(said)
+    return float(value)
 
 
 def tools(document: Document) -> tuple[str, ...] | None:

@@ -26,7 +26,7 @@ from wolo.extensions.markdown_files import (
     plain_name,
     read_document,
     reading_notice,
-    shown,
+    show_path,
 )
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.terminal_text import clean_line, escape_hidden
@@ -127,12 +127,12 @@ def find_agents(shelves: Iterable[ExtensionFolder]) -> Agents:
     return Agents(tuple(found[name] for name in sorted(found)), reading.notices())
 
 
-def find_agent(found: Iterable[AgentProfile], name: str) -> AgentProfile | None:
+def find_agent(profiles: Iterable[AgentProfile], name: str) -> AgentProfile | None:
     """By its name in any case, or by the last part of it if only one agent ends with that."""
-    found, wanted = tuple(found), name.strip().lower()
-    exact = next((each for each in found if each.name == name.strip()), None)
-    exact = exact or next((each for each in found if each.name.lower() == wanted), None)
-    ending = [each for each in found if each.name.lower().endswith(f":{wanted}")]
+    profiles, wanted = tuple(profiles), name.strip().lower()
+    exact = next((each for each in profiles if each.name == name.strip()), None)
+    exact = exact or next((each for each in profiles if each.name.lower() == wanted), None)
+    ending = [each for each in profiles if each.name.lower().endswith(f":{wanted}")]
     return exact or (ending[0] if len(ending) == 1 else None)
 
 
@@ -155,7 +155,7 @@ class _AgentReader:
             if profile is None:
                 continue
             if other := here.get(profile.name):
-                self._notices.add(f"{shown(path)} is left out: {shown(other)} has the same name, {profile.name}.")
+                self._notices.add(f"{show_path(path)} is left out: {show_path(other)} has the same name, {profile.name}.")
             here.setdefault(profile.name, path)
             self.found.setdefault(profile.name, profile)
 
@@ -169,8 +169,8 @@ class _AgentReader:
     def _read(self, path: Path, shelf: ExtensionFolder) -> AgentProfile | None:
         """Returns None and adds a notice for an unusable file."""
         try:
-            text = decode(shelf.read(path), shown(path))
-            document = _codex_document(text, shown(path)) if path.suffix == ".toml" else read_document(text, shown(path))
+            text = decode(shelf.read(path), show_path(path))
+            document = _codex_document(text, show_path(path)) if path.suffix == ".toml" else read_document(text, show_path(path))
             if document.flag("disable", default=False) or (not document.fields and re.fullmatch(_NOTES, path.name)):
                 return None
             profile = _profile(document, path, shelf, self._notices)
@@ -183,7 +183,7 @@ class _AgentReader:
 
         for field in document.fields:
             if field not in USED_FIELDS and document.fields[field] not in (None, "", False, [], {}):
-                self._without_effect.setdefault(clean_line(field), []).append(shown(path))
+                self._without_effect.setdefault(clean_line(field), []).append(show_path(path))
         return profile
 
 
@@ -233,7 +233,7 @@ def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: No
     if mode not in get_args(Mode):
         raise document.wrong("mode", f"must be one of {', '.join(get_args(Mode))}")
     return AgentProfile(
-        name=shelf.qualified(name),
+        name=shelf.qualify(name),
         description=description,
         prompt=escape_hidden(in_plugin(document.body, shelf.plugin)),
         model=agent_fields.model_name(document),

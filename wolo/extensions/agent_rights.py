@@ -46,16 +46,16 @@ def ceiling(document: Document, name: str) -> Ceiling | None:
 
 
 def _mode(document: Document) -> tuple[str, bool]:
-    if said := document.text("sandbox_mode"):
-        if said not in _CODEX_MODES:
+    if value := document.text("sandbox_mode"):
+        if value not in _CODEX_MODES:
             raise document.wrong("sandbox_mode", f"must be one of {', '.join(_CODEX_MODES)}")
-        mode = _CODEX_MODES[said]
+        mode = _CODEX_MODES[value]
         return ("" if mode == "yolo" else mode), False
-    said = document.text("permissionMode")
-    mode = SPELLINGS.get(said, said)
-    if said == "dontAsk":
+    value = document.text("permissionMode")
+    mode = SPELLINGS.get(value, value)
+    if value == "dontAsk":
         return "", True
-    if said and mode not in MODES:
+    if value and mode not in MODES:
         raise document.wrong("permissionMode", f"must be one of {', '.join((*MODES, *SPELLINGS, 'dontAsk'))}")
     return ("" if mode == "yolo" else mode), False
 

@@ -24,7 +24,7 @@ from wolo.extensions.markdown_files import (
     in_plugin,
     plain_name,
     read_document,
-    shown,
+    show_path,
     tool_names,
 )
 from wolo.messages.terminal_text import clean_line, escape_hidden
@@ -73,15 +73,15 @@ class Commands(Struct, frozen=True):
 
 def find_commands(shelves: Sequence[ExtensionFolder]) -> Commands:
     """Sorted by name; the first of a name wins."""
-    found: dict[str, WrittenCommand] = {}
+    commands: dict[str, WrittenCommand] = {}
     notices = Notices()
     for number, (shelf, path, name) in enumerate(_files(shelves, notices)):
         if number == MOST_COMMANDS:
             notices.add(f"There are more than {MOST_COMMANDS} written commands; the rest is left out.")
             break
-        if name not in found:
-            found[name] = _read(shelf, path, name)
-    return Commands(tuple(found[name] for name in sorted(found)), first_notices(tuple(notices)))
+        if name not in commands:
+            commands[name] = _read(shelf, path, name)
+    return Commands(tuple(commands[name] for name in sorted(commands)), first_notices(tuple(notices)))
 
 
 def fill(command: WrittenCommand, typed: str) -> tuple[Piece, ...]:
@@ -95,7 +95,7 @@ def fill(command: WrittenCommand, typed: str) -> tuple[Piece, ...]:
     source = _source(command.shelf, command.path)
     body = in_plugin(source.body, command.shelf.plugin)
     if not body.strip():
-        raise ExtensionError(f"{shown(command.path)} has no text, so there is nothing to send.")
+        raise ExtensionError(f"{show_path(command.path)} has no text, so there is nothing to send.")
     if command.path.suffix == TOML:
         return fill_gemini(body, typed)
     is_codex = command.shelf.namespace == "prompts" and command.shelf.plugin is None
@@ -104,7 +104,7 @@ def fill(command: WrittenCommand, typed: str) -> tuple[Piece, ...]:
 
 def _files(shelves: Sequence[ExtensionFolder], notices: Notices) -> Iterator[tuple[ExtensionFolder, Path, str]]:
     for shelf in shelves:
-        yield from _below(shelf, shelf, shelf.qualified(""), 1, notices, {os.path.realpath(shelf.folder)})
+        yield from _below(shelf, shelf, shelf.qualify(""), 1, notices, {os.path.realpath(shelf.folder)})
 
 
 def _below(
@@ -116,7 +116,9 @@ def _below(
             word = entry.name.removesuffix(MARKDOWN).removesuffix(TOML)
             name = word if re.fullmatch(_WORD, word) else plain_name(word)
             if name != word:
-                notices.add(f"{shown(Path(entry.path))}: names have only letters, digits and . _ - here; it is /{before}{name}.")
+                notices.add(
+                    f"{show_path(Path(entry.path))}: names have only letters, digits and . _ - here; it is /{before}{name}."
+                )
             yield shelf, Path(entry.path), before + name
         elif depth < DEEPEST and len(seen) < MOST_FOLDERS and _is_new_folder(entry, seen):
             inner = replace(folder, folder=Path(entry.path), only=None)
@@ -155,8 +157,8 @@ def _read(shelf: ExtensionFolder, path: Path, name: str) -> WrittenCommand:
 
 
 def _source(shelf: ExtensionFolder, path: Path) -> Document:
-    text = decode(shelf.read(path), shown(path))
-    document = _toml(text, shown(path)) if path.suffix == TOML else read_document(text, shown(path))
+    text = decode(shelf.read(path), show_path(path))
+    document = _toml(text, show_path(path)) if path.suffix == TOML else read_document(text, show_path(path))
     return replace(document, body=escape_hidden(document.body))
 
 

@@ -56,19 +56,19 @@ def arguments(typed: str, names: Sequence[str] = (), *, is_codex: bool = False) 
     return Arguments(typed, words, named, doubles_dollar=is_codex)
 
 
-def fill_markdown(body: str, given: Arguments) -> tuple[Piece, ...]:
+def fill_markdown(body: str, arguments: Arguments) -> tuple[Piece, ...]:
     """Appends the arguments if the text has no placeholder."""
     filled: list[Piece] = []
     is_used = False
-    given = replace(given, first=0) if re.search(r"(?<!\\)\$0(?!\d)", body) else given
+    arguments = replace(arguments, first=0) if re.search(r"(?<!\\)\$0(?!\d)", body) else arguments
     for number, piece in enumerate(re.split(_RUN, body)):
-        is_used = is_used or any(_is_place(found, given) and not _is_escaped(found) for found in re.finditer(_PLACE, piece))
+        is_used = is_used or any(_is_place(found, arguments) and not _is_escaped(found) for found in re.finditer(_PLACE, piece))
         if number % 2:
-            filled.append(InsertedCommand(f"!`{piece}`", _line(piece, given)))
+            filled.append(InsertedCommand(f"!`{piece}`", _line(piece, arguments)))
         else:
-            filled.append(re.sub(_PLACE, lambda found: _replacement(found, given), piece))
-    if given.typed and not is_used:
-        filled.append(f"\n\n{given.typed}")
+            filled.append(re.sub(_PLACE, lambda found: _replacement(found, arguments), piece))
+    if arguments.typed and not is_used:
+        filled.append(f"\n\n{arguments.typed}")
     return tuple(filled)
 
 
@@ -105,75 +105,75 @@ def _escaped_path(path: str) -> str:
     return path.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _is_place(found: re.Match[str], given: Arguments) -> bool:
+def _is_place(match: re.Match[str], arguments: Arguments) -> bool:
     """False for `$HOME` and other names that are no argument."""
-    if found[0].endswith("$$") or found[0] == "\\$$":
+    if match[0].endswith("$$") or match[0] == "\\$$":
         return False
-    return found[5] is None or found[5] in given.named
+    return match[5] is None or match[5] in arguments.named
 
 
-def _is_escaped(found: re.Match[str]) -> bool:
-    return found[0].startswith("\\")
+def _is_escaped(match: re.Match[str]) -> bool:
+    return match[0].startswith("\\")
 
 
-def _replacement(found: re.Match[str], given: Arguments) -> str:
-    if found[0].endswith("$$"):
-        return found[0][:-1] if given.doubles_dollar else found[0]
-    if not _is_place(found, given):
-        return found[0]
-    if _is_escaped(found):
-        return found[0][1:]
-    return " ".join(_values(found, given)) if any(found.groups()) else given.typed
+def _replacement(match: re.Match[str], arguments: Arguments) -> str:
+    if match[0].endswith("$$"):
+        return match[0][:-1] if arguments.doubles_dollar else match[0]
+    if not _is_place(match, arguments):
+        return match[0]
+    if _is_escaped(match):
+        return match[0][1:]
+    return " ".join(_values(match, arguments)) if any(match.groups()) else arguments.typed
 
 
-def _values(found: re.Match[str], given: Arguments) -> Sequence[str]:
+def _values(match: re.Match[str], arguments: Arguments) -> Sequence[str]:
     """The arguments that a placeholder stands for."""
-    index, number, first, count, name = found.groups()
-    words = given.words
+    index, number, first, count, name = match.groups()
+    words = arguments.words
     if name:
-        return (given.named[name],)
+        return (arguments.named[name],)
     if index:
         return words[int(index) : int(index) + 1]
     if number:
-        at = int(number) - given.first
+        at = int(number) - arguments.first
         return words[at : at + 1]
     begin = max(int(first) - 1, 0) if first else 0
     return words[begin : begin + int(count) if count else None]
 
 
-def _line(command: str, given: Arguments) -> str:
+def _line(command: str, arguments: Arguments) -> str:
     """Quotes each argument.
 
     Placeholders must stand alone and nothing else may be quoted, so that no argument becomes a command.
     """
-    places = [found for found in re.finditer(_PLACE, command) if _is_place(found, given)]
+    places = [match for match in re.finditer(_PLACE, command) if _is_place(match, arguments)]
     if all(map(_is_escaped, places)):
-        return re.sub(_PLACE, lambda found: found[0][1:] if _is_place(found, given) else found[0], command)
+        return re.sub(_PLACE, lambda match: match[0][1:] if _is_place(match, arguments) else match[0], command)
     stands_alone = all(
-        command[found.start() - 1 : found.start()].strip() == "" == command[found.end() : found.end() + 1].strip()
-        for found in places
+        command[match.start() - 1 : match.start()].strip() == "" == command[match.end() : match.end() + 1].strip()
+        for match in places
     )
-    rest = re.sub(_PLACE, lambda found: "" if _is_place(found, given) else found[0], command)
+    rest = re.sub(_PLACE, lambda match: "" if _is_place(match, arguments) else match[0], command)
     if any(map(_is_escaped, places)) or not stands_alone or re.search(_NOT_PLAIN, rest):
         return ""
-    return re.sub(_PLACE, lambda found: shlex.join(_values(found, given)), command)
+    return re.sub(_PLACE, lambda match: shlex.join(_values(match, arguments)), command)
 
 
 def _gemini_places(body: str) -> Iterator[tuple[int, int, str]]:
     """Start, end and kind of each placeholder. Braces inside are balanced; an unclosed one is text."""
     at = 0
-    while found := re.compile(_GEMINI).search(body, at):
-        if found[0] == _GEMINI_ARGS:
-            yield found.start(), found.end(), ""
-            at = found.end()
+    while match := re.compile(_GEMINI).search(body, at):
+        if match[0] == _GEMINI_ARGS:
+            yield match.start(), match.end(), ""
+            at = match.end()
             continue
-        depth, end = 1, found.end()
+        depth, end = 1, match.end()
         while end < len(body) and depth:
             depth += (body[end] == "{") - (body[end] == "}")
             end += 1
-        at = found.end() if depth else end
+        at = match.end() if depth else end
         if not depth:
-            yield found.start(), end, found[0][0]
+            yield match.start(), end, match[0][0]
 
 
 def _gemini_line(command: str, typed: str) -> str:

@@ -35,10 +35,10 @@ def hooks_of(document: Document, path: Path, shelf: ExtensionFolder) -> tuple[tu
     hooks, problems = read_table(table)
     if problems:
         raise document.wrong("hooks", f"cannot be used: {problems[0].rstrip('.')}")
-    return tuple((event, _placed(hook, path.parent)) for event, hook in hooks)
+    return tuple((event, _place(hook, path.parent)) for event, hook in hooks)
 
 
-def _placed(hook: Hook, folder: Path) -> Hook:
+def _place(hook: Hook, folder: Path) -> Hook:
     """Inserts the folder of the file, unless a shell would have to quote it."""
     if not re.search(_SKILL_DIR, hook.command):
         return hook

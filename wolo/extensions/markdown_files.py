@@ -52,12 +52,12 @@ class Document(Struct, frozen=True):
 
     def flag(self, key: str, *, default: bool) -> bool:
         """Raises ExtensionError unless it is a boolean."""
-        said = self.text(key).lower()
-        if not said:
+        value = self.text(key).lower()
+        if not value:
             return default
-        if said not in _FLAGS:
+        if value not in _FLAGS:
             raise self.wrong(key, "must be true or false")
-        return _FLAGS[said]
+        return _FLAGS[value]
 
     def items(self, key: str) -> tuple[str, ...]:
         """A list of texts, or one text with commas: `Read, Bash(git log:*)`."""
@@ -141,7 +141,7 @@ class ExtensionFolder(Struct, frozen=True):
     only: tuple[str, ...] | None = None
     """Entries to use; None: all that are not hidden."""
 
-    def qualified(self, name: str) -> str:
+    def qualify(self, name: str) -> str:
         return f"{self.namespace}:{name}" if self.namespace else name
 
 
@@ -154,10 +154,10 @@ def entries(shelf: ExtensionFolder, notices: Notices) -> list[os.DirEntry[str]]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        notices.add(f"{shown(shelf.folder)} cannot be listed: {error.strerror}.")
+        notices.add(f"{show_path(shelf.folder)} cannot be listed: {error.strerror}.")
         return []
     if shelf.project and not Path(os.path.realpath(shelf.folder)).is_relative_to(shelf.project):
-        notices.add(f"{shown(shelf.folder)} is not read: it is a link to a folder outside {shown(shelf.project)}.")
+        notices.add(f"{show_path(shelf.folder)} is not read: it is a link to a folder outside {show_path(shelf.project)}.")
         return []
     return sorted(listed, key=lambda entry: entry.name)
 
@@ -168,7 +168,7 @@ def first_notices(notices: Sequence[str]) -> tuple[str, ...]:
     return (*notices[:MOST_NOTICES], *([f"The same goes for {counted(more, 'more file')}."] if more > 0 else []))
 
 
-def shown(path: Path) -> str:
+def show_path(path: Path) -> str:
     """Escapes line breaks and invisible characters in a path."""
     return escape_hidden(str(path)).replace("\n", "\\n").replace("\t", "\\t")
 

@@ -51,18 +51,18 @@ def files_named(command: str, folder: Path) -> list[NamedFile]:
     words = _words(command)
     folders = [folder]
     for word in words:
-        if len(folders) < MOST_FOLDERS and (below := _joined(folder, word)) not in folders and os.path.isdir(below):
+        if len(folders) < MOST_FOLDERS and (below := _join(folder, word)) not in folders and os.path.isdir(below):
             folders.append(below)
-    found: dict[Path, NamedFile] = {}
+    named_files: dict[Path, NamedFile] = {}
     for word, is_run in words.items():
         is_path = Path(word).suffix in _OF_SCRIPTS or (is_run and "/" in word and not _ELSEWHERE.match(word))
         for each in folders:
-            if each == folder or is_path or os.path.isfile(_joined(each, word)):
-                for path in _expand(_joined(each, word)):
-                    before = found.get(path, NamedFile(path, False, False))
-                    found[path] = NamedFile(path, before.is_run or is_run, before.is_path or is_path)
-    modules = [_joined(each, name) for each in folders for name in (*_OF_FOLDERS, *_modules(command))]
-    return [*found.values(), *(NamedFile(path, True, True) for path in modules if os.path.isfile(path))]
+            if each == folder or is_path or os.path.isfile(_join(each, word)):
+                for path in _expand(_join(each, word)):
+                    before = named_files.get(path, NamedFile(path, False, False))
+                    named_files[path] = NamedFile(path, before.is_run or is_run, before.is_path or is_path)
+    modules = [_join(each, name) for each in folders for name in (*_OF_FOLDERS, *_modules(command))]
+    return [*named_files.values(), *(NamedFile(path, True, True) for path in modules if os.path.isfile(path))]
 
 
 def runs_relative_program(command: str, cwd: Path, named_in: Path) -> bool:
@@ -118,13 +118,13 @@ def _is_relative(word: str) -> bool:
 
 def find_programs(commands: Iterable[str], folder: Path, roots: Sequence[Path]) -> list[Path]:
     """Programs, or files that could become programs, below `roots`, with the links to them."""
-    found: dict[Path, None] = {}
+    programs: dict[Path, None] = {}
     for command in commands:
         for named in files_named(command, folder):
             *links, real = resolve_links(named.path)
             if _may_run(named, real):
-                found |= dict.fromkeys(each for each in (*links, real) if any(each.is_relative_to(root) for root in roots))
-    return list(found)
+                programs |= dict.fromkeys(each for each in (*links, real) if any(each.is_relative_to(root) for root in roots))
+    return list(programs)
 
 
 def resolve_links(path: Path) -> list[Path]:
@@ -143,12 +143,12 @@ def resolve_links(path: Path) -> list[Path]:
 
 def _words(command: str) -> dict[str, bool]:
     """Words that may be names, and whether they may be run."""
-    found: dict[str, bool] = {}
+    unique: dict[str, bool] = {}
     for text in (command, _EXPANSION.sub(".", command)):
         for word, before in _pairs(text):
             if "\0" not in word and len(os.fsencode(word)) <= LONGEST_WORD_BYTES:
-                found[word] = found.get(word, False) or _begins_command(before) or runs_anything((before,))
-    return dict(islice(found.items(), MOST_WORDS))
+                unique[word] = unique.get(word, False) or _begins_command(before) or runs_anything((before,))
+    return dict(islice(unique.items(), MOST_WORDS))
 
 
 def _begins_command(before: str) -> bool:
@@ -176,7 +176,7 @@ def _as_a_shell(text: str) -> list[str]:
         return []
 
 
-def _joined(folder: Path, word: str) -> Path:
+def _join(folder: Path, word: str) -> Path:
     return folder / os.path.expanduser(word)
 
 

@@ -25,7 +25,7 @@ from wolo.extensions.markdown_files import (
     in_plugin,
     plain_name,
     read_document,
-    shown,
+    show_path,
     tool_names,
 )
 from wolo.messages.terminal_text import clean_line, escape_hidden
@@ -89,7 +89,7 @@ NO_SKILLS = Skills()
 
 def find_skills(shelves: Sequence[ExtensionFolder]) -> Skills:
     """Sorted by name; the first of a name wins."""
-    found: dict[str, Skill] = {}
+    skills: dict[str, Skill] = {}
     notices = Notices()
     seen: set[tuple[Path | None, str]] = set()
     for shelf, path in _files(shelves, notices):
@@ -104,11 +104,11 @@ def find_skills(shelves: Sequence[ExtensionFolder]) -> Skills:
         except WoloError as error:
             notices.add(clean_line(f"{error.message} {error.hint}".strip()))
         else:
-            found.setdefault(skill.name, skill)
-    return Skills(tuple(found[name] for name in sorted(found)), first_notices(tuple(notices)))
+            skills.setdefault(skill.name, skill)
+    return Skills(tuple(skills[name] for name in sorted(skills)), first_notices(tuple(notices)))
 
 
-def listed(skills: Skills) -> str:
+def list_skills(skills: Skills) -> str:
     """List for the system prompt, a line each; empty if there are no skills."""
     offered = skills.for_model
     rows = [_row(skill, skill.description) for skill in offered]
@@ -128,11 +128,11 @@ def result_text(skill: Skill) -> str:
     """Current text of a skill, its folder and the other files in it, for the model. Raises WoloError."""
     body = skill_text(skill)
     if len(body) > MOST_BODY_CHARS:
-        body = f"{body[:MOST_BODY_CHARS]}\n[The rest is in {shown(skill.path)}.]"
+        body = f"{body[:MOST_BODY_CHARS]}\n[The rest is in {show_path(skill.path)}.]"
     files = files_alongside(skill.path)
     listing = "\n".join(["", "Files in this folder:", *files]) if files else ""
     tools = f"\nTools named by its author: {', '.join(skill.tools)}. This grants no permission." if skill.tools else ""
-    return f'<skill name="{skill.name}" folder="{shown(skill.folder)}">\n{body}\n</skill>{tools}{listing}'
+    return f'<skill name="{skill.name}" folder="{show_path(skill.folder)}">\n{body}\n</skill>{tools}{listing}'
 
 
 def skill_text(skill: Skill) -> str:
@@ -177,7 +177,7 @@ def _is_new_folder(entry: os.DirEntry[str], seen: set[str]) -> bool:
 
 
 def _document(shelf: ExtensionFolder, path: Path) -> Document:
-    return read_document(decode(shelf.read(path), shown(path)), shown(path))
+    return read_document(decode(shelf.read(path), show_path(path)), show_path(path))
 
 
 def read_skill(shelf: ExtensionFolder, path: Path, notices: Notices, *, folder: str = "") -> Skill:
@@ -194,13 +194,13 @@ def read_skill(shelf: ExtensionFolder, path: Path, notices: Notices, *, folder: 
     if not description:
         raise ExtensionError(f"{document.name}: a skill needs a 'description' above its text.")
     if name != folder and _is_name(folder) and shelf.plugin is None:
-        notices.add(f"{document.name}: the skill is called {name}, but its folder {shown(Path(folder))}.")
+        notices.add(f"{document.name}: the skill is called {name}, but its folder {show_path(Path(folder))}.")
     if len(description) > LONGEST_DESCRIPTION:
         wrong = document.wrong("description", f"has {len(description):,} characters; it is cut to {LONGEST_DESCRIPTION:,}")
         notices.add(wrong.message)
         description = f"{description[: LONGEST_DESCRIPTION - 1].rstrip()}…"
     return Skill(
-        shelf.qualified(name),
+        shelf.qualify(name),
         description,
         path,
         shelf,
@@ -222,23 +222,23 @@ def _first_paragraph(body: str) -> str:
 
 
 def _row(skill: Skill, description: str) -> str:
-    return f"- {skill.name}: {description} ({shown(skill.path)})"
+    return f"- {skill.name}: {description} ({show_path(skill.path)})"
 
 
 def files_alongside(path: Path) -> list[str]:
     """Relative to the folder, sorted; links are not followed."""
-    found: list[str] = []
+    names: list[str] = []
     seen = 0
     for folder, folders, files in os.walk(path.parent):
         folders[:] = sorted(name for name in folders if name not in _PASSED_OVER and not name.startswith("."))
         for name in sorted(files):
             seen += 1
             if not name.startswith(".") and (beside := Path(folder, name)) != path:
-                found.append(shown(beside.relative_to(path.parent)))
+                names.append(show_path(beside.relative_to(path.parent)))
         if seen > MOST_SEEN:
             break
-    more = len(found) - MOST_FILES
-    return [*found[:MOST_FILES], f"and {more} more"] if more > 0 else found
+    more = len(names) - MOST_FILES
+    return [*names[:MOST_FILES], f"and {more} more"] if more > 0 else names
 
 
 def _hooks(document: Document, path: Path, shelf: ExtensionFolder) -> tuple[tuple[str, Hook], ...]:

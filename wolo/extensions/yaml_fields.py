@@ -45,12 +45,12 @@ def read_fields(rows: list[str], name: str, first_line: int) -> Fields:
     try:
         return settings.read()
     except ExtensionError as error:
-        found = settings.corrected()
-        if found is None and isinstance(error, _NotYaml):
-            found = _read_lines(rows, first_line)
-        if found is None:
+        fields = settings.correct()
+        if fields is None and isinstance(error, _NotYaml):
+            fields = _read_lines(rows, first_line)
+        if fields is None:
             raise
-        return found._replace(problem=error.message)
+        return fields._replace(problem=error.message)
 
 
 class _Settings:
@@ -60,17 +60,17 @@ class _Settings:
         self._name = name
         self._first_line = first_line
 
-    def corrected(self) -> Fields | None:
+    def correct(self) -> Fields | None:
         """Replaces tabs, and quotes values such as `description: Use it so: first …`. None: it is still not YAML."""
         try:
-            return type(self)([_quoted(_without_tabs(row)) for row in self._rows], self._name, self._first_line).read()
+            return type(self)([_quote(_without_tabs(row)) for row in self._rows], self._name, self._first_line).read()
         except ExtensionError:
             return None
 
     def read(self) -> Fields:
         if len(self._text) > MAX_CHARACTERS:
             raise self._wrong(0, f"the settings are longer than {MAX_CHARACTERS // 1024} KiB")
-        root = self._composed()
+        root = self._compose()
         if root is None:
             return Fields({}, {}, {})
         if not isinstance(root, yaml.MappingNode):
@@ -79,7 +79,7 @@ class _Settings:
         written = {key.value: self._text[value.start_mark.index : value.end_mark.index].strip() for key, value in root.value}
         return Fields(values, written, {key.value: self._first_line + key.start_mark.line for key, _ in root.value})
 
-    def _composed(self) -> yaml.Node | None:
+    def _compose(self) -> yaml.Node | None:
         try:
             # Checks event by event before anything is built
             depth = 0
@@ -99,14 +99,14 @@ class _Settings:
             raise self._wrong(0, "the settings hold a character that is not allowed in YAML") from error
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Value]:
-        found: dict[str, Value] = {}
+        fields: dict[str, Value] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise self._wrong(key.start_mark.line, "a name must be a word")
-            if key.value in found:
+            if key.value in fields:
                 raise self._wrong(key.start_mark.line, f"'{key.value}' is there twice")
-            found[key.value] = self._value(value)
-        return found
+            fields[key.value] = self._value(value)
+        return fields
 
     def _value(self, node: yaml.Node) -> Value:
         if isinstance(node, yaml.MappingNode):
@@ -143,18 +143,18 @@ def _without_tabs(row: str) -> str:
     return row[: len(row) - len(text)].replace("\t", "  ") + text
 
 
-def _quoted(row: str) -> str:
+def _quote(row: str) -> str:
     """Quotes the value if YAML cannot parse the row by itself, and a nested name such as `*`."""
     if nested := re.fullmatch(r"( +)([*&!%@][^:'\"]*)(:(?: .*)?)", row):
         return f"{nested[1]}'{nested[2]}'{nested[3]}"
-    found = re.fullmatch(r"([A-Za-z][\w-]*:[ \t]+)(\S.*)", row)
-    if not found:
+    match = re.fullmatch(r"([A-Za-z][\w-]*:[ \t]+)(\S.*)", row)
+    if not match:
         return row
     try:
         for _ in yaml.parse(row, Loader=_LOADER):  # not composed: ten thousand brackets would be as many calls within calls
             pass
     except (yaml.YAMLError, UnicodeError):
-        return found[1] + "'" + found[2].rstrip().replace("'", "''") + "'"
+        return match[1] + "'" + match[2].rstrip().replace("'", "''") + "'"
     return row
 
 
@@ -165,7 +165,7 @@ _BLOCK = r"[|>][-+\d]*"
 
 def _read_lines(rows: Sequence[str], first_line: int) -> Fields | None:
     """`name: value` rows, each with the rows that continue it. None: the first row is not of this form."""
-    groups = _grouped([_without_tabs(row) for row in rows], _NAME_ROW)
+    groups = _group([_without_tabs(row) for row in rows], _NAME_ROW)
     if groups is None:
         return None
     values: dict[str, Value] = {}
@@ -177,7 +177,7 @@ def _read_lines(rows: Sequence[str], first_line: int) -> Fields | None:
     return Fields(values, written, lines)
 
 
-def _grouped(rows: Sequence[str], row_form: str) -> list[tuple[str, int, list[str]]] | None:
+def _group(rows: Sequence[str], row_form: str) -> list[tuple[str, int, list[str]]] | None:
     """Name, index of its row, and the parts of its value; a name that comes again is text of the value before it."""
     groups: list[tuple[str, int, list[str]]] = []
     names: set[str] = set()
@@ -191,11 +191,11 @@ def _grouped(rows: Sequence[str], row_form: str) -> list[tuple[str, int, list[st
             groups[-1][2].append(row)
         elif row.strip() and not row.startswith("#"):
             return None
-        closing = "" if closing and closing in row else closing or _unclosed(row, rows[number + 1 :])
+        closing = "" if closing and closing in row else closing or _open_part(row, rows[number + 1 :])
     return groups or None
 
 
-def _unclosed(row: str, following: Sequence[str]) -> str:
+def _open_part(row: str, following: Sequence[str]) -> str:
     """The tag that ends an `<example>` beginning in this row; empty if there is none."""
     for name in re.findall(r"<([a-z_]+)>", row):
         if (closing := f"</{name}>") not in row and any(closing in each for each in following):
@@ -207,11 +207,11 @@ def _line_value(parts: list[str], depth: int) -> Value:
     first, *more = parts
     first, filled = first.strip(), [row for row in more if row.strip()]
     if re.fullmatch(_BLOCK, first):
-        return _dedented(more).strip("\n")
+        return _dedent(more).strip("\n")
     if not first and filled and all(re.match(r"\s*- ", row) for row in filled):
         return [_plain_or_quoted(row.strip()[2:].strip()) for row in filled]
     if not first and filled and depth < _MAX_DEPTH and all(row.startswith(" ") for row in filled):
-        nested = _grouped(_dedented(filled).split("\n"), _NESTED_ROW)
+        nested = _group(_dedent(filled).split("\n"), _NESTED_ROW)
         if nested is not None:
             return {name: _line_value(parts, depth + 1) for name, _, parts in nested}
     if not filled and first.startswith("["):
@@ -226,6 +226,6 @@ def _plain_or_quoted(text: str) -> Value:
     return _plain(text)
 
 
-def _dedented(rows: Sequence[str]) -> str:
+def _dedent(rows: Sequence[str]) -> str:
     depth = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
     return "\n".join(row[depth:] for row in rows)

@@ -103,7 +103,7 @@ class AgentStream:
         self._at += len(new)
         *lines, self._rest = (self._rest + new).split(b"\n")
         for line in lines:
-            self._take(_parsed(line))
+            self._take(_parse(line))
 
     def result(self) -> dict[str, Any] | None:
         """The last line, if the agent came to its end."""
@@ -113,7 +113,7 @@ class AgentStream:
                 lines = file.read().splitlines()
         except OSError:
             return None
-        found = _parsed(lines[-1]) if lines else {}
+        found = _parse(lines[-1]) if lines else {}
         return found if found.get("type") == "result" else None
 
     def _take(self, line: dict[str, Any]) -> None:
@@ -123,15 +123,15 @@ class AgentStream:
         message = line.get("message") or {}
         self.spent = _sum(self.spent, message.get("usage") or {})
         for part in message.get("content") or ():
-            said = part.get("text") or part.get("name") or ""
+            text = part.get("text") or part.get("name") or ""
             if part.get("type") == "tool_use":
                 given = next((value for value in (part.get("input") or {}).values() if isinstance(value, str)), "")
-                said = f"{said} {given}"
-            if said.strip():
-                self.line = clean_line(said.strip())[:_LONGEST_LINE]
+                text = f"{text} {given}"
+            if text.strip():
+                self.line = clean_line(text.strip())[:_LONGEST_LINE]
 
 
-def spent_of(result: Mapping[str, Any]) -> Spent:
+def totals_of(result: Mapping[str, Any]) -> Spent:
     """Usage and cost of a result object."""
     return msgspec.structs.replace(_sum(Spent(), result.get("usage") or {}), cost_usd=result.get("total_cost_usd"))
 
@@ -144,21 +144,21 @@ def end_of(result: Mapping[str, Any] | None, exit_code: int) -> AgentEnd:
     if result is None:
         return AgentEnd("lost", Failure("no_result", f"The agent ended with status {exit_code} and no result."), True)
     error = result.get("error") or {}
-    said = Failure(str(error.get("kind") or result.get("subtype")), str(error.get("message") or result.get("subtype")))
-    if exit_code in (1, 75) and said.kind in _REFUSALS:
-        return AgentEnd("errored", said)
+    failure = Failure(str(error.get("kind") or result.get("subtype")), str(error.get("message") or result.get("subtype")))
+    if exit_code in (1, 75) and failure.kind in _REFUSALS:
+        return AgentEnd("errored", failure)
     match exit_code:
         case 0:
             return AgentEnd("done")
         case 4:
             return AgentEnd("done", Failure("denied", "Some actions were denied because no one could approve them."))
         case 5:
-            return AgentEnd("timeout" if result.get("subtype") == "error_max_seconds" else "budget", said)
+            return AgentEnd("timeout" if result.get("subtype") == "error_max_seconds" else "budget", failure)
         case 75:
-            return AgentEnd("errored", said, retryable=True)
+            return AgentEnd("errored", failure, retryable=True)
         case 1:
-            return AgentEnd("failed", said)
-    return AgentEnd("errored", said)
+            return AgentEnd("failed", failure)
+    return AgentEnd("errored", failure)
 
 
 def _sum(spent: Spent, usage: Mapping[str, Any]) -> Spent:
@@ -167,7 +167,7 @@ def _sum(spent: Spent, usage: Mapping[str, Any]) -> Spent:
     return msgspec.structs.replace(spent, **more)
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):

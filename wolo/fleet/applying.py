@@ -82,12 +82,12 @@ def _place(folder: Path, repo: str) -> tuple[Path, tuple[str, ...]]:
 
     git passes over files outside of its working directory.
     """
-    found = find_repository(folder)
-    if found is None or found.is_bare:
+    repository = find_repository(folder)
+    if repository is None or repository.is_bare:
         return folder, ()
-    inner = folder.resolve().relative_to(found.top).as_posix()
+    inner = folder.resolve().relative_to(repository.top).as_posix()
     is_whole = repo and (not repo.startswith("/") or is_repository(Path(repo)))
-    return found.top, () if is_whole or inner == "." else (f"--directory={inner}",)
+    return repository.top, () if is_whole or inner == "." else (f"--directory={inner}",)
 
 
 @contextmanager
@@ -106,14 +106,14 @@ def apply_patch(ready: ReadyPatch) -> None:
     with _git_in(ready.target) as git:
         if ready.needs_merge:
             git("update-index", "-q", "--refresh", "--ignore-submodules")  # a merge compares the times of files
-        said = _complaint(git, *ready.options, *(["--3way"] if ready.needs_merge else []), str(ready.file))
-        if not said:
+        complaint = _complaint(git, *ready.options, *(["--3way"] if ready.needs_merge else []), str(ready.file))
+        if not complaint:
             return
         names = ("diff", "--name-only", "--diff-filter=U", "--no-ext-diff", "--ignore-submodules=all", "-z")
         conflicts = git(*names).stdout.split("\0")[:-1]
     if conflicts:
         raise WoloError(f"Merged with conflicts in {', '.join(conflicts)}.", hint="They are marked in the files.")
-    raise WoloError(f"The patch does not apply to {ready.target}: {said}")
+    raise WoloError(f"The patch does not apply to {ready.target}: {complaint}")
 
 
 def _complaint(git: RunGit, *words: str) -> str:

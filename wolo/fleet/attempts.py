@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from wolo.errors import WoloError
-from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, spent_of
+from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, totals_of
 from wolo.fleet.bounded_programs import run_bounded
 from wolo.fleet.containers import Container, make_container
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Lease, Patch, Spent, VerifyResult, place_in
@@ -22,7 +22,7 @@ from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.task_commands import CommandEnd, TaskCommands
 from wolo.fleet.task_file import check_saved
-from wolo.fleet.worktrees import Worktree, make_patch, make_worktree, rebased, remove_tree
+from wolo.fleet.worktrees import Worktree, make_patch, make_worktree, rebase, remove_tree
 from wolo.places import find_places, make_private
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.processes.process_runner import Processes, ProgramStart
@@ -105,7 +105,7 @@ class _Attempt:
         self._worktree: Worktree | None = None
         self._container: Container | None = None
         self._exit_code: int | None = None
-        self._verified: VerifyResult | None = None
+        self._verify_result: VerifyResult | None = None
         self._usage = Spent()
         self._session_id = ""
 
@@ -140,7 +140,7 @@ class _Attempt:
             exit_code=self._exit_code,
             session_id=self._session_id,
             patch=patch,
-            verify=self._verified,
+            verify=self._verify_result,
             usage=self._usage,
             started=self._started,
             ended=now(),
@@ -171,9 +171,9 @@ class _Attempt:
         if not ended.succeeded:
             said = f"The setup command {ended.why}."
             raise _Stopped(AgentEnd("errored", Failure("setup", said), retryable=ended.end.how == "memory"))
-        self._worktree = await rebased(self._worktree, git)
+        self._worktree = await rebase(self._worktree, git)
 
-    async def _agent(self, deadline: float | None) -> AgentEnd:
+    async def _agent(self, deadline_at: float | None) -> AgentEnd:
         assert self._worktree is not None
         assert self._commands is not None
         self._view.phase = "agent"
@@ -182,7 +182,7 @@ class _Attempt:
         argv = agent_argv(self._task, self._runner.settings, self._allowance, self._commands.variables)
         if self._container is not None:
             argv = [*self._container.agent_argv(argv, self._worktree.folder)]
-        left = None if deadline is None else max(deadline - asyncio.get_running_loop().time(), 0.0)
+        left = None if deadline_at is None else max(deadline_at - asyncio.get_running_loop().time(), 0.0)
         with stream_file.open("wb") as output, _prompt_file(self._private, self._task.prompt) as prompt:
             start = ProgramStart(
                 argv=argv,
@@ -202,7 +202,7 @@ class _Attempt:
         stream.follow()
         result = stream.result()
         self._session_id = stream.session_id
-        self._usage = spent_of(result) if result else stream.spent
+        self._usage = totals_of(result) if result else stream.spent
         if ended.how == "timed_out":
             self._exit_code = None
             return self._too_slow()
@@ -229,7 +229,7 @@ class _Attempt:
         self._view.phase = "verify"
         ended = await self._commands.run(self._task.verify, None)
         (self._private / VERIFY_LOG).write_text(ended.output, "utf-8", "replace")
-        self._verified = _verified(ended)
+        self._verify_result = _verify_result(ended)
         if ended.succeeded:
             return AgentEnd("passed")
         said = Failure("verify", f"The verify command {ended.why}.")
@@ -257,7 +257,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _verified(ended: CommandEnd) -> VerifyResult:
+def _verify_result(ended: CommandEnd) -> VerifyResult:
     code = None if ended.end.how == "timed_out" else ended.end.exit_code
     return VerifyResult(code, round(ended.end.seconds, 3), ended.output[-_TAIL_CHARS:])
 

@@ -238,7 +238,7 @@ def _answer_signals(workers: Workers, seen: Interruption, say: Callable[[str], N
     """The first Ctrl-C drains, the second cancels; TERM and HUP give the running tasks back."""
     loop, count = asyncio.get_running_loop(), 0
 
-    def interrupted() -> None:
+    def interrupt() -> None:
         nonlocal count
         count += 1
         seen.is_drained = True
@@ -251,14 +251,14 @@ def _answer_signals(workers: Workers, seen: Interruption, say: Callable[[str], N
             say("Cancelling the running tasks.")
             workers.stop("cancelled")
 
-    def ended(status: int) -> None:
+    def end(status: int) -> None:
         seen.exit_code = status
         workers.stop("lost")
 
     for number, answer in (
-        (signal.SIGINT, interrupted),
-        (signal.SIGTERM, lambda: ended(143)),
-        (signal.SIGHUP, lambda: ended(129)),
+        (signal.SIGINT, interrupt),
+        (signal.SIGTERM, lambda: end(143)),
+        (signal.SIGHUP, lambda: end(129)),
     ):
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, answer)

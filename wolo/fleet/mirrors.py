@@ -48,15 +48,15 @@ class Mirrors:
     async def find(self, repo: str, ref: str) -> MirroredCommit:
         """Fetches what is missing. Raises GitFailed."""
         async with self._busy.setdefault(repo, asyncio.Lock()):
-            found = self._found.get((repo, ref))
-            if found is None:
-                found = self._found[repo, ref] = await self._find(repo, ref or "HEAD")
-        return found
+            mirror = self._found.get((repo, ref))
+            if mirror is None:
+                mirror = self._found[repo, ref] = await self._find(repo, ref or "HEAD")
+        return mirror
 
     async def _find(self, repo: str, ref: str) -> MirroredCommit:
         name = seal_of(["mirror", repo])[:16]  # nobody else can put one there
         mirror = self._folder / f"{name}.git"
-        async with _locked(self._folder / f"{name}.lock"):
+        async with _lock(self._folder / f"{name}.lock"):
             local = local_path(repo)
             if not mirror.is_dir():
                 origin = local or repo
@@ -80,22 +80,22 @@ class Mirrors:
 
     def _copy(self, origin: Path, mirror: Path) -> None:
         """Adds what is missing. Raises GitFailed, OSError."""
-        found = find_repository(origin)
-        if found is None:
+        repo = find_repository(origin)
+        if repo is None:
             raise GitFailed(f"{origin} is not a git repository.")
-        objects = found.common / "objects"
-        if (borrowed := borrowed_folders(objects)) and trust_in(self._places, found.top, Notices()) != "trusted":
+        objects = repo.common / "objects"
+        if (borrowed := borrowed_folders(objects)) and trust_in(self._places, repo.top, Notices()) != "trusted":
             raise GitFailed(
                 f"{origin} borrows objects from {borrowed[0]}, which nobody but itself says.",
                 hint=f"git -C {origin} repack -a -d && rm {objects}/info/alternates   gives it its own.",
             )
-        with open_repository(found) as repository:
+        with open_repository(repo) as repository:
             mirror.mkdir(exist_ok=True)
             for name in ("config", "HEAD"):
                 shutil.copyfile(repository.view / name, mirror / name)
         for folder in ("objects", "refs"):
             (mirror / folder).mkdir(exist_ok=True)
-        copy_refs(found.common, mirror)
+        copy_refs(repo.common, mirror)
         for each in (*(other for lender in borrowed for other in (*borrowed_folders(lender), lender)), objects):
             copy_objects(each, mirror / "objects")
 
@@ -119,7 +119,7 @@ def is_missing(repo: Path, ref: str) -> bool:
 
 
 @asynccontextmanager
-async def _locked(path: Path) -> AsyncIterator[None]:
+async def _lock(path: Path) -> AsyncIterator[None]:
     """Excludes the other workers of the run."""
     make_private(path.parent)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -28,13 +28,13 @@ class ModelCheck:
 
     def __init__(self, settings: AgentSettings) -> None:
         """Raises WoloError for settings that cannot be used."""
-        given: Given = {
+        flags: Given = {
             name: value
             for name, value in (("model", settings.model), ("mode", settings.mode), ("thinking", settings.thinking))
             if value
         }
         site = find_site()
-        self._config: Config = layers.load(site, given, settings.sets)
+        self._config: Config = layers.load(site, flags, settings.sets)
         self._providers: dict[str, str] = {}
         self._environ = keys.with_stored_keys(site, self._config.settings.providers)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from wolo.config.files import locked, read_own, replace_file
+from wolo.config.files import lock_folder, read_own, replace_file
 from wolo.errors import ConfigError
 from wolo.places import Notices, find_places
 
@@ -19,7 +19,7 @@ _KEY = "runs.key"
 def seal_of(options: Any) -> str:
     """The seal of values that came from a command line, made with a key of the user. Raises ConfigError."""
     state = find_places().state
-    with locked(state):
+    with lock_folder(state):
         key = read_own(state / _KEY, Notices(), is_secret=True)
         if not key:
             key = secrets.token_hex(32).encode()

@@ -66,13 +66,13 @@ class TaskCommands:
         self, task: BatchTask, settings: AgentSettings, folder: Path, places: Places, processes: Processes, seat: int
     ) -> None:
         """Raises WoloError for settings that cannot be used."""
-        given: Given = {name: value for name in ("mode",) if (value := task.mode or settings.mode)}
+        flags: Given = {name: value for name in ("mode",) if (value := task.mode or settings.mode)}
         self._task = task
         self._site = Site(places, find_root(folder), folder, os.environ)
         self._processes = processes
         self._seat = seat
         self._workspace = Workspace(folder, (), folder)
-        self._config = layers.load(self._site, given, settings.sets)
+        self._config = layers.load(self._site, flags, settings.sets)
         self._walls: Sandbox | None = None
         self._is_planned = False
         self.container: Container | None = None
@@ -94,7 +94,7 @@ class TaskCommands:
         env = command_environment(os.environ, self.variables)
         for _ in range(MOST_TRIES):
             printed = CapturedOutput(_KEPT_BYTES)
-            enclosed = await self._enclosed((shell, *options, "-c", command), folder)
+            enclosed = await self._enclose((shell, *options, "-c", command), folder)
             if self.container is not None:
                 enclosed = SandboxedCommand(self.container.command_argv(command, folder))
                 env = dict(os.environ)  # of the program that starts the container
@@ -123,7 +123,7 @@ class TaskCommands:
         output = (head + gap + tail).decode("utf-8", "replace") + (f"[the sandbox ended it: {why}]\n" if why else "")
         return CommandEnd(end, clean(output))
 
-    async def _enclosed(self, argv: tuple[str, ...], folder: Path) -> SandboxedCommand:
+    async def _enclose(self, argv: tuple[str, ...], folder: Path) -> SandboxedCommand:
         if self._walls is None:  # under a shell of its own, so that `kill $PPID` ends that one
             return SandboxedCommand((argv[0], "-c", '"$@"; exit $?', "sh", *argv))
         await asyncio.to_thread(self._walls.prepare)
@@ -132,12 +132,14 @@ class TaskCommands:
     def _make_walls(self) -> Sandbox | None:
         """None where the user has chosen that commands have no sandbox. Raises UsageError when there is none."""
         plan = plan_sandbox(self._config, self._workspace, self._site.places)
-        found = plan.found
-        if found.make is None:
+        selection = plan.found
+        if selection.make is None:
             if plan.mode.name == "yolo" or self._config.settings.sandbox.backend == "off":
                 return None
-            found = find_sandbox(self._config, self._workspace, self._site.places)  # nobody could approve a command of the file
-        if found.make is None:
+            selection = find_sandbox(
+                self._config, self._workspace, self._site.places
+            )  # nobody could approve a command of the file
+        if selection.make is None:
             raise UsageError(
                 "setup and verify run in the sandbox only, and this machine has none.",
                 hint="--mode yolo or --set sandbox.backend=off runs them without one.",
@@ -145,7 +147,7 @@ class TaskCommands:
         outputs = self._site.places.data / "blobs"
         site = replace(self._site, cwd=self._workspace.root)
         judge = make_judge(self._config, plan.mode, self._workspace, site, outputs, ())
-        return found.make(sandbox_profile(judge, self._workspace, self._site.places))
+        return selection.make(sandbox_profile(judge, self._workspace, self._site.places))
 
     def close(self) -> None:
         if self._walls is not None:

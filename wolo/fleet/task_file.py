@@ -133,48 +133,48 @@ class _TaskFileReader:
         if isinstance(whole.value, list) and number == 1:
             return self._mistake(1, _ARRAY)
         if not isinstance(whole.value, dict):
-            return self._mistake(whole.column, f"a task is a JSON object, not {_named(whole.value)}")
+            return self._mistake(whole.column, f"a task is a JSON object, not {_name_of(whole.value)}")
         return self._read_task(whole)
 
     def _read_task(self, whole: JsonPlace) -> None:
         before = len(self.mistakes)
-        found = self._fields(whole, _FIELDS, TASK)
+        values = self._fields(whole, _FIELDS, TASK)
         for name, kind, fields in (("budget", TaskBudget, _BUDGET), ("resources", Resources, _RESOURCES)):
-            if isinstance(found.get(name), dict):
-                found[name] = kind(**self._fields(whole.fields[name], fields, name))
-        self._check_id(whole, found.get("id"))
-        self._check_prompt(whole, found)
-        self._check_repo(whole, found)
-        self._check_task_model(whole, found)
+            if isinstance(values.get(name), dict):
+                values[name] = kind(**self._fields(whole.fields[name], fields, name))
+        self._check_id(whole, values.get("id"))
+        self._check_prompt(whole, values)
+        self._check_repo(whole, values)
+        self._check_task_model(whole, values)
         # A file loosens nothing: whoever runs it chooses
-        mode = found.get("mode", "")
+        mode = values.get("mode", "")
         if mode and is_looser(mode, self._mode):
-            said = f"mode: {mode} is looser than {self._mode}, the mode of this run; --mode {mode} allows it"
-            self._mistake(whole.fields["mode"].column, said)
+            problem = f"mode: {mode} is looser than {self._mode}, the mode of this run; --mode {mode} allows it"
+            self._mistake(whole.fields["mode"].column, problem)
         # The program in it gets the keys of providers: whoever runs the file chooses
-        image = found.get("image", "")
+        image = values.get("image", "")
         if image and image not in self._images:
-            said = f"image: {image} would get your keys and the network; --image {image} allows it"
-            self._mistake(whole.fields["image"].column, said)
+            problem = f"image: {image} would get your keys and the network; --image {image} allows it"
+            self._mistake(whole.fields["image"].column, problem)
         if len(self.mistakes) == before:
-            self.tasks.append(BatchTask(**found))
+            self.tasks.append(BatchTask(**values))
 
     def _mistake(self, column: int, message: str) -> None:
         self.mistakes.append(Mistake(self._line, column, message))
 
     def _fields(self, whole: JsonPlace, known: dict[str, Callable[[JsonPlace], Any]], owner: str) -> dict[str, Any]:
         """The values of the known fields; null counts as absent."""
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for name, place in whole.fields.items():
             check = known.get(name)
             if check is None:
-                self._mistake(place.column, f"{owner} has no field {name!r}{_meant(name, known)}")
+                self._mistake(place.column, f"{owner} has no field {name!r}{_suggestion(name, known)}")
             elif place.value is not None:
                 try:
-                    found[name] = check(place)
+                    fields[name] = check(place)
                 except _Wrong as wrong:
                     self._mistake(place.column, f"{name if owner == TASK else f'{owner}.{name}'}: {wrong}")
-        return found
+        return fields
 
     def _check_id(self, whole: JsonPlace, id: str | None) -> None:
         if id is None:
@@ -186,25 +186,25 @@ class _TaskFileReader:
             also = "" if other == id else f" as {other!r}, and differs in case only"
             self._mistake(whole.fields["id"].column, f"id: {id!r} is already in line {line}{also}")
 
-    def _check_prompt(self, whole: JsonPlace, found: dict[str, Any]) -> None:
+    def _check_prompt(self, whole: JsonPlace, fields: dict[str, Any]) -> None:
         given = [name for name in ("prompt", "prompt_file") if whole.fields.get(name, _NOTHING).value is not None]
         if len(given) != 1:
             column = whole.fields["prompt_file"].column if given else whole.column
             self._mistake(column, "prompt and prompt_file exclude each other" if given else "a prompt is missing")
-        elif (named := found.pop("prompt_file", None)) is not None:
+        elif (named := fields.pop("prompt_file", None)) is not None:
             try:
                 # The file in the folder of the task file, whose author is not the user
                 path = Path(os.path.realpath(self._folder / named))
                 if not path.is_relative_to(os.path.realpath(self._folder)):
                     raise _Wrong(f"{named} is not below the folder of the task file")
-                found["prompt"] = _text_of(path)
+                fields["prompt"] = _text_of(path)
             except _Wrong as wrong:
                 self._mistake(whole.fields["prompt_file"].column, f"prompt_file: {wrong}")
 
-    def _check_repo(self, whole: JsonPlace, found: dict[str, Any]) -> None:
-        repo = found.get("repo")
+    def _check_repo(self, whole: JsonPlace, fields: dict[str, Any]) -> None:
+        repo = fields.get("repo")
         if not repo:
-            if "ref" in found and "repo" not in whole.fields:
+            if "ref" in fields and "repo" not in whole.fields:
                 self._mistake(whole.fields["ref"].column, "ref: needs a repo")
             return
         if re.fullmatch(_URL, repo):
@@ -217,10 +217,10 @@ class _TaskFileReader:
             self._repos[repo] = str(path) if path.is_dir() else ""
         if not self._repos[repo]:
             self._mistake(whole.fields["repo"].column, f"repo: {repo} is not a folder")
-        found["repo"] = self._repos[repo]
+        fields["repo"] = self._repos[repo]
         # Only where the repository is at hand and git can read it
-        folder = found["repo"]
-        ref = found.get("ref", "")
+        folder = fields["repo"]
+        ref = fields.get("ref", "")
         if (folder, ref) not in self._refs:
             self._refs[folder, ref] = bool(folder) and is_repository(Path(folder)) and is_missing(Path(folder), ref or "HEAD")
         if self._refs[folder, ref]:
@@ -228,10 +228,10 @@ class _TaskFileReader:
             said = f"{folder} has no branch, tag or commit {ref}" if ref else f"{folder} has no commit yet"
             self._mistake(whole.fields[name].column, f"{name}: {said}")
 
-    def _check_task_model(self, whole: JsonPlace, found: dict[str, Any]) -> None:
-        budget = found.get("budget")
+    def _check_task_model(self, whole: JsonPlace, fields: dict[str, Any]) -> None:
+        budget = fields.get("budget")
         priced = isinstance(budget, TaskBudget) and budget.usd is not None
-        asked = found.get("model", ""), priced
+        asked = fields.get("model", ""), priced
         if not asked[0] and not priced:
             return
         if asked not in self._models:
@@ -247,7 +247,7 @@ _ARRAY = "the file is a JSON array; write one object a line (`jq -c '.[]' FILE` 
 
 def _text(place: JsonPlace) -> str:
     if not isinstance(place.value, str):
-        raise _Wrong(f"text is expected, not {_named(place.value)}")
+        raise _Wrong(f"text is expected, not {_name_of(place.value)}")
     if not place.value.strip():
         raise _Wrong("the text is empty")
     return place.value
@@ -279,7 +279,7 @@ def _model(place: JsonPlace) -> str:
 def _mode(place: JsonPlace) -> str:
     text = _text(place)
     if text not in MODES:
-        raise _Wrong(f"{text!r} is not a mode{_meant(text, MODES)}; modes are {', '.join(MODES)}")
+        raise _Wrong(f"{text!r} is not a mode{_suggestion(text, MODES)}; modes are {', '.join(MODES)}")
     return text
 
 
@@ -292,7 +292,7 @@ def _image(place: JsonPlace) -> str:
 
 def _texts(place: JsonPlace) -> tuple[str, ...]:
     if not isinstance(place.value, list):
-        raise _Wrong(f"a list of texts is expected, not {_named(place.value)}")
+        raise _Wrong(f"a list of texts is expected, not {_name_of(place.value)}")
     return tuple(_text(item) for item in place.items)
 
 
@@ -312,13 +312,13 @@ def _env(place: JsonPlace) -> tuple[str, ...]:
 
 def _object(place: JsonPlace) -> dict[str, Any]:
     if not isinstance(place.value, dict):
-        raise _Wrong(f"an object is expected, not {_named(place.value)}")
+        raise _Wrong(f"an object is expected, not {_name_of(place.value)}")
     return place.value
 
 
 def _number(place: JsonPlace, *, least: float = 0) -> float:
     if isinstance(place.value, bool) or not isinstance(place.value, int | float):
-        raise _Wrong(f"a number is expected, not {_named(place.value)}")
+        raise _Wrong(f"a number is expected, not {_name_of(place.value)}")
     if place.value <= least:
         raise _Wrong(f"more than {least:g} is expected")
     return float(place.value)
@@ -326,7 +326,7 @@ def _number(place: JsonPlace, *, least: float = 0) -> float:
 
 def _count(place: JsonPlace, *, least: int = 1) -> int:
     if isinstance(place.value, bool) or not isinstance(place.value, int):
-        raise _Wrong(f"a whole number is expected, not {_named(place.value)}")
+        raise _Wrong(f"a whole number is expected, not {_name_of(place.value)}")
     if not least <= place.value < 1 << 53:
         raise _Wrong(f"at least {least} is expected" if place.value < least else "the number is too large")
     return place.value
@@ -342,14 +342,14 @@ _BUDGET: dict[str, Callable[[JsonPlace], Any]] = {"usd": _number, "turns": _coun
 _RESOURCES: dict[str, Callable[[JsonPlace], Any]] = {"cpus": _number, "memory_mb": partial(_count, least=_MIN_MEMORY_MB)}
 
 
-def _named(value: Any) -> str:
+def _name_of(value: Any) -> str:
     if value is None:
         return "null"
     names = ((bool, "true or false"), (str, "text"), (int | float, "a number"), (list, "a list"), (dict, "an object"))
     return next(name for kind, name in names if isinstance(value, kind))
 
 
-def _meant(name: str, known: Any) -> str:
+def _suggestion(name: str, known: Any) -> str:
     from difflib import get_close_matches  # noqa: PLC0415  # for a typing mistake only
 
     near = get_close_matches(name, known, n=1, cutoff=0.6)

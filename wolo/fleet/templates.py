@@ -25,7 +25,7 @@ def tasks_of_files(template: str, patterns: Sequence[str], more: Mapping[str, st
     ids, root = Ids(), str(find_root(cwd))
     paths = dict.fromkeys(path for pattern in patterns for path in _matching(pattern, cwd))
     for path in paths:
-        prompt = _filled(template, {"path": path, "name": os.path.basename(path)})  # noqa: PTH119  # text all along
+        prompt = _fill(template, {"path": path, "name": os.path.basename(path)})  # noqa: PTH119  # text all along
         yield {"id": ids.of(path), "prompt": prompt, "repo": root, **more}
 
 
@@ -43,7 +43,7 @@ def tasks_of_rows(template: str, file: Path, more: Mapping[str, str], cwd: Path)
                 if row.get(None) or None in row.values():  # further values are under None
                     raise UsageError(f"{file}:{rows.line_num}: the row has another number of values than the first line.")
                 given = {name: row[name] for name in _COLUMNS if row.get(name, "").strip()}
-                prompt = _filled(template, row)
+                prompt = _fill(template, row)
                 id = given.pop("id", "") or ids.of(row[names[0]])
                 yield {"id": id, "prompt": prompt, "repo": root, **given, **more}
     except OSError as error:
@@ -55,10 +55,10 @@ def tasks_of_rows(template: str, file: Path, more: Mapping[str, str], cwd: Path)
 
 
 def _matching(pattern: str, cwd: Path) -> list[str]:
-    found = [os.path.relpath(path, cwd) for path in sorted(glob(str(cwd / pattern), recursive=True)) if os.path.isfile(path)]  # noqa: PTH113, PTH207  # text all along
-    if not found:
+    paths = [os.path.relpath(path, cwd) for path in sorted(glob(str(cwd / pattern), recursive=True)) if os.path.isfile(path)]  # noqa: PTH113, PTH207  # text all along
+    if not paths:
         raise UsageError(f"No file matches {pattern}.", hint="Quote the pattern, so that the shell leaves it alone.")
-    return found
+    return paths
 
 
 def _check_template(template: str, known: set[str]) -> None:
@@ -76,7 +76,7 @@ def _check_template(template: str, known: set[str]) -> None:
             )
 
 
-def _filled(template: str, values: Mapping[str, str]) -> str:
+def _fill(template: str, values: Mapping[str, str]) -> str:
     return "".join(text + (values[name] if name is not None else "") for text, name, _, _ in Formatter().parse(template))
 
 
@@ -88,9 +88,9 @@ class Ids:
 
     def of(self, text: str) -> str:
         id = re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip(".+-")[: MAX_ID - 10].rstrip(".+-") or "task"
-        found, number = id, 1
-        while found.casefold() in self._given:
+        unique, number = id, 1
+        while unique.casefold() in self._given:
             number += 1
-            found = f"{id}-{number}"
-        self._given.add(found.casefold())
-        return found
+            unique = f"{id}-{number}"
+        self._given.add(unique.casefold())
+        return unique

@@ -131,12 +131,12 @@ class Workers:
                 with suppress(asyncio.CancelledError):
                     await placing
                 raise
-            outcome = _stopped(why, view, started, self._engine.name)
+            outcome = _stop_outcome(why, view, started, self._engine.name)
         except (WoloError, OSError):
             raise
         except Exception as error:  # one bad task costs itself only
             log.exception("attempt %s", lease.folder)
-            outcome = _stopped("lost", view, started, self._engine.name, f"{type(error).__name__}: {error}")
+            outcome = _stop_outcome("lost", view, started, self._engine.name, f"{type(error).__name__}: {error}")
         finally:
             del self.views[lease.fence], self._attempts[lease.fence]
             self._ended.set()
@@ -172,7 +172,7 @@ class Workers:
             await asyncio.sleep(min(_FOLLOW_EVERY_S, every_s))
 
 
-def _stopped(why: Stop, view: AttemptView, started: str, engine: str, said: str = "") -> AttemptOutcome:
+def _stop_outcome(why: Stop, view: AttemptView, started: str, engine: str, message: str = "") -> AttemptOutcome:
     """The outcome of an attempt that did not come to its end."""
     state: Ended = why
     messages: dict[Stop, str] = {
@@ -189,6 +189,6 @@ def _stopped(why: Stop, view: AttemptView, started: str, engine: str, said: str 
         ended=now(),
         host=socket.gethostname(),
         engine=engine,
-        error=Failure(why, said or messages[why]),
+        error=Failure(why, message or messages[why]),
         retryable=why == "lost",
     )

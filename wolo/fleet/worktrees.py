@@ -69,10 +69,10 @@ async def make_worktree(task: BatchTask, work: Path, mirrors: Mirrors, git: Git,
     _make_git_dir(folder / ".git")  # or a repository around the run's folder would be the agent's workspace
     _make_git_dir(git_dir)
     worktree = Worktree(folder, git_dir, _EMPTY_TREE)
-    return await rebased(worktree, git) if task.repo else worktree
+    return await rebase(worktree, git) if task.repo else worktree
 
 
-async def rebased(worktree: Worktree, git: Git) -> Worktree:
+async def rebase(worktree: Worktree, git: Git) -> Worktree:
     """Takes the present state as the one to compare with."""
     await _add_all(worktree, git)
     tree = await git.run("write-tree", cwd=worktree.folder, env=worktree.environment)

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from wolo.config.files import locked
+from wolo.config.files import lock_folder
 from wolo.errors import UsageError
 from wolo.sessions.locks import is_held
 
@@ -48,7 +48,7 @@ def list_server(data: Path, server: RunningServer) -> Iterator[None]:
     """
     folder = data / FOLDER
     path = folder / f"{server.port}.json"
-    with locked(folder):
+    with lock_folder(folder):
         for stale in folder.glob("*.json"):
             if not is_held(stale):
                 _remove(stale)

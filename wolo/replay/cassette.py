@@ -116,12 +116,12 @@ def _files(tape: RecordedTurns, stage: ReplayWorkspace, redactor: Redactor) -> I
 def _small_workspace(root: Path) -> Iterable[Path]:
     """The files git would see; none if there are many."""
     try:
-        found = [root / name for name in walk(root, WalkLimits(MAX_WORKSPACE_FILES * 10, 2.0))]
-        if len(found) > MAX_WORKSPACE_FILES or sum(path.stat().st_size for path in found) > MAX_WORKSPACE_BYTES:
+        files = [root / name for name in walk(root, WalkLimits(MAX_WORKSPACE_FILES * 10, 2.0))]
+        if len(files) > MAX_WORKSPACE_FILES or sum(path.stat().st_size for path in files) > MAX_WORKSPACE_BYTES:
             return ()
     except (WalkStopped, OSError):
         return ()
-    return found
+    return files
 
 
 def _header(line: bytes | None) -> CassetteHeader | None:

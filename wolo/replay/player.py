@@ -51,7 +51,7 @@ from wolo.replay.recording import (
     preamble_check,
     recorded_hooks,
     recorded_instructions,
-    renamed,
+    rename_like,
     rules_of,
     was_interrupted,
 )
@@ -128,7 +128,7 @@ class _Replay:
             stop=self._stop,
             unfinished=unfinished,
             check=check,
-            on_replayed=self._answered,
+            on_replayed=self._mark_answered,
         )
         self._compactor = Compactor(self._config.settings.context, CompactionSettings(auto=False))
         self._parts: _OpenParts | None = None
@@ -179,7 +179,7 @@ class _Replay:
         self._steer(turn.user_input.first)
         done = await agent.run(history, turn.prompt)
         self._check_all_used(turn, done.new)
-        return (*history, *renamed(done.new, turn.new))
+        return (*history, *rename_like(done.new, turn.new))
 
     # The parts, as a conversation is opened
 
@@ -216,7 +216,7 @@ class _Replay:
             secrets=secrets,
             shell_timeout_s=config.settings.shell.timeout_s,
             is_readable=judge.readable,
-            recorded_result=self._recorded,
+            recorded_result=self._recorded_result,
             edit_checks=lambda: RecordedChecks(self._running.__getitem__),
             find_skill=library.load_skill,
             agents=agents.offers,
@@ -271,7 +271,7 @@ class _Replay:
             for message in messages:
                 self._agent.services.steering.add(message)
 
-    def _answered(self, place: int) -> None:
+    def _mark_answered(self, place: int) -> None:
         assert self._turn is not None  # whose answer it is
         self._enter_mode(self._turn.script.answers[place].answer.id)
         self._steer(self._turn.user_input.after_answer.get(place, ()))
@@ -333,7 +333,7 @@ class _Replay:
             at = self._turn.script.answers.index(upcoming)
             self._compactor.cut = self._turn.cuts[at]
 
-    def _recorded(self, call_id: str) -> CallResult | None:
+    def _recorded_result(self, call_id: str) -> CallResult | None:
         recorded = self._running[call_id]
         return CallResult(recorded.output, is_error=recorded.is_error, outcome=recorded.outcome)
 

@@ -184,7 +184,7 @@ def _answers(
             else Message(role="assistant", finished=True, finish_reason="length" if message.text == EMPTY_CUT_OFF else "stop")
         )
         cut = cuts.get(message.id, Cut())
-        sent = partial(_sent, cut, messages, at)
+        sent = partial(_sent_messages, cut, messages, at)
         yield RecordedAnswer(step=step, sent=sent, answer=answer, stopped=message.finish_reason == "interrupted"), cut
         step += 1
 
@@ -225,7 +225,7 @@ def _user_input(messages: Sequence[Message], begin: int, end: int) -> UserInput:
     return UserInput(first=first, after_answer=after_answer, after_call=after_call)
 
 
-def _sent(cut: Cut, messages: Sequence[Message], end: int) -> tuple[Message, ...]:
+def _sent_messages(cut: Cut, messages: Sequence[Message], end: int) -> tuple[Message, ...]:
     return cut.apply(messages[:end])
 
 
@@ -253,7 +253,7 @@ def _calls(messages: Iterable[Message]) -> Iterable[ToolPart]:
     return (part for message in messages for part in message.calls)
 
 
-def renamed(messages: Sequence[Message], like: Sequence[Message]) -> tuple[Message, ...]:
+def rename_like(messages: Sequence[Message], like: Sequence[Message]) -> tuple[Message, ...]:
     """With the recorded ids, which compactions refer to."""
     return tuple(replace(message, id=recorded.id) for message, recorded in zip(messages, like, strict=True))
 
@@ -354,13 +354,13 @@ def preamble_check(tape: RecordedTurns, label: str, config: Config) -> Check:
                 )
 
     @cache
-    def asked_in(label: str) -> tuple[ModelChoice, Format]:
+    def parse_label(label: str) -> tuple[ModelChoice, Format]:
         choice = model_of(tape, label, config)
         return choice, format_of(choice)
 
     def blocks_of(answer: Message, question: ModelQuestion) -> list[tuple[str, bytes]]:
         producer = answer.producer
-        choice, format = asked_in(f"{producer.provider}/{producer.model}" if producer else label)
+        choice, format = parse_label(f"{producer.provider}/{producer.model}" if producer else label)
         format.encode(request_for(choice, producer_of(choice, choice.format), question))
         return [(block.label, block.digest) for block in format.blocks()]
 

@@ -18,13 +18,15 @@ from wolo.replay.replay_setup import Recording
 
 def is_given(places: Places, recording: Recording) -> bool:
     """Raises ConfigError for a store that others may have written."""
-    return places.state.is_dir() and consents.consent_to(places, places.state.resolve(), _asked(recording), Notices()) == "yes"
+    return (
+        places.state.is_dir() and consents.consent_to(places, places.state.resolve(), _consent_key(recording), Notices()) == "yes"
+    )
 
 
 def save(places: Places, recording: Recording) -> None:
     """Raises ConfigError when it cannot be saved."""
     make_private(places.state)
-    consents.save_consent(places, places.state.resolve(), _asked(recording), "yes")
+    consents.save_consent(places, places.state.resolve(), _consent_key(recording), "yes")
 
 
 def lines_of(recording: Recording) -> Iterator[str]:
@@ -40,15 +42,15 @@ def lines_of(recording: Recording) -> Iterator[str]:
 
 def _calls(recording: Recording) -> list[tuple[str, dict[str, Any]]]:
     """Calls as they were made, and in each way that hooks had changed them: which of these hooks act again is not known."""
-    found: dict[bytes, tuple[str, dict[str, Any]]] = {}
+    calls: dict[bytes, tuple[str, dict[str, Any]]] = {}
     for turn in recording.tape.turns:
         ended = [part for message in turn.new for part in message.calls]
         for recorded in turn.script.answers:
             for made in recorded.answer.calls:
                 for part in (made, *(each for each in ended if each.id == made.id)):
                     for arguments in _ways(part):
-                        found.setdefault(msgspec.json.encode((made.id, part.tool, arguments)), (part.tool, arguments))
-    return [*found.values()]
+                        calls.setdefault(msgspec.json.encode((made.id, part.tool, arguments)), (part.tool, arguments))
+    return [*calls.values()]
 
 
 def _ways(part: ToolPart) -> Iterator[dict[str, Any]]:
@@ -56,7 +58,7 @@ def _ways(part: ToolPart) -> Iterator[dict[str, Any]]:
     yield from changed_inputs(part)
 
 
-def _asked(recording: Recording) -> str:
+def _consent_key(recording: Recording) -> str:
     cassette = recording.cassette
     content = (_calls(recording), cassette, "" if cassette else recording.info.cwd)
     return f"replay {hashlib.sha256(msgspec.json.encode(content)).hexdigest()}"

@@ -56,9 +56,9 @@ def from_store(store: Store, info: SessionInfo) -> Recording:
 def from_file(path: Path, folder: Path) -> Recording:
     """Reads a cassette or any importable session, through a temporary store in `folder`."""
     session = folder / "session.jsonl"
-    found = cassette.split(path, session)
-    source = importer.read(session if found else path)
-    cwd = found.header.cwd if found else source.cwd or str(folder)
+    parts = cassette.split(path, session)
+    source = importer.read(session if parts else path)
+    cwd = parts.header.cwd if parts else source.cwd or str(folder)
     store = Store.open(folder / "data")
     try:
         info = importer.import_session(store, source, cwd).info
@@ -66,13 +66,13 @@ def from_file(path: Path, folder: Path) -> Recording:
     except BaseException:
         store.close()
         raise
-    root = Path(os.path.normpath(found.header.root)) if found else Path(info.cwd)
+    root = Path(os.path.normpath(parts.header.root)) if parts else Path(info.cwd)
     return Recording(
         info=info,
         tape=read_recording(loaded.entries),
         store=store,
         root=root,
-        cassette=found,
+        cassette=parts,
         notices=tuple(_remarks(loaded)),
         is_from_file=True,
         is_foreign=True,

@@ -146,7 +146,7 @@ def _without(call: _RecordedCall, after: Content, earlier: Sequence[_RecordedCal
     if call.args == "made":
         return None
     if call.args in ("changed", "gone"):
-        return _known(earlier)
+        return _known_content(earlier)
     if isinstance(call.args, WriteArgs):
         if call.part.output.startswith("Created"):
             return None
@@ -156,7 +156,7 @@ def _without(call: _RecordedCall, after: Content, earlier: Sequence[_RecordedCal
             return "unknown"
         plain = after.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
         is_unedited = plain == call.args.content.replace("\r\n", "\n").encode(errors="replace")
-        return _known(earlier) if is_unedited else "unknown"
+        return _known_content(earlier) if is_unedited else "unknown"
     if not isinstance(after, bytes) or not isinstance(call.args, EditArgs):
         return "unknown"
     edits = _edits(call.args)
@@ -199,7 +199,7 @@ def _places(new: str, text: str, lines: list[int]) -> Iterator[int]:
         yield every[0]
 
 
-def _known(calls: Sequence[_RecordedCall]) -> Content:
+def _known_content(calls: Sequence[_RecordedCall]) -> Content:
     """The content after these calls, as far as they show it."""
     text: str | None = None
     for call in calls:
@@ -210,13 +210,13 @@ def _known(calls: Sequence[_RecordedCall]) -> Content:
                 shown = _read(call.part.output)
                 text = text if shown is None else shown
             case EditArgs() as args if text is not None:
-                text = _edited(args, text)
+                text = _edit(args, text)
             case "made" | "changed" | "gone":
                 text = None
     return "unknown" if text is None else text.encode("utf-8", "surrogatepass")
 
 
-def _edited(args: EditArgs, text: str) -> str | None:
+def _edit(args: EditArgs, text: str) -> str | None:
     for edit in _edits(args):
         if edit.old not in text:
             return None

@@ -24,7 +24,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.fakes.screen import Terminal
-from wolo.cli.completion.answer import offer, read_line, written
+from wolo.cli.completion.answer import offer, read_line, spell
 from wolo.cli.options import OPTIONS, SUBCOMMANDS
 from wolo.guard.modes import MODES
 from wolo.places import find_places
@@ -245,7 +245,7 @@ def test_a_line_is_read_as_bash_reads_it(line: str, words: tuple[str, ...], curr
     some.text(some.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=12), some.sampled_from(["", "'", '"'])
 )
 def test_every_offer_is_one_word_for_bash(word: str, quote: str) -> None:
-    put_in = written(word, read_line(f"wolo {quote}", BREAKS))
+    put_in = spell(word, read_line(f"wolo {quote}", BREAKS))
     if put_in is None:
         assert "!" in word
     else:

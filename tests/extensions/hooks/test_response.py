@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.extensions.hooks.response import NO_REASON, NOTHING, HookReply, combined, read_answer, restricted
+from wolo.extensions.hooks.response import NO_REASON, NOTHING, HookReply, combine, read_answer, restrict
 
 
 def said(output: Any, event: str = "PreToolUse") -> HookReply | str:
@@ -136,9 +136,9 @@ ANSWERS = st.builds(
 @given(st.lists(ANSWERS, max_size=5))
 def test_strictest_answer_counts_and_no_project_loosens(answers: list[HookReply]) -> None:
     words = [each.decision for each in answers]
-    found = combined(answers).decision
+    found = combine(answers).decision
     assert found == next((word for word in ("deny", "ask", "allow") if word in words), "")
-    strict = combined([restricted(each) for each in answers])
+    strict = combine([restrict(each) for each in answers])
     assert strict.decision == (found if found in ("deny", "ask") else "")
     assert strict.updated_input is None
     assert strict.updated_output is None

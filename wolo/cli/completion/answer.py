@@ -36,7 +36,7 @@ def answer(argv: list[str]) -> int:
             if shell != "bash":
                 about = "".join(filter(str.isprintable, word.about))
                 lines.append(f"{word.text}\t{about}" if about else word.text)
-            elif (quoted := written(word.text, typed)) is not None:
+            elif (quoted := spell(word.text, typed)) is not None:
                 lines.append(quoted)
         sys.stdout.buffer.write("\n".join([*lines, ""]).encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
@@ -58,8 +58,8 @@ def offer(words: tuple[str, ...], current: str) -> CompletionOffer:
         return _values(option, begun, f"{spelling}=") if option and option.kind != "flag" else CompletionOffer()
     if current.startswith("-"):
         return _spellings(line.options, current)
-    if line.may_expect and ((found := _values(line.may_expect, current, "")).words or current):
-        return found
+    if line.may_expect and ((offers := _values(line.may_expect, current, "")).words or current):
+        return offers
     return _words(line, current)
 
 
@@ -94,10 +94,10 @@ def _read(words: tuple[str, ...]) -> _Line:
             option = options.get(word)
             last = option if option and option.kind != "flag" else None
         elif not names and not behind and word in SUBCOMMANDS:
-            names, facts = _named((word,), facts)
+            names, facts = _match_names((word,), facts)
             options = _by_spelling(_own_options(facts)) if facts else options
         elif len(names) == 1 and not behind and word in SUBCOMMANDS[names[0]]:
-            names, facts = _named((*names, word), facts)
+            names, facts = _match_names((*names, word), facts)
             options = _by_spelling(_own_options(facts)) if facts else options
         else:
             behind += 1
@@ -105,7 +105,7 @@ def _read(words: tuple[str, ...]) -> _Line:
     return _Line(names, behind, options, None if maybe else last, maybe, facts, words[-1] if words else "")
 
 
-def _named(names: tuple[str, ...], facts: Mapping[str, Any]) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+def _match_names(names: tuple[str, ...], facts: Mapping[str, Any]) -> tuple[tuple[str, ...], Mapping[str, Any]]:
     return names, _table().get(" ".join(names), facts)
 
 
@@ -176,7 +176,7 @@ def _values(option: Option, begun: str, before: str) -> CompletionOffer:
     kind: str | Callable[[str], Iterable[tuple[str, str]]] | None = values.BY_NAME.get(names, values.BY_METAVAR.get(names))
     if isinstance(kind, str):
         return CompletionOffer(kind=kind)
-    found = list(kind(begun)) if kind else [(each, "") for each in values.named_in(option.help, option.metavar)]
+    found = list(kind(begun)) if kind else [(each, "") for each in values.names_in(option.help, option.metavar)]
     words = tuple(CompletionWord(before + text, about) for text, about in found if kind or text.startswith(begun))
     return CompletionOffer(words, "nospace" if words and all(word.text.endswith(("/", "=", ":")) for word in words) else "words")
 
@@ -229,7 +229,7 @@ def read_line(line: str, breaks: str) -> Typed:
     return Typed(tuple(words[1:]), text, quote, kept)
 
 
-def written(word: str, typed: Typed) -> str | None:
+def spell(word: str, typed: Typed) -> str | None:
     """Quotes the replacement for bash; None if it cannot be quoted."""
     rest = word[typed.kept :]
     if not rest.isprintable():

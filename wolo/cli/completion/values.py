@@ -20,7 +20,7 @@ MOST_FILES: Final = 200
 _NAMED = re.compile(r"((?:[\w-]+, )+[\w-]+ or [\w-]+)")
 
 
-def named_in(help: str, metavar: str) -> list[str]:
+def names_in(help: str, metavar: str) -> list[str]:
     """Values listed in the help (`plan, ask or edit`) or the metavar (`[status|forget]`)."""
     if "|" in metavar:
         return [each for each in metavar.strip("[]").split("|") if each.islower()]
@@ -33,23 +33,23 @@ def models(begun: str) -> Iterator[Value]:
     from wolo.models.catalog import Catalog
     from wolo.models.catalog_files import load, names_of
 
-    overrides, wanted = _overrides(), begun.lower()
+    overrides, prefix = _overrides(), begun.lower()
     name, colon, level = begun.rpartition(":")
     if colon and "/" in name:
         yield from ((f"{name}:{value}", about) for value, about in levels(level))
-    first, slash, _ = wanted.partition("/")
-    names = [each for each in names_of(overrides) if (each == first if slash else each.startswith(wanted))]
+    first, slash, _ = prefix.partition("/")
+    names = [each for each in names_of(overrides) if (each == first if slash else each.startswith(prefix))]
     for each in names:
         provider = load(each, overrides, os.environ)
         if slash:
             yield from (
-                (f"{each}/{model.id}", "") for model in provider.models if f"{each}/{model.id}".lower().startswith(wanted)
+                (f"{each}/{model.id}", "") for model in provider.models if f"{each}/{model.id}".lower().startswith(prefix)
             )
         else:
             yield f"{each}/", provider.label
-    if not names and not slash and wanted:
+    if not names and not slash and prefix:
         rows = Catalog(os.environ, overrides).list_models()
-        yield from ((row.label, row.provider.label) for row in rows if row.model and row.model.id.lower().startswith(wanted))
+        yield from ((row.label, row.provider.label) for row in rows if row.model and row.model.id.lower().startswith(prefix))
 
 
 def levels(begun: str) -> Iterator[Value]:
@@ -107,10 +107,10 @@ def rules(begun: str) -> Iterator[Value]:
 
 def settings(begun: str) -> Iterator[Value]:
     """Keys of settings."""
-    from wolo.config.dotted_keys import dotted, values
+    from wolo.config.dotted_keys import join_key, values
     from wolo.config.schema import Settings
 
-    yield from ((dotted(key), "") for key, _ in values(Settings()) if dotted(key).startswith(begun))
+    yield from ((join_key(key), "") for key, _ in values(Settings()) if join_key(key).startswith(begun))
 
 
 def assignments(begun: str) -> Iterator[Value]:
@@ -156,12 +156,12 @@ def _alternatives(kind: object) -> Iterator[str]:
 def files_under(begun: str) -> list[str]:
     """Paths with this prefix; directories end with a slash."""
     folder, slash, name = begun.rpartition("/")
-    found = []
+    names = []
     with os.scandir(Path(folder + slash or ".").expanduser()) as entries:
         for entry in entries:
             if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith(".")):
-                found.append(f"{folder}{slash}{entry.name}{'/' if entry.is_dir() else ''}")
-    return sorted(found)[:MOST_FILES]
+                names.append(f"{folder}{slash}{entry.name}{'/' if entry.is_dir() else ''}")
+    return sorted(names)[:MOST_FILES]
 
 
 def _overrides() -> Overrides:

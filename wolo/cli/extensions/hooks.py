@@ -32,7 +32,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     from wolo.workspace.root import find_site
 
     site = find_site()
-    sets = hooks_here(_given(trust), site)
+    sets = hooks_here(_flags(trust), site)
     problems = [*site.notices, *find_problems(sets, site.cwd)]
     for problem in problems:
         print_message(problem)
@@ -70,7 +70,9 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
 def try_out(
     event: Annotated[str, typer.Argument(metavar="EVENT", help="Such as PreToolUse, UserPromptSubmit, Stop.")],
     tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="The tool of the call: Bash, Edit, shell …")] = "",
-    given: Annotated[str, typer.Option("--input", metavar="JSON", help="Arguments of the call, or fields of the event.")] = "{}",
+    arguments: Annotated[
+        str, typer.Option("--input", metavar="JSON", help="Arguments of the call, or fields of the event.")
+    ] = "{}",
     mode: Annotated[str, typer.Option("--mode", metavar="MODE", help="Assume this permission mode.")] = "auto",
     trust: Trust = False,
     as_json: AsJson = False,
@@ -85,13 +87,13 @@ def try_out(
 
     event = OF_GEMINI.get(event, event)
     site = find_site()
-    sets = hooks_here(_given(trust), site)
+    sets = hooks_here(_flags(trust), site)
     for notice in site.notices:
         print_message(notice)
     if event in ABOUT_TOOLS and not tool:
-        tool, given = "Bash", _SAMPLE if given == "{}" else given
-        print_message(f"The sample is a call of Bash with {given}; --tool and --input try another one.")
-    trials, answer = asyncio.run(try_hooks(sets, event, tool, _object(given), mode))
+        tool, arguments = "Bash", _SAMPLE if arguments == "{}" else arguments
+        print_message(f"The sample is a call of Bash with {arguments}; --tool and --input try another one.")
+    trials, answer = asyncio.run(try_hooks(sets, event, tool, _object(arguments), mode))
     if as_json:
         print_json(
             {
@@ -110,7 +112,7 @@ def try_out(
         )
         return
     for each in trials:
-        _tell(each)
+        _print_trial(each)
     print_line(f"{event}: {_in_short(answer)}" if trials else f"No hook that may run matches this {event}.")
 
 
@@ -152,7 +154,7 @@ def allow(
         )
 
 
-def _given(trust: bool) -> Given:
+def _flags(trust: bool) -> Given:
     from wolo.workspace.root import find_root
 
     return {"trust": str(find_root())} if trust else {}
@@ -162,12 +164,12 @@ def _object(text: str) -> dict[str, Any]:
     import json
 
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError as error:
         raise UsageError(f"--input is not valid JSON: {error}.") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise UsageError("--input is not a JSON object.", hint='--input \'{"command": "ls"}\'')
-    return found
+    return value
 
 
 def _answer(answer: HookReply) -> dict[str, Any]:
@@ -182,7 +184,7 @@ def _answer(answer: HookReply) -> dict[str, Any]:
     }
 
 
-def _tell(trial: HookTrial) -> None:
+def _print_trial(trial: HookTrial) -> None:
     from wolo.messages.terminal_text import escaped_line
 
     print_line(f"{escaped_line(trial.placed.hook.action)}  ({escaped_line(trial.placed.source)})")

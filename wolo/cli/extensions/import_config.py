@@ -30,15 +30,15 @@ def import_config(
     if not chosen:
         raise UsageError(f"There is no agent {agent}.", hint=f"Agents: {', '.join(each.name for each in AGENTS)}.")
     places, root = find_places(), find_root()
-    found = [(each.label, finding) for each in chosen for finding in findings(each, root)]
-    plan = make_plan(places, root, [finding for _, finding in found])
+    findings_by_label = [(each.label, finding) for each in chosen for finding in findings(each, root)]
+    plan = make_plan(places, root, [finding for _, finding in findings_by_label])
     place = None
-    for (label, finding), step in zip(found, plan.steps, strict=True):
+    for (label, finding), step in zip(findings_by_label, plan.steps, strict=True):
         if (label, finding.source) != place:
             place = (label, finding.source)
             print_line(f"{label}: {escaped_line(str(finding.source))}")
         print_line(f"  {escaped_line(str(step))}")
-    if not found:
+    if not findings_by_label:
         print_message(f"No settings of {' or '.join(each.label for each in chosen)} were found.")
         return
     new = sum(step.outcome == "add" for step in plan.steps)

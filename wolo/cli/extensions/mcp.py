@@ -36,7 +36,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     from wolo.workspace.root import find_site
 
     site = find_site()
-    found = _wanted(trust, site)
+    found = _all_servers(trust, site)
     rows = [_row(each) for each in sorted(found, key=lambda each: each.name)]
     for notice in site.notices:
         print_message(notice)
@@ -47,7 +47,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
         print_message("There are no MCP servers.", hint="wolo mcp add NAME -- COMMAND [ARGUMENT …]")
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
-        tools = "" if row["tools"] is None else f"{_counted(len(row['tools']))}, "
+        tools = "" if row["tools"] is None else f"{_tool_count(len(row['tools']))}, "
         print_line(f"{row['name']:<{width}}  {row['state']:<16}  {tools}{row['reached']}  ({row['source']})")
         if row["error"]:
             print_line(f"{'':<{width}}  {row['error']}")
@@ -110,17 +110,17 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
     wanted = _find(name, trust)
     if not wanted.is_allowed:
         raise UsageError(f"{name} is not started: it needs your consent.", hint=f"wolo mcp allow {name}")
-    standing = asyncio.run(try_server(wanted))
+    trial = asyncio.run(try_server(wanted))
     if as_json:
-        tools = [{"name": tool, "description": about} for tool, about in standing.tools]
-        print_json({"name": standing.name, "state": standing.state, "error": standing.why or None, "tools": tools})
-    if standing.state != "ready":
-        print_message(f"The MCP server {name} cannot be used: {standing.why}.")
+        tools = [{"name": tool, "description": about} for tool, about in trial.tools]
+        print_json({"name": trial.name, "state": trial.state, "error": trial.why or None, "tools": tools})
+    if trial.state != "ready":
+        print_message(f"The MCP server {name} cannot be used: {trial.why}.")
         raise typer.Exit(1)
     if not as_json:
-        for tool, about in standing.tools:
+        for tool, about in trial.tools:
             print_line(f"{tool}  {clean_line(' '.join(about.split()))[:80]}")
-        print_line(f"{name} works: {_counted(len(standing.tools))}.")
+        print_line(f"{name} works: {_tool_count(len(trial.tools))}.")
 
 
 @app.command("allow")
@@ -132,16 +132,16 @@ def allow(name: Name, trust: Trust = False) -> None:
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 
-    wanted = _find(name, trust)
-    if wanted.is_allowed:
-        print_line(f"{name} needs no consent: it is defined in {wanted.source}, or already allowed.")
+    server = _find(name, trust)
+    if server.is_allowed:
+        print_line(f"{name} needs no consent: it is defined in {server.source}, or already allowed.")
         return
-    print_line(f"{name}, from {wanted.source}:")
-    print_described(describe_server(wanted.server), "  ")
+    print_line(f"{name}, from {server.source}:")
+    print_described(describe_server(server.server), "  ")
     if sys.stdin.isatty() and not confirm("Allow this server to run, with your permissions?"):
         print_line("Not allowed.")
         return
-    save_server_consent(find_places(), find_root(), wanted, allowed=True)
+    save_server_consent(find_places(), find_root(), server, allowed=True)
     print_line(f"{name} is allowed until its definition changes.")
 
 
@@ -181,14 +181,14 @@ def logout(name: Name, trust: Trust = False) -> None:
     print_line(f"Logged out of {name}." if removed else f"There is no login for {name}.")
 
 
-async def _log_in(wanted: ConfiguredServer, store: LoginStore) -> int:
+async def _log_in(server: ConfiguredServer, store: LoginStore) -> int:
     import os
 
     from wolo.conversation.resources.mcp_servers import remember_listing
     from wolo.mcp.oauth.callback import Callback, LoginFailed, open_browser, read_pasted
     from wolo.mcp.oauth.login import log_in
 
-    name, stops = wanted.name, list[Any]()
+    name, stops = server.name, list[Any]()
 
     def show(address: str) -> None:
         print_message(f"Open this address to log in to {name}:")
@@ -202,7 +202,7 @@ async def _log_in(wanted: ConfiguredServer, store: LoginStore) -> int:
             stops.append(read_pasted(callback, lambda: print_message("This is not the answer to this login.")))
 
     try:
-        listing = await log_in(name, wanted.server, store, os.environ, show, listen)
+        listing = await log_in(name, server.server, store, os.environ, show, listen)
     except LoginFailed as error:
         print_message(f"The login to {name} failed: {error}.")
         return 1
@@ -212,19 +212,19 @@ async def _log_in(wanted: ConfiguredServer, store: LoginStore) -> int:
     if listing is None:
         print_line(f"{name} needs no login.")
         return 0
-    remember_listing(wanted, listing)
-    print_line(f"Logged in to {name}: {_counted(len(listing.tools))}.")
+    remember_listing(server, listing)
+    print_line(f"Logged in to {name}: {_tool_count(len(listing.tools))}.")
     return 0
 
 
 def _remote(name: str, trust: bool) -> ConfiguredServer:
-    wanted = _find(name, trust)
-    if not wanted.server.url:
+    server = _find(name, trust)
+    if not server.server.url:
         raise UsageError(f"{name} is a program: only remote servers have a login.")
-    return wanted
+    return server
 
 
-def _wanted(trust: bool, site: Site) -> tuple[ConfiguredServer, ...]:
+def _all_servers(trust: bool, site: Site) -> tuple[ConfiguredServer, ...]:
     from wolo.conversation.resources.mcp_servers import servers_here
 
     given: Given = {"trust": str(site.root)} if trust else {}
@@ -235,7 +235,7 @@ def _find(name: str, trust: bool) -> ConfiguredServer:
     from wolo.workspace.root import find_site
 
     site = find_site()
-    found = {each.name: each for each in _wanted(trust, site)}
+    found = {each.name: each for each in _all_servers(trust, site)}
     if name in found:
         return found[name]
     for notice in site.notices:
@@ -243,19 +243,19 @@ def _find(name: str, trust: bool) -> ConfiguredServer:
     raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` lists them.")
 
 
-def _row(wanted: ConfiguredServer) -> dict[str, Any]:
+def _row(configured: ConfiguredServer) -> dict[str, Any]:
     """Shows names of variables and headers only: their values may be secrets."""
-    from wolo.cli.extensions.mcp_display import reached
+    from wolo.cli.extensions.mcp_display import address_of
     from wolo.conversation.resources.mcp_servers import last_known
     from wolo.messages.terminal_text import clean_line, escaped_line
 
-    server, known = wanted.server, last_known(wanted)
+    server, known = configured.server, last_known(configured)
     return {
-        "name": wanted.name,
+        "name": configured.name,
         "state": known.state,
-        "scope": wanted.scope,
-        "source": clean_line(wanted.source),
-        "reached": reached(server),
+        "scope": configured.scope,
+        "source": clean_line(configured.source),
+        "reached": address_of(server),
         "env": sorted(server.env),
         "headers": sorted(server.headers),
         "tools": None if known.tools is None else list(known.tools),
@@ -263,5 +263,5 @@ def _row(wanted: ConfiguredServer) -> dict[str, Any]:
     }
 
 
-def _counted(tools: int) -> str:
-    return "1 tool" if tools == 1 else f"{tools} tools"
+def _tool_count(num_tools: int) -> str:
+    return "1 tool" if num_tools == 1 else f"{num_tools} tools"

@@ -168,31 +168,31 @@ def import_servers(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Copy servers from other agents' settings. They are shown first; without a terminal there is no question."""
-    from wolo.cli.extensions.mcp_display import reached
+    from wolo.cli.extensions.mcp_display import address_of
     from wolo.config.foreign_servers import find_foreign
     from wolo.messages.terminal_text import clean_line
     from wolo.workspace.root import find_site
 
     site = find_site()
-    wanted = _scope(scope) if scope else None
-    found = list(find_foreign(source, site))
+    target = _scope(scope) if scope else None
+    foreign = list(find_foreign(source, site))
     for notice in site.notices:
         print_message(notice)
     known = _existing_names()
-    new = [each for each in found if each.name not in known]
-    for each in found:
+    new = [each for each in foreign if each.name not in known]
+    for each in foreign:
         if each.name in known:
             print_message(f"{each.name} is skipped: there is a server of that name.")
     for each in new:
-        where = wanted or each.scope
-        print_line(f"{each.name}  {reached(each.server)}  ({where}; from {clean_line(each.source)})")
+        where = target or each.scope
+        print_line(f"{each.name}  {address_of(each.server)}  ({where}; from {clean_line(each.source)})")
     if not new:
         print_message("There is nothing to import.")
     elif not yes and sys.stdin.isatty() and not confirm("Add these servers? They run with your permissions."):
         print_line("Nothing was added.")
     else:
         for each in new:
-            _save(each.name, each.server, wanted or each.scope, is_quiet=True)
+            _save(each.name, each.server, target or each.scope, is_quiet=True)
         print_line("Added 1 server." if len(new) == 1 else f"Added {len(new)} servers.")
 
 
@@ -203,15 +203,15 @@ def remove(name: Name, scope: AnyScope = "") -> None:
     from wolo.workspace.root import find_root
 
     places, root = find_places(), find_root()
-    found = [_scope(scope)] if scope else _scopes_with(name)
-    if len(found) > 1:
+    scopes = [_scope(scope)] if scope else _scopes_with(name)
+    if len(scopes) > 1:
         raise UsageError(
-            f"There is a server {name} in several scopes: {', '.join(found)}.", hint=f"wolo mcp remove {name} -s {found[0]}"
+            f"There is a server {name} in several scopes: {', '.join(scopes)}.", hint=f"wolo mcp remove {name} -s {scopes[0]}"
         )
-    if not found or not remove_server(places, root, found[0], name):
+    if not scopes or not remove_server(places, root, scopes[0], name):
         where = f" in the scope {scope}" if scope else " to remove"
         raise UsageError(f"There is no MCP server {name}{where}.", hint="`wolo mcp list` shows where each one is defined.")
-    print_line(f"Removed {name} ({found[0]}).")
+    print_line(f"Removed {name} ({scopes[0]}).")
 
 
 def enable(name: Name) -> None:
@@ -230,14 +230,14 @@ def _switch(name: str, *, enabled: bool) -> None:
     from wolo.workspace.root import find_site
 
     site = find_site()
-    wanted = next((each for each in servers_here({"trust": str(site.root)}, site) if each.name == name), None)
-    if wanted is None:
+    server = next((each for each in servers_here({"trust": str(site.root)}, site) if each.name == name), None)
+    if server is None:
         raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` lists them.")
-    scope = wanted.scope if wanted.scope in ("user", "local") else "other"
+    scope = server.scope if server.scope in ("user", "local") else "other"
     enable_server(site.places, site.root, scope, name, enabled=enabled)
     still_off = enabled and scope == "other" and not _is_enabled(name)
     if still_off:
-        raise UsageError(f"{name} is switched off in {wanted.source}.", hint="Change it there.")
+        raise UsageError(f"{name} is switched off in {server.source}.", hint="Change it there.")
     print_line(f"{name} is {'enabled' if enabled else 'disabled'}.")
 
 
@@ -250,7 +250,7 @@ def _is_enabled(name: str) -> bool:
 
 
 def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) -> None:
-    from wolo.cli.extensions.mcp_display import reached
+    from wolo.cli.extensions.mcp_display import address_of
     from wolo.config.server_scopes import save_server
     from wolo.mcp.server import check
     from wolo.places import find_places
@@ -270,7 +270,7 @@ def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) ->
     if scope == "project":
         _allow_own(name, server, root)
     if not is_quiet:
-        print_line(f"Added {name} to {path} ({scope}): {reached(server)}")
+        print_line(f"Added {name} to {path} ({scope}): {address_of(server)}")
         print_line(f"`wolo mcp test {name}` tests it.")
 
 
@@ -375,15 +375,15 @@ def _scopes_with(name: str) -> list[Scope]:
     from wolo.workspace.root import find_site
 
     site = find_site()
-    found: list[Scope] = ["local"] if name in read_local(site.places, site.root, site.notices).servers else []
+    scopes: list[Scope] = ["local"] if name in read_local(site.places, site.root, site.notices).servers else []
     if name in layers.load(site).settings.mcp_servers:
-        found.append("user")
+        scopes.append("user")
     try:
         if name in entries_of(json.loads((site.root / PROJECT_FILE).read_bytes()), PROJECT_FILE):
-            found.append("project")
+            scopes.append("project")
     except (OSError, ValueError, ConfigError):
         pass  # no such file, or one that writing reports
-    return found
+    return scopes
 
 
 def _existing_names() -> set[str]:

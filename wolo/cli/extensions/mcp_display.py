@@ -20,37 +20,37 @@ _LONGEST_PLAIN = 20
 """Longer values of variables may be keys."""
 
 
-def details(wanted: ConfiguredServer) -> dict[str, Any]:
+def details(configured: ConfiguredServer) -> dict[str, Any]:
     """Everything about one server, as JSON."""
     from wolo.conversation.resources.mcp_servers import last_known, login_state
     from wolo.mcp.server import OAuth
 
-    server, known = wanted.server, last_known(wanted)
+    server, known = configured.server, last_known(configured)
     oauth = {} if server.oauth == OAuth() else {name: value for name, value in to_builtins(server.oauth).items() if value}
     return {
-        "name": wanted.name,
-        "scope": wanted.scope,
-        "source": clean_line(wanted.source),
+        "name": configured.name,
+        "scope": configured.scope,
+        "source": clean_line(configured.source),
         "state": known.state,
         "type": "stdio" if server.command else "sse" if server.transport == "sse" else "http",
         "command": escaped_line(server.command),
         "args": list(map(escaped_line, masked_words(server.args))),
         "cwd": escaped_line(server.cwd),
         "url": escaped_line(masked_url(server.url)),
-        "env": masked(server.env),
+        "env": mask(server.env),
         "headers": {name: _or_hidden(value) for name, value in server.headers.items()},
         "oauth": {
             name: _or_hidden(value) if name in ("client_secret", "private_key", "id_token") else value
             for name, value in oauth.items()
         },
-        "login": login_state(wanted),
+        "login": login_state(configured),
         "enabled": server.enabled,
         "tools": None if known.tools is None else list(known.tools),
         "error": escaped_line(known.why) or None,
     }
 
 
-def reached(server: Server) -> str:
+def address_of(server: Server) -> str:
     """The command line or the address, in one line."""
     from wolo.mcp.server import describe_server
 
@@ -59,7 +59,7 @@ def reached(server: Server) -> str:
     return escaped_line(shown)
 
 
-def masked(values: Mapping[str, str]) -> dict[str, str]:
+def mask(values: Mapping[str, str]) -> dict[str, str]:
     """References and short values with ordinary names are shown."""
     return {
         name: _or_hidden(value) if is_secret_name(name) or len(value) > _LONGEST_PLAIN else escaped_line(value)
@@ -91,7 +91,7 @@ def masked_url(url: str) -> str:
         parts = urlsplit(url)
     except ValueError:
         return url.partition("?")[0].rpartition("@")[2]
-    query = [(name, masked({name: value})[name]) for name, value in parse_qsl(parts.query, keep_blank_values=True)]
+    query = [(name, mask({name: value})[name]) for name, value in parse_qsl(parts.query, keep_blank_values=True)]
     userinfo, at, host = parts.netloc.rpartition("@")
     shown = f"{userinfo.partition(':')[0]}:{HIDDEN}@{host}" if at and ":" in userinfo else parts.netloc
     return parts._replace(netloc=shown, query=urlencode(query, safe="${}()")).geturl()

@@ -106,9 +106,9 @@ def update(
 
     places = find_places()
     index = read_index(places)
-    wanted = [install.find(name, index)] if name else list(index.plugins.values())
+    plugins = [install.find(name, index)] if name else list(index.plugins.values())
     failed = False
-    for plugin in wanted:
+    for plugin in plugins:
         try:
             _update(plugin, places, yes=yes)
         except WoloError as error:
@@ -116,7 +116,7 @@ def update(
                 raise
             failed = True
             print_message(f"{plugin.name}: {error.message}", hint=error.hint)
-    if not wanted:
+    if not plugins:
         print_message("There are no plugins.", hint="wolo plugin add SOURCE")
     if failed:
         raise typer.Exit(1)
@@ -186,7 +186,7 @@ def search(
 
     places, notices = find_places(), Notices()
     index = read_index(places)
-    found = marketplaces.search(" ".join(words or ()), marketplaces.listed_plugins(index, places, notices))
+    matching = marketplaces.search(" ".join(words or ()), marketplaces.listed_plugins(index, places, notices))
     for notice in notices:
         print_message(notice)
     rows = [
@@ -197,7 +197,7 @@ def search(
             "description": each.description,
             "installed": each.name in index.plugins,
         }
-        for each in found
+        for each in matching
     ]
     if as_json:
         print_json(rows)
@@ -225,7 +225,7 @@ def add_market(source: Annotated[str, typer.Argument(metavar="SOURCE")]) -> None
     places = find_places()
     name, added = marketplaces.add_marketplace(read_source(source, Path.cwd()), places)
     count = sum(each.marketplace == name for each in marketplaces.listed_plugins(read_index(places), places, Notices()))
-    print_line(f"Added the marketplace {name} from {added.source}: {_counted(count, 'plugin')}.")
+    print_line(f"Added the marketplace {name} from {added.source}: {_count(count, 'plugin')}.")
 
 
 @marketplace.command("list")
@@ -234,13 +234,15 @@ def list_markets(as_json: AsJson = False) -> None:
     from wolo.config.plugins.installed import read_index
     from wolo.places import find_places
 
-    found = sorted(read_index(find_places()).marketplaces.items())
+    markets = sorted(read_index(find_places()).marketplaces.items())
     if as_json:
-        print_json([{"name": name, "source": str(each.source), "commit": each.pin, "added": each.added} for name, each in found])
+        print_json(
+            [{"name": name, "source": str(each.source), "commit": each.pin, "added": each.added} for name, each in markets]
+        )
         return
-    if not found:
+    if not markets:
         print_message("There are no marketplaces.", hint="wolo plugin marketplace add SOURCE")
-    for name, each in found:
+    for name, each in markets:
         print_line(f"{name}  {each.pin[:12]}  ({each.source})")
 
 
@@ -286,13 +288,13 @@ def _origin(source: str, index: PluginIndex, places: Places) -> PluginOrigin:
     name, at, market = source.partition("@")
     if re.fullmatch(NAME, name) and (not at or re.fullmatch(NAME, market)) and not Path(source).exists():
         listed = list(marketplaces.listed_plugins(index, places, Notices()))
-        found = [each for each in listed if each.name == name and market in ("", each.marketplace)]
-        if len({each.marketplace for each in found}) == 1:
-            return marketplaces.origin_of(found[0], index, places)
-        if found:
+        matching = [each for each in listed if each.name == name and market in ("", each.marketplace)]
+        if len({each.marketplace for each in matching}) == 1:
+            return marketplaces.origin_of(matching[0], index, places)
+        if matching:
             raise UsageError(
                 f"Several marketplaces have a plugin {name}.",
-                hint=" or ".join(f"wolo plugin add {name}@{each.marketplace}" for each in found),
+                hint=" or ".join(f"wolo plugin add {name}@{each.marketplace}" for each in matching),
             )
         if at and market not in index.marketplaces:
             raise UsageError(f"There is no marketplace {market}.", hint="wolo plugin marketplace add SOURCE")
@@ -381,15 +383,15 @@ def _show_programs(plugin: Plugin, places: Places) -> None:
     from wolo.places import Notices
 
     notices = Notices()
-    found = hooks_of(plugin, places)
-    for event, hook in found.hooks:
+    hook_sets = hooks_of(plugin, places)
+    for event, hook in hook_sets.hooks:
         print_line(f"  hook         {event}")
         print_described(describe_hook(hook), "    ")
     for server in servers_of(plugin, places, notices):
         print_line(f"  MCP server   {escaped_line(server.name)}")
         own = ("CLAUDE_PLUGIN_ROOT=", "CLAUDE_PLUGIN_DATA=")
         print_described((row for row in describe_server(server.server) if not row[1].startswith(own)), "    ")
-    for notice in (*found.problems, *notices):
+    for notice in (*hook_sets.problems, *notices):
         print_message(notice)
 
 
@@ -413,5 +415,5 @@ def _row(plugin: Plugin, places: Places) -> dict[str, Any]:
     }
 
 
-def _counted(number: int, what: str) -> str:
+def _count(number: int, what: str) -> str:
     return f"1 {what}" if number == 1 else f"{number} {what}s"

@@ -31,15 +31,15 @@ def show_all(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the skills of this directory."""
     from wolo.messages.terminal_text import clean_line
 
-    found = _skills(trust)
-    for notice in found.notices:
+    skills = _skills(trust)
+    for notice in skills.notices:
         print_message(notice)
     if as_json:
-        print_json([_row(each) for each in found.found])
+        print_json([_row(each) for each in skills.found])
         return
-    if not found.found:
+    if not skills.found:
         print_message("There are no skills.", hint="wolo skills add SOURCE")
-    for each in found.found:
+    for each in skills.found:
         limits = ["" if each.for_model else "hidden from the model", "" if each.for_person else "not a command"]
         told = f"  [{', '.join(filter(None, limits))}]" if any(limits) else ""
         print_line(f"{each.name}  ({_whose(each)}: {clean_line(str(each.path))}){told}")
@@ -78,16 +78,16 @@ def add(
     from wolo.places import Notices
     from wolo.workspace.files.unfinished import unfinished_folder
 
-    wanted = read_source(source, Path.cwd())
+    origin = read_source(source, Path.cwd())
     target = _target(project)
     with unfinished_folder() as scratch:
-        fetched = fetch(wanted, scratch)
+        fetched = fetch(origin, scratch)
         notices = Notices()
-        found = skill_install.find_in(fetched.folder, wanted.name, notices)
+        found = skill_install.find_in(fetched.folder, origin.name, notices)
         for notice in notices:
             print_message(notice)
-        chosen = _chosen(found, skill or [], source)
-        print_line(f"From {wanted} ({fetched.pin[:19]}):")
+        chosen = _choose(found, skill or [], source)
+        print_line(f"From {origin} ({fetched.pin[:19]}):")
         for each in chosen:
             _describe(each)
         skill_install.check_target(chosen, target, overwrite=force)
@@ -139,8 +139,8 @@ def _skills(trust: bool) -> Skills:
 def _find(name: str, skills: Skills) -> Skill:
     from wolo.extensions.skill_files import find_skill
 
-    if found := find_skill(skills.found, name):
-        return found
+    if skill := find_skill(skills.found, name):
+        return skill
     raise UsageError(f"There is no skill {name}.", hint="`wolo skills list` lists them; --trust includes the project's.")
 
 
@@ -157,13 +157,13 @@ def _own_folders() -> list[Path]:
     return [find_places().config / "skills", find_home() / ".agents/skills"]
 
 
-def _chosen(found: tuple[Skill, ...], names: list[str], source: str) -> list[Skill]:
-    if not found:
+def _choose(skills: tuple[Skill, ...], names: list[str], source: str) -> list[Skill]:
+    if not skills:
         raise UsageError(f"There is no skill in {source}: no folder with a SKILL.md.", hint="Name a folder: SOURCE#REF:FOLDER")
-    known = {each.name: each for each in found}
+    known = {each.name: each for each in skills}
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"{source} has no skill {unknown[0]}.", hint=f"It has: {', '.join(known)}.")
-    return [known[name] for name in dict.fromkeys(names)] if names else list(found)
+    return [known[name] for name in dict.fromkeys(names)] if names else list(skills)
 
 
 def _describe(skill: Skill) -> None:

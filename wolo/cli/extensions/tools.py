@@ -28,8 +28,8 @@ _STANDINGS = {
 @app.command("list")
 def show(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the custom tools of this directory; no tool is run."""
-    files, found = _found(trust)
-    for notice in found.notices:
+    files, tools = _find_tools(trust)
+    for notice in tools.notices:
         print_message(notice)
     standings = {each.file.source: each.standing for each in files}
     rows: list[dict[str, Any]] = [
@@ -42,7 +42,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
                 "effects": list(each.effects),
                 "parameters": each.spec.parameters,
             }
-            for each in found.tools
+            for each in tools.tools
         ],
         *[
             {  # it may not run; only its names are known
@@ -75,7 +75,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
 @app.command("test")
 def try_out(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    given: Annotated[str, typer.Option("--input", metavar="JSON", help="Arguments of the call.")] = "{}",
+    arguments: Annotated[str, typer.Option("--input", metavar="JSON", help="Arguments of the call.")] = "{}",
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> int:
@@ -84,7 +84,7 @@ def try_out(
 
     from wolo.diagnostics.tool_trial import try_tool
 
-    files, found = _found(trust)
+    files, found = _find_tools(trust)
     tool = next((each for each in found.tools if each.name == name), None)
     if tool is None:
         for notice in found.notices:
@@ -92,7 +92,7 @@ def try_out(
         if name in [known for each in files if not each.runs for known in each.names()]:
             raise UsageError(f"{name} needs your consent first.", hint=f"wolo tools allow {name}")
         raise UsageError(f"There is no custom tool {name}.", hint="wolo tools list")
-    result = asyncio.run(try_tool(tool, _object(given)))
+    result = asyncio.run(try_tool(tool, _object(arguments)))
     if as_json:
         print_json(
             {"name": name, "output": result.text, "is_error": result.is_error, "files_changed": list(result.files_changed)}
@@ -142,7 +142,7 @@ def _is_named(name: str, each: CustomToolFile) -> bool:
     return name in (each.file.source, path.name, path.stem) or name in each.names()
 
 
-def _found(trust: bool) -> tuple[list[CustomToolFile], FoundTools]:
+def _find_tools(trust: bool) -> tuple[list[CustomToolFile], FoundTools]:
     import asyncio
 
     from wolo.config import layers
@@ -163,9 +163,9 @@ def _object(text: str) -> dict[str, Any]:
     import json
 
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError as error:
         raise UsageError(f"--input is not valid JSON: {error}.") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise UsageError("--input is not a JSON object.", hint='--input \'{"city": "Rome"}\'')
-    return found
+    return value

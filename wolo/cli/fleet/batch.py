@@ -83,11 +83,11 @@ def run(
     settings = AgentSettings(model=model, mode=mode, thinking=thinking, sets=tuple(sets or ()))
     limits = _limits(max_cost, max_tokens, max_errors)
     check = ModelCheck(settings)
-    found = _read(tasks, settings, images or ())
-    if any(not task.model for task in found):
+    tasks_read = _read(tasks, settings, images or ())
+    if any(not task.model for task in tasks_read):
         check.default(priced=False)
     if max_cost is not None:
-        check.require_prices(found)
+        check.require_prices(tasks_read)
     options = BatchOptions(
         agent=settings,
         engine=engine,
@@ -97,15 +97,15 @@ def run(
         requests_per_minute=check.batch.requests_per_minute,
         tokens_per_minute=check.batch.tokens_per_minute,
     )
-    lease_s, identity = check.batch.lease_s, check.identity(settings, found)
+    lease_s, identity = check.batch.lease_s, check.identity(settings, tasks_read)
     ledger = create_run(
-        out.absolute(), found, options, limits, identity, store=store, lease_s=lease_s, provider_of=check.provider_of
+        out.absolute(), tasks_read, options, limits, identity, store=store, lease_s=lease_s, provider_of=check.provider_of
     )
     with closing(ledger):
         if said := slow_ledger(out, store):
             print_message(said)
         if options.jobs == 0:
-            print_line(f"{_tasks_are(len(found))} queued in {out}. `wolo batch work {out}` works on the queue.")
+            print_line(f"{_tasks_are(len(tasks_read))} queued in {out}. `wolo batch work {out}` works on the queue.")
             return
         raise typer.Exit(work_until_done(ledger, out, options.jobs))
 
@@ -203,7 +203,7 @@ def cancel(
 ) -> None:
     """Cancel tasks that are queued or run; workers learn of it within seconds."""
     with closing(_open(run)) as ledger:
-        _known(ledger, tasks or ())
+        _check_known(ledger, tasks or ())
         count = ledger.cancel(tasks or None)
         ledger.complete_files()
         print_line(f"{_tasks_are(count)} cancelled.")
@@ -220,13 +220,13 @@ def retry(
 
     from wolo.fleet.ledger.outcomes import Ended
 
-    wanted = [state.strip() for state in states.split(",") if state.strip()]
-    if unknown := [state for state in wanted if state not in get_args(Ended)] or not wanted:
+    chosen_states = [state.strip() for state in states.split(",") if state.strip()]
+    if unknown := [state for state in chosen_states if state not in get_args(Ended)] or not chosen_states:
         named = unknown[0] if isinstance(unknown, list) else states
         raise UsageError(f"{named!r} is no state of a task that has ended.", hint=f"States: {', '.join(get_args(Ended))}.")
     with closing(_open(run)) as ledger:
-        _known(ledger, tasks or ())
-        count = ledger.retry(wanted, tasks or None)  # type: ignore[arg-type]  # checked above
+        _check_known(ledger, tasks or ())
+        count = ledger.retry(chosen_states, tasks or None)  # type: ignore[arg-type]  # checked above
         ledger.complete_files()
         print_line(f"{_tasks_are(count)} queued again.")
 
@@ -335,14 +335,14 @@ def _read(name: str, settings: AgentSettings, images: Sequence[str]) -> list[Bat
         raise typer.Exit(2) from error
 
 
-def _limits(usd: float | None, tokens: int | None, errors: int | None) -> BatchLimits:
+def _limits(usd: float | None, tokens: int | None, num_errors: int | None) -> BatchLimits:
     from wolo.fleet.coordinator import BatchLimits
 
     if (usd is not None and not usd > 0) or (tokens is not None and tokens <= 0):
         raise UsageError("--max-cost and --max-tokens take more than 0.")
-    if errors is not None and errors < 1:
+    if num_errors is not None and num_errors < 1:
         raise UsageError("--max-errors takes 1 or more.")
-    return BatchLimits(usd, tokens, errors)
+    return BatchLimits(usd, tokens, num_errors)
 
 
 def _open(run: Path, *, reads: bool = False) -> Ledger:
@@ -351,16 +351,16 @@ def _open(run: Path, *, reads: bool = False) -> Ledger:
     return open_run(run.absolute(), reads=reads)
 
 
-def _tasks_are(count: int) -> str:
-    return f"{counted(count, 'task')} {'is' if count == 1 else 'are'}"
+def _tasks_are(num_tasks: int) -> str:
+    return f"{counted(num_tasks, 'task')} {'is' if num_tasks == 1 else 'are'}"
 
 
 def _row(ledger: Ledger, task: str) -> Row:
-    _known(ledger, (task,))
+    _check_known(ledger, (task,))
     return ledger.rows(task_id=task)[0]
 
 
-def _known(ledger: Ledger, tasks: Sequence[str]) -> None:
+def _check_known(ledger: Ledger, tasks: Sequence[str]) -> None:
     for task in tasks:
         if not ledger.rows(task_id=task):
             raise UsageError(f"The run has no task {task}.", hint="`wolo batch status RUN --json` and tasks.jsonl list them.")

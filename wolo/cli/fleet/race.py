@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wolo.cli.fleet.run_progress import work_on_run
-from wolo.cli.listing import AsJson, cut, money, padded, print_json, width_of
+from wolo.cli.listing import AsJson, cut, money, pad, print_json, width_of
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, on_terminal, print_line, print_message
 from wolo.messages.terminal_text import counted
@@ -140,20 +140,20 @@ def _last_commit(here: Path) -> tuple[str, str]:
     """The repository around the folder, and its last commit; empty: there is none. Raises UsageError, GitFailed."""
     from wolo.workspace.git_repository import find_repository, open_repository
 
-    found = find_repository(here)
-    if found is None:
+    repo = find_repository(here)
+    if repo is None:
         return "", ""
-    with open_repository(found) as repository:
+    with open_repository(repo) as repository:
         ref = repository.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").stdout.strip()
         if not ref:
-            raise UsageError(f"{found.top} has no commit yet, so there is nothing to start from.", hint="Commit first.")
-        if found.is_bare:
-            return str(found.top), ref
-        if found.top != here.resolve():
-            print_message(f"The race is in the whole repository, {found.top}.")
+            raise UsageError(f"{repo.top} has no commit yet, so there is nothing to start from.", hint="Commit first.")
+        if repo.is_bare:
+            return str(repo.top), ref
+        if repo.top != here.resolve():
+            print_message(f"The race is in the whole repository, {repo.top}.")
         if repository.run("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=all").stdout:
             print_message("Uncommitted changes are not in the race: it starts from the last commit.")
-    return str(found.top), ref
+    return str(repo.top), ref
 
 
 def _print_table(rows: Sequence[Row], winner: Row | None, is_terminal: bool) -> None:
@@ -166,7 +166,7 @@ def _print_table(rows: Sequence[Row], winner: Row | None, is_terminal: bool) -> 
         spare = get_terminal_size().columns - sum(widths) - 2 * (len(widths) - 1)
         widths[1] = max(widths[1] + min(spare, 0), 8)
     for line in cells:
-        print_line("  ".join(padded(cut(cell, width), width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        print_line("  ".join(pad(cut(cell, width), width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def _cells(row: Row) -> tuple[str, ...]:

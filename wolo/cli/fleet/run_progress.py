@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from wolo.cli.listing import cut, in_short, money, padded, print_json, width_of
+from wolo.cli.listing import cut, in_short, money, pad, print_json, width_of
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import print_line, print_message
 from wolo.messages.terminal_text import clean_line, counted
@@ -51,7 +51,7 @@ def work_on_run(ledger: Ledger, run: Path, jobs: int, *, most: int | None = None
     engine = make_engine(ledger.folder, options_of(ledger.meta()))
     progress = _Progress(ledger)
     try:
-        return asyncio.run(work_on(ledger, engine, jobs, most=most, waits=waits, watch=progress.watch, say=progress.say))
+        return asyncio.run(work_on(ledger, engine, jobs, most=most, waits=waits, watch=progress.watch, say=progress.show))
     except OSError as error:
         progress.close()
         raise UsageError(
@@ -74,9 +74,9 @@ class _Progress:
 
         if self._table is not None:
             self._ticking = asyncio.create_task(self._tick(workers, self._table))
-        return WorkerCallbacks(ended=self._ended)
+        return WorkerCallbacks(ended=self._show_end)
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         if self._table is not None:
             self._table.clear()
         print_message(text)
@@ -86,9 +86,9 @@ class _Progress:
             self._table.clear()
             self._table = None
 
-    def _ended(self, lease: Lease, outcome: AttemptOutcome) -> None:
+    def _show_end(self, lease: Lease, outcome: AttemptOutcome) -> None:
         said = f": {outcome.error.message}" if outcome.error else ""
-        self.say(f"{outcome.state:9} {lease.task.id}  {money(outcome.usage.cost_usd)}{said}")
+        self.show(f"{outcome.state:9} {lease.task.id}  {money(outcome.usage.cost_usd)}{said}")
 
     async def _tick(self, workers: Workers, table: LiveTable) -> None:
         meta = await asyncio.to_thread(self._ledger.meta)
@@ -108,7 +108,7 @@ class _Progress:
             await asyncio.sleep(_REPAINT_S)
 
 
-def _running(view: AttemptView, seconds: float) -> Running:
+def _running(view: AttemptView, elapsed_s: float) -> Running:
     spent, line = view.spent, view.stream.line if view.stream else ""
     return Running(
         id=view.lease.task.id,
@@ -117,7 +117,7 @@ def _running(view: AttemptView, seconds: float) -> Running:
         line=line,
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
-        seconds=seconds,
+        seconds=elapsed_s,
     )
 
 
@@ -275,9 +275,7 @@ def table_lines(now: Mapping[str, Any], meta: Meta, pace: Pace, running: Sequenc
     cells = [_cells(row) for row in running]
     widths = [max((width_of(line[at]) for line in cells), default=0) for at in range(4)]
     for row, line in zip(running, cells, strict=True):
-        beginning = "  ".join(
-            padded(cell, width, right=at > 1) for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
+        beginning = "  ".join(pad(cell, width, right=at > 1) for at, (cell, width) in enumerate(zip(line, widths, strict=True)))
         lines.append(f"  {beginning}  {clean_line(row.line)}".rstrip())
     return lines
 
@@ -288,9 +286,9 @@ def _cells(row: Running) -> tuple[str, str, str, str]:
     return name, clean_line(row.phase), spent, spelled_time(row.seconds)
 
 
-def spelled_time(seconds: float) -> str:
+def spelled_time(elapsed_s: float) -> str:
     """`42s`, `3m05s`, `2h10m`"""
-    whole = max(int(seconds), 0)
+    whole = max(int(elapsed_s), 0)
     if whole < 60:
         return f"{whole}s"
     return f"{whole // 60}m{whole % 60:02}s" if whole < 3600 else f"{whole // 3600}h{whole % 3600 // 60:02}m"

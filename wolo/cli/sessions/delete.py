@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wolo.cli.listing import AsJson, print_json
-from wolo.cli.sessions.list import called
+from wolo.cli.sessions.list import shown_title
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.streams import print_line, print_message
@@ -44,7 +44,7 @@ def rename_session(
         if words and (other := store.named(words)) and other.id != info.id:
             raise SessionError(f"Session {other.id} is already named {words}.", hint="Choose another title.")
         store.rename(info.id, name or None, title=words)
-        print_line(f"{info.id}  {called(store.find(info.id))}")
+        print_line(f"{info.id}  {shown_title(store.find(info.id))}")
 
 
 def fork_session(
@@ -73,7 +73,7 @@ def delete_session(id: Id, yes: Yes = False) -> None:
 
     with open_store() as store:
         info = store.find(id, Path.cwd())
-        if not yes and not _may(f"Delete {info.id} ({called(info)})?", info.id):
+        if not yes and not _may(f"Delete {info.id} ({shown_title(info)})?", info.id):
             return
         store.delete(info.id)
     print_line(f"Deleted {info.id}.")
@@ -100,17 +100,17 @@ def clean_sessions(
         old = [info for info in store.list(Path.cwd() if here else None) if info.updated < before]
         going = [info for info in old if not info.name and not info.live]
         if not as_json:
-            _tell(going, len(old) - len(going))
+            _announce(going, len(old) - len(going))
         deleted: list[str] = []
         if going and not dry_run and (yes or _may(f"Delete {_sessions(len(going))} permanently?", _sessions(len(going)))):
-            deleted = _deleted(store, going)
+            deleted = _delete(store, going)
     if as_json:
         print_json({"would_delete" if dry_run else "deleted": [info.id for info in going] if dry_run else deleted})
     elif deleted:
         print_line(f"Deleted {_sessions(len(deleted))}.")
 
 
-def _deleted(store: Store, going: list[SessionInfo]) -> list[str]:
+def _delete(store: Store, going: list[SessionInfo]) -> list[str]:
     deleted = []
     for info in going:
         try:
@@ -121,11 +121,11 @@ def _deleted(store: Store, going: list[SessionInfo]) -> list[str]:
     return deleted
 
 
-def _tell(going: list[SessionInfo], staying: int) -> None:
+def _announce(going: list[SessionInfo], staying: int) -> None:
     from wolo.sessions.listing import age
 
     for info in going[:SHOWN]:
-        print_line(f"{info.id}  {age(info.updated):>6}  {called(info)}")
+        print_line(f"{info.id}  {age(info.updated):>6}  {shown_title(info)}")
     if len(going) > SHOWN:
         print_line(f"… and {len(going) - SHOWN:,} more")
     if not going:
@@ -143,5 +143,5 @@ def _may(question: str, what: str) -> bool:
     return False
 
 
-def _sessions(count: int) -> str:
-    return "1 session" if count == 1 else f"{count:,} sessions"
+def _sessions(num_sessions: int) -> str:
+    return "1 session" if num_sessions == 1 else f"{num_sessions:,} sessions"

@@ -50,7 +50,7 @@ def print_wire(
         print_json_text(request.body.decode())
         return
     body = json.loads(request.body)
-    print_json_text(json.dumps(body if full else _shortened(body), ensure_ascii=False, indent=2))
+    print_json_text(json.dumps(body if full else _shorten(body), ensure_ascii=False, indent=2))
 
 
 def lint_session(
@@ -105,12 +105,12 @@ def _line(finding: SessionFinding) -> str:
     return f"{finding.severity}: {where}: {finding.text}"
 
 
-def _shortened(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     """Shortens embedded base64."""
     if isinstance(value, dict):
-        return {key: _shortened(each) for key, each in value.items()}
+        return {key: _shorten(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_shortened(each) for each in value]
+        return [_shorten(each) for each in value]
     if isinstance(value, str) and len(value) > LONG_CHARACTERS and _EMBEDDED.fullmatch(value):
         return f"{value[:SHOWN_CHARACTERS]}… ({len(value):,} characters)"
     return value
@@ -136,10 +136,10 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
         print_line(f"{each.number:>4}  {counts}  {each.read_share:>5.0%}  {_miss(each.miss)}".rstrip())
     total = _total(looked)
     counts = f"{total['prompt_tokens']:>10,}  {total['cache_read_tokens']:>10,}  {total['cache_write_tokens']:>10,}"
-    print_line(f"{'sum':>4}  {counts}  {total['share']:>5.0%}  {_spent(total)}".rstrip())
+    print_line(f"{'sum':>4}  {counts}  {total['share']:>5.0%}  {_cost(total)}".rstrip())
 
 
-def _prices(said: tuple[Message, ...]) -> dict[Producer, Price | None]:
+def _prices(messages: tuple[Message, ...]) -> dict[Producer, Price | None]:
     """Prices of the models that answered; None if unknown."""
     from wolo.config import keys, layers
     from wolo.diagnostics.request_preview import readable
@@ -150,7 +150,7 @@ def _prices(said: tuple[Message, ...]) -> dict[Producer, Price | None]:
     config = layers.load(site)
     environ = keys.with_stored_keys(site, config.settings.providers)
     prices: dict[Producer, Price | None] = {}
-    for wrote in {message.producer for message in said if message.producer}:
+    for wrote in {message.producer for message in messages if message.producer}:
         try:
             prices[wrote] = readable(config, environ, f"{wrote.provider}/{wrote.model}").model.price
         except ConfigError:
@@ -204,7 +204,7 @@ def _miss(miss: CacheMiss | None) -> str:
     return f"{miss.reason}: {miss.tokens:,} tokens{_money(miss.cost)}"
 
 
-def _spent(total: dict[str, Any]) -> str:
+def _cost(total: dict[str, Any]) -> str:
     count = total["misses"]
     if not count:
         return "no miss"

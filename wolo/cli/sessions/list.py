@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from wolo.cli.listing import AsJson, cut, in_short, money, padded, print_json, width_of
+from wolo.cli.listing import AsJson, cut, in_short, money, pad, print_json, width_of
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_line, visible
@@ -50,26 +50,26 @@ def list_sessions(
     from pathlib import Path
 
     with open_store(only_to_read=True) as store:
-        found = store.list(None if every else Path.cwd(), with_tasks=tasks)
+        sessions = store.list(None if every else Path.cwd(), with_tasks=tasks)
     if as_json:
         from wolo.sessions.listing import row
 
-        print_json([row(info) for info in found])
-    elif found:
-        print_line("\n".join(_lines(found, every)))
+        print_json([row(info) for info in sessions])
+    elif sessions:
+        print_line("\n".join(_lines(sessions, every)))
     else:
         print_line("There are no sessions." if every else "There are no sessions of this directory; --all shows others.")
 
 
-def called(info: SessionInfo) -> str:
+def shown_title(info: SessionInfo) -> str:
     """Agent, name and title."""
     return " · ".join(filter(None, (info.agent, info.name, info.title))) or "(empty)"
 
 
-def _lines(found: list[SessionInfo], every: bool) -> list[str]:
+def _lines(sessions: list[SessionInfo], every: bool) -> list[str]:
     on_terminal = sys.stdout.isatty()
     columns = shutil.get_terminal_size().columns
-    cells = [_cells(info, short_id=on_terminal, with_directory=every) for info in found]
+    cells = [_cells(info, short_id=on_terminal, with_directory=every) for info in sessions]
     if on_terminal and columns < ONE_LINE_COLUMNS:
         return [line for each in cells for line in _two_lines(each, columns)]
     return _table(cells, columns if on_terminal else None)
@@ -88,7 +88,7 @@ def _cells(info: SessionInfo, *, short_id: bool, with_directory: bool) -> _Cells
         cost=money(info.cost_usd) if asked else "-",
         model=_visible(info.model) or "-",
         directory=_visible(from_home(info.cwd)) if with_directory else "",
-        title=called(info),
+        title=shown_title(info),
     )
 
 
@@ -111,11 +111,11 @@ def from_home(directory: str) -> str:
 def _two_lines(cells: _Cells, columns: int) -> list[str]:
     end = f"  {cells.age}" + (f"  {cells.state}" if cells.state else "")
     room = columns - 1 - len(end)
-    first = cut(f"{padded(cells.id, len(INDENT) - 2)}  {cells.title}", room)
+    first = cut(f"{pad(cells.id, len(INDENT) - 2)}  {cells.title}", room)
     turns = f"{cells.turns} {'turn' if cells.turns == '1' else 'turns'}"
     tokens = f"{cells.tokens} tokens" if cells.tokens != "-" else ""
     facts = " · ".join(filter(None, (cells.model, turns, tokens, cells.cost if tokens else "", cells.directory)))
-    return [f"{padded(first, room)}{end}", f"{INDENT}{cut(facts, columns - 1 - len(INDENT))}"]
+    return [f"{pad(first, room)}{end}", f"{INDENT}{cut(facts, columns - 1 - len(INDENT))}"]
 
 
 def _table(rows: list[_Cells], columns: int | None) -> list[str]:
@@ -135,7 +135,7 @@ def _line(cells: _Cells, widths: dict[str, int], columns: int | None) -> str:
     pieces = []
     for name, width in widths.items():
         text = cut(getattr(cells, name), width, keep_end=name == "directory")
-        pieces.append(padded(text, width, right=name in _TO_THE_RIGHT))
+        pieces.append(pad(text, width, right=name in _TO_THE_RIGHT))
     line = "  ".join([*pieces, cells.title])
     return line if columns is None else cut(line, columns - 1)
 
@@ -158,7 +158,7 @@ def search_sessions(
 
     if limit < 1:
         raise UsageError(f"--limit {limit} shows nothing.", hint="Give a number above 0.")
-    query = parse(_joined(words), time.time())
+    query = parse(_join(words), time.time())
     cwd = Path.cwd() if here else None
     with open_store(only_to_read=True) as store:
         sessions = store.list()
@@ -169,14 +169,14 @@ def search_sessions(
         _show(hits)
 
 
-def _joined(words: list[str]) -> str:
+def _join(words: list[str]) -> str:
     """Joins arguments to a query; of several, one with blanks is a phrase."""
     if len(words) == 1:
         return words[0]
-    return " ".join(_requoted(word) if " " in word and '"' not in word else word for word in words)
+    return " ".join(_requote(word) if " " in word and '"' not in word else word for word in words)
 
 
-def _requoted(word: str) -> str:
+def _requote(word: str) -> str:
     name, colon, value = word.partition(":")
     return f'{name}:"{value}"' if colon and " " not in name else f'"{word}"'
 
@@ -192,11 +192,11 @@ def _show(hits: list[Hit]) -> None:
         info = hit.session
         if info.id != session:
             session = info.id
-            print_line(f"{info.id}  {age(hit.at)}  {called(info)}")
-        print(f"  {hit.seq:>6}  {visible(plain(hit.tool)) or hit.role}: {_painted(hit.snippet)}")
+            print_line(f"{info.id}  {age(hit.at)}  {shown_title(info)}")
+        print(f"  {hit.seq:>6}  {visible(plain(hit.tool)) or hit.role}: {_paint(hit.snippet)}")
 
 
-def _painted(snippet: str) -> str:
+def _paint(snippet: str) -> str:
     """Prints matches in bold on a terminal."""
     from wolo.messages.terminal_text import clean
     from wolo.sessions.search.passage_search import BEGIN, END, plain

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wolo.cli.listing import AsJson, print_json
-from wolo.cli.sessions.list import called
+from wolo.cli.sessions.list import shown_title
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import UsageError
 from wolo.frontends.streams import as_json, flush, print_json_text, print_line, print_message
@@ -55,8 +55,8 @@ def show_session(
     with open_store(only_to_read=True) as store:
         info = store.find(id, Path.cwd())
         loaded = _load(store, info.id, tail)
-    said = messages(loaded.entries)
-    shown = said[-tail:] if tail else said if around is None else _around(said, loaded, around)
+    history = messages(loaded.entries)
+    shown = history[-tail:] if tail else history if around is None else _around(history, loaded, around)
     if as_json:
         from wolo.messages.message import MESSAGES, VERSION
 
@@ -67,8 +67,8 @@ def show_session(
         return
     if loaded.warning:
         print_message(loaded.warning)
-    print_line(f"{info.id}  {called(info)}\n{info.cwd} · {info.model} · {counted(info.turns, 'turn')}\n")
-    if len(shown) < len(said) or loaded.unread:
+    print_line(f"{info.id}  {shown_title(info)}\n{info.cwd} · {info.model} · {counted(info.turns, 'turn')}\n")
+    if len(shown) < len(history) or loaded.unread:
         print_line(f"… {'earlier messages' if around is None else 'other messages'} omitted\n")
     for message in shown:
         _show(message)
@@ -87,7 +87,7 @@ def _load(store: Store, session_id: str, tail: int | None) -> Loaded:
     return store.load(session_id)
 
 
-def _around(said: Sequence[Message], loaded: Loaded, seq: int) -> Sequence[Message]:
+def _around(history: Sequence[Message], loaded: Loaded, seq: int) -> Sequence[Message]:
     """Raises UsageError for an entry without a message on the current branch."""
     from wolo.sessions.entries import BranchEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry
 
@@ -99,9 +99,9 @@ def _around(said: Sequence[Message], loaded: Loaded, seq: int) -> Sequence[Messa
         message_id = entry.message_id
     elif isinstance(entry, BranchEntry | CompactionEntry) and entry.summary is not None:
         message_id = entry.summary.id
-    at = next((at for at, message in enumerate(said) if message.id == message_id), None)
+    at = next((at for at, message in enumerate(history) if message.id == message_id), None)
     if at is not None:
-        return said[max(at - AROUND, 0) : at + AROUND + 1]
+        return history[max(at - AROUND, 0) : at + AROUND + 1]
     if isinstance(entry, CompactionEntry) and entry.summary is not None:
         return (entry.summary,)
     raise UsageError(f"Entry {seq} holds no message of the current branch.", hint="`wolo sessions tree` shows the branches.")

@@ -92,7 +92,7 @@ def import_session(
     if not file:
         raise UsageError("Nothing to import.", hint="Name a file, or an agent on this machine: --from claude-code.")
     format = agent or format
-    with _given(str(find_elsewhere(agent, file)) if agent else file) as path:
+    with _input_file(str(find_elsewhere(agent, file)) if agent else file) as path:
         source = read(path, format)
         with open_store() as store:
             report = import_session(store, source, _directory(source))
@@ -134,7 +134,7 @@ def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
 
 
 @contextmanager
-def _given(file: str) -> Iterator[Path]:
+def _input_file(file: str) -> Iterator[Path]:
     """Copies stdin to a file, because the input is read twice."""
     if file != STDIN:
         yield Path(file)
@@ -204,14 +204,14 @@ CANDIDATES_SHOWN = 8
 def list_elsewhere(agent: str, *, as_json: bool) -> None:
     from wolo.sessions.listing import age, iso
 
-    found = _of_this_directory(agent)
+    sessions = _of_this_directory(agent)
     if as_json:
-        rows = [{"id": each.id, "title": each.title, "updated": iso(each.updated), "file": str(each.source)} for each in found]
+        rows = [{"id": each.id, "title": each.title, "updated": iso(each.updated), "file": str(each.source)} for each in sessions]
         print_json(rows)
         return
-    for each in found:
+    for each in sessions:
         print_line(f"{each.id}  {age(each.updated):>8}  {_title(each)}")
-    if found:
+    if sessions:
         print_line(f"To import one: wolo sessions import --from {agent} ID")
     else:
         print_line(f"{agent} has no session of this directory.")
@@ -241,6 +241,6 @@ def _of_this_directory(agent: str) -> list[FoundSession]:
     return AGENTS[agent](Path.cwd(), os.environ)
 
 
-def _title(found: FoundSession) -> str:
-    title = " ".join(found.title.split())
+def _title(session: FoundSession) -> str:
+    title = " ".join(session.title.split())
     return title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 1]}…"

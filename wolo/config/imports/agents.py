@@ -151,13 +151,13 @@ def _level(reading: Reading, level: object) -> None:
         reading.skip(f"thinking {level}", "there is no such level")
 
 
-def _mode(reading: Reading, said: object, modes: Mapping[str, str]) -> None:
-    if said is None:
+def _mode(reading: Reading, value: object, modes: Mapping[str, str]) -> None:
+    if value is None:
         return
-    if said in _BYPASSES:
-        reading.skip(f"mode {said}", _BYPASS)
+    if value in _BYPASSES:
+        reading.skip(f"mode {value}", _BYPASS)
     else:
-        reading.add("setting", "mode", modes.get(str(said), "ask"), "" if said in modes else f"wolo has no mode {said}")
+        reading.add("setting", "mode", modes.get(str(value), "ask"), "" if value in modes else f"wolo has no mode {value}")
 
 
 def _number(reading: Reading, key: str, value: object) -> None:
@@ -171,7 +171,7 @@ def _servers(reading: Reading, entries: object) -> None:
         return
     for name, entry in entries.items():
         problems = Notices()
-        written = _adapted(entry) if isinstance(entry, dict) else entry
+        written = _adapt(entry) if isinstance(entry, dict) else entry
         data = json.dumps({"mcpServers": {name: written}}, default=str).encode()
         for called, server in read_servers(data, str(reading.source), problems):
             reading.add("server", called, server)
@@ -181,7 +181,7 @@ def _servers(reading: Reading, entries: object) -> None:
             reading.skip(f"trust of MCP server {name}", "its tools are approved by rules: mcp:SERVER/TOOL")
 
 
-def _adapted(entry: dict[str, Any]) -> dict[str, Any]:
+def _adapt(entry: dict[str, Any]) -> dict[str, Any]:
     """Replaces spellings that mean something else here; `{env:NAME}` becomes `${NAME}`."""
     text = re.sub(r"\{env:(\w+)\}", r"${\1}", json.dumps(entry, default=str))
     if "{file:" in text:
@@ -207,13 +207,13 @@ def _adapted(entry: dict[str, Any]) -> dict[str, Any]:
 def _hooks(reading: Reading, hooks: object) -> None:
     if not hooks:
         return
-    found = read_hooks(json.dumps({"hooks": hooks}).encode(), reading.source.with_name("settings.json"))
-    for event, hook in found.hooks:
+    imported = read_hooks(json.dumps({"hooks": hooks}).encode(), reading.source.with_name("settings.json"))
+    for event, hook in imported.hooks:
         if reading.is_projects:
             reading.skip(f"hook {event} `{hook.action}`", "put it into .wolo/hooks.json, where it needs your consent")
         else:
             reading.add("hook", f"{event} `{hook.action}`", (event, hook))
-    for problem in found.problems:
+    for problem in imported.problems:
         reading.skip("hook", problem.partition(": ")[2] or problem)
 
 

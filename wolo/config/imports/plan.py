@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.config.files import locked, open_document, read_own, replace_file
+from wolo.config.files import lock_folder, open_document, read_own, replace_file
 from wolo.config.layers import check_user_file
 from wolo.config.translation.findings import SettingFinding
 from wolo.errors import ConfigError
@@ -66,13 +66,13 @@ class ImportPlan:
             self.steps.append(Step(finding, outcome, f"{finding.what}: {finding.why}"))
             return
         try:
-            outcome, text = self._added(finding)
+            outcome, text = self._add(finding)
             text += f": {finding.why}" if finding.why else ""
         except ConfigError as error:
             outcome, text = "skip", f"{finding.what}: {error.message}"
         self.steps.append(Step(finding, outcome, text))
 
-    def _added(self, finding: SettingFinding) -> tuple[Outcome, str]:
+    def _add(self, finding: SettingFinding) -> tuple[Outcome, str]:
         """Raises ConfigError for a value that wolo does not accept."""
         match finding.kind:
             case "memory":
@@ -133,7 +133,7 @@ class ImportPlan:
             except (OSError, msgspec.MsgspecError) as error:
                 raise ConfigError(f"{self._servers_file} cannot be read: {error}.") from error
         servers = self._servers.setdefault("mcpServers", {})
-        written = _written(finding.value)
+        written = _encode(finding.value)
         if finding.what in servers:
             same = servers[finding.what] == written
             return ("same", f"MCP server {finding.what}") if same else ("yours", f"MCP server {finding.what}: yours stays")
@@ -152,7 +152,7 @@ class ImportPlan:
     def apply(self, places: Places) -> list[Path]:
         """Writes the changed files, readable by the user only, and returns them. Raises ConfigError."""
         written: list[Path] = []
-        with locked(places.config):
+        with lock_folder(places.config):
             for path, document in self._documents.items():
                 if (text := document.as_string()) == self._before[path]:
                     continue
@@ -208,17 +208,17 @@ def _put(document: TOMLDocument, finding: SettingFinding, path: Path) -> tuple[O
         case "hook":
             event, hook = finding.value
             hooks = _table(document, "hooks").setdefault(event, [])
-            if _written(hook) in [dict(each) for each in hooks]:
+            if _encode(hook) in [dict(each) for each in hooks]:
                 return "same", f"hook {finding.what}"
-            hooks.append(_written(hook))
+            hooks.append(_encode(hook))
             return "add", f"hook {finding.what}"
         case "server":
             servers = _table(document, "mcp_servers")
             if finding.what in servers:
-                same = json.dumps(servers[finding.what], sort_keys=True) == json.dumps(_written(finding.value), sort_keys=True)
+                same = json.dumps(servers[finding.what], sort_keys=True) == json.dumps(_encode(finding.value), sort_keys=True)
                 text = f"MCP server {finding.what}"
                 return ("same", text) if same else ("yours", f"{text}: yours stays")
-            servers[finding.what] = _written(finding.value)
+            servers[finding.what] = _encode(finding.value)
             return "add", f"MCP server {finding.what}"
     *groups, name = finding.what.split(".")
     table: Any = document
@@ -240,7 +240,7 @@ def _table(within: Any, name: str) -> Any:
     return table
 
 
-def _written(value: Struct) -> dict[str, Any]:
+def _encode(value: Struct) -> dict[str, Any]:
     """The fields that differ from their defaults."""
     defaults = msgspec.to_builtins(type(value)())
     fields: dict[str, Any] = msgspec.to_builtins(value)

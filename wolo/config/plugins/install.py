@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.config.files import locked, replace_file
+from wolo.config.files import lock_folder, replace_file
 from wolo.config.plugins.installed import Plugin, PluginIndex, data_of, digest_of, read_index, root_of
 from wolo.errors import ExtensionError, UsageError
 from wolo.extensions.plugins.manifest import MARKETPLACE_FILES, Contents, read_plugin
@@ -56,7 +56,7 @@ class Difference(Struct, frozen=True):
 
 
 @contextmanager
-def fetched(source: Source, places: Places, files: Sequence[str] = ()) -> Iterator[FetchedSource]:
+def fetch_source(source: Source, places: Places, files: Sequence[str] = ()) -> Iterator[FetchedSource]:
     """A copy in the store, of some files or of all, that disappears unless it is moved. Raises WoloError."""
     store = places.plugins / "store"
     try:
@@ -72,23 +72,23 @@ def fetched(source: Source, places: Places, files: Sequence[str] = ()) -> Iterat
 @contextmanager
 def candidate(origin: PluginOrigin, places: Places) -> Iterator[PluginCandidate]:
     """Raises WoloError."""
-    with fetched(origin.source, places) as found:
-        contents = read_plugin(found.folder, origin.name, origin.entry)
-        if contents.is_empty and any((found.folder / each).is_file() for each in MARKETPLACE_FILES):
+    with fetch_source(origin.source, places) as checkout:
+        contents = read_plugin(checkout.folder, origin.name, origin.entry)
+        if contents.is_empty and any((checkout.folder / each).is_file() for each in MARKETPLACE_FILES):
             raise UsageError(f"{origin.source} is a marketplace.", hint=f"wolo plugin marketplace add {origin.source}")
         if contents.is_empty:
             raise UsageError(
                 f"{origin.source} is no plugin: it has no skills, commands, agents, hooks or MCP servers.",
                 hint="For a folder in it: SOURCE#REF:FOLDER. `wolo skills add` takes single skills.",
             )
-        yield PluginCandidate(origin=origin, contents=contents, pin=found.pin, folder=found.folder)
+        yield PluginCandidate(origin=origin, contents=contents, pin=checkout.pin, folder=checkout.folder)
 
 
 def add(new: PluginCandidate, places: Places) -> Plugin:
     """Raises UsageError for a name that is taken."""
     with changing(places) as index:
         check_is_new(new.contents.name, index)
-        plugin = _placed(new, places)
+        plugin = _move_in(new, places)
         _save(replace(index, plugins={**index.plugins, plugin.name: plugin}), places)
     return plugin
 
@@ -107,7 +107,7 @@ def update(old: Plugin, new: PluginCandidate, places: Places) -> Plugin:
     with changing(places) as index:
         if index.plugins.get(old.name) != old:
             raise UsageError(f"The plugin {old.name} was changed by another process.", hint="Try again.")
-        plugin = replace(_placed(new, places), is_enabled=old.is_enabled, added=old.added)
+        plugin = replace(_move_in(new, places), is_enabled=old.is_enabled, added=old.added)
         _save(replace(index, plugins={**index.plugins, old.name: plugin}), places)
     shutil.rmtree(root_of(old, places), ignore_errors=True)
     return plugin
@@ -160,7 +160,7 @@ def difference(old: Plugin, new: PluginCandidate, places: Places) -> Difference:
 @contextmanager
 def changing(places: Places) -> Iterator[PluginIndex]:
     """The index, locked for a change."""
-    with locked(places.plugins):
+    with lock_folder(places.plugins):
         index = read_index(places)
         # Removes copies and data that a process left when it was killed before or after it changed the index
         owned = {each.folder for each in index.plugins.values()} | {each.folder for each in index.marketplaces.values()}
@@ -185,7 +185,7 @@ def save_index(index: PluginIndex, places: Places) -> None:
     _save(index, places)
 
 
-def _placed(new: PluginCandidate, places: Places) -> Plugin:
+def _move_in(new: PluginCandidate, places: Places) -> Plugin:
     return Plugin(
         contents=new.contents,
         source=new.origin.source,
@@ -203,8 +203,8 @@ def _save(index: PluginIndex, places: Places) -> None:
 
 
 def _hashes(folder: Path) -> dict[str, tuple[bool, int, bytes]]:
-    found = {}
+    hashes = {}
     for path in files_in(folder):
         data = (folder / path).read_bytes()
-        found[str(path)] = (os.access(folder / path, os.X_OK), len(data), data)
-    return found
+        hashes[str(path)] = (os.access(folder / path, os.X_OK), len(data), data)
+    return hashes

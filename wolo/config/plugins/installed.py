@@ -120,12 +120,12 @@ def hooks_of(plugin: Plugin, places: Places) -> PluginHooks:
     problems: list[str] = []
     for each in plugin.contents.hooks:
         try:
-            found = read_hooks(_placed(each, root, data).encode(), Path(f"plugin {plugin.name}"))
+            parsed = read_hooks(_fill_folders(each, root, data).encode(), Path(f"plugin {plugin.name}"))
         except WoloError as error:
             problems.append(error.message)
         else:
-            hooks += found.hooks
-            problems += found.problems
+            hooks += parsed.hooks
+            problems += parsed.problems
     return PluginHooks(plugin.name, root, data, tuple(hooks), tuple(problems))
 
 
@@ -135,7 +135,7 @@ def servers_of(plugin: Plugin, places: Places, notices: Notices) -> Iterator[Con
     root, data, source = root_of(plugin, places), data_of(plugin, places), f"the plugin {plugin.name}"
     variables = {"CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(data)}
     try:
-        found = list(read_servers(_placed(plugin.contents.servers, root, data).encode(), source, notices))
+        found = list(read_servers(_fill_folders(plugin.contents.servers, root, data).encode(), source, notices))
     except ConfigError as error:
         notices.add(error.message)
         return
@@ -148,14 +148,14 @@ def servers_of(plugin: Plugin, places: Places, notices: Notices) -> Iterator[Con
 
 def allowed_hooks(places: Places, notices: Notices) -> list[PluginHooks]:
     """Of plugins that the user allowed as they are; notices name the others."""
-    found = []
+    sets = []
     for plugin in enabled_plugins(places, notices):
         if plugin.contents.hooks:
             if is_allowed(plugin, places):
-                found.append(hooks_of(plugin, places))
+                sets.append(hooks_of(plugin, places))
             else:
                 notices.add(_notice(plugin, f"{counted(len(hooks_of(plugin, places).hooks), 'hook')} of", "not run"))
-    return found
+    return sets
 
 
 def allowed_servers(places: Places, taken: Collection[str], notices: Notices) -> Iterator[ConfiguredServer]:
@@ -199,7 +199,7 @@ def _line(server: Server) -> str:
     return shlex.join((server.command, *server.args))
 
 
-def _placed(text: str, root: Path, data: Path) -> str:
+def _fill_folders(text: str, root: Path, data: Path) -> str:
     """Inserts the folders of the plugin, unless a shell would have to quote them; there the variable remains."""
     if re.fullmatch(_SAFE_PATH, f"{root}{data}"):
         text = re.sub(_ROOT, lambda _: str(root), text)

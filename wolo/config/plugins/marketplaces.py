@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.config.plugins.install import PluginOrigin, changing, fetched, move, save_index
+from wolo.config.plugins.install import PluginOrigin, changing, fetch_source, move, save_index
 from wolo.config.plugins.installed import Marketplace, PluginIndex, root_of
 from wolo.errors import ExtensionError, UsageError, WoloError
 from wolo.extensions.markdown_files import decode
@@ -37,8 +37,8 @@ class Listed(Struct, frozen=True, kw_only=True):
 
 def add_marketplace(source: Source, places: Places) -> tuple[str, Marketplace]:
     """Fetches it again if it is there from the same source. Raises WoloError."""
-    with fetched(source, places, MARKETPLACE_FILES) as found:
-        table = _read(found.folder)
+    with fetch_source(source, places, MARKETPLACE_FILES) as checkout:
+        table = _read(checkout.folder)
         name = str(table.get("name") or source.name)
         if not re.fullmatch(NAME, name):
             raise ExtensionError(f"The marketplace has no usable name: {clean_line(name)}.")
@@ -48,8 +48,8 @@ def add_marketplace(source: Source, places: Places) -> tuple[str, Marketplace]:
                 raise UsageError(
                     f"There is a marketplace {name} already, from {old.source}.", hint=f"wolo plugin marketplace remove {name}"
                 )
-            folder = move(found.folder, f"marketplace-{name}", found.pin, places)
-            new = Marketplace(source=source, pin=found.pin, folder=folder, added=time.strftime("%Y-%m-%d", time.gmtime()))
+            folder = move(checkout.folder, f"marketplace-{name}", checkout.pin, places)
+            new = Marketplace(source=source, pin=checkout.pin, folder=folder, added=time.strftime("%Y-%m-%d", time.gmtime()))
             save_index(replace(index, marketplaces={**index.marketplaces, name: new}), places)
     if old is not None:
         shutil.rmtree(root_of(old, places), ignore_errors=True)
@@ -95,16 +95,16 @@ def listed_plugins(index: PluginIndex, places: Places, notices: Notices) -> Iter
             )
 
 
-def search(words: str, listed: Iterator[Listed]) -> list[Listed]:
+def search(text: str, listed: Iterator[Listed]) -> list[Listed]:
     """Those that contain every word, whole names first."""
-    wanted = words.casefold().split()
-    found = [
+    wanted = text.casefold().split()
+    matching = [
         each
         for each in listed
         if all(word in f"{each.name} {each.description} {each.words} {each.marketplace}".casefold() for word in wanted)
     ]
-    name = words.casefold()
-    return sorted(found, key=lambda each: (each.name.casefold() != name, name not in each.name.casefold()))
+    name = text.casefold()
+    return sorted(matching, key=lambda each: (each.name.casefold() != name, name not in each.name.casefold()))
 
 
 def origin_of(listed: Listed, index: PluginIndex, places: Places) -> PluginOrigin:
@@ -118,19 +118,19 @@ def origin_of(listed: Listed, index: PluginIndex, places: Places) -> PluginOrigi
 
 
 def _source(listed: Listed, marketplace: Marketplace, table: Mapping[str, Any]) -> Source:
-    said = listed.entry.get("source", ".")
-    if isinstance(said, str):
-        return _relative(said, marketplace, table)
-    if not isinstance(said, dict):
+    value = listed.entry.get("source", ".")
+    if isinstance(value, str):
+        return _relative(value, marketplace, table)
+    if not isinstance(value, dict):
         raise ExtensionError(f"{listed.name}: its source is neither a path nor a table.")
-    kind = said.get("source") or said.get("type")
-    ref = str(said.get("sha") or said.get("commit") or said.get("ref") or "")
-    folder = str(said.get("path") or said.get("subdir") or "")
+    kind = value.get("source") or value.get("type")
+    ref = str(value.get("sha") or value.get("commit") or value.get("ref") or "")
+    folder = str(value.get("path") or value.get("subdir") or "")
     if kind in ("local", "directory", "path", "file"):
         return _relative(folder, marketplace, table)
     if kind not in ("github", "url", "git", "git-subdir", "gitlab"):
         raise ExtensionError(f"{listed.name} comes from {clean_line(str(kind))}, which wolo does not fetch from.")
-    address = str(said.get("repo") or said.get("url") or "")
+    address = str(value.get("repo") or value.get("url") or "")
     return read_source(f"{address}#{ref}:{folder}" if ref or folder else address, Path("/nowhere"))
 
 

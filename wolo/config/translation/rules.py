@@ -161,16 +161,16 @@ def _commands(reading: Reading, text: str, decision: Decision) -> list[str]:
 def _paths(reading: Reading, text: str, decision: Decision) -> list[str]:
     """Patterns of `.gitignore`; braces, which some programs take as they are and others as alternatives, become one rule each."""
     if decision == "allow":
-        return _placed(reading, text, decision)
+        return _place_rules(reading, text, decision)
     text = re.sub(r"\[[^\]/]*\]", "*", text)
     try:
         alternatives = sorted(expand_braces(text))
     except BadPattern:  # too many
         alternatives = [re.sub(r"[^/]*\{.*", "**", text)]
-    return [path for each in alternatives for path in _placed(reading, each, decision)]
+    return [path for each in alternatives for path in _place_rules(reading, each, decision)]
 
 
-def _placed(reading: Reading, text: str, decision: Decision) -> list[str]:
+def _place_rules(reading: Reading, text: str, decision: Decision) -> list[str]:
     """`//` is the root, `/` the folder of the settings, a name matches at any depth.
 
     Denials and questions also hold where the pattern may have been meant: an absolute path, or one below any folder.
@@ -211,7 +211,7 @@ def add_opencode(reading: Reading, permission: Any) -> None:
         for tool, said in (permission if isinstance(permission, dict) else {"*": permission}).items()
         for pattern, action in (said if isinstance(said, dict) else {"*": said}).items()
     ]
-    if any(pattern == "*" and action == "ask" and _asked_in_modes(tool) for tool, pattern, action in entries):
+    if any(pattern == "*" and action == "ask" and _asks_by_mode(tool) for tool, pattern, action in entries):
         reading.add("setting", "mode", "ask")
     for number, (tool, pattern, action) in enumerate(entries):
         later = {each for each, all_of_it, how in entries[number + 1 :] if all_of_it == "*" and how != "allow"}
@@ -221,14 +221,14 @@ def add_opencode(reading: Reading, permission: Any) -> None:
             _refuse(reading, "deny", f"{tool} {pattern}", f"{action!r} is no decision of wolo")
         elif action == "allow" and tool not in _TOOLS:
             reading.skip(f"allow {tool} {pattern}", "no equivalent in wolo")
-        elif not (action == "ask" and pattern == "*" and _asked_in_modes(tool)):
+        elif not (action == "ask" and pattern == "*" and _asks_by_mode(tool)):
             # OpenCode calls tools of servers SERVER_TOOL
             server, _, name = tool.partition("_")
             is_servers = bool(name) and tool.lower() not in _TOOLS and not tool.startswith("mcp__") and tool not in _NO_SERVERS
             add_rule(reading, action, f"mcp__{server}__{name}" if is_servers else f"{tool}({pattern})" if tool != "*" else "*")
 
 
-def _asked_in_modes(tool: str) -> bool:
+def _asks_by_mode(tool: str) -> bool:
     """The mode `ask` asks about every call of this tool."""
     return tool == "*" or _TOOLS.get(tool.lower()) in ("shell", "write", "fetch")
 

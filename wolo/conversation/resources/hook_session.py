@@ -19,7 +19,7 @@ from wolo.conversation.resources.startup import HookProgress, HookSessionStart
 from wolo.extensions.hooks.definitions import FILE_CHANGED
 from wolo.extensions.hooks.file_watch import FileWatch
 from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook
-from wolo.extensions.hooks.response import NOTHING, HookReply, combined
+from wolo.extensions.hooks.response import NOTHING, HookReply, combine
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.places import make_private
@@ -81,7 +81,7 @@ class HookSession:
                 payload = {"source": sources.get(path, "skills"), "file_path": str(path)}
                 answers.append(_objection(await self._run("ConfigChange", payload, slow), path))
             late = self._hooks.take_late()
-            return combined([*answers, late]) if answers else late
+            return combine([*answers, late]) if answers else late
         if not self._has_looked_back:
             self._has_looked_back = True
             self._activate_earlier(self._history.messages)
@@ -120,7 +120,7 @@ class HookSession:
         for path in self._instructions:
             loaded = {"file_path": str(path), "memory_type": self._scope(path), "load_reason": load_reason}
             answers.append(replace(await self._run("InstructionsLoaded", loaded, slow), decision=""))
-        return combined(answers)
+        return combine(answers)
 
     def _scope(self, path: Path) -> str:
         if path.name in _LOCAL:

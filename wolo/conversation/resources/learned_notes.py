@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.config.files import locked, read_own, replace_file
+from wolo.config.files import lock_folder, read_own, replace_file
 from wolo.conversation.resources.request_prefix import notes_files
 from wolo.errors import ConfigError, ToolError, UsageError
 from wolo.messages.terminal_text import escape_hidden
@@ -77,7 +77,7 @@ class LearnedNotes:
             chosen = self._take(notes, numbers)
             for path in {self._file(note): None for note in chosen}:
                 lines = "".join(f"- {note.text}\n" for note in chosen if self._file(note) == path)
-                with locked(path.parent):
+                with lock_folder(path.parent):
                     text = self._read_accepted(path) + lines
                     if len(text.encode()) > MAX_BYTES:
                         hint = "Remove old notes first: /memory edit"
@@ -126,7 +126,7 @@ class LearnedNotes:
     @contextmanager
     def _edit_inbox(self) -> Iterator[list[Note]]:
         """Saves the list unless an error leaves the block."""
-        with locked(self._folder):
+        with lock_folder(self._folder):
             notes = self._load()
             yield notes
             replace_file(self._inbox, msgspec.json.encode(notes).decode())

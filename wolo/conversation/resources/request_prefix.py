@@ -26,7 +26,7 @@ from wolo.extensions.instructions.instruction_files import (
     byte_limit,
     read_instructions,
 )
-from wolo.extensions.skill_files import NO_SKILLS, Skills, listed
+from wolo.extensions.skill_files import NO_SKILLS, Skills, list_skills
 from wolo.formats.default_prompt import NAME
 from wolo.guard.rules import Decision, Rule, parse_rule
 from wolo.guard.secrets.redactor import Secrets
@@ -175,7 +175,7 @@ def build_prefix(
         instructions = InstructionReader(Workspace(site.root), site, MAX_TOTAL_BYTES).read()
     compose = _composer(site.cwd, prompts, instructions)
     bare = compose()
-    system = compose(skills=listed(skills)) if NEEDS_SKILLS & {*offered.names} else bare
+    system = compose(skills=list_skills(skills)) if NEEDS_SKILLS & {*offered.names} else bare
     notices = (*instructions.notices, *skills.notices, *agents.notices)
     return RequestPrefix(system, bare, offered, notices, instructions)
 
@@ -210,7 +210,7 @@ class SystemPrompt:
             return self._before.system
         instructions = self._reader.read()
         self._known = instructions.texts
-        return _composer(self._reader.site.cwd, prompts, instructions)(skills=listed(skills))
+        return _composer(self._reader.site.cwd, prompts, instructions)(skills=list_skills(skills))
 
     def changes(self, sent: Sequence[Message]) -> Message | None:
         """A message with the instructions that differ from the system prompt and the messages `sent`; None: no difference."""

@@ -29,7 +29,9 @@ def make_secrets(
 ) -> Secrets:
     """`roots` are searched for secret files; `asked` are the models in use, `search_key` is sent with web searches."""
     found = (Secret("WEB_SEARCH_API_KEY", search_key),) if search_key else ()
-    known = keys.known(keys.sent_with(*asked), found, keys.in_environment(os.environ), _written_down(places, settings))
+    known = keys.unique_secrets(
+        keys.request_secrets(*asked), found, keys.in_environment(os.environ), _written_down(places, settings)
+    )
     return Secrets(known, SecretFiles(roots), partial(placeholder_key, places.data / "placeholders.key"))
 
 
@@ -87,7 +89,7 @@ def best_redactor() -> Redactor:
 def _knowing(written_down: Iterator[Secret]) -> Redactor:
     from wolo.sessions.exchange.redaction import Redactor  # noqa: PLC0415  # a run exports nothing
 
-    found = keys.known(_on_the_line(), keys.in_environment(os.environ), written_down, _in_files())
+    found = keys.unique_secrets(_on_the_line(), keys.in_environment(os.environ), written_down, _in_files())
     return Redactor(each.value for each in found)
 
 

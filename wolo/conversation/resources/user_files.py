@@ -102,7 +102,7 @@ class UserFiles:
             return ""
         found = project.find(self._site.root, self._site.real_cwd)
         kinds = (project.COMMANDS.name, project.SKILLS.name)
-        return project.named([each for each in found if each.kind in kinds], self._site.root)
+        return project.name_files([each for each in found if each.kind in kinds], self._site.root)
 
     def skills(self, choice: ModelChoice | None = None) -> Skills:
         """None for a model that is too small for them."""

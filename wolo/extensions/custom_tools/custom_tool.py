@@ -110,12 +110,12 @@ class CustomTool:
             return result
         return replace(result, files_changed=changes.paths, metadata={FILES: changes_metadata(changes)})
 
-    def _result(self, answer: Mapping[str, Any], call: CallContext, seconds: float) -> CallResult:
+    def _result(self, answer: Mapping[str, Any], call: CallContext, elapsed_s: float) -> CallResult:
         printed = str(answer.get("printed") or "")
         said = str(answer["output"]) or printed or "(no result)"
         if answer["is_error"] and printed:
             said = f"{said}\n\n[printed before]\n{printed}"
         text = b"".join(clean(call.services.secrets.hide(said).encode(errors="replace")))
         shown = clip_and_keep(text, name=f"{self.name}-{call.call_id or 'output'}.txt", keep=call.services.save_output)
-        view = None if answer["is_error"] else Answered(shown, seconds)
+        view = None if answer["is_error"] else Answered(shown, elapsed_s)
         return CallResult(shown, view, is_error=bool(answer["is_error"]))

@@ -43,17 +43,17 @@ class FunctionTool:
             try:
                 schema, more = schema_of(each.annotation)
             except (TypeError, NotImplementedError, ValueError):
-                self._adapters[name], schema = _adapted(name, each.annotation)
+                self._adapters[name], schema = _adapt(name, each.annotation)
                 more = schema.pop("$defs", {})
             definitions |= more
             text = texts.get(name, "")
-            found = dict(schema)
-            if text and "description" not in found:
-                found["description"] = text
+            own_schema = dict(schema)
+            if text and "description" not in own_schema:
+                own_schema["description"] = text
             if each.default is not inspect.Parameter.empty and each.default is not None:
                 with suppress(TypeError):  # the function knows its default
-                    found["default"] = as_json(each.default)
-            properties[name] = found
+                    own_schema["default"] = as_json(each.default)
+            properties[name] = own_schema
         needed = [name for name, each in self._parameters.items() if each.default is inspect.Parameter.empty]
         self.parameters: dict[str, Any] = {
             "type": "object",
@@ -71,7 +71,7 @@ class FunctionTool:
             if name not in arguments and _is_model(only.annotation):
                 arguments = {name: arguments}
         if unknown := sorted(arguments.keys() - self._parameters.keys()):
-            raise ArgumentError(f"{self.name} takes no argument {', '.join(unknown)}; it takes {_listed(self._parameters)}.")
+            raise ArgumentError(f"{self.name} takes no argument {', '.join(unknown)}; it takes {_list_names(self._parameters)}.")
         needed = [name for name, each in self._parameters.items() if each.default is inspect.Parameter.empty]
         if missing := [name for name in needed if name not in arguments]:
             raise ArgumentError(f"{self.name} needs {', '.join(missing)}.")
@@ -83,7 +83,7 @@ class FunctionTool:
             kind = self._parameters[name].annotation
             for strict in (True, False):
                 try:
-                    return msgspec.convert(value, kind, strict=strict, dec_hook=made)
+                    return msgspec.convert(value, kind, strict=strict, dec_hook=build_value)
                 except msgspec.ValidationError as error:
                     if not strict:
                         raise ArgumentError(f"`{name}`: {_first_line(error)}") from error
@@ -96,7 +96,7 @@ class FunctionTool:
 
 def as_json(value: Any) -> Any:
     """Plain lists, dicts and scalars. Raises TypeError for a value that JSON cannot hold."""
-    return msgspec.to_builtins(value, enc_hook=_dumped, str_keys=True)
+    return msgspec.to_builtins(value, enc_hook=_dump, str_keys=True)
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -127,7 +127,7 @@ def schema_of(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return schema, definitions | more
 
 
-def _adapted(name: str, kind: Any) -> tuple[Any, dict[str, Any]]:
+def _adapt(name: str, kind: Any) -> tuple[Any, dict[str, Any]]:
     """Pydantic's reader of a type that msgspec does not know, such as a union of models, and its schema."""
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter  # noqa: PLC0415  # few tools need it
 
@@ -143,23 +143,23 @@ def _with_meta(kind: Any) -> Any:
     if get_origin(kind) is not Annotated:
         return kind
     inner, *extras = get_args(kind)
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for extra in extras:
         if isinstance(extra, Meta):
             return kind
         if isinstance(extra, str):
-            found.setdefault("description", extra)
+            limits.setdefault("description", extra)
         for each in (extra, *getattr(extra, "metadata", ())):
-            found |= {name: value for name in _LIMITS if (value := getattr(each, name, None)) is not None}
+            limits |= {name: value for name in _LIMITS if (value := getattr(each, name, None)) is not None}
             text = getattr(each, "description", None) or getattr(each, "documentation", None)
-            found |= {"description": text} if isinstance(text, str) and text else {}
+            limits |= {"description": text} if isinstance(text, str) and text else {}
     try:
-        return Annotated[inner, Meta(**found)] if found else inner
+        return Annotated[inner, Meta(**limits)] if limits else inner
     except (TypeError, ValueError) as error:
         raise UnusableFunctionError(f"its limits cannot be read: {error}") from error
 
 
-def made(kind: type, value: Any) -> Any:
+def build_value(kind: type, value: Any) -> Any:
     """A value of a class that msgspec does not know."""
     if _is_model(kind):
         try:
@@ -183,7 +183,7 @@ def _problems(error: ValueError) -> str:
     return "; ".join(f"{place}: {said}" if place else said for place, said in places)[:400]
 
 
-def _dumped(value: Any) -> Any:
+def _dump(value: Any) -> Any:
     if _is_model(type(value)):
         return value.model_dump(mode="json")
     if isinstance(value, PurePath):
@@ -191,7 +191,7 @@ def _dumped(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
-def _listed(names: Mapping[str, object]) -> str:
+def _list_names(names: Mapping[str, object]) -> str:
     return ", ".join(names) or "none"
 
 
@@ -210,30 +210,30 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """The description without sections, and the descriptions of parameters by name. Reads Google, NumPy and reST forms."""
     lines = inspect.cleandoc(text).splitlines()
     kept: list[str] = []
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     at = 0
     while at < len(lines):
         line, following = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
         if re.fullmatch(r"-{3,}\s*", following) and line.strip():
             end = _next_underlined(lines, at + 2)
             if re.fullmatch(_NUMPY, line.strip().lower()):
-                found |= _numpy(lines[at + 2 : end])
+                descriptions |= _numpy(lines[at + 2 : end])
             at = end
         elif re.fullmatch(_GOOGLE, line.strip().lower()):
             end = _end_of_block(lines, at)
-            found |= _google(lines[at + 1 : end])
+            descriptions |= _google(lines[at + 1 : end])
             at = end
         elif re.fullmatch(_GOOGLE_OTHERS, line.strip().lower()):
             at = _end_of_block(lines, at)
         elif field := re.fullmatch(_FIELD, line.strip()):
             end = _end_of_block(lines, at)
             if field[1] in ("param", "parameter", "arg", "argument", "key", "keyword") and field[2]:
-                found[field[2].split()[-1].lstrip("*")] = _joined([field[3], *lines[at + 1 : end]])
+                descriptions[field[2].split()[-1].lstrip("*")] = _join([field[3], *lines[at + 1 : end]])
             at = end
         else:
             kept.append(line)
             at += 1
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip(), found
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip(), descriptions
 
 
 def _next_underlined(lines: list[str], start: int) -> int:
@@ -264,20 +264,20 @@ def _numpy(lines: list[str]) -> dict[str, str]:
 
 
 def _entries(lines: list[str], depth: int, read: object) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}
     current: list[list[str]] = []
     for line in lines:
         if line.strip() and _indent(line) == depth:
             starts = read(line.strip())  # type: ignore[operator]  # a function from a line to names and texts
             if starts:
-                current = [found.setdefault(name, [text]) for name, text in starts]
+                current = [entries.setdefault(name, [text]) for name, text in starts]
                 continue
         for each in current:
             each.append(line)
-    return {name: _joined(texts) for name, texts in found.items()}
+    return {name: _join(texts) for name, texts in entries.items()}
 
 
-def _joined(lines: list[str]) -> str:
+def _join(lines: list[str]) -> str:
     return " ".join(filter(None, (line.strip() for line in lines)))
 
 

@@ -82,12 +82,12 @@ def _from_package(entry: str) -> tuple[types.ModuleType, list[tuple[str, Callabl
     module = import_module(path)
     if not attribute:
         return module, list(_public_functions(module))
-    found = getattr(module, attribute)
-    if isinstance(found, types.ModuleType):
-        return found, list(_public_functions(found))
-    if not callable(found):
+    exported = getattr(module, attribute)
+    if isinstance(exported, types.ModuleType):
+        return exported, list(_public_functions(exported))
+    if not callable(exported):
         raise ValueError(f"{value}, the entry point {name}, is no function and no module")
-    return module, [(found.__name__, found)]
+    return module, [(exported.__name__, exported)]
 
 
 def _public_functions(module: types.ModuleType) -> list[tuple[str, Callable[..., Any]]]:
@@ -111,7 +111,7 @@ def _answer(tools: Mapping[str, FunctionTool], request: Mapping[str, Any]) -> di
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
-            result = asyncio.run(_called(tools[request["tool"]], request["input"]))
+            result = asyncio.run(_call(tools[request["tool"]], request["input"]))
         text = "" if result is None else result
         if not isinstance(text, str):
             text = json.dumps(as_json(result), ensure_ascii=False, indent=2)
@@ -127,7 +127,7 @@ def _answer(tools: Mapping[str, FunctionTool], request: Mapping[str, Any]) -> di
     return {"output": text, "is_error": False, "printed": printed.getvalue()}
 
 
-async def _called(tool: FunctionTool, arguments: Mapping[str, Any]) -> Any:
+async def _call(tool: FunctionTool, arguments: Mapping[str, Any]) -> Any:
     return await tool.call(arguments)
 
 

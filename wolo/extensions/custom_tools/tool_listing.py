@@ -108,7 +108,7 @@ class ToolListing(Struct, frozen=True):
     timeout_s: float | None = None
 
 
-def described(file: ToolFile, problem: ToolProblem) -> str:
+def describe(file: ToolFile, problem: ToolProblem) -> str:
     where = f"{file.source}:{problem.line}" if problem.line else file.source
     return f"{where}: {clean_line(problem.message)}"
 
@@ -126,7 +126,7 @@ async def list_tools(
         async with asyncio.timeout(LIST_WITHIN_S):
             process, loaded = await start_and_load(processes, lambda: enclose(tuple(file.argv)), cwd, env, asked)
         await process.end()
-        listing = _checked(msgspec.convert(loaded, type=ToolListing))
+        listing = _check(msgspec.convert(loaded, type=ToolListing))
         if not file.declares_effects:
             listing = msgspec.structs.replace(listing, problems=tuple(map(_with_cause, listing.problems)))
     except TimeoutError:
@@ -147,7 +147,7 @@ def _with_cause(problem: ToolProblem) -> ToolProblem:
     return msgspec.structs.replace(problem, message=problem.message + why)
 
 
-def _checked(listing: ToolListing) -> ToolListing:
+def _check(listing: ToolListing) -> ToolListing:
     problems = list(listing.problems)
     tools = []
     for each in listing.tools:

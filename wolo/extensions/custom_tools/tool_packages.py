@@ -28,7 +28,7 @@ def find_installed(known: Path, folders: Sequence[str], state: str) -> list[str]
 
 
 def _entries(folder: str) -> list[str]:
-    found = []
+    entries = []
     for path in Path(folder).glob("*.dist-info/entry_points.txt"):
         with suppress(OSError, UnicodeError):
             text = path.read_text(encoding="utf-8")
@@ -40,5 +40,5 @@ def _entries(folder: str) -> list[str]:
                     elif is_ours and "=" in line and not line.startswith("#"):
                         name, _, value = line.partition("=")
                         lines.append(f"{name.strip()}={value.partition('[')[0].strip()}")
-                found += lines
-    return found
+                entries += lines
+    return entries

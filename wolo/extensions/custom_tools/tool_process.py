@@ -25,10 +25,10 @@ class ToolCrashedError(Exception):
 
 
 class ToolProcess:
-    def __init__(self, processes: Processes, program: Program, requests: int, answers: asyncio.StreamReader) -> None:
+    def __init__(self, processes: Processes, program: Program, request_fd: int, answers: asyncio.StreamReader) -> None:
         self._processes = processes
         self._program = program
-        self._requests = requests
+        self._requests = request_fd
         self._answers = answers
         self._said: deque[bytes] = deque(maxlen=_KEPT_CHUNKS)
         self._number = 0
@@ -61,7 +61,7 @@ class ToolProcess:
             raise ToolCrashedError("\n".join([f"its process {how}", *map(clean_line, lines[-5:])])) from error
         return answer
 
-    def heard(self, piece: bytes) -> None:
+    def collect(self, piece: bytes) -> None:
         self._said.append(piece[-4096:])
 
     async def end(self) -> None:
@@ -94,8 +94,8 @@ async def start_and_load(
 async def _start(processes: Processes, command: SandboxedCommand, cwd: Path, env: Mapping[str, str]) -> ToolProcess:
     its_input, requests = os.pipe()
     answers, its_output = os.pipe()
-    said: list[bytes] = []
-    take = said.append
+    output: list[bytes] = []
+    take = output.append
     try:
         program = processes.start(
             ProgramStart(
@@ -123,9 +123,9 @@ async def _start(processes: Processes, command: SandboxedCommand, cwd: Path, env
     file = os.fdopen(answers, "rb", 0)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
     process = ToolProcess(processes, program, requests, reader)
-    take = process.heard
-    for piece in said:
-        process.heard(piece)
+    take = process.collect
+    for piece in output:
+        process.collect(piece)
     return process
 
 

@@ -49,7 +49,7 @@ def to_claude_calls(tool: str, arguments: Mapping[str, Any], start: Path, *, fol
     its target.
     """
     if tool == "apply_patch":
-        call = list(_patched(str(arguments.get("patch", "")))) or [ClaudeCall(name=tool, input=dict(arguments))]
+        call = list(_patch_calls(str(arguments.get("patch", "")))) or [ClaudeCall(name=tool, input=dict(arguments))]
     elif tool == "edit" and arguments.get("edits"):
         call = list(_replacements(arguments))
     else:
@@ -127,7 +127,7 @@ def _replacements(arguments: Mapping[str, Any]) -> Iterator[ClaudeCall]:
         yield ClaudeCall(name="Edit", input={**_one("edit", each).input, "file_path": path}, at=at)
 
 
-def _patched(patch: str) -> Iterator[ClaudeCall]:
+def _patch_calls(patch: str) -> Iterator[ClaudeCall]:
     """Describes each file of a patch: Write for a new file, Edit for a change, an empty Edit for a deletion or move."""
     try:
         sections = read_patch(patch)

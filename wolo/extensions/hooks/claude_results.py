@@ -73,7 +73,7 @@ def _read(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "text", "file": file}
 
 
-def _written(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _write_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "diff")
     return {
         "type": "create" if view.get("created") else "update",
@@ -84,7 +84,7 @@ def _written(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _edited(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _edit_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "filePath": call.file,
         "oldString": call.input.get("old_string", ""),
@@ -107,7 +107,7 @@ def _hunks(diff: str) -> list[dict[str, Any]]:
     return hunks
 
 
-def _found(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _search_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     lines = list(_view(result, "listing").get("lines", ()))
     mode = call.input.get("output_mode", "content")
     if mode == "files_with_matches":
@@ -121,7 +121,7 @@ def _names(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"filenames": names, "durationMs": result["duration_ms"], "numFiles": len(names), "truncated": total > len(names)}
 
 
-def _fetched(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _fetch_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "fetched")
     code = view.get("status", 0)
     return {
@@ -134,7 +134,7 @@ def _fetched(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _delegated(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _task_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "delegated")
     return {
         "status": "completed",
@@ -146,11 +146,11 @@ def _delegated(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _list_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"newTodos": call.input.get("todos", [])}
 
 
-def _loaded(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _skill_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"success": True, "commandName": call.input.get("skill", "")}
 
 
@@ -159,12 +159,12 @@ _ANSWERS: Mapping[str, Callable[[ClaudeCall, Mapping[str, Any]], dict[str, Any]]
     "BashOutput": _command,
     "KillShell": _command,
     "Read": _read,
-    "Write": _written,
-    "Edit": _edited,
-    "Grep": _found,
+    "Write": _write_result,
+    "Edit": _edit_result,
+    "Grep": _search_result,
     "Glob": _names,
-    "WebFetch": _fetched,
-    "Task": _delegated,
-    "TodoWrite": _listed,
-    "Skill": _loaded,
+    "WebFetch": _fetch_result,
+    "Task": _task_result,
+    "TodoWrite": _list_result,
+    "Skill": _skill_result,
 }

@@ -21,7 +21,7 @@ from wolo.extensions.hooks.claude_calls import ClaudeCall, to_claude_calls, to_w
 from wolo.extensions.hooks.claude_results import failure, to_claude_response
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, FILE_CHANGED, Hook
 from wolo.extensions.hooks.matchers import PERMISSION_MODES, matches, names_file, names_of
-from wolo.extensions.hooks.response import GUARD, NO_REASON, NOTHING, HookReply, combined, read_answer, restricted, when_late
+from wolo.extensions.hooks.response import GUARD, NO_REASON, NOTHING, HookReply, combine, read_answer, restrict, when_late
 from wolo.extensions.referenced_files import files_named, runs_relative_program
 from wolo.messages.terminal_text import clean
 from wolo.workspace.processes.process_runner import Processes
@@ -142,7 +142,7 @@ class HookRunner:
         except BaseExceptionGroup as failed:  # only `slow` can fail
             raise failed.exceptions[0] from None
         answers = [each.result() for each in running]
-        return _combined_for_wolo(event, payload, [call for _, call in select], answers)
+        return _combine_for_wolo(event, payload, [call for _, call in select], answers)
 
     def _start(self, work: Coroutine[Any, Any, HookReply]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -157,7 +157,7 @@ class HookRunner:
     def take_late(self) -> HookReply:
         """The output of background hooks that have ended since the last time."""
         late, self._late = self._late, []
-        return combined(late) if late else NOTHING
+        return combine(late) if late else NOTHING
 
     async def close(self, within_s: float) -> None:
         """Waits for background hooks, and ends those that take longer."""
@@ -177,7 +177,7 @@ class HookRunner:
             )
             calls = [*stdin_data]
         subject = str(payload.get(_SUBJECTS.get(event, ""), ""))
-        found: dict[tuple[str, str, Path | None, int], tuple[RegisteredHook, ClaudeCall | None]] = {}
+        matching: dict[tuple[str, str, Path | None, int], tuple[RegisteredHook, ClaudeCall | None]] = {}
         for each in self.placed:
             for at, call in enumerate(calls):
                 names = names_of(payload["tool_name"], call.name) if call else (subject,)
@@ -191,8 +191,8 @@ class HookRunner:
                 if event == FILE_CHANGED and not names_file(each.hook.matcher, str(payload.get("file_path", ""))):
                     continue
                 if self._is_narrowed_to(each.hook, call, names):
-                    found.setdefault((each.hook.action, each.hook.condition, each.projects, at), (each, call))
-        return list(found.values())
+                    matching.setdefault((each.hook.action, each.hook.condition, each.projects, at), (each, call))
+        return list(matching.values())
 
     def _is_active(self, placed: RegisteredHook, event: str, payload: Mapping[str, Any]) -> bool:
         """The end of another agent is not that of the conversation's."""
@@ -219,7 +219,7 @@ class HookRunner:
         timeout_s = hook.limit_s if most_s is None else min(hook.limit_s, most_s)
         async with places:
             if not placed.is_still_allowed():
-                return _failed(placed, "has changed since you allowed it and is not run")
+                return _failure_reply(placed, "has changed since you allowed it and is not run")
             data = json.dumps(stdin_data, ensure_ascii=False).encode("utf-8", "replace")
             match hook.type:
                 case "command":
@@ -231,10 +231,10 @@ class HookRunner:
 
                     answer = await post(placed.event, hook, data, timeout_s, is_own=not (placed.projects or placed.plugin))
         if isinstance(answer, str):
-            return _failed(placed, answer)
+            return _failure_reply(placed, answer)
         if answer.unclear and hook.strict:
-            return _failed(placed, f"answered {answer.unclear}, which wolo does not understand")
-        return restricted(answer) if placed.projects or placed.plugin else answer
+            return _failure_reply(placed, f"answered {answer.unclear}, which wolo does not understand")
+        return restrict(answer) if placed.projects or placed.plugin else answer
 
     async def _run_command(
         self, placed: RegisteredHook, data: bytes, environ: Mapping[str, str], timeout_s: float
@@ -256,7 +256,7 @@ class HookRunner:
             return f"{why} and was ended"
         answer = read_answer(placed.event, finished.exit_code, finished.stdout, finished.stderr)
         if isinstance(answer, str) and 0 < finished.exit_code < _MISSING:
-            return _failed(placed, answer, has_run=True)
+            return _failure_reply(placed, answer, has_run=True)
         return answer
 
     def _folder(self, placed: RegisteredHook) -> Path:
@@ -285,11 +285,11 @@ def _hook_input(event: str, payload: Mapping[str, Any], call: ClaudeCall | None)
     return stdin_data
 
 
-def _combined_for_wolo(
+def _combine_for_wolo(
     event: str, payload: Mapping[str, Any], calls: Sequence[ClaudeCall | None], answers: Sequence[HookReply]
 ) -> HookReply:
     """Combines all answers, with changed arguments in wolo's form."""
-    answer = combined(answers)
+    answer = combine(answers)
     if answer.updated_input is None or event not in ABOUT_TOOLS:
         return answer
     arguments = dict(payload["tool_input"])
@@ -303,9 +303,9 @@ def _combined_for_wolo(
     return replace(answer, updated_input=None if arguments == payload["tool_input"] else arguments)
 
 
-def _failed(placed: RegisteredHook, why: str, *, has_run: bool = False) -> HookReply:
+def _failure_reply(placed: RegisteredHook, why: str, *, has_run: bool = False) -> HookReply:
     """`has_run`: it ended with a status of its own, which by contract does not block."""
-    notice = f"{_named(placed)} {why.rstrip('.')}."
+    notice = f"{_hook_name(placed)} {why.rstrip('.')}."
     if placed.hook.strict:
         return HookReply(decision="deny", reason=f"{notice} It is strict, so the call is denied.", notices=(notice,))
     if placed.event == GUARD and not has_run:
@@ -313,7 +313,7 @@ def _failed(placed: RegisteredHook, why: str, *, has_run: bool = False) -> HookR
     return HookReply(notices=(notice,))
 
 
-def _named(placed: RegisteredHook) -> str:
+def _hook_name(placed: RegisteredHook) -> str:
     return f"The {placed.event} hook `{placed.hook.action}`"
 
 
@@ -333,13 +333,13 @@ def _content(path: Path) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b"none"
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
         os.close(handle)
         return b"no file"
     with os.fdopen(handle, "rb") as file:
-        if found.st_size > MOST_BYTES:
-            return f"{found.st_size} {found.st_mtime_ns}".encode()
+        if status.st_size > MOST_BYTES:
+            return f"{status.st_size} {status.st_mtime_ns}".encode()
         return hashlib.file_digest(file, "sha256").digest()
 
 

@@ -32,19 +32,19 @@ async def post(event: str, hook: Hook, data: bytes, timeout_s: float, *, is_own:
     """
     address = None
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
         return os.environ.get(name, "") if name in hook.allowed_env_vars else ""
 
     try:
         address = read_address(hook.url)
         async with asyncio.timeout(timeout_s):
-            given = {name: re.sub(r"\$(?:\{(\w+)\}|(\w+))", value, text).strip() for name, text in hook.headers.items()}
-            if broken := [name for name, text in given.items() if not text.isprintable()]:
+            headers = {name: re.sub(r"\$(?:\{(\w+)\}|(\w+))", value, text).strip() for name, text in hook.headers.items()}
+            if broken := [name for name, text in headers.items() if not text.isprintable()]:
                 raise ConfigError(f"the header {broken[0]} contains a line break.")
             status, body = await _send(
                 address,
-                {"content-type": "application/json", "user-agent": f"wolo/{__version__}", **given},
+                {"content-type": "application/json", "user-agent": f"wolo/{__version__}", **headers},
                 data,
                 os.environ,
                 is_own=is_own,
@@ -54,7 +54,7 @@ async def post(event: str, hook: Hook, data: bytes, timeout_s: float, *, is_own:
     except (ToolError, ConfigError) as error:
         return f"was not sent: {error.message}"
     except Exception as error:  # whatever the network raises
-        return f"failed: {_described(error, address)}"
+        return f"failed: {_describe(error, address)}"
     if not 200 <= status < 300:
         return f"was answered with status {status}"
     if len(body) > MOST_BYTES:
@@ -106,7 +106,7 @@ def _is_this_machine(host: str) -> bool:
         return False
 
 
-def _described(error: Exception, address: WebAddress | None) -> str:
+def _describe(error: Exception, address: WebAddress | None) -> str:
     from wolo.models.http.proxied_connection import network_failure  # noqa: PLC0415  # loads httpx2
 
     url = address.url if address else ""

@@ -97,29 +97,29 @@ _DECIDES = frozenset(("continue", "decision", "permissionDecision", "behavior", 
 def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> HookReply | str:
     """The answer of a finished hook, or a text that describes what is wrong with it."""
     stdout = stdout.strip().removeprefix(codecs.BOM_UTF8)
-    said, complained = _text(stdout), _text(stderr)
+    output, complained = _text(stdout), _text(stderr)
     if exit_code == BLOCKS:
-        return HookReply(decision="deny", reason=complained or said or NO_REASON)
+        return HookReply(decision="deny", reason=complained or output or NO_REASON)
     if exit_code != 0:
         how = f"ended with status {exit_code}" if exit_code > 0 else f"was ended by signal {-exit_code}"
-        return f"{how}: {complained or said}".rstrip(": ")
-    if not said.startswith("{"):
-        return HookReply(context=said) if event in TEXT_IS_CONTEXT else NOTHING
+        return f"{how}: {complained or output}".rstrip(": ")
+    if not output.startswith("{"):
+        return HookReply(context=output) if event in TEXT_IS_CONTEXT else NOTHING
     try:
-        answer = _meant(event, msgspec.json.decode(stdout, type=dict[str, Any]))
-        check_usable(answer.updated_input, said)
+        answer = _reply(event, msgspec.json.decode(stdout, type=dict[str, Any]))
+        check_usable(answer.updated_input, output)
         return answer
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, Unreadable) as error:
         return f"printed JSON that cannot be understood: {clean(str(error))}"
 
 
-def restricted(answer: HookReply) -> HookReply:
+def restrict(answer: HookReply) -> HookReply:
     """Removes what a hook may not loosen."""
     decision = "" if answer.decision == "allow" else answer.decision
     return replace(answer, decision=decision, updated_input=None, updated_output=None)
 
 
-def combined(answers: Sequence[HookReply]) -> HookReply:
+def combine(answers: Sequence[HookReply]) -> HookReply:
     """Deny beats ask beats allow. Of several changed arguments the last wins."""
     strictest: Word = max((each.decision for each in answers), key=_RANK.__getitem__, default="")
     reasons = (each.reason for each in answers if each.decision == strictest and each.reason)
@@ -168,19 +168,19 @@ def _decide(words: Sequence[tuple[str, str | None]], unread: dict[str, Any]) -> 
     return known[0] if known else ""
 
 
-def _meant(event: str, table: Mapping[str, Any]) -> HookReply:
+def _reply(event: str, table: Mapping[str, Any]) -> HookReply:
     unread: dict[str, Any] = {}
-    said = _read_fields(table, _HookOutput, unread)
-    specific = _read_fields(said.hookSpecificOutput, _Specific, unread)
+    fields = _read_fields(table, _HookOutput, unread)
+    specific = _read_fields(fields.hookSpecificOutput, _Specific, unread)
     decided = None if specific.decision is None else _read_fields(specific.decision, _Decision, unread)
     words = (("behavior", decided.behavior if decided else None), ("permissionDecision", specific.permissionDecision))
-    decision = _decide((*words, ("decision", said.decision)), unread)
-    reason = specific.permissionDecisionReason or (decided.message if decided else "") or said.reason or ""
-    stops = said.proceed is False or (decided is not None and decided.interrupt and decision == "deny")
-    if said.proceed is False:
+    decision = _decide((*words, ("decision", fields.decision)), unread)
+    reason = specific.permissionDecisionReason or (decided.message if decided else "") or fields.reason or ""
+    stops = fields.proceed is False or (decided is not None and decided.interrupt and decision == "deny")
+    if fields.proceed is False:
         # `continue: false` must not make the model continue.
-        decision, reason = ("", "") if event in WHEN_DONE else ("deny", said.stopReason or reason)
-    notices = [said.systemMessage] if said.systemMessage else []
+        decision, reason = ("", "") if event in WHEN_DONE else ("deny", fields.stopReason or reason)
+    notices = [fields.systemMessage] if fields.systemMessage else []
     unclear = _short(", ".join(f"{name}: {json.dumps(value)}" for name, value in unread.items() if name in _DECIDES))
     if unread:
         parts = ", ".join(f"{name}: {json.dumps(value)}" for name, value in unread.items())
@@ -189,7 +189,7 @@ def _meant(event: str, table: Mapping[str, Any]) -> HookReply:
     if decided is not None and decided.updatedPermissions:
         notices.append(f"A {event} hook wants to change permissions (updatedPermissions); no hook can.")
     output, complaint = _output(event, specific)
-    context = specific.additionalContext or said.additionalContext or ""
+    context = specific.additionalContext or fields.additionalContext or ""
     if specific.retry and event == "PermissionDenied":
         context = "\n\n".join(filter(None, (RETRY, context)))
     changed = decided.updatedInput if decided and decided.updatedInput is not None else specific.updatedInput
@@ -200,7 +200,7 @@ def _meant(event: str, table: Mapping[str, Any]) -> HookReply:
         updated_input=changed,
         updated_output=output,
         stops=stops and event not in WHEN_DONE,
-        stop_reason=_short(said.stopReason or reason) if stops else "",
+        stop_reason=_short(fields.stopReason or reason) if stops else "",
         watch=None if specific.watchPaths is None else tuple(map(Path, specific.watchPaths)),
         notices=tuple(map(_short, [*notices, *complaint])),
         unclear=unclear,

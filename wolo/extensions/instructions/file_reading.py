@@ -86,13 +86,13 @@ def _read_regular(path: Path, notices: Notices, *, follow: bool) -> bytes | None
         return file.read(MAX_BYTES + 1)
 
 
-def _unfit(found: os.stat_result, *, is_own: bool) -> str:
+def _unfit(status: os.stat_result, *, is_own: bool) -> str:
     """Reason not to read a file; empty if there is none. Other users must not be able to write the user's own file."""
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "it is not a regular file"
-    if is_own and found.st_uid not in (os.geteuid(), 0):
+    if is_own and status.st_uid not in (os.geteuid(), 0):
         return "it belongs to another user"
-    if is_own and found.st_mode & stat.S_IWOTH:
+    if is_own and status.st_mode & stat.S_IWOTH:
         return "every user of this machine can write it"
     return ""
 
@@ -101,14 +101,14 @@ def _clean(data: bytes, path: Path, notices: Notices) -> str:
     if len(data) > MAX_BYTES:
         data = cut(data, MAX_BYTES)
         notices.add(f"{path} is longer than {MAX_BYTES // 1024} KiB; the rest is left out.")
-    text = _decoded(data, path, notices).replace("\r\n", "\n").replace("\r", "\n")
+    text = _decode(data, path, notices).replace("\r\n", "\n").replace("\r", "\n")
     shown = escape_hidden(text)
     if shown != text:
         notices.add(f"{path} contains invisible characters; the model sees them escaped.")
     return shown.strip()
 
 
-def _decoded(data: bytes, path: Path, notices: Notices) -> str:
+def _decode(data: bytes, path: Path, notices: Notices) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -33,11 +33,11 @@ class Imports:
         self._seen = {os.path.realpath(each.path) for each in files}
         self._count = 0
 
-    def expanded(self) -> list[InstructionFile]:
+    def expand(self) -> list[InstructionFile]:
         """Notes import nothing: a model wrote them."""
-        return [each for file in self._files for each in (file, *(self._imported(file, 1) if file.owner != "notes" else ()))]
+        return [each for file in self._files for each in (file, *(self._expand_file(file, 1) if file.owner != "notes" else ()))]
 
-    def _imported(self, file: InstructionFile, depth: int) -> Iterator[InstructionFile]:
+    def _expand_file(self, file: InstructionFile, depth: int) -> Iterator[InstructionFile]:
         for target in imports_of(file.text):
             path = self._resolve(target, file)
             if path is None or str(path) in self._seen:
@@ -54,7 +54,7 @@ class Imports:
             imported = read_import(path, file, self._notices)
             if imported is not None:
                 yield imported
-                yield from self._imported(imported, depth + 1)
+                yield from self._expand_file(imported, depth + 1)
 
     def _resolve(self, target: str, file: InstructionFile) -> Path | None:
         """The file to import, with its folder resolved; None, with a notice where it is meant to be a file."""

@@ -61,13 +61,13 @@ def read_instructions(
     `limit` holds for all files together. `is_readable` is False for files of the project that a rule denies reading.
     """
     notices = Notices()
-    found = _read_own(config, notices)
+    files = _read_own(config, notices)
     for path in notes:
         note = read_file(path, f"your notes in {path.name}", notices, owner="notes")
-        found += [note] if note else []
+        files += [note] if note else []
     for folder in folders_between(root, cwd):
-        found += read_folder(folder, root, notices)
-    always = [each for each in readable(found, notices, is_readable) if not each.paths]
+        files += read_folder(folder, root, notices)
+    always = [each for each in readable(files, notices, is_readable) if not each.paths]
     always = with_imports(always, notices, is_readable)
     kept = _within(always, limit, notices)
     return Instructions(
@@ -86,12 +86,12 @@ def read_folder(folder: Path, root: Path, notices: Notices, *, only_rules: bool 
     """The instructions of one directory of the project, without imports."""
     base = root if folder.is_relative_to(root) else folder
     files = () if only_rules else (_read_first(folder, base, notices), read_named(folder / LOCAL_NAME, base, notices))
-    found = [each for each in files if each]
+    present = [each for each in files if each]
     if (folder / RULES).is_dir():
         from wolo.extensions.instructions.rules import read_rules  # noqa: PLC0415  # few projects have any
 
-        found += read_rules(folder, base, folder / RULES, notices)
-    return found if base is root else [replace(each, name=one_line(str(each.path))) for each in found]
+        present += read_rules(folder, base, folder / RULES, notices)
+    return present if base is root else [replace(each, name=one_line(str(each.path))) for each in present]
 
 
 def readable(
@@ -113,7 +113,7 @@ def with_imports(
         return [*files]
     from wolo.extensions.instructions.imports import Imports  # noqa: PLC0415  # most files import nothing
 
-    return Imports(files, notices, is_readable).expanded()
+    return Imports(files, notices, is_readable).expand()
 
 
 def _read_own(config: Path, notices: Notices) -> list[InstructionFile]:

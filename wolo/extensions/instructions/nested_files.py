@@ -34,15 +34,15 @@ class NestedFiles(Struct, frozen=True):
 
     def for_files(self, touched: Sequence[Path], notices: Notices) -> list[InstructionFile]:
         """The most general first. `touched` are real paths."""
-        found: dict[Path, InstructionFile] = {}
+        instructions: dict[Path, InstructionFile] = {}
         known = folders_between(self.roots[0], self.cwd)
         for path in touched:
             root = next((root for root in self.roots if path.is_relative_to(root)), None)
             for folder in folders_between(root, path.parent) if root else ():
                 for file in self._in_folder(folder, root, folder in known, notices) if root else ():
                     if matches(file, path) if file.paths else folder not in known:
-                        found.setdefault(file.path, file if root == self.roots[0] else replace(file, name=str(file.path)))
-        within = [each for each in readable([*found.values()], notices, self.is_readable) if each.path not in touched]
+                        instructions.setdefault(file.path, file if root == self.roots[0] else replace(file, name=str(file.path)))
+        within = [each for each in readable([*instructions.values()], notices, self.is_readable) if each.path not in touched]
         size, kept = self.limit, []
         for file in with_imports(within, notices, self.is_readable):
             size -= len(file.text.encode())

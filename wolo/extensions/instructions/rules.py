@@ -19,7 +19,7 @@ MAX_RULES = 200
 
 def read_rules(folder: Path, base: Path, rules: Path, notices: Notices) -> list[InstructionFile]:
     """Sorted by path; links to folders are not followed. `folder` is the one that `rules` belongs to."""
-    found: list[InstructionFile] = []
+    files: list[InstructionFile] = []
     paths = sorted(Path(at, name) for at, _, names in os.walk(rules) for name in names if name.endswith(".md"))
     if len(paths) > MAX_RULES:
         notices.add(f"{rules} has more than {MAX_RULES} files; the rest is left out.")
@@ -34,8 +34,8 @@ def read_rules(folder: Path, base: Path, rules: Path, notices: Notices) -> list[
             notices.add(error.message)
             continue
         if document.body:
-            found.append(replace(file, text=document.body, paths=patterns, folder=folder))
-    return found
+            files.append(replace(file, text=document.body, paths=patterns, folder=folder))
+    return files
 
 
 def matches(file: InstructionFile, path: Path) -> bool:

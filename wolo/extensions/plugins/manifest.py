@@ -107,24 +107,24 @@ class _ManifestReader:
         self._unread: list[str] = []
 
     def components(self, kind: str) -> tuple[PluginComponent, ...]:
-        said = self._fields.get(kind)
-        if isinstance(said, Mapping):
-            said = [each.get("source") if isinstance(each, Mapping) else each for each in said.values()]
-        said = said if isinstance(said, list) else [] if said is None else [said]
-        if not all(isinstance(each, str) for each in said):
+        value = self._fields.get(kind)
+        if isinstance(value, Mapping):
+            value = [each.get("source") if isinstance(each, Mapping) else each for each in value.values()]
+        value = value if isinstance(value, list) else [] if value is None else [value]
+        if not all(isinstance(each, str) for each in value):
             raise ExtensionError(f"'{kind}' of the plugin must be a path, or a list of paths.")
-        for each in said:
+        for each in value:
             self._inside(each, kind)
-        paths = [_plain(each) for each in said]
-        found = [self._component(kind, path) for path in paths]
+        paths = [_plain(each) for each in value]
+        listed = [self._component(kind, path) for path in paths]
         if not self._is_listed:
             for default in _FOLDERS[kind]:
                 names_part = any(path == default or path.startswith(f"{default}/") for path in paths)
                 if not names_part and (self._folder / default).is_dir():
-                    found.insert(0, PluginComponent(default))
-        if kind == "skills" and not found and skill_file(self._folder):
-            found.append(self._component(kind, "."))
-        return tuple(dict.fromkeys(found))
+                    listed.insert(0, PluginComponent(default))
+        if kind == "skills" and not listed and skill_file(self._folder):
+            listed.append(self._component(kind, "."))
+        return tuple(dict.fromkeys(listed))
 
     def _component(self, kind: str, path: str) -> PluginComponent:
         """A folder, a single skill, or a single file."""
@@ -141,7 +141,7 @@ class _ManifestReader:
         return PluginComponent(path)
 
     def hooks(self) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+        files: dict[str, None] = {}
         for value in self._values("hooks", _HOOKS):
             if isinstance(value, str):
                 value = _object(self._inside(value, "hooks"), self._folder)
@@ -151,16 +151,16 @@ class _ManifestReader:
             if not isinstance(hooks, Mapping):
                 self._unread.append("hooks that are no table of events")
             elif hooks:
-                found[json.dumps({"hooks": hooks}, sort_keys=True)] = None
-        return tuple(found)
+                files[json.dumps({"hooks": hooks}, sort_keys=True)] = None
+        return tuple(files)
 
     def servers(self) -> str:
-        found: dict[str, Any] = {}
+        by_name: dict[str, Any] = {}
         for value in self._values("mcpServers", _SERVERS):
             table = _object(self._inside(value, "mcpServers"), self._folder) if isinstance(value, str) else value
             if isinstance(table, Mapping):
-                found |= {name: each for name, each in _servers_of(table).items() if isinstance(each, Mapping)}
-        return json.dumps({"mcpServers": found}, sort_keys=True) if found else ""
+                by_name |= {name: each for name, each in _servers_of(table).items() if isinstance(each, Mapping)}
+        return json.dumps({"mcpServers": by_name}, sort_keys=True) if by_name else ""
 
     def unused(self) -> tuple[str, ...]:
         named = [key for key in _UNUSED_KEYS if self._fields.get(key)]

@@ -44,14 +44,14 @@ def find_in(folder: Path, name: str, notices: Notices) -> tuple[Skill, ...]:
 
 
 def files_of(skill: Skill) -> list[SkillFile]:
-    found = []
+    files = []
     for path in files_in(skill.folder):
         full = skill.folder / path
         with full.open("rb") as file:
             begins = file.read(2)
         is_script = path.suffix.lower() in _SCRIPTS or begins == b"#!" or os.access(full, os.X_OK)
-        found.append(SkillFile(path, full.stat().st_size, is_script))
-    return found
+        files.append(SkillFile(path, full.stat().st_size, is_script))
+    return files
 
 
 def check_target(skills: Sequence[Skill], target: Path, *, overwrite: bool) -> None:

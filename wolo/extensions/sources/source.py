@@ -57,7 +57,7 @@ def read_source(text: str, base: Path) -> Source:
     short = re.fullmatch(_SHORT, location)
     if short is None or text.startswith(_LOCAL):
         raise UsageError(f"There is nothing at {location}.", hint=FORMS)
-    ref, folder = _checked(ref), _inside(folder or short[3])
+    ref, folder = _check_ref(ref), _inside(folder or short[3])
     return Source("git", f"https://github.com/{short[1]}/{short[2]}.git", ref, folder)
 
 
@@ -71,8 +71,8 @@ def _remote(location: str, ref: str, folder: str) -> Source:
         return Source("archive", location, folder=_inside(ref) or folder)
     if web := re.fullmatch(_WEB, location):
         inner = web[2].removesuffix("/SKILL.md").rstrip("/")
-        return Source("git", f"{web[1]}.git", _checked(inner), folder)
-    return Source("git", location, _checked(ref), folder)
+        return Source("git", f"{web[1]}.git", _check_ref(inner), folder)
+    return Source("git", location, _check_ref(ref), folder)
 
 
 def _local(path: Path, ref: str, folder: str) -> Source:
@@ -83,10 +83,10 @@ def _local(path: Path, ref: str, folder: str) -> Source:
     is_git = (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
     if ref and not is_git:
         raise UsageError(f"{path} is no git repository, so it has no {ref}.", hint=f"{path}#:FOLDER names a folder in it.")
-    return Source("git" if is_git else "folder", str(path), _checked(ref), folder)
+    return Source("git" if is_git else "folder", str(path), _check_ref(ref), folder)
 
 
-def _checked(ref: str) -> str:
+def _check_ref(ref: str) -> str:
     if ref and (not re.fullmatch(r"\w[\w./+@-]*", ref) or ".." in ref):
         raise UsageError(f"{ref} is no name of a branch, tag or commit.")
     return ref

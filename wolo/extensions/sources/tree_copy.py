@@ -43,46 +43,46 @@ class _Copying:
     def folder(self, source: Path, into: Path, way: tuple[str, ...]) -> None:
         real = os.path.realpath(source)
         if real in way or len(way) > DEEPEST:
-            raise ExtensionError(f"{self._named(source)} contains itself, or is too deep.")
+            raise ExtensionError(f"{self._relative_name(source)} contains itself, or is too deep.")
         into.mkdir(0o755)
         with os.scandir(source) as found:
             listed = sorted((entry for entry in found if entry.name not in PASSED_OVER), key=lambda entry: entry.name)
         for entry in listed:
             path = Path(entry.path)
             if entry.is_symlink() and not self._is_inside(path):
-                raise ExtensionError(f"{self._named(path)} is a link that leads outside.")
+                raise ExtensionError(f"{self._relative_name(path)} is a link that leads outside.")
             if entry.is_dir():
                 self.folder(path, into / entry.name, (*way, real))
             elif entry.is_file():
                 self._file(path, into / entry.name)
             else:
-                raise ExtensionError(f"{self._named(path)} is no regular file.")
+                raise ExtensionError(f"{self._relative_name(path)} is no regular file.")
 
     def single(self, source: Path, into: Path) -> None:
         if source.is_file():
             if not self._is_inside(source):
-                raise ExtensionError(f"{self._named(source)} is a link that leads outside.")
+                raise ExtensionError(f"{self._relative_name(source)} is a link that leads outside.")
             into.parent.mkdir(parents=True, exist_ok=True)
             self._file(source, into)
 
     def _file(self, source: Path, into: Path) -> None:
-        found = source.stat()
+        status = source.stat()
         self._files += 1
-        self._bytes += found.st_size
+        self._bytes += status.st_size
         check_size(self._files, self._bytes)
         shutil.copyfile(source, into)
-        into.chmod(0o755 if found.st_mode & 0o100 else 0o644)
+        into.chmod(0o755 if status.st_mode & 0o100 else 0o644)
 
     def _is_inside(self, link: Path) -> bool:
         return Path(os.path.realpath(link)).is_relative_to(self._inside) and link.exists()
 
-    def _named(self, path: Path) -> str:
+    def _relative_name(self, path: Path) -> str:
         return str(path.relative_to(self._source)) if path.is_relative_to(self._source) else str(path)
 
 
-def check_size(files: int, size: int) -> None:
+def check_size(num_files: int, size: int) -> None:
     """Raises ExtensionError."""
-    if files > MOST_FILES:
+    if num_files > MOST_FILES:
         raise ExtensionError(f"There are more than {MOST_FILES:,} files.")
     if size > MOST_BYTES:
         raise ExtensionError(f"The files have more than {MOST_BYTES // 1024**2} MiB.")

@@ -71,7 +71,7 @@ class RayEngine:
         started = now()
         resources = lease.task.resources
         if said := self._unplaceable(resources.cpus or 1.0, resources.memory_mb):
-            return _ended("errored", "resources", said, started)
+            return _end("errored", "resources", said, started)
         task = self._ray.remote(run_attempt).options(
             name=f"wolo {lease.task.id}",
             num_cpus=resources.cpus or 1.0,
@@ -81,7 +81,7 @@ class RayEngine:
         )
         await self._listen()
         view.phase = "on the cluster"
-        wanted = {name: os.environ[name] for name in lease.task.env if name in os.environ}
+        env = {name: os.environ[name] for name in lease.task.env if name in os.environ}
         placed = task.remote(
             msgspec.json.encode(
                 SentAttempt(
@@ -89,7 +89,7 @@ class RayEngine:
                     lease=lease,
                     settings=self._settings,
                     allowance=allowance,
-                    environment={**self._environment, **wanted},
+                    environment={**self._environment, **env},
                     limits=self._limits,
                 )
             )
@@ -101,7 +101,7 @@ class RayEngine:
             self._ray.cancel(placed, force=True)
             raise
         except self._ray.exceptions.RayError as error:
-            return self._lost(error, started)
+            return self._lose(error, started)
         finally:
             self._placed.discard(placed)
         if returned.outcome is None:
@@ -109,7 +109,7 @@ class RayEngine:
         try:
             await asyncio.to_thread(unpack, returned.archive, self._folder.path / lease.folder)
         except tarfile.TarError as error:
-            return _ended("lost", "archive", f"The attempt's folder came back damaged: {error}.", started, retryable=True)
+            return _end("lost", "archive", f"The attempt's folder came back damaged: {error}.", started, retryable=True)
         return returned.outcome
 
     async def close(self) -> None:
@@ -134,18 +134,18 @@ class RayEngine:
         wanted = f"{cpus:g} CPUs" + (f" and {memory_mb:,} MB" if memory_mb else "")
         return f"No node of the cluster has {wanted}."
 
-    def _lost(self, error: Exception, started: str) -> AttemptOutcome:
+    def _lose(self, error: Exception, started: str) -> AttemptOutcome:
         if isinstance(error, self._ray.exceptions.OutOfMemoryError):
-            return _ended("errored", "memory", "The node ran out of memory.", started, retryable=True)
+            return _end("errored", "memory", "The node ran out of memory.", started, retryable=True)
         if isinstance(error, self._ray.exceptions.RayTaskError):
             if isinstance(error.cause, ModuleNotFoundError):
                 raise WoloError(f"A node of the cluster lacks a package: {error.cause.name}.", hint="Install wolo on each node.")
-            return _ended("lost", "worker", f"{type(error.cause).__name__}: {error.cause}", started, retryable=True)
+            return _end("lost", "worker", f"{type(error.cause).__name__}: {error.cause}", started, retryable=True)
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return _ended("lost", "cluster", said, started, retryable=True)
+        return _end("lost", "cluster", said, started, retryable=True)
 
 
-def _ended(state: Ended, kind: str, message: str, started: str, *, retryable: bool = False) -> AttemptOutcome:
+def _end(state: Ended, kind: str, message: str, started: str, *, retryable: bool = False) -> AttemptOutcome:
     return AttemptOutcome(
         state=state,
         started=started,

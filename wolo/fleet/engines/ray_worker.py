@@ -55,7 +55,7 @@ def run_attempt(sent: bytes) -> bytes:
     os.environ.update(attempt.environment)
     with _scratch() as folder:
         outcome = asyncio.run(_run(attempt, RunFolder(folder)))
-        archive = _packed(folder / attempt.lease.folder)
+        archive = _pack(folder / attempt.lease.folder)
     return msgspec.json.encode(ReturnedAttempt(outcome=outcome, archive=archive))
 
 
@@ -85,7 +85,7 @@ def _scratch() -> Iterator[Path]:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _packed(folder: Path) -> bytes:
+def _pack(folder: Path) -> bytes:
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w:gz", compresslevel=1) as archive:
         archive.add(folder, arcname=".")

@@ -31,14 +31,14 @@ class Host:
     def owner(self, pid: int | None = None) -> Owner:
         """A running process; None: this one."""
         pid = pid or os.getpid()
-        return Owner(self.name, pid, f"{self.boot}/{_processes()}/{_started(pid)}")
+        return Owner(self.name, pid, f"{self.boot}/{_processes()}/{_start_of(pid)}")
 
     def is_dead(self, owner: Owner) -> bool:
         """True only if this machine can tell."""
         boot, processes, started = owner.started.split("/", 2)
         if (owner.host, boot, processes) != (self.name, self.boot, _processes()):
             return False
-        return _started(owner.pid) != started
+        return _start_of(owner.pid) != started
 
     def was_restarted_since(self, owner: Owner) -> bool:
         """Tells whether the owner ran before this machine's last start, given that only this machine has its name."""
@@ -65,7 +65,7 @@ def _processes() -> str:
     return ""
 
 
-def _started(pid: int) -> str:
+def _start_of(pid: int) -> str:
     """Start time of a process; empty: it does not run."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

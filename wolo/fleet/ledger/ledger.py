@@ -70,14 +70,14 @@ class Ledger:
 
     def add(self, tasks: Iterable[tuple[BatchTask, str]], provider_of: Callable[[BatchTask], str] = lambda task: "") -> Added:
         """Queues tasks with their keys. A known key is left as it is; another key for a known id queues that task again."""
-        wanted = list(tasks)
+        new = list(tasks)
 
         def work(execute: Execute) -> Added:
             execute(f"SELECT 1 FROM run{self._store.lock_row}", ())
             rows = execute("SELECT id, key, state, seq FROM tasks", ())
             known = {row[0]: row[1:] for row in rows}
-            fresh = [each for each in wanted if each[0].id not in known]
-            changed = [each for each in wanted if each[0].id in known and known[each[0].id][0] != each[1]]
+            fresh = [each for each in new if each[0].id not in known]
+            changed = [each for each in new if each[0].id in known and known[each[0].id][0] != each[1]]
             for task, key in changed:
                 if known[task.id][1] == "leased":
                     raise LedgerError(f"Task {task.id} has changed while it runs.", hint="Let it end, or cancel it first.")
@@ -92,7 +92,7 @@ class Ledger:
                     f"INSERT INTO tasks (seq, id, key, task, provider, state) VALUES {marks}",
                     [each for row in rows for each in row],
                 )
-            return Added(len(fresh), len(wanted) - len(fresh) - len(changed), len(changed))
+            return Added(len(fresh), len(new) - len(fresh) - len(changed), len(changed))
 
         return self._store.transaction(work)
 
@@ -165,10 +165,10 @@ class Ledger:
         return published
 
     def _publish(
-        self, execute: Execute, task_id: str, fence: int, outcome: AttemptOutcome, *, expires: float | None = None
+        self, execute: Execute, task_id: str, fence: int, outcome: AttemptOutcome, *, expires_at: float | None = None
     ) -> bool:
         """With `expires`: only if the lease still ends then."""
-        more, values = (" AND expires = ?", (expires,)) if expires is not None else ("", ())
+        more, values = (" AND expires = ?", (expires_at,)) if expires_at is not None else ("", ())
         held = execute(
             f"UPDATE tasks SET state = ? WHERE id = ? AND fence = ? AND state = 'leased'{more} RETURNING retries, cancelling",
             (outcome.state, task_id, fence, *values),
@@ -209,19 +209,19 @@ class Ledger:
             self._results.complete()
         return count
 
-    def _has_expired(self, owner: Owner, fence: int, expires: float, now: float) -> bool:
+    def _has_expired(self, owner: Owner, fence: int, expires_at: float, now: float) -> bool:
         if self._host.is_dead(owner):
             return True
         if not self._store.one_host or boot_of(owner) == self._host.boot:
-            return expires <= now
+            return expires_at <= now
         if self._host.was_restarted_since(owner):
             return True
-        read, since = self._seen.setdefault(fence, (expires, now))
-        if read != expires:
+        read, since = self._seen.setdefault(fence, (expires_at, now))
+        if read != expires_at:
             self._rival = owner.host
         return now - since >= self.meta().lease_s
 
-    def _lose(self, task_id: str, fence: int, host: str, expires: float, *, cancelled: bool) -> bool:
+    def _lose(self, task_id: str, fence: int, host: str, expires_at: float, *, cancelled: bool) -> bool:
         def work(execute: Execute) -> bool:
             began, input_tokens, cost = execute("SELECT began, tokens, cost_usd FROM attempts WHERE fence = ?", (fence,))[0]
             outcome = AttemptOutcome(
@@ -234,7 +234,7 @@ class Ledger:
                 error=Failure("lost", "Its worker ended or no longer answers."),
                 retryable=True,
             )
-            return self._publish(execute, task_id, fence, outcome, expires=expires)
+            return self._publish(execute, task_id, fence, outcome, expires_at=expires_at)
 
         return self._store.transaction(work)
 
@@ -252,10 +252,10 @@ class Ledger:
     def cancel(self, ids: Collection[str] | None = None) -> int:
         """Ends queued tasks and tells the workers of running ones. None: all. Returns how many."""
         count = 0
-        for some in self._chosen(("leased",), ids):
+        for some in self._choose(("leased",), ids):
             asked = f"UPDATE tasks SET cancelling = 1 WHERE state = 'leased' AND id IN ({_marks(some)}) RETURNING 1"
             count += len(self._run(asked, some))
-        for some in self._chosen(("queued",), ids):
+        for some in self._choose(("queued",), ids):
             count += self._store.transaction(partial(self._cancel_queued, some))
         self._results.complete()
         return count
@@ -278,7 +278,7 @@ class Ledger:
         """Queues ended tasks again, with all their retries, and forgets refusals. Returns how many."""
         self.forget_refusals()
         count = 0
-        for some in self._chosen(tuple(states), ids):
+        for some in self._choose(tuple(states), ids):
             again = (
                 "UPDATE tasks SET state = 'queued', retries = 0, cancelling = 0 "
                 f"WHERE state IN ({_marks(states)}) AND id IN ({_marks(some)}) RETURNING 1"
@@ -286,7 +286,7 @@ class Ledger:
             count += len(self._run(again, (*states, *some)))
         return count
 
-    def _chosen(self, states: Sequence[str], ids: Collection[str] | None) -> Iterator[list[str]]:
+    def _choose(self, states: Sequence[str], ids: Collection[str] | None) -> Iterator[list[str]]:
         if not states:
             return
         query = f"SELECT id FROM tasks WHERE state IN ({_marks(states)}) ORDER BY seq"

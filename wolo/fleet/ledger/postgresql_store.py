@@ -84,10 +84,10 @@ class PostgresStore:
                     continue
                 except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                     if not self._connection.closed and not isinstance(error, psycopg.errors.AdminShutdown):
-                        raise self._explained(error) from error
+                        raise self._explain(error) from error
                     self._reconnect(give_up, error)
                 except psycopg.Error as error:
-                    raise self._explained(error) from error
+                    raise self._explain(error) from error
 
     def _execute(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(statement.replace("?", "%s"), values)
@@ -100,7 +100,7 @@ class PostgresStore:
                 self._url, autocommit=True, prepare_threshold=None, client_encoding="utf8", application_name="wolo", **_CONNECTION
             )
         except psycopg.Error as error:
-            raise self._explained(error) from None  # its text may have the password
+            raise self._explain(error) from None  # its text may have the password
 
     def _reconnect(self, give_up: float, error: psycopg.Error) -> None:
         self._connection.close()
@@ -110,17 +110,17 @@ class PostgresStore:
                 return
             except LedgerError:
                 if time.monotonic() >= give_up:
-                    raise self._explained(error) from None
+                    raise self._explain(error) from None
                 time.sleep(_PAUSE_S)
 
-    def _explained(self, error: psycopg.Error) -> LedgerError:
-        said = " ".join(str(error).split())
+    def _explain(self, error: psycopg.Error) -> LedgerError:
+        message = " ".join(str(error).split())
         if self._password:
-            said = said.replace(self._password, "***")
+            message = message.replace(self._password, "***")
         if isinstance(error, psycopg.errors.InvalidSchemaName | psycopg.errors.UndefinedTable):
-            return LedgerError(f"The ledger of this run is not in {self._shown}: {said}", hint="Was the database replaced?")
+            return LedgerError(f"The ledger of this run is not in {self._shown}: {message}", hint="Was the database replaced?")
         hint = "Check server, user and database. The password comes from PGPASSWORD, ~/.pgpass or ${NAME} in the address."
-        return LedgerError(f"Cannot use the ledger in {self._shown}: {said}", hint=hint)
+        return LedgerError(f"Cannot use the ledger in {self._shown}: {message}", hint=hint)
 
     def close(self) -> None:
         with self._mutex:

@@ -38,12 +38,12 @@ class ResultsFile:
 
     def complete(self) -> None:
         """Appends the results that it lacks. Raises LedgerError; the ledger has them in any case."""
-        with self._locked():
+        with self._hold_lock():
             self._append()
 
     def restore(self) -> int | None:
         """Compares all lines with the ledger; from the first that differs, whose number is returned, they are written again."""
-        with self._locked():
+        with self._hold_lock():
             with os.fdopen(os.open(self._path, _FLAGS, 0o600), "rb+") as file:
                 differs = self._compare(file)
                 file.truncate(self._bytes)
@@ -64,7 +64,7 @@ class ResultsFile:
         return number if differs else None
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         try:
             lock = acquire(self._lock, _LOCK_S)
         except LockHeld as other:
@@ -73,13 +73,13 @@ class ResultsFile:
             ) from other
         except SessionError as error:
             cause = error.__cause__
-            raise _explained(cause if isinstance(cause, OSError) else OSError("it cannot be locked"), self._lock) from error
+            raise _explain(cause if isinstance(cause, OSError) else OSError("it cannot be locked"), self._lock) from error
         except OSError as error:
-            raise _explained(error, self._lock) from error
+            raise _explain(error, self._lock) from error
         try:
             yield
         except OSError as error:
-            raise _explained(error, self._path) from error
+            raise _explain(error, self._path) from error
         finally:
             os.close(lock)
 
@@ -133,12 +133,12 @@ class ResultsFile:
         return self._store.transaction(self._missing)
 
     def _from_last(self, execute: Execute) -> list[bytes]:
-        return self._numbered_from(execute, self._lines)
+        return self._rows_from(execute, self._lines)
 
     def _missing(self, execute: Execute) -> list[bytes]:
-        return self._numbered_from(execute, self._lines + 1)
+        return self._rows_from(execute, self._lines + 1)
 
-    def _numbered_from(self, execute: Execute, number: int) -> list[bytes]:
+    def _rows_from(self, execute: Execute, number: int) -> list[bytes]:
         rows = execute(f"{_SELECT} >= ? ORDER BY a.number LIMIT {_LINES_AT_ONCE}", (number,))
         return [_line(*row) for row in rows]
 
@@ -199,10 +199,10 @@ def write_summary(
     try:
         write_whole(folder / SUMMARY, msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n", mode=0o666)
     except OSError as error:
-        raise _explained(error, folder / SUMMARY) from error
+        raise _explain(error, folder / SUMMARY) from error
 
 
-def _explained(error: OSError, path: Path) -> LedgerError:
+def _explain(error: OSError, path: Path) -> LedgerError:
     reason = (error.strerror or str(error)).lower()
     hint = f"Nothing is lost: the ledger has every result, and `wolo batch resume {path.parent}` completes the file."
     return LedgerError(f"Cannot write {path}: {reason}.", hint=hint)

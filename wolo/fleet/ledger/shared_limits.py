@@ -56,7 +56,7 @@ class SharedLimits:
             limit, now = self._read(execute, key), self._store.now(execute)
             wait_s = _wait_s(limit, tokens, now)
             if wait_s <= 0:
-                minute, count, before = _counted(limit, now)
+                minute, count, before = _count(limit, now)
                 even = _even(limit)
                 self._write(
                     execute,
@@ -78,7 +78,7 @@ class SharedLimits:
         """Notes an answer. `more_tokens`: used beyond those that were acquired; `requests`, `tokens`: limits that it named."""
 
         def work(execute: Execute) -> None:
-            limit = _told(self._read(execute, key), requests, tokens)
+            limit = _adjust(self._read(execute, key), requests, tokens)
             if limit.pace is not None:
                 limit = replace(limit, pace=limit.pace + 1 if limit.pace < _FREE_PACE else None)
             if limit.tokens:
@@ -91,10 +91,10 @@ class SharedLimits:
         """Notes a rate limit: everybody waits as long as the request that met it, then at half of the pace."""
 
         def work(execute: Execute) -> None:
-            limit, now = _told(self._read(execute, key), requests, tokens), self._store.now(execute)
+            limit, now = _adjust(self._read(execute, key), requests, tokens), self._store.now(execute)
             if now >= limit.not_before:  # one refusal counts, not each of those that were under way
                 # Requests of about the last minute
-                minute, count, before = _counted(limit, now)
+                minute, count, before = _count(limit, now)
                 limit = replace(limit, pace=max((count + before * (1 - (now - minute) / WINDOW_S)) / 2, 1.0))
             self._write(execute, key, replace(limit, not_before=max(limit.not_before, now + wait_s)))
 
@@ -141,11 +141,11 @@ def _least(one: float | None, other: float | None) -> float | None:
     return min(given) if given else None
 
 
-def _told(limit: Limit, requests: float | None, tokens: float | None) -> Limit:
+def _adjust(limit: Limit, requests: float | None, tokens: float | None) -> Limit:
     return replace(limit, requests=requests or limit.requests, tokens=tokens or limit.tokens)
 
 
-def _counted(limit: Limit, now: float) -> tuple[float, int, int]:
+def _count(limit: Limit, now: float) -> tuple[float, int, int]:
     """The minute, its requests and those of the one before, as of now."""
     passed = int((now - limit.minute) // WINDOW_S)
     if passed == 0:

@@ -50,7 +50,7 @@ class SqliteStore:
             (application,) = self._connection.execute("PRAGMA application_id").fetchone()
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.Error as error:
-            raise _explained(error, path) from error
+            raise _explain(error, path) from error
         if application != _APPLICATION_ID or version < 1:
             self.close()
             raise LedgerError(f"{path} is not a ledger of wolo, or its header is damaged.", hint=_LOST)
@@ -82,7 +82,7 @@ class SqliteStore:
             fresh.rename(path)
             sync_directory(path.parent)
         except (sqlite3.Error, OSError) as error:
-            raise _explained(error, path) from error
+            raise _explain(error, path) from error
         return cls(path, host)
 
     def now(self, execute: Execute) -> float:
@@ -101,7 +101,7 @@ class SqliteStore:
                         connection.execute("ROLLBACK")
                     raise
             except sqlite3.Error as error:
-                raise _explained(error, self._path) from error
+                raise _explain(error, self._path) from error
             return result
 
     def _execute(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
@@ -132,7 +132,7 @@ def _copy_in_memory(path: Path) -> sqlite3.Connection:
             return memory
 
 
-def _explained(error: sqlite3.Error | OSError, path: Path) -> LedgerError:
+def _explain(error: sqlite3.Error | OSError, path: Path) -> LedgerError:
     if isinstance(error, OSError):
         return LedgerError(
             f"Cannot write {error.filename or path}: {(error.strerror or str(error)).lower()}.", hint="Check the disk."
