@@ -45,6 +45,7 @@ check: .venv/.test
 	$(BIN)/shellcheck .ci/run
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-actions action.yml
+	$(BIN)/python tests/architecture/test_figures.py
 	$(BIN)/python -m pytest -q tests/architecture
 
 conformance: .venv/.test  # the official MCP suite, with wolo as the client; skipped without npm. ONLY="auth/": scenarios that begin so
