@@ -126,9 +126,14 @@ def vague_locals(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[t
             yield node.lineno, "vague", f"return {node.value.id}"
 
 
+@pytest.fixture(scope="module")
+def house() -> tuple[dict[str, int], list[str]]:
+    return figures(sorted(PACKAGE.rglob("*.py")))
+
+
 @pytest.mark.parametrize("name", MOST)
-def test_figure_stays_within_its_limit(name: str) -> None:
-    values, places = figures(sorted(PACKAGE.rglob("*.py")))
+def test_figure_stays_within_its_limit(name: str, house: tuple[dict[str, int], list[str]]) -> None:
+    values, places = house
     assert values[name] <= MOST[name], "\n".join(place for place in places if f": {name}: " in place)
 
 
