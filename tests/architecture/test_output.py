@@ -30,7 +30,7 @@ def is_harmless(value: ast.expr) -> bool:
     if isinstance(value, ast.BoolOp):
         return all(is_harmless(each) or (isinstance(each, ast.Attribute) and each.attr == "role") for each in value.values)
     if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Name) and value.func.id in ("visible", "_painted")
+        return isinstance(value.func, ast.Name) and value.func.id in ("visible", "_paint")
     return isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id == "__version__")
 
 

@@ -117,7 +117,7 @@ def test_growing_conversation_never_misses_a_cache(said: tuple[Message, ...], fo
     for message in said:
         asked.append(message)
         form.encode(replace(whole.request, messages=tuple(asked)))
-        asked[-1] = watch.answered(message, asked, form.blocks())
+        asked[-1] = watch.remember(message, asked, form.blocks())
         prefix = prefix_of(asked[-1])
         assert prefix is not None
         assert prefix.differs == ""

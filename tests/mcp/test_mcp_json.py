@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from wolo.errors import ConfigError
 from wolo.mcp.server import ConfiguredServer, Server, describe_server, fingerprint
 from wolo.mcp.server_entries import read_servers
+from wolo.places import Notices
 
 KEYS = st.sampled_from(["mcpServers", "command", "url", "args", "x"])
 DOCUMENTS = st.recursive(
@@ -20,9 +21,10 @@ DOCUMENTS = st.recursive(
 )
 
 
-def read(complaints: list[str] | None = None, **entries: Any) -> dict[str, Server]:
-    told: list[str] = [] if complaints is None else complaints
-    return dict(read_servers(json.dumps({"mcpServers": entries}).encode(), ".mcp.json", told))
+def read(complaints: Notices | None = None, **entries: Any) -> dict[str, Server]:
+    return dict(
+        read_servers(json.dumps({"mcpServers": entries}).encode(), ".mcp.json", Notices() if complaints is None else complaints)
+    )
 
 
 def test_a_program_and_an_address_are_read() -> None:
@@ -59,7 +61,7 @@ def test_the_spellings_of_others_are_understood() -> None:
     ],
 )
 def test_senseless_server_is_reported_and_costs_no_other(entry: Any, said: str) -> None:
-    complaints: list[str] = []
+    complaints = Notices()
     assert list(read(complaints, odd=entry, good={"command": "x"})) == ["good"]
     (complaint,) = complaints
     assert complaint.startswith(".mcp.json: the MCP server odd: ")
@@ -67,18 +69,18 @@ def test_senseless_server_is_reported_and_costs_no_other(entry: Any, said: str) 
 
 
 def test_name_impossible_in_rules_is_refused() -> None:
-    complaints: list[str] = []
+    complaints = Notices()
     assert read(complaints, **{"a/b": {"command": "x"}, "": {"command": "x"}, "ok.1_-": {"command": "x"}}).keys() == {"ok.1_-"}
     assert len(complaints) == 2
 
 
 @given(st.binary(max_size=60) | DOCUMENTS.map(lambda value: json.dumps(value).encode()))
 def test_any_file_is_read_or_refused_in_sentence(data: bytes) -> None:
-    said: list[str] = []
+    said = Notices()
     try:
         list(read_servers(data, ".mcp.json", said))
     except ConfigError as error:
-        said.append(error.message)
+        said.add(error.message)
     assert all(each.startswith(".mcp.json") for each in said)
 
 
