@@ -1,4 +1,4 @@
-"""Limits of processor time, which hold in `make bench` alone: beside other work a clock says little."""
+"""Limits of processor time: exact in `make bench`, which runs alone; beside other work ten times as much is too much."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
+MOST_BESIDE_OTHERS = 10
+"""Times the limit: more than load explains, less than a quadratic step costs on the sizes of these tests."""
+
 
 class Clock:
     counts = False
@@ -16,11 +19,10 @@ class Clock:
 
 @contextmanager
 def processor_time_below(limit_s: float) -> Iterator[None]:
-    """In `make test` the work has to end, that is all."""
     began_at = time.process_time()
     yield
     took_s = time.process_time() - began_at
-    assert not Clock.counts or took_s < limit_s, f"{took_s:.2f} s"
+    assert took_s < limit_s * (1 if Clock.counts else MOST_BESIDE_OTHERS), f"{took_s:.2f} s"
 
 
 def clock_counts() -> bool:
