@@ -21,11 +21,16 @@ from wolo.tools.read import ReadArgs
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import shipped_text
 from wolo.tools.tool_values import CallResult
-from wolo.tools.toolbox import BUILTIN, BUILTIN_WITH_COMPLETION, SHIPPED, Toolbox
+from wolo.tools.toolbox import BUILTIN, BUILTIN_WITH_COMPLETION, SHIPPED, ShippedTool, Toolbox
 
 
 def decode(name: str, arguments: dict[str, Any]) -> Struct:
     return Toolbox().decode(name, arguments)[1]
+
+
+@pytest.mark.parametrize("shipped", BUILTIN_WITH_COMPLETION, ids=lambda each: each.name)
+def test_shipped_tool_is_found_under_its_names(shipped: ShippedTool) -> None:
+    assert shipped.load().name == shipped.name
 
 
 def test_the_shipped_schemas_are_those_of_the_code() -> None:
