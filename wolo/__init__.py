@@ -14,11 +14,13 @@ if TYPE_CHECKING:
         without_embedded_results,
     )
     from wolo.formats.openai_chat import to_llm_messages
+    from wolo.formats.xml_tools.call_blocks import validate_message, validate_tool_call
     from wolo.messages.message import Message, Usage, UsageCost
-    from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+    from wolo.messages.parts import AudioPart, FilePart, ImagePart, Part, TextPart, ThinkingPart, ToolPart
     from wolo.messages.roles import (
         AgentMessage,
         AssistantMessage,
+        BaseMessage,
         BranchSummaryMessage,
         CompactionSummaryMessage,
         CustomMessage,
@@ -39,11 +41,12 @@ _ROOMS = {
     "conversation.structured_output": ("OutputError",),
     "formats.encoding.cached_blocks": ("format_conversation_for_cache", "is_cached_block", "without_embedded_results"),
     "formats.openai_chat": ("to_llm_messages",),
+    "formats.xml_tools.call_blocks": ("validate_message", "validate_tool_call"),
     "messages.message": ("Message", "Usage", "UsageCost"),
-    "messages.parts": ("AudioPart", "FilePart", "ImagePart", "TextPart", "ThinkingPart", "ToolPart"),
+    "messages.parts": ("AudioPart", "FilePart", "ImagePart", "Part", "TextPart", "ThinkingPart", "ToolPart"),
     "messages.roles": (
-        *("AgentMessage", "AssistantMessage", "BranchSummaryMessage", "CompactionSummaryMessage", "CustomMessage", "LLMMessage"),
-        *("SystemMessage", "ToolMessage", "ToolResult", "UserMessage", "by_role", "to_messages"),
+        *("AgentMessage", "AssistantMessage", "BaseMessage", "BranchSummaryMessage", "CompactionSummaryMessage", "CustomMessage"),
+        *("LLMMessage", "SystemMessage", "ToolMessage", "ToolResult", "UserMessage", "by_role", "to_messages"),
     ),
     "models.tokens": ("ConversationMemory", "estimate_message"),
 }
@@ -53,6 +56,7 @@ __all__ = [
     "AgentMessage",
     "AssistantMessage",
     "AudioPart",
+    "BaseMessage",
     "BranchSummaryMessage",
     "CompactionSummaryMessage",
     "ConversationMemory",
@@ -62,6 +66,7 @@ __all__ = [
     "LLMMessage",
     "Message",
     "OutputError",
+    "Part",
     "RunError",
     "RunEvent",
     "RunResult",
@@ -83,6 +88,8 @@ __all__ = [
     "to_llm_messages",
     "to_messages",
     "tool",
+    "validate_message",
+    "validate_tool_call",
     "without_embedded_results",
 ]
 

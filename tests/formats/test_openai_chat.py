@@ -121,7 +121,7 @@ def test_to_llm_messages_does_the_whole_way() -> None:
         note,
         Message(role="assistant", parts=[TextPart(text="I look."), call], reasoning_content="Let me see"),
     ]
-    sent = to_llm_messages(history, system="You are Wolo, an AI coding agent.", display_name="CodeHelper")
+    sent = to_llm_messages(history, system="You are Wolo, an AI coding agent.", agent_display_name="CodeHelper")
     assert sent[0] == {"role": "system", "content": "You are CodeHelper, an AI coding agent."}
     assert sent[1] == {"role": "user", "content": "Look"}
     assert sent[2]["reasoning_content"] == "Let me see"
@@ -156,12 +156,12 @@ def test_a_request_has_the_user_speak_first() -> None:
 
 def test_conversation_keeps_its_own_system_message() -> None:
     history = [system("Speak as Wolo; Wolofs are people."), user("hi")]
-    sent = to_llm_messages(history, system="another", display_name=r"\1 Bob")
+    sent = to_llm_messages(history, system="another", agent_display_name=r"\1 Bob")
     assert sent[0] == {"role": "system", "content": r"Speak as \1 Bob; Wolofs are people."}
 
 
 def test_the_default_arguments_inject_the_prompt() -> None:
-    opening, said = to_llm_messages([user("hi")], display_name="CodeHelper")
+    opening, said = to_llm_messages([user("hi")], agent_display_name="CodeHelper")
     assert opening["role"] == "system"
     assert opening["content"].startswith("You are CodeHelper, an AI coding agent")
     assert said == {"role": "user", "content": "hi"}

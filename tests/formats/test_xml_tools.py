@@ -17,7 +17,7 @@ from wolo.formats.format import Request, ToolSpec
 from wolo.formats.lint.chat import lint_xml as lint
 from wolo.formats.openai_chat import OpenAIChat
 from wolo.formats.xml_tools import XmlDialect, XmlTools, carrier_dialect
-from wolo.formats.xml_tools.call_blocks import Malformed, check_call, check_message, format_call
+from wolo.formats.xml_tools.call_blocks import Malformed, check_call, format_call, validate_message
 from wolo.formats.xml_tools.decode import ToolBlocks
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, user
@@ -341,11 +341,11 @@ def test_a_sound_call_passes() -> None:
 
 
 def test_a_message_needs_a_role_and_content() -> None:
-    check_message("tool", "Tool: calculator\nResult: 8")
+    validate_message({"role": "tool", "content": "Tool: calculator\nResult: 8"})
     with pytest.raises(Malformed, match="role"):
-        check_message("robot", "x")
+        validate_message({"role": "robot", "content": "x"})
     with pytest.raises(Malformed, match="empty"):
-        check_message("user", "")
+        validate_message({"role": "user", "content": ""})
 
 
 # For any conversation

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.messages.media import audio, audio_file, image, image_file, image_size, to_base64
+from wolo.messages.media import image_size
 from wolo.messages.parts import AudioPart, ImagePart
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
@@ -31,30 +31,40 @@ def test_an_image_is_told_by_its_first_bytes(media_type: str, data: bytes, tmp_p
     (tmp_path / "picture.bin").write_bytes(data)
     whole = ImagePart(media_type=media_type, data=data)
     packed = base64.b64encode(data).decode()
-    for made in (image(data), image(packed), image(f"data:image/x;base64,{packed}"), image_file(tmp_path / "picture.bin")):
+    for made in (
+        ImagePart.of(data),
+        ImagePart.of(packed),
+        ImagePart.of(f"data:image/x;base64,{packed}"),
+        ImagePart.from_file(tmp_path / "picture.bin"),
+    ):
         assert (made.media_type, made.data, made.url) == (whole.media_type, whole.data, "")
-        assert to_base64(made) == (packed, media_type)
+        assert made.to_base64() == [(packed, media_type)]
 
 
 @pytest.mark.parametrize(("media_type", "data"), [(kind, each) for kind, several in SOUNDS.items() for each in several])
 def test_a_recording_is_told_by_its_first_bytes(media_type: str, data: bytes, tmp_path: Path) -> None:
     (tmp_path / "clip").write_bytes(data)
     packed = base64.b64encode(data).decode()
-    for made in (audio(data), audio(packed), audio(f"file:{tmp_path / 'clip'}"), audio_file(tmp_path / "clip")):
+    for made in (
+        AudioPart.of(data),
+        AudioPart.of(packed),
+        AudioPart.of(f"file:{tmp_path / 'clip'}"),
+        AudioPart.from_file(tmp_path / "clip"),
+    ):
         assert (made.media_type, made.data) == (media_type, data)
-        assert to_base64(made) == (packed, media_type)
+        assert made.to_base64() == [(packed, media_type)]
 
 
 def test_unknown_media_have_the_usual_type() -> None:
-    assert image(b"?").media_type == "image/png"
-    assert audio(b"?").media_type == "audio/mpeg"
-    assert image("data:image/tiff;base64,Pz8=").media_type == "image/tiff"
+    assert ImagePart.of(b"?").media_type == "image/png"
+    assert AudioPart.of(b"?").media_type == "audio/mpeg"
+    assert ImagePart.of("data:image/tiff;base64,Pz8=").media_type == "image/tiff"
 
 
 def test_an_address_stays_one() -> None:
-    made = image("https://example.com/a.png")
+    made = ImagePart.of("https://example.com/a.png")
     assert (made.url, made.data) == ("https://example.com/a.png", b"")
-    assert to_base64(made) == ("https://example.com/a.png", "")
+    assert made.to_base64() == [("https://example.com/a.png", "")]
 
 
 def test_pillow_picture_is_written_in_its_format() -> None:
@@ -65,11 +75,11 @@ def test_pillow_picture_is_written_in_its_format() -> None:
         def save(self, fp: BytesIO, format: str) -> None:
             fp.write({"JPEG": IMAGES["image/jpeg"], "PNG": PNG}[format])
 
-    assert image(Pillow("JPEG")).media_type == "image/jpeg"
-    assert image(Pillow(None)).media_type == "image/png"
+    assert ImagePart.of(Pillow("JPEG")).media_type == "image/jpeg"
+    assert ImagePart.of(Pillow(None)).media_type == "image/png"
 
 
-@pytest.mark.parametrize("make", [image, audio])
+@pytest.mark.parametrize("make", [ImagePart.of, AudioPart.of])
 def test_text_without_media_is_refused_with_a_sentence(make: object) -> None:
     assert callable(make)
     with pytest.raises(ValueError, match="neither base64 nor"):
@@ -79,8 +89,8 @@ def test_text_without_media_is_refused_with_a_sentence(make: object) -> None:
 def test_base64_in_lines_is_read() -> None:
     packed = base64.encodebytes(PNG * 20).decode()
     assert "\n" in packed.strip()
-    assert image(packed).data == PNG * 20
-    assert isinstance(audio(packed), AudioPart)
+    assert ImagePart.of(packed).data == PNG * 20
+    assert isinstance(AudioPart.of(packed), AudioPart)
 
 
 SIZED = {

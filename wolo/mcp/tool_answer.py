@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.messages.media import HEAD_BYTES, audio, audio_type, image, image_type
-from wolo.messages.parts import MediaPart
+from wolo.messages.media import HEAD_BYTES, audio_type, image_type
+from wolo.messages.parts import AudioPart, ImagePart, MediaPart
 
 MOST_MEDIA_BYTES = 20 * 1024 * 1024
 _LONGEST_FILE_NAME = 80
@@ -116,7 +116,8 @@ def _medium(kind: str, data: str, media_type: str, uri: str = "") -> Item:
     if len(data) * 3 // 4 > MOST_MEDIA_BYTES:
         return f"[{label} of more than {MOST_MEDIA_BYTES // 1024 // 1024} MB, not shown]"
     try:
-        part = image(f"data:{media_type};base64,{data}") if kind == "image" else audio(f"data:{media_type};base64,{data}")
+        packed = f"data:{media_type};base64,{data}"
+        part = ImagePart.of(packed) if kind == "image" else AudioPart.of(packed)
     except ValueError:
         return f"[{label} that cannot be read]"
     if not part.data:

@@ -1,21 +1,14 @@
-"""Create image and audio parts from bytes, base64, URLs, files or Pillow images.
-
-The only code in this package that reads files, and only paths it is given.
-"""
+"""Recognize and decode images and sounds: from bytes, base64, data URLs or Pillow images."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from io import BytesIO
-from pathlib import Path
 from typing import Protocol
 
-from msgspec.structs import replace
-
-from wolo.messages.parts import AudioPart, ImagePart
-
 ADDRESSES = ("http://", "https://")
+DATA = "data:"
 FILE = "file:"
 DEFAULT_IMAGE = "image/png"
 DEFAULT_AUDIO = "audio/mpeg"
@@ -32,60 +25,32 @@ class Picture(Protocol):
     def save(self, fp: BytesIO, format: str) -> object: ...
 
 
-def image(source: str | bytes | Picture) -> ImagePart:
-    """`source`: a URL, data URL, base64, bytes, or a Pillow image (saved in its own format, else PNG).
+def image_bytes(source: str | bytes | Picture) -> tuple[str, bytes]:
+    """Media type and data of a data URL, base64, bytes, or a Pillow image (saved in its own format, else PNG).
 
-    URLs are not fetched and have no media type. Raises ValueError for other text.
+    Raises ValueError for other text.
     """
     if not isinstance(source, str | bytes):
         buffer = BytesIO()
         source.save(buffer, source.format or "PNG")
         source = buffer.getvalue()
-    if isinstance(source, bytes):
-        return ImagePart(media_type=image_type(source[:HEAD_BYTES]) or DEFAULT_IMAGE, data=source)
-    if source.startswith(ADDRESSES):
-        return ImagePart(url=source)
-    stated, data = _decode(source, "an image")
-    return ImagePart(media_type=image_type(data[:HEAD_BYTES]) or stated or DEFAULT_IMAGE, data=data)
+    stated, data = ("", source) if isinstance(source, bytes) else _decode(source, "an image")
+    return image_type(data[:HEAD_BYTES]) or stated or DEFAULT_IMAGE, data
 
 
-def image_file(path: str | Path) -> ImagePart:
-    """Raises OSError when the file cannot be read."""
-    return replace(image(Path(path).read_bytes()), name=Path(path).name)
-
-
-def audio(source: str | bytes) -> AudioPart:
-    """`source`: bytes, base64, a data URL, or `file:` and a path.
-
-    Raises ValueError for other text, OSError when the file cannot be read.
-    """
-    if isinstance(source, str) and source.startswith(FILE):
-        return audio_file(source.removeprefix(FILE))
-    if isinstance(source, bytes):
-        return AudioPart(media_type=audio_type(source[:HEAD_BYTES]) or DEFAULT_AUDIO, data=source)
-    stated, data = _decode(source, "a recording")
-    return AudioPart(media_type=audio_type(data[:HEAD_BYTES]) or stated or DEFAULT_AUDIO, data=data)
-
-
-def audio_file(path: str | Path) -> AudioPart:
-    """Raises OSError when the file cannot be read."""
-    return replace(audio(Path(path).read_bytes()), name=Path(path).name)
-
-
-def to_base64(part: ImagePart | AudioPart) -> tuple[str, str]:
-    """Base64 data and media type; for an image URL, the URL and an empty string."""
-    if isinstance(part, ImagePart) and part.url and not part.data:
-        return part.url, ""
-    return base64.b64encode(part.data).decode(), part.media_type
+def audio_bytes(source: str | bytes) -> tuple[str, bytes]:
+    """Media type and data of bytes, base64 or a data URL. Raises ValueError for other text."""
+    stated, data = ("", source) if isinstance(source, bytes) else _decode(source, "a recording")
+    return audio_type(data[:HEAD_BYTES]) or stated or DEFAULT_AUDIO, data
 
 
 def _decode(text: str, what: str) -> tuple[str, bytes]:
     """Media type stated by a data URL, and the bytes."""
     stated = ""
     packed = text
-    if text.startswith("data:"):
+    if text.startswith(DATA):
         head, _, packed = text.partition(",")
-        stated = head.removeprefix("data:").partition(";")[0]
+        stated = head.removeprefix(DATA).partition(";")[0]
     try:
         return stated, base64.b64decode("".join(packed.split()), validate=True)
     except (binascii.Error, ValueError):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct, field
+
+from wolo.messages import media
 
 ToolStatus = Literal["pending", "running", "completed", "failed"]
 
@@ -78,6 +82,34 @@ class ImagePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="image"
     name: str = ""
     """Of its file or resource, for notices; never sent."""
 
+    @classmethod
+    def of(cls, source: str | bytes | media.Picture) -> ImagePart:
+        """`source`: an http address, which is not fetched, or what `media.image_bytes` takes. Raises ValueError otherwise."""
+        if isinstance(source, str) and source.startswith(media.ADDRESSES):
+            return cls(url=source)
+        media_type, data = media.image_bytes(source)
+        return cls(media_type=media_type, data=data)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> ImagePart:
+        """Raises OSError when the file cannot be read."""
+        media_type, data = media.image_bytes(Path(path).read_bytes())
+        return cls(media_type=media_type, data=data, name=Path(path).name)
+
+    @classmethod
+    def from_url(cls, url: str) -> ImagePart:
+        """Nothing is fetched. Raises ValueError unless it is an http address or a data URL."""
+        if not url.startswith((*media.ADDRESSES, media.DATA)):
+            shown = url[: media.SHOWN_CHARACTERS]
+            raise ValueError(f"The address of an image begins with http://, https:// or data:, unlike {shown!r}")
+        return cls.of(url)
+
+    def to_base64(self) -> list[tuple[str, str]]:
+        """Base64 data with its media type; an address stays as it is, without a type."""
+        if self.url and not self.data:
+            return [(self.url, "")]
+        return [(base64.b64encode(self.data).decode(), self.media_type)]
+
 
 class AudioPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="audio"):
     """A sound; `data` is raw bytes."""
@@ -86,6 +118,33 @@ class AudioPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="audio"
     data: bytes = b""
     name: str = ""
     """Of its file or resource, for notices; never sent."""
+
+    @classmethod
+    def of(cls, source: str | bytes) -> AudioPart:
+        """`source`: bytes, base64, a data URL, or `file:` and a path.
+
+        Raises ValueError for other text, OSError when the file cannot be read.
+        """
+        if isinstance(source, str) and source.startswith(media.FILE):
+            return cls.from_file(source.removeprefix(media.FILE))
+        media_type, data = media.audio_bytes(source)
+        return cls(media_type=media_type, data=data)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> AudioPart:
+        """Raises OSError when the file cannot be read."""
+        media_type, data = media.audio_bytes(Path(path).read_bytes())
+        return cls(media_type=media_type, data=data, name=Path(path).name)
+
+    @classmethod
+    def from_base64(cls, data: str) -> AudioPart:
+        """`data` may be a data URL. Raises ValueError for other text."""
+        media_type, decoded = media.audio_bytes(data)
+        return cls(media_type=media_type, data=decoded)
+
+    def to_base64(self) -> list[tuple[str, str]]:
+        """Base64 data with its media type."""
+        return [(base64.b64encode(self.data).decode(), self.media_type)]
 
 
 class FilePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="file"):

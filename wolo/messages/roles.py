@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from wolo.messages import media
+from wolo.messages.media import Picture
 from wolo.messages.message import FinishReason, Message, Producer, Role, Usage
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, new_id
 
@@ -65,14 +65,14 @@ class UserMessage(BaseMessage, frozen=True, kw_only=True, tag="user"):
         return cls(contents=(TextPart(text=text),))
 
     @classmethod
-    def with_images(cls, text: str, images: Iterable[str | bytes | media.Picture]) -> UserMessage:
-        """`images` as `media.image` takes them. Raises ValueError."""
-        return cls(contents=(TextPart(text=text), *map(media.image, images)))
+    def with_images(cls, text: str, images: Iterable[str | bytes | Picture]) -> UserMessage:
+        """`images` as `ImagePart.of` takes them. Raises ValueError."""
+        return cls(contents=(TextPart(text=text), *map(ImagePart.of, images)))
 
     @classmethod
     def with_audio(cls, text: str, audio: Iterable[str | bytes]) -> UserMessage:
-        """`audio` as `media.audio` takes it. Raises ValueError, and OSError for a file that cannot be read."""
-        return cls(contents=(TextPart(text=text), *map(media.audio, audio)))
+        """`audio` as `AudioPart.of` takes it. Raises ValueError, and OSError for a file that cannot be read."""
+        return cls(contents=(TextPart(text=text), *map(AudioPart.of, audio)))
 
 
 class AssistantMessage(BaseMessage, frozen=True, kw_only=True, tag="assistant"):
@@ -132,10 +132,17 @@ AgentMessage = LLMMessage | CustomMessage | BranchSummaryMessage | CompactionSum
 
 
 def to_messages(messages: Iterable[AgentMessage | Message]) -> tuple[Message, ...]:
-    """Attach results to their calls; stored messages stay unchanged. Raises ValueError for a result without an open call."""
+    """Attach results to their calls; stored messages stay unchanged.
+
+    Raises ValueError for a result without an open call, TypeError for what is no message, such as a dict.
+    """
     built: list[Message] = []
     open_calls: dict[str, int] = {}
     for message in messages:
+        if not isinstance(message, Message | BaseMessage):
+            raise TypeError(
+                f"A message is a Message or one of a role, such as UserMessage.text(…), not a {type(message).__name__}."
+            )
         if isinstance(message, UserMessage | ToolMessage):
             for result in (part for part in message.contents if isinstance(part, ToolResult)):
                 if result.id not in open_calls:

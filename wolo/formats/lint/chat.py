@@ -15,7 +15,7 @@ from wolo.formats.lint.checks import (
     schema_problems,
     tool_problems,
 )
-from wolo.formats.xml_tools.call_blocks import OPEN, RESULT, Malformed, check_message
+from wolo.formats.xml_tools.call_blocks import OPEN, RESULT, Malformed, validate_message
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MOST_MARKS = 4
@@ -167,7 +167,7 @@ def lint_xml(body: dict[str, Any], previous: dict[str, Any] | None = None, *, st
 def _xml_shapes(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for at, message in enumerate(messages):
         try:
-            check_message(message.get("role"), message.get("content"))
+            validate_message({"role": message.get("role"), "content": message.get("content")})
         except Malformed as problem:
             yield f"messages[{at}]: {problem}"
         if message.get("role") == "tool" or "tool_calls" in message or "tool_call_id" in message:

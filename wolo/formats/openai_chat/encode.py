@@ -267,14 +267,14 @@ def to_llm_messages(
     messages: Sequence[Message | AgentMessage],
     *,
     system: str | None = None,
-    display_name: str = NAME,
+    agent_display_name: str = NAME,
     encoder: ChatEncoder | None = None,
 ) -> list[dict[str, Any]]:
     """Convert messages to those of a Chat Completions request.
 
     Omits unsendable messages; every call is followed by its result. `system` opens a conversation without a system message:
-    wolo's default prompt if None, nothing if empty. `display_name` replaces the word "Wolo" in it. Without `encoder` nothing is
-    added.
+    wolo's default prompt if None, nothing if empty. `agent_display_name` replaces the word "Wolo" in it. Without `encoder`
+    nothing is added.
     Raises ValueError for a result that does not answer an open call.
     """
     if {Message}.issuperset(map(type, messages)):
@@ -284,7 +284,7 @@ def to_llm_messages(
 
         own = to_messages(messages)
     prompt, rest = split_system(own, default_prompt() if system is None else system)
-    prompt = prompt if display_name == NAME else with_display_name(prompt, display_name)
+    prompt = prompt if agent_display_name == NAME else with_display_name(prompt, agent_display_name)
     return (encoder or ChatEncoder()).encode(rest, prompt)
 
 

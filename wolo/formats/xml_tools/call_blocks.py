@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from wolo.formats.text_recovery.json_scanner import JsonMember, read_members
 from wolo.messages.call_arguments import Unreadable, read_arguments
+from wolo.messages.message import Message, Role
+from wolo.messages.parts import TextPart
+
+if TYPE_CHECKING:
+    from wolo.messages.roles import AgentMessage
 
 OPEN, CLOSE = "<tool>", "</tool>"
 LOCAL = "local"
@@ -28,7 +33,7 @@ _NAME = re.compile(r'"tool_name"\s*:\s*"([^"\\]*)"')
 _SERVER = re.compile(r'"server_name"\s*:\s*"([^"\\]*)"')
 
 
-class Malformed(Exception):
+class Malformed(ValueError):
     """The message explains the error in a call or message of the text protocol."""
 
 
@@ -46,12 +51,23 @@ class CallBlock(NamedTuple):
     """Reason why the call cannot run, for the model."""
 
 
-def check_message(role: object, content: object) -> None:
-    """Raises Malformed unless the message has a known role and text."""
-    if role not in ROLES:
-        raise Malformed(f"The role {role!r} is not one of {', '.join(ROLES)}.")
+def validate_message(message: Mapping[str, Any] | Message | AgentMessage) -> None:
+    """Raises ValueError unless the message, a value or one of Chat Completions, has a known role and content or a call."""
+    if isinstance(message, Mapping):
+        role, content, roles = message.get("role"), message.get("content") or message.get("tool_calls"), ROLES
+    else:
+        role, roles = message.role, (*ROLES, *get_args(Role))
+        parts = message.parts if isinstance(message, Message) else message.contents
+        content = any(not isinstance(part, TextPart) or part.text for part in parts)
+    if role not in roles:
+        raise Malformed(f"invalid role: {role!r} is not one of {', '.join(dict.fromkeys(roles))}.")
     if not content:
-        raise Malformed("The content is empty.")
+        raise Malformed("The content cannot be empty.")
+
+
+def validate_tool_call(content: str) -> None:
+    """Raises ValueError unless the text holds a whole call: both tags, and JSON between them with `tool_name` and `arguments`."""
+    check_call(content)
 
 
 def check_call(text: str) -> tuple[str, str, JsonMember | None]:

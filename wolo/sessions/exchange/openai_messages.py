@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from wolo.formats.encoding.cached_blocks import is_cached_block, without_embedded_results
 from wolo.formats.encoding.encoder import NO_ANSWER, split_system
 from wolo.formats.openai_chat.encode import ChatEncoder
-from wolo.messages import media
 from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import CACHE, Message, Role
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, new_id
@@ -159,7 +158,7 @@ def _attachment(item: Mapping[str, Any]) -> MediaPart | None:
 def _image(url: str, detail: object) -> ImagePart:
     shown = detail if isinstance(detail, str) and detail else "auto"
     try:
-        return replace(media.image(url), detail=shown)
+        return replace(ImagePart.of(url), detail=shown)
     except ValueError:
         return ImagePart(url=url, detail=shown)
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from wolo.messages import media
 from wolo.messages.message import FinishReason, Producer
-from wolo.messages.parts import AnyPart, Outcome, ToolPart
+from wolo.messages.parts import AnyPart, ImagePart, Outcome, ToolPart
 from wolo.sessions.exchange.importers import builder, discovery
 from wolo.sessions.exchange.json_files import (
     Imported,
@@ -236,7 +235,7 @@ class KimiCodeReader:
                 if reference is None:
                     return builder.medium(address) if address else builder.missing_note("an image")
                 try:
-                    return media.image_file(self._blobs / reference[2])
+                    return ImagePart.from_file(self._blobs / reference[2])
                 except OSError:
                     return builder.missing_note(reference[1])
             case "video_url":
