@@ -312,3 +312,25 @@ async def test_an_interrupt_between_turns_does_nothing(harness: AgentHarness) ->
     harness.agent.interrupt()
     harness.provider.script(text("fine"))
     assert (await harness.turn()).ended.cause == "done"
+
+
+async def test_results_of_foreign_calls_carry_their_ids(harness: AgentHarness) -> None:
+    Path("a.txt").write_text("one\n")
+    harness.provider.script(
+        calls(("Bash", {"command": "echo hi"}), ("str_replace_editor", {"command": "view", "path": "a.txt"})), text("Done.")
+    )
+    await harness.turn()
+    answer, *results = harness.provider.requests[1].messages[-3:]
+    assert [(made["id"], made["function"]["name"]) for made in answer["tool_calls"]] == [
+        (result["tool_call_id"], name) for result, name in zip(results, ("shell", "read"), strict=True)
+    ]
+    assert [made["function"]["arguments"] for made in answer["tool_calls"]] == ['{"command": "echo hi"}', '{"path": "a.txt"}']
+    assert "hi" in results[0]["content"]
+    assert "one" in results[1]["content"]
+
+
+async def test_rule_of_own_name_binds_foreign_call(harness: AgentHarness) -> None:
+    harness.rules = [parse_rule("shell:echo *", "deny", "--deny")]
+    harness.provider.script(call("Bash", {"command": "echo hi"}), text("Denied."))
+    await harness.turn()
+    assert "shell:echo *" in harness.results()[0]

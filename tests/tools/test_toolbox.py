@@ -115,7 +115,7 @@ def test_arguments_are_taken_in_model_spellings(name: str, arguments: dict[str, 
         ("edit", {"path": "a", "edits": [{"old": "x"}]}, "edit: `edits[0].new` is missing."),
         ("edit", {"path": "a", "edits": "[not json"}, "edit: `edits` must be a list, not text."),
         ("edit", {"path": "a", "edits": {"old": "x", "new": "y"}}, "edit: `edits` must be a list, not an object."),
-        ("bash", {"command": "ls"}, "There is no tool `bash`. The tools are: read, write, edit"),
+        ("teleport", {"to": "x"}, "There is no tool `teleport`. The tools are: read, write, edit"),
         ("", {}, "There is no tool ``."),
     ],
 )

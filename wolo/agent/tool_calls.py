@@ -197,8 +197,11 @@ class ToolCalls:
     def _plan_one(self, part: ToolPart) -> PlannedCall:
         if part.status != "pending":
             return PlannedCall(part=part)
-        restored = self.services.secrets.restore(self._toolbox.unwrap(part.tool, part.input))
         try:
+            name, arguments = self._toolbox.own_call(part.tool, part.input)
+            if name != part.tool:  # the model reads its call as one of ours from now on, under the id that it chose
+                part = replace(part, tool=name, input=dict(arguments), raw_input="" if arguments != part.input else part.raw_input)
+            restored = self.services.secrets.restore(self._toolbox.unwrap(part.tool, part.input))
             tool, args = self._toolbox.decode(part.tool, restored.value)
         except ToolError as error:
             return PlannedCall(part=end(part, "invalid", self.services.secrets.hide(error.message)))

@@ -231,6 +231,19 @@ class Toolbox:
         names = enumerate(spec.name for spec in self.specs(compacted=compacted))
         return {place: name for place, name in names if isinstance(self._tools[name], ExternalTool)}
 
+    def own_call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Name and arguments of the tool that a call means: models also use the names of other agents' tools.
+
+        Unknown names stay as they are. Raises ToolError for what no tool does.
+        """
+        tool = self._find(name)
+        if tool is not None:
+            return tool.name, arguments
+        from wolo.tools.foreign_calls import own_call  # noqa: PLC0415  # most models use our names
+
+        own, translated = own_call(name, arguments)
+        return (own, translated) if own in self._tools else (name, arguments)
+
     def unwrap(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Decodes JSON in strings where the tool does not want text."""
         tool = self._find(name)
@@ -259,10 +272,14 @@ class Toolbox:
     def kind(self, name: str) -> ToolKind:
         """The kind of a tool's calls, before their arguments are known."""
         tool = self._find(name)
+        if tool is None:
+            from wolo.tools.foreign_calls import OWN_NAMES  # noqa: PLC0415  # most models use our names
+
+            tool = self._tools.get(OWN_NAMES.get(name.strip().lower(), ""))
         return "other" if tool is None else kind_of(tool.load() if isinstance(tool, ShippedTool) else tool)
 
     def _find(self, name: str) -> AnyTool | None:
-        return self._tools.get(name) or self._tools.get(name.strip().lower()) or self._deferred.get(name)
+        return self._tools.get(name) or self._deferred.get(name) or self._tools.get(name.strip().lower())
 
 
 def _is_among(name: str, names: Collection[str]) -> bool:
