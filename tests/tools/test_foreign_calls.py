@@ -65,7 +65,12 @@ def decode(toolbox: Toolbox, name: str, arguments: dict[str, Any]) -> tuple[str,
         (EDITOR, {"command": "create", "path": "a", "file_text": "x"}, "write", WriteArgs("a", "x")),
         (EDITOR, {"command": "str_replace", "path": "a", "old_str": "x", "new_str": "y"}, "edit", EditArgs("a", "x", "y")),
         (EDITOR, {"command": "str_replace", "path": "a", "old_str": "x"}, "edit", EditArgs("a", "x", "")),
-        ("local_shell", {"command": ["bash", "-lc", "ls | wc"], "timeout_ms": 5000}, "shell", ShellArgs("ls | wc", timeout_s=5.0)),
+        (
+            "local_shell",
+            {"command": ["bash", "-lc", "ls | wc"], "timeout_ms": 5000},
+            "shell",
+            ShellArgs("ls | wc", timeout_s=5.0),
+        ),
         ("local_shell", {"command": ["echo", "a b"]}, "shell", ShellArgs("echo 'a b'")),
         (
             "local_shell",

@@ -200,7 +200,9 @@ class ToolCalls:
         try:
             name, arguments = self._toolbox.own_call(part.tool, part.input)
             if name != part.tool:  # the model reads its call as one of ours from now on, under the id that it chose
-                part = replace(part, tool=name, input=dict(arguments), raw_input="" if arguments != part.input else part.raw_input)
+                part = replace(
+                    part, tool=name, input=dict(arguments), raw_input="" if arguments != part.input else part.raw_input
+                )
             restored = self.services.secrets.restore(self._toolbox.unwrap(part.tool, part.input))
             tool, args = self._toolbox.decode(part.tool, restored.value)
         except ToolError as error:
