@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from wolo.errors import SessionError
 from wolo.places import find_places
 from wolo.sessions.database_file import APPLICATION_ID
 from wolo.sessions.store import Store
-from wolo.workspace.files.sqlite_connection import open_sqlite
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, is_damage, open_sqlite, reason_of
 
 DAMAGES = {
     "a message that is not UTF-8": (b"CREATE TABLE entries", b"CREATE T\xd4BLE entries"),
@@ -136,9 +135,11 @@ def test_message_that_is_not_utf_8_is_damage(tmp_path: Path) -> None:
     connection = open_sqlite(path)
     assert connection.execute("PRAGMA application_id").fetchall() == [(APPLICATION_ID,)]
     for use in (connection.execute, connection.executescript):
-        with pytest.raises(sqlite3.DatabaseError, match="malformed") as caught:
+        with pytest.raises(SQLITE_ERRORS) as caught:
             use("SELECT count(*) FROM entries")
-        assert caught.value.sqlite_errorcode == sqlite3.SQLITE_CORRUPT
+        assert isinstance(caught.value, SQLITE_ERRORS)
+        assert is_damage(caught.value)
+        assert "malformed" in reason_of(caught.value)
     connection.close()
 
 

@@ -200,7 +200,7 @@ def test_lost_file_of_a_large_entry_is_counted(data: Path) -> None:
 
 
 def test_later_additions_are_counted_without_failing(data: Path) -> None:
-    from wolo.sessions.entries import link_row
+    from wolo.sessions.session_rows import link_row
 
     with Store.open(data) as store:
         session = store.create("/")

@@ -1,13 +1,17 @@
-"""Opens the session database and runs its transactions under one lock."""
+"""Opens the session database, runs its transactions under one lock, and repeats what failed on damage."""
 
 from __future__ import annotations
 
+import functools
+import os
 import sqlite3
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
+from types import FunctionType
+from typing import Any, Protocol, TypeVar
 
 from wolo.errors import SessionError
 from wolo.sessions import migrations
@@ -23,9 +27,12 @@ from wolo.sessions.database_file import (
     only_reading,
     unfinished_rescue,
 )
-from wolo.sessions.locks import OpenState, database_lock, note_path
+from wolo.sessions.locks import LockHeld, OpenState, acquire, note_path
 from wolo.sessions.storage import DatabaseDamaged, StorageReadOnly, check_file, storage_error
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS
 
+DATABASE_WAIT_S = 4.0
+"""A commit takes milliseconds; a process that holds the lock longer is stopped."""
 WAL_LIMIT_BYTES = 8 * 1024 * 1024
 """A commit that makes the write-ahead log longer than this triggers a checkpoint."""
 
@@ -58,14 +65,14 @@ class Database:
         files = (path, log_path(path), memory_path(path), _lock_path(path), note_path(path))
         warnings = [warning for file in files for warning in check_file(file)]
         try:
-            with database_lock(_lock_path(path)):
+            with _lock(_lock_path(path)):
                 use = OpenState(path)
                 try:
                     connection, more = _open(path, steps, use)
                 except BaseException:
                     use.release()
                     raise
-        except (sqlite3.Error, OSError) as error:
+        except (*SQLITE_ERRORS, OSError) as error:
             raise storage_error(error, path) from error
         return cls(path, connection, use, steps), [*warnings, *more]
 
@@ -77,7 +84,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Runs one transaction, durable when the block ends; rolled back on an exception."""
-        with self._mutex, self._translate_errors(), database_lock(_lock_path(self.path)):
+        with self._mutex, self._translate_errors(), _lock(_lock_path(self.path)):
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -93,7 +100,7 @@ class Database:
     def checkpoint(self) -> None:
         """Copies the write-ahead log into the database; called at the end of a turn, when the user does not wait."""
         if self._log_bytes():
-            with self._mutex, self._translate_errors(), database_lock(_lock_path(self.path)):
+            with self._mutex, self._translate_errors(), _lock(_lock_path(self.path)):
                 _checkpoint(self._connection)
 
     def rescue(self, why: str) -> str:
@@ -101,7 +108,7 @@ class Database:
 
         Returns a message for the user; empty, and nothing done, when another process has it open.
         """
-        with self._mutex, self._translate_errors(), database_lock(_lock_path(self.path)):
+        with self._mutex, self._translate_errors(), _lock(_lock_path(self.path)):
             if not self._use.acquire_exclusive():
                 return ""
             try:
@@ -128,11 +135,27 @@ class Database:
     def _translate_errors(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (*SQLITE_ERRORS, OSError) as error:
             explained = storage_error(error, self.path)
             if isinstance(explained, DatabaseDamaged):
                 self._use.mark_damaged()
             raise explained from error
+
+
+@contextmanager
+def _lock(path: Path, wait_s: float = DATABASE_WAIT_S) -> Iterator[None]:
+    """Holds the lock for database writes and checkpoints. Raises SessionError after `wait_s`."""
+    try:
+        descriptor = acquire(path, wait_s)
+    except LockHeld as other:
+        raise SessionError(
+            f"Another wolo has locked the session database for {wait_s:.0f} seconds and does not answer.",
+            hint="It may be stopped: resume it (fg) or quit it, then try again.",
+        ) from other
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _lock_path(path: Path) -> Path:
@@ -150,7 +173,7 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
 
 def _close(connection: sqlite3.Connection, lock: Path, use: OpenState) -> None:
     try:
-        with database_lock(lock):
+        with _lock(lock):
             _checkpoint(connection)
             use.mark_closed()
             connection.close()
@@ -180,8 +203,8 @@ def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple
         messages += [f"The session database {path} is missing; a new one was created."] if use.existed else []
     try:
         connection, more = _attach(path, steps, use)
-    except (sqlite3.DatabaseError, DatabaseDamaged) as error:
-        reason = storage_error(error, path) if isinstance(error, sqlite3.DatabaseError) else error
+    except (sqlite3.DatabaseError, UnicodeDecodeError, DatabaseDamaged) as error:
+        reason = error if isinstance(error, DatabaseDamaged) else storage_error(error, path)
         if not isinstance(reason, DatabaseDamaged) or not use.is_exclusive:
             raise
         messages.append(_rescue(path, version, reason.what))
@@ -225,6 +248,39 @@ def _attach(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tup
         raise
 
 
+C = TypeVar("C", bound=type)
+
+
+class Repairable(Protocol):
+    def repair(self, damage: DatabaseDamaged) -> bool:
+        """False when another process has the database open."""
+        ...
+
+
+def retry_after_repair(*, exclude: Collection[str]) -> Callable[[C], C]:
+    """Decorates a class: its public methods run again after a repair, all but `exclude`."""
+
+    def again(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def run(self: Repairable, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(self, *args, **kwargs)
+            except DatabaseDamaged as damage:
+                if not self.repair(damage):
+                    raise
+                return method(self, *args, **kwargs)
+
+        return run
+
+    def wrap(kind: C) -> C:
+        for name, method in list(vars(kind).items()):
+            if not name.startswith("_") and name not in exclude and isinstance(method, FunctionType):
+                setattr(kind, name, again(method))
+        return kind
+
+    return wrap
+
+
 class ReadOnlyDatabase:
     """The read-only counterpart of `Database`: nothing is created, locked or changed."""
 
@@ -238,7 +294,7 @@ class ReadOnlyDatabase:
                 raise SessionError(f"{path} is empty.", hint="It contains no session.")
             self._connection = self._stack.enter_context(only_reading(path))
             check_ours(self._connection, path)
-        except (sqlite3.Error, OSError) as error:
+        except (*SQLITE_ERRORS, OSError) as error:
             self._stack.close()
             raise storage_error(error, path) from error
         except BaseException:
@@ -252,7 +308,7 @@ class ReadOnlyDatabase:
                 yield self._connection
         except sqlite3.OperationalError as error:
             raise SessionError(f"{self.path} cannot be read by this wolo: {error}.", hint="Upgrade wolo.") from error
-        except (sqlite3.Error, OSError) as error:
+        except (*SQLITE_ERRORS, OSError) as error:
             raise storage_error(error, self.path) from error
 
     @contextmanager

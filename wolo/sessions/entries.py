@@ -1,15 +1,13 @@
-"""Defines the entries of a session, and their rows linked by hashes."""
+"""Defines the entries of a session."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from hashlib import blake2b
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct, ValidationError, convert, field, to_builtins
 
-from wolo.messages.message import Codec, Message, Usage, task_usage
+from wolo.messages.message import Message, Usage, task_usage
 from wolo.messages.parts import ToolPart
 
 
@@ -109,6 +107,9 @@ def unsent_steering(entries: Iterable[AnyEntry]) -> tuple[str, ...]:
     return tuple(unsent)
 
 
+AnyEntry = MessageEntry | ResultsEntry | PartialEntry | SettingEntry | BranchEntry | LabelEntry | CompactionEntry | CustomEntry
+
+
 def extra_usage(entry: AnyEntry) -> Usage | None:
     """Usage of a summary or a side question, which belong to no message."""
     return entry.usage if isinstance(entry, CompactionEntry) else side_question_usage(entry)
@@ -129,52 +130,8 @@ def side_question_usage(entry: AnyEntry) -> Usage | None:
     return None
 
 
-AnyEntry = MessageEntry | ResultsEntry | PartialEntry | SettingEntry | BranchEntry | LabelEntry | CompactionEntry | CustomEntry
-
-
-DIGEST_BYTES = 16
-
-_entries: Codec[AnyEntry] = Codec(AnyEntry)
-
-
-class StoredRow(Struct, frozen=True):
-    seq: int
-    parent: int
-    """`seq` of the preceding entry; 0 for the first, -1 when it was lost."""
-    time_utc: float
-    prev_hash: bytes
-    hash: bytes
-    body: bytes | None
-    """JSON of the entry; None when its file is missing."""
-
-    @property
-    def is_intact(self) -> bool:
-        return self.body is not None and self.hash == _digest(self.body, self.seq, self.time_utc, self.prev_hash)
-
-    @property
-    def entry(self) -> AnyEntry | None:
-        """None for a damaged row or an unknown kind."""
-        return decode_entry(self.body) if self.body is not None and self.is_intact else None
-
-
-def encode_entry(entry: AnyEntry) -> bytes:
-    return _entries.encode(entry)
-
-
-def decode_entry(body: bytes) -> AnyEntry | None:
-    """None for anything but an entry of a known kind."""
-    try:
-        return _entries.decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return None
-
-
-def link_row(body: bytes, *, seq: int, parent: int, time_utc: float, prev_hash: bytes) -> StoredRow:
-    return StoredRow(seq, parent, time_utc, prev_hash, _digest(body, seq, time_utc, prev_hash), body)
-
-
-def _digest(body: bytes, seq: int, time_utc: float, prev_hash: bytes) -> bytes:
-    running = blake2b(prev_hash, digest_size=DIGEST_BYTES)
-    running.update(b"%d %b\n" % (seq, repr(time_utc).encode()))
-    running.update(body)
-    return running.digest()
+def usages_of(entries: Sequence[AnyEntry]) -> list[Usage]:
+    """Usage of answers, summaries, side questions and subagents."""
+    answers = (entry.message.usage for entry in entries if isinstance(entry, MessageEntry))
+    tasks = (usage for entry in entries for usage in subagent_usages(entry))
+    return [*filter(None, answers), *filter(None, map(extra_usage, entries)), *tasks]

@@ -16,10 +16,10 @@ from typing import NamedTuple
 from wolo.errors import SessionError
 from wolo.sessions.database_file import is_remote
 from wolo.sessions.entries import AnyEntry
-from wolo.sessions.indexed_text import IndexedCall, Passage, clean, extract, pieces, space_out
+from wolo.sessions.indexed_text import IndexedCall, Passage, extract
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.sessions.storage import storage_error
-from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, SqliteError, is_damage, open_sqlite, reason_of
 
 FILE = "index.db"
 VERSION = 3
@@ -76,13 +76,13 @@ class Index:
         path = data_dir / FILE
         try:
             return cls(path, _open(path))
-        except (sqlite3.DatabaseError, OSError) as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError, OSError) as error:
             if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
                 raise _translate(error, path) from error
             _remove(path)
         try:
             return cls(path, _open(path))
-        except (sqlite3.Error, OSError) as error:
+        except (*SQLITE_ERRORS, OSError) as error:
             raise _translate(error, path) from error
 
     @contextmanager
@@ -90,7 +90,7 @@ class Index:
         """Raises SessionError, or its subclass IndexDamaged."""
         try:
             yield self._connection
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             if not is_damage(error):
                 raise _translate(error, self.path) from error
             self._connection.close()
@@ -123,7 +123,7 @@ class Index:
     def add(self, session_id: str, entries: Sequence[TimedEntry], mark: IndexPosition, *, wait_s: float) -> None:
         extracted = extract(entries)
         with self.writing(wait_s) as connection:
-            for passage in extracted.said:
+            for passage in extracted.texts:
                 _add_passage(connection, session_id, passage)
             for call in extracted.calls.values():
                 _add_call(connection, session_id, call)
@@ -145,10 +145,10 @@ class Index:
 
     def close(self) -> None:
         # The last connection checkpoints on close, which is a write.
-        with suppress(SessionError), _lock(self.path, 0.5), suppress(sqlite3.Error):
+        with suppress(SessionError), _lock(self.path, 0.5), suppress(*SQLITE_ERRORS):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.close()
-        with suppress(sqlite3.Error):
+        with suppress(*SQLITE_ERRORS):
             self._connection.close()
 
     def __enter__(self) -> Index:
@@ -201,12 +201,10 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _add_passage(connection: sqlite3.Connection, session_id: str, passage: Passage) -> int:
-    paths = "\n".join(f"/{clean(each).removeprefix('./').removeprefix('/')}" for each in passage.paths)
-    row = (session_id, passage.seq, passage.at, passage.role, passage.tool.casefold(), paths)
+    row = (session_id, passage.seq, passage.at, passage.role, passage.tool.casefold(), passage.paths)
     added = connection.execute("INSERT INTO passages (session, seq, at, role, tool, paths) VALUES (?, ?, ?, ?, ?, ?)", row)
-    text = clean(passage.text)
-    words = (added.lastrowid, space_out(text), space_out(pieces(text)))
-    connection.execute("INSERT INTO words (rowid, body, pieces) VALUES (?, ?, ?)", words)
+    texts = (added.lastrowid, passage.body, passage.pieces)
+    connection.execute("INSERT INTO words (rowid, body, pieces) VALUES (?, ?, ?)", texts)
     assert added.lastrowid is not None
     return added.lastrowid
 
@@ -241,10 +239,10 @@ def _remove(path: Path) -> None:
             path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
 
 
-def _translate(error: sqlite3.Error | OSError, path: Path) -> SessionError:
+def _translate(error: SqliteError | OSError, path: Path) -> SessionError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if isinstance(error, OSError) or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
         return storage_error(error, path)
     if "fts5" in str(error) and "module" in str(error):
         return SessionError("The SQLite of this Python has no full-text search (FTS5).", hint="Use another build of Python.")
-    return SessionError(f"The search index {path} cannot be used: {error}.", hint="Delete it; wolo rebuilds it.")
+    return SessionError(f"The search index {path} cannot be used: {reason_of(error)}.", hint="Delete it; wolo rebuilds it.")

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import ToolPart
-from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, MessageEntry, ResultsEntry, extra_usage
+from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, MessageEntry, ResultsEntry, extra_usage
 
 # Patterns are compiled on first use: this module is loaded before a conversation starts.
 
@@ -86,9 +86,13 @@ class Passage(Struct, frozen=True, kw_only=True):
     at: float
     """Unix seconds."""
     role: str
-    text: str
+    body: str
+    """The text, with spaces between the characters of scripts without them."""
+    pieces: str
+    """Parts of the identifiers in the text."""
     tool: str = ""
-    paths: tuple[str, ...] = ()
+    paths: str = ""
+    """One a line, each behind a slash."""
 
 
 class IndexedAnswer(Struct, frozen=True, kw_only=True):
@@ -106,7 +110,7 @@ class IndexedCall(Struct, frozen=True, kw_only=True):
 
 
 class Extracted(Struct):
-    said: list[Passage]
+    texts: list[Passage]
     prompts: list[tuple[str, float]]
     """Id and time."""
     answers: list[IndexedAnswer]
@@ -124,7 +128,7 @@ def extract(entries: Iterable[tuple[int, float, AnyEntry]]) -> Extracted:
             _add_calls(extracted, seq, time_utc, entry.parts)
         elif isinstance(entry, BranchEntry | CompactionEntry) and entry.summary is not None:
             _add_message(extracted, seq, time_utc, entry.summary)
-        if (usage := extra_usage(entry)) is not None:
+        if isinstance(entry, CompactionEntry | CustomEntry) and (usage := extra_usage(entry)) is not None:
             # Asked of the model that gave the answers around it.
             model = extracted.answers[-1].model if extracted.answers else ""
             asked_id = f"aside_{seq}_{time_utc}"
@@ -135,26 +139,30 @@ def extract(entries: Iterable[tuple[int, float, AnyEntry]]) -> Extracted:
 
 
 def _add_message(extracted: Extracted, seq: int, at: float, message: Message) -> None:
-    if message.is_from_user:
+    is_prompt, text, calls = message.is_from_user, message.text, message.calls
+    if is_prompt:
         extracted.prompts.append((message.id, at))
     if message.usage is not None:
         wrote = message.producer
         model = f"{wrote.provider}/{wrote.model}" if wrote and wrote.provider else wrote.model if wrote else ""
         extracted.answers.append(IndexedAnswer(message_id=message.id, at=at, model=model, usage=message.usage))
-    text = message.text
     if message.role in ROLES and text.strip():
-        extracted.said.append(Passage(seq=seq, at=at, role=ROLES[message.role], text=_both_ends(text, TEXT_CHARS)))
-    _add_calls(extracted, seq, at, message.calls)
+        extracted.texts.append(_passage(seq, at, ROLES[message.role], _both_ends(text, TEXT_CHARS)))
+    _add_calls(extracted, seq, at, calls)
 
 
 def _add_calls(extracted: Extracted, seq: int, at: float, parts: Iterable[ToolPart]) -> None:
     for part in parts:
-        given = _both_ends("\n".join(_texts(part.input or part.raw_input)), OUTPUT_CHARS)
-        said = f"{given}\n{_both_ends(part.output, OUTPUT_CHARS)}"
-        passage = Passage(
-            seq=seq, at=at, role="tool", text=said, tool=one_line(clean(part.tool)), paths=tuple(_paths(part.input))
-        )
+        arguments = _both_ends("\n".join(_texts(part.input or part.raw_input)), OUTPUT_CHARS)
+        text = f"{arguments}\n{_both_ends(part.output, OUTPUT_CHARS)}"
+        passage = _passage(seq, at, "tool", text, one_line(clean(part.tool)), _paths(part.input))
         extracted.calls[part.id] = IndexedCall(part_id=part.id, passage=passage, failed=part.status == "failed")
+
+
+def _passage(seq: int, at: float, role: str, text: str, tool: str = "", paths: Iterable[str] = ()) -> Passage:
+    text = clean(text)
+    lines = "\n".join(f"/{clean(each).removeprefix('./').removeprefix('/')}" for each in paths)
+    return Passage(seq=seq, at=at, role=role, body=space_out(text), pieces=space_out(pieces(text)), tool=tool, paths=lines)
 
 
 def _both_ends(text: str, most: int) -> str:

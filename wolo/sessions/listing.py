@@ -15,7 +15,7 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.messages.unicode import whole
 from wolo.sessions.database_file import log_path
-from wolo.workspace.files.sqlite_connection import open_sqlite
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, open_sqlite
 
 COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
 CANDIDATES_SHOWN = 8
@@ -187,6 +187,20 @@ def unknown(spec: str, everything: Sequence[SessionInfo]) -> SessionError:
     )
 
 
+def require(connection: sqlite3.Connection, session_id: str) -> SessionInfo:
+    info = read(connection, session_id)
+    if info is None:
+        raise unknown(session_id, newest_first(connection, None))
+    return info
+
+
+def require_free(connection: sqlite3.Connection, session_id: str, name: str | None) -> None:
+    if read(connection, session_id):
+        raise SessionError(f"There is already a session {session_id}.", hint="Choose another id.")
+    if name and named(connection, name):
+        raise SessionError(f"There is already a session named {name}.", hint=f"Resume it (-r {name}) or choose another name.")
+
+
 WAIT_S = 0.05
 
 
@@ -201,5 +215,5 @@ def peek(data_dir: Path, cwd: Path, most: int) -> list[SessionInfo]:
         how = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
         with closing(open_sqlite(f"{path.absolute().as_uri()}?{how}", wait_s=WAIT_S)) as connection:
             return [info for info in newest_first(connection, cwd) if info.turns][:most]
-    except (OSError, sqlite3.Error):
+    except (*SQLITE_ERRORS, OSError):
         return []

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import MutableSequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.errors import SessionError
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, new_id
-from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, StoredRow
+from wolo.sessions import listing
+from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.session_rows import check_id, head_and_last, parent_seq, require
+from wolo.sessions.session_rows import BODY, ROWS, head_and_last, parent_seq, read_entry
 
 
 class Loaded(Struct, frozen=True):
@@ -110,18 +109,13 @@ def opening(unread: int, sent_from: str = "") -> CompactionEntry:
     return CompactionEntry(summary=lead, left_out=(f"before_{id}",), sent_from=sent_from, reason="window")
 
 
-ROWS = "SELECT seq, parent, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries"
-BODY = 3
-"""Index of the body in a row, after `seq` and `parent` are split off."""
-
-
 def load(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, *, most_bytes: int | None) -> Loaded:
     """Reads from the head back to the first entry. Unreadable entries are skipped and counted."""
     entries: list[AnyEntry] = []
     seqs: list[int] = []
     skipped = unread = 0
     reach = LoadLimit(most_bytes) if most_bytes else None
-    info = require(connection, session_id)
+    info = listing.require(connection, session_id)
     head, _ = head_and_last(connection, session_id)
     next_seq = head
     query = f"{ROWS} WHERE session = ? AND seq <= ? ORDER BY seq DESC"
@@ -147,24 +141,10 @@ def load(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, *, mo
 
 def load_nodes(connection: sqlite3.Connection, blobs_dir: Path, session_id: str) -> list[EntryNode]:
     """Reads the entries of all branches, in the order they were added. Unreadable ones are skipped."""
-    require(connection, session_id)
+    listing.require(connection, session_id)
     found = connection.execute(f"{ROWS} WHERE session = ? ORDER BY seq", (session_id,))
     read = ((seq, parent, row[0], read_entry(blobs_dir, seq, row)) for seq, parent, *row in found)
     return [EntryNode(seq, parent_seq(seq, parent), time_utc, entry) for seq, parent, time_utc, entry in read if entry]
-
-
-def read_entry(blobs_dir: Path, seq: object, row: MutableSequence[object]) -> AnyEntry | None:
-    """Decodes a row; None when its hash does not match. A body stored in a file is read into the row."""
-    time_utc, prev_hash, digest, _, blob = row
-    if isinstance(blob, str):
-        try:
-            row[BODY] = (blobs_dir / check_id(blob)).read_bytes()
-        except (OSError, SessionError):
-            return None
-    match seq, time_utc, prev_hash, digest, row[BODY]:
-        case int(), float(), bytes(), bytes(), bytes() as body:
-            return StoredRow(seq, 0, time_utc, prev_hash, digest, body).entry
-    return None
 
 
 def _prompt_before(

@@ -6,16 +6,14 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import SessionError
 from wolo.sessions.session_rows import check_id
 from wolo.sessions.storage import storage_error
 
-DATABASE_WAIT_S = 4.0
-"""A commit takes milliseconds; a process that holds the lock longer is stopped."""
 LONGEST_PAUSE_S = 0.001
 """Between two tries. A longer sleep than a commit takes would lose to newcomers again and again."""
 SESSION_WAIT_S = 0.1
@@ -62,22 +60,6 @@ def acquire(path: Path, wait_s: float) -> int:
             raise LockHeld(holder)
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
-
-
-@contextmanager
-def database_lock(path: Path, wait_s: float = DATABASE_WAIT_S) -> Iterator[None]:
-    """Holds the lock for database writes and checkpoints. Raises SessionError after `wait_s`."""
-    try:
-        descriptor = acquire(path, wait_s)
-    except LockHeld as other:
-        raise SessionError(
-            f"Another wolo has locked the session database for {wait_s:.0f} seconds and does not answer.",
-            hint="It may be stopped: resume it (fg) or quit it, then try again.",
-        ) from other
-    try:
-        yield
-    finally:
-        os.close(descriptor)
 
 
 class SessionLock:

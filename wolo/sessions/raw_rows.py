@@ -14,13 +14,12 @@ from wolo.errors import SessionError
 from wolo.messages.message import Usage
 from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing, session_rows
-from wolo.sessions import session_rows as rows
-from wolo.sessions.database import Database, ReadOnlyDatabase
-from wolo.sessions.entries import CompactionEntry, MessageEntry, ResultsEntry, SettingEntry, StoredRow, subagent_usages
+from wolo.sessions.database import Database, ReadOnlyDatabase, retry_after_repair
+from wolo.sessions.entries import CompactionEntry, MessageEntry, ResultsEntry, SettingEntry, subagent_usages
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.locks import LockHeld, SessionLocks, acquire
-from wolo.sessions.session_rows import check_id, check_name, title_of
-from wolo.sessions.storage import DatabaseDamaged, retry_after_repair
+from wolo.sessions.session_rows import StoredRow, check_id, check_name, title_of
+from wolo.sessions.storage import DatabaseDamaged
 
 PAGE_ROWS = 64
 """Rows read or committed at a time: some megabytes at most, given the row limit."""
@@ -128,7 +127,7 @@ class SessionImport:
             if session_id == facts.id or not locks.is_live(session_id):
                 self._delete(session_id)
         with self._database.writing() as connection:
-            session_rows.require_free(connection, check_id(facts.id), check_name(facts.name) if facts.name else None)
+            listing.require_free(connection, check_id(facts.id), check_name(facts.name) if facts.name else None)
             connection.execute(
                 "INSERT INTO sessions (id, cwd, created, updated, touched) "
                 "VALUES (?, ?, ?, ?, (SELECT coalesce(max(touched), 0) + 1 FROM sessions))",
@@ -148,7 +147,7 @@ class SessionImport:
                 known = (facts.name, *texts, *counted, facts.parent, facts.head or tally.last)
                 connection.execute(f"UPDATE sessions SET {_FACTS} WHERE id = ?", (*known, facts.id))
                 session_rows.touch(connection, facts.id)
-                return session_rows.require(connection, facts.id)
+                return listing.require(connection, facts.id)
         except BaseException:
             self._delete(facts.id)
             raise
@@ -194,7 +193,7 @@ class RawRows:
     def ends(self, session_id: str) -> tuple[int, int]:
         """Returns `seq` of the head and of the last entry."""
         with self._database.reading() as connection:
-            return rows.head_and_last(connection, session_id)
+            return session_rows.head_and_last(connection, session_id)
 
     def places(self, session_id: str) -> list[tuple[int, object]]:
         """Returns `seq` and the stored parent of every entry."""
@@ -250,7 +249,7 @@ class RawRows:
     def touch(self, session_id: str) -> None:
         """Makes it the most recently used session."""
         with self._database.writing() as connection:
-            rows.touch(connection, session_id)
+            session_rows.touch(connection, session_id)
 
     def page(self, session_id: str, after: int, last: int) -> list[StoredRow]:
         page: list[StoredRow] = []

@@ -20,12 +20,11 @@ from pathlib import Path
 from wolo.errors import SessionError
 from wolo.sessions import session_rows
 from wolo.sessions.database_file import create, log_path, memory_path, quarantine_path, unfinished_rescue
-from wolo.sessions.entries import StoredRow
 from wolo.sessions.migrations import backups
-from wolo.sessions.session_rows import check_id
+from wolo.sessions.session_rows import StoredRow, check_id
 from wolo.sessions.sqlite_pages import Pages, Value
 from wolo.sessions.storage import make_directory, sync_directory, sync_file
-from wolo.workspace.files.sqlite_connection import open_sqlite
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, open_sqlite
 
 _SESSION_COLUMNS = (
     ("id", str),
@@ -202,7 +201,7 @@ def _file(blobs_dir: Path, name: str) -> bytes | None:
 def _newest_backup(path: Path) -> Path | None:
     for backup in reversed(backups(path)):
         with (
-            suppress(sqlite3.Error),
+            suppress(*SQLITE_ERRORS),
             closing(open_sqlite(f"{backup.absolute().as_uri()}?immutable=1")) as connection,
         ):
             if connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):

@@ -1,4 +1,4 @@
-"""Checks session names and updates the rows of sessions and entries."""
+"""Checks session names, and reads and adds the rows of entries, linked by hashes, with the totals of their session."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableSequence, Sequence
+from hashlib import blake2b
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
+
 from wolo.errors import SessionError
-from wolo.messages.message import Usage
+from wolo.messages.message import Codec, Usage
 from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing
-from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, StoredRow, extra_usage, subagent_usages
-from wolo.sessions.listing import SessionInfo
+from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, usages_of
 
 ROW_LIMIT_BYTES = 64 * 1024
 """Larger entries are stored in files."""
 NAME_LIMIT = 100
 TITLE_LIMIT = 80
+DIGEST_BYTES = 16
 
 _ID = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
 
@@ -61,18 +65,69 @@ _SETTINGS = ("model", "mode", "title", "name")
 """Columns that a SettingEntry may change."""
 
 
-def require(connection: sqlite3.Connection, session_id: str) -> SessionInfo:
-    info = listing.read(connection, session_id)
-    if info is None:
-        raise listing.unknown(session_id, listing.newest_first(connection, None))
-    return info
+_CODEC: Codec[AnyEntry] = Codec(AnyEntry)
 
 
-def require_free(connection: sqlite3.Connection, session_id: str, name: str | None) -> None:
-    if listing.read(connection, session_id):
-        raise SessionError(f"There is already a session {session_id}.", hint="Choose another id.")
-    if name and listing.named(connection, name):
-        raise SessionError(f"There is already a session named {name}.", hint=f"Resume it (-r {name}) or choose another name.")
+class StoredRow(Struct, frozen=True):
+    seq: int
+    parent: int
+    """`seq` of the preceding entry; 0 for the first, -1 when it was lost."""
+    time_utc: float
+    prev_hash: bytes
+    hash: bytes
+    body: bytes | None
+    """JSON of the entry; None when its file is missing."""
+
+    @property
+    def is_intact(self) -> bool:
+        return self.body is not None and self.hash == _digest(self.body, self.seq, self.time_utc, self.prev_hash)
+
+    @property
+    def entry(self) -> AnyEntry | None:
+        """None for a damaged row or an unknown kind."""
+        return decode_entry(self.body) if self.body is not None and self.is_intact else None
+
+
+def encode_entry(entry: AnyEntry) -> bytes:
+    return _CODEC.encode(entry)
+
+
+def decode_entry(body: bytes) -> AnyEntry | None:
+    """None for anything but an entry of a known kind."""
+    try:
+        return _CODEC.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def link_row(body: bytes, *, seq: int, parent: int, time_utc: float, prev_hash: bytes) -> StoredRow:
+    return StoredRow(seq, parent, time_utc, prev_hash, _digest(body, seq, time_utc, prev_hash), body)
+
+
+def _digest(body: bytes, seq: int, time_utc: float, prev_hash: bytes) -> bytes:
+    running = blake2b(prev_hash, digest_size=DIGEST_BYTES)
+    running.update(b"%d %b\n" % (seq, repr(time_utc).encode()))
+    running.update(body)
+    return running.digest()
+
+
+ROWS = "SELECT seq, parent, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries"
+BODY = 3
+"""Index of the body in a row, after `seq` and `parent` are split off."""
+
+
+def read_entry(blobs_dir: Path, seq: object, row: MutableSequence[object]) -> AnyEntry | None:
+    """Decodes a row; None when its hash does not match. A body stored in a file is read into the row."""
+    time_utc, prev_hash, digest, _, blob = row
+    if isinstance(blob, str):
+        try:
+            row[BODY] = (blobs_dir / check_id(blob)).read_bytes()
+        except (OSError, SessionError):
+            return None
+    match seq, time_utc, prev_hash, digest, row[BODY]:
+        case int(), float(), bytes(), bytes(), bytes() as body:
+            return StoredRow(seq, 0, time_utc, prev_hash, digest, body).entry
+    return None
 
 
 def head_and_last(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
@@ -89,13 +144,35 @@ def hash_of(connection: sqlite3.Connection, session_id: str, seq: int) -> bytes:
     return row[0] if row else b""
 
 
-def insert(
+def parent_seq(seq: int, parent: object) -> int:
+    """`seq` of the preceding entry; where that was lost, of the one added before."""
+    if parent is None:
+        return 0
+    return parent if isinstance(parent, int) and 0 <= parent < seq else seq - 1
+
+
+def add_entries(
     connection: sqlite3.Connection,
     blobs_dir: Path,
     session_id: str,
-    kind: str,
-    row: StoredRow,
+    entries: Sequence[AnyEntry],
+    bodies: Sequence[bytes],
+    now: float,
+    behind: int | None = None,
 ) -> None:
+    """Adds entries, encoded as `bodies`, behind the head or entry `behind`. Needs a write transaction."""
+    parent, seq = head_and_last(connection, session_id)
+    parent = parent if behind is None else behind
+    prev_hash = hash_of(connection, session_id, parent)
+    for entry, body in zip(entries, bodies, strict=True):
+        row = link_row(body, seq=seq + 1, parent=parent, time_utc=now, prev_hash=prev_hash)
+        insert(connection, blobs_dir, session_id, str(entry.__struct_config__.tag), row)
+        parent = seq = row.seq
+        prev_hash = row.hash
+    update_totals(connection, session_id, entries, seq, now)
+
+
+def insert(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, kind: str, row: StoredRow) -> None:
     """Inserts the row of an entry. Needs a write transaction."""
     body = row.body.decode() if row.body is not None else None
     blob = None
@@ -108,19 +185,6 @@ def insert(
     )
 
 
-def parent_seq(seq: int, parent: object) -> int:
-    """`seq` of the preceding entry; where that was lost, of the one added before."""
-    if parent is None:
-        return 0
-    return parent if isinstance(parent, int) and 0 <= parent < seq else seq - 1
-
-
-def usages_of(entries: Sequence[AnyEntry]) -> list[Usage]:
-    usages = [entry.message.usage for entry in entries if isinstance(entry, MessageEntry) and entry.message.usage]
-    usages += [usage for entry in entries if (usage := extra_usage(entry)) is not None]
-    return usages + [usage for entry in entries for usage in subagent_usages(entry)]
-
-
 def total_cost(usages: Iterable[Usage]) -> float | None:
     """US dollars; None when a price is unknown."""
     costs = [usage.cost.total if usage.cost else None for usage in usages]
@@ -130,8 +194,8 @@ def total_cost(usages: Iterable[Usage]) -> float | None:
 def update_totals(connection: sqlite3.Connection, session_id: str, entries: Sequence[AnyEntry], head: int, now: float) -> None:
     """Updates the columns for listings with the entries just added."""
     is_used = not all(isinstance(entry, SettingEntry | LabelEntry) for entry in entries)
-    said = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
-    prompts = [message for message in said if message.is_prompt]
+    messages = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
+    prompts = [message for message in messages if message.is_prompt]
     usages = usages_of(entries)
     connection.execute(
         "UPDATE sessions SET head = ?, updated = coalesce(?, updated), turns = turns + ?, tokens = tokens + ?, cost = cost + ?, "

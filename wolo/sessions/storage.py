@@ -1,21 +1,17 @@
-"""Creates private files, explains disk errors and retries after a repair."""
+"""Creates private files and explains disk errors."""
 
 from __future__ import annotations
 
 import errno
-import functools
-import inspect
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
 
 from wolo.errors import SessionError
 from wolo.places import make_private
 from wolo.workspace.files.safe_open import name_shortage
-from wolo.workspace.files.sqlite_connection import is_damage
+from wolo.workspace.files.sqlite_connection import SqliteError, is_damage, reason_of
 
 _FULL_HINT = "Free some space and try again; everything so far is saved. Or run with --no-session."
 _READ_ONLY_HINT = "Make it writable, set WOLO_HOME to a writable directory, or run with --no-session."
@@ -44,7 +40,7 @@ class DatabaseDamaged(StorageFailed):
         self.what = what
 
 
-def storage_error(error: sqlite3.Error | OSError, path: Path) -> SessionError:
+def storage_error(error: SqliteError | OSError, path: Path) -> SessionError:
     """Converts an error to a SessionError. The caller raises it `from` the original."""
     if isinstance(error, OSError):
         where = Path(error.filename) if isinstance(error.filename, str) else path
@@ -57,7 +53,7 @@ def storage_error(error: sqlite3.Error | OSError, path: Path) -> SessionError:
     # The low byte is SQLite's primary result code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if is_damage(error) or _is_read_only_by_header(error, path):
-        return DatabaseDamaged(path, str(error))
+        return DatabaseDamaged(path, reason_of(error))
     if code == sqlite3.SQLITE_FULL:
         return StorageFailed(f"{_sentence(name_shortage(path))}: {path} has no room for the newest entry.", hint=_FULL_HINT)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
@@ -69,7 +65,7 @@ def storage_error(error: sqlite3.Error | OSError, path: Path) -> SessionError:
     return StorageFailed(f"Cannot save sessions in {path}: {error}.", hint="Check the disk, or run with --no-session.")
 
 
-def _is_read_only_by_header(error: sqlite3.Error, path: Path) -> bool:
+def _is_read_only_by_header(error: SqliteError, path: Path) -> bool:
     """SQLite writes no file whose header tells a later format."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     return code == sqlite3.SQLITE_READONLY and all(os.access(each, os.W_OK) for each in (path, path.parent))
@@ -136,36 +132,3 @@ def _check_private(path: Path, status: os.stat_result, mode: int) -> list[str]:
     except OSError as error:
         raise storage_error(error, path) from error
     return [f"{path} was readable by other users; it is private now."]
-
-
-C = TypeVar("C", bound=type)
-
-
-class Repairable(Protocol):
-    def repair(self, damage: DatabaseDamaged) -> bool:
-        """False when another process has the database open."""
-        ...
-
-
-def retry_after_repair(*, exclude: Collection[str]) -> Callable[[C], C]:
-    """Decorates a class: its public methods run again after a repair, all but `exclude`."""
-
-    def again(method: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(method)
-        def run(self: Repairable, *args: Any, **kwargs: Any) -> Any:
-            try:
-                return method(self, *args, **kwargs)
-            except DatabaseDamaged as damage:
-                if not self.repair(damage):
-                    raise
-                return method(self, *args, **kwargs)
-
-        return run
-
-    def wrap(kind: C) -> C:
-        for name, method in list(vars(kind).items()):
-            if not name.startswith("_") and name not in exclude and inspect.isfunction(method):
-                setattr(kind, name, again(method))
-        return kind
-
-    return wrap

@@ -6,7 +6,6 @@ removed unless its session is deleted.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -19,14 +18,14 @@ from wolo.messages.message import custom
 from wolo.messages.parts import AnyPart
 from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing, loading, migrations, session_rows
-from wolo.sessions.database import Database, ReadOnlyDatabase
-from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry, encode_entry, link_row
+from wolo.sessions.database import Database, ReadOnlyDatabase, retry_after_repair
+from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
 from wolo.sessions.index import IndexPosition, TimedEntry, forget
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import EntryNode, Loaded
 from wolo.sessions.locks import SessionLock, SessionLocks
-from wolo.sessions.session_rows import check_id, check_name, new_session_id
-from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, StorageReadOnly, make_directory, retry_after_repair
+from wolo.sessions.session_rows import check_id, check_name, encode_entry, new_session_id
+from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, StorageReadOnly, make_directory
 
 if TYPE_CHECKING:
     from wolo.sessions.raw_rows import RawRows
@@ -140,15 +139,15 @@ class Store:
         alias = check_name(name) if name else None
         bodies = [encode_entry(entry) for entry in entries]
         with self._database.writing() as connection:
-            session_rows.require_free(connection, session_id, alias)
+            listing.require_free(connection, session_id, alias)
             connection.execute(
                 "INSERT INTO sessions (id, name, cwd, model, mode, created, updated, parent, touched) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(touched), 0) + 1 FROM sessions))",
                 (session_id, alias, listing.directory(cwd), whole(model), whole(mode), now, now, parent),
             )
             if entries:
-                self._add(connection, session_id, entries, bodies, now)
-            return session_rows.require(connection, session_id)
+                session_rows.add_entries(connection, self.blobs_dir, session_id, entries, bodies, now)
+            return listing.require(connection, session_id)
 
     def append(self, session_id: str, entries: Sequence[AnyEntry], *, behind: int | None = None) -> None:
         """Adds entries in one transaction: on return all of them are durable, on an exception none.
@@ -158,27 +157,7 @@ class Store:
         bodies = [encode_entry(entry) for entry in entries]  # before other processes have to wait
         now = self._clock()
         with self._database.writing() as connection:
-            self._add(connection, session_id, entries, bodies, now, behind)
-
-    def _add(
-        self,
-        connection: sqlite3.Connection,
-        session_id: str,
-        entries: Sequence[AnyEntry],
-        bodies: Sequence[bytes],
-        now: float,
-        behind: int | None = None,
-    ) -> None:
-        parent, seq = session_rows.head_and_last(connection, session_id)
-        parent = parent if behind is None else behind
-        prev_hash = session_rows.hash_of(connection, session_id, parent)
-        for entry, body in zip(entries, bodies, strict=True):
-            row = link_row(body, seq=seq + 1, parent=parent, time_utc=now, prev_hash=prev_hash)
-            kind = str(entry.__struct_config__.tag)
-            session_rows.insert(connection, self.blobs_dir, session_id, kind, row)
-            parent = seq = row.seq
-            prev_hash = row.hash
-        session_rows.update_totals(connection, session_id, entries, seq, now)
+            session_rows.add_entries(connection, self.blobs_dir, session_id, entries, bodies, now, behind)
 
     def append_custom_message(self, session_id: str, custom_type: str, text: str, *more: AnyPart) -> None:
         """Adds a message that is never sent. Raises SessionError for a session that a process has open."""
@@ -222,13 +201,13 @@ class Store:
         entries: list[TimedEntry] = []
         mark, size = None, 0
         with self._database.reading() as connection:
-            query = f"{loading.ROWS} WHERE session = ? AND seq > ? ORDER BY seq"
+            query = f"{session_rows.ROWS} WHERE session = ? AND seq > ? ORDER BY seq"
             for seq, _, *row in connection.execute(query, (session_id, after)):
-                entry = loading.read_entry(self.blobs_dir, seq, row)
+                entry = session_rows.read_entry(self.blobs_dir, seq, row)
                 if entry is not None:
                     entries.append((seq, row[0], entry))
                 mark = IndexPosition(seq, row[2])
-                size += len(row[loading.BODY] or b"")
+                size += len(row[session_rows.BODY] or b"")
                 if size >= most_bytes:
                     break
         return entries, mark
@@ -272,7 +251,7 @@ class Store:
         now = self._clock()
         fork_id = new_session_id(now)
         with self._database.writing() as connection:
-            session_rows.require(connection, session_id)
+            listing.require(connection, session_id)
             connection.execute(
                 "INSERT INTO sessions (id, title, cwd, model, mode, created, updated, touched, turns, parent, head) "
                 "SELECT ?, title, cwd, model, mode, ?, ?, (SELECT max(touched) + 1 FROM sessions), turns, id, head "
@@ -287,7 +266,7 @@ class Store:
             connection.execute(
                 "INSERT INTO blobs (session, name) SELECT ?, name FROM blobs WHERE session = ?", (fork_id, session_id)
             )
-            return session_rows.require(connection, fork_id)
+            return listing.require(connection, fork_id)
 
     def delete(self, session_id: str) -> None:
         """Deletes a session with its entries, files and subagent sessions. Raises SessionError for a live one."""
@@ -297,7 +276,7 @@ class Store:
             for task in tasks:
                 self.delete(task)
             with self._database.writing() as connection:
-                session_rows.require(connection, session_id)
+                listing.require(connection, session_id)
                 for table, column in (("entries", "session"), ("sessions", "id")):
                     connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
             # Files are removed after the session, again under the lock; after a crash the next deletion finds their rows.
@@ -308,7 +287,7 @@ class Store:
     def store_blob(self, session_id: str, name: str, data: bytes) -> Path:
         """Stores a large output as a file. It is removed with the last session that needs it."""
         with self._database.writing() as connection:
-            session_rows.require(connection, session_id)
+            listing.require(connection, session_id)
             return blobs.add(self.blobs_dir, connection, session_id, data, blobs.suffix(name))
 
     def check(self) -> str:

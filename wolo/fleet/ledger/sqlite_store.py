@@ -15,7 +15,7 @@ from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger_store import SCHEMA, Execute, LedgerError
 from wolo.sessions.database_file import connect, journal_for
 from wolo.sessions.storage import sync_directory
-from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, SqliteError, is_damage, open_sqlite, reason_of
 from wolo.workspace.files.unfinished import unfinished_folder
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class SqliteStore:
             self._connection.execute("PRAGMA wal_autocheckpoint = 1000")
             (application,) = self._connection.execute("PRAGMA application_id").fetchone()
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise _explain(error, path) from error
         if application != _APPLICATION_ID or version < 1:
             self.close()
@@ -81,7 +81,7 @@ class SqliteStore:
                 connection.close()
             fresh.rename(path)
             sync_directory(path.parent)
-        except (sqlite3.Error, OSError) as error:
+        except (*SQLITE_ERRORS, OSError) as error:
             raise _explain(error, path) from error
         return cls(path, host)
 
@@ -100,7 +100,7 @@ class SqliteStore:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
                     raise
-            except sqlite3.Error as error:
+            except SQLITE_ERRORS as error:
                 raise _explain(error, self._path) from error
             return result
 
@@ -132,7 +132,7 @@ def _copy_in_memory(path: Path) -> sqlite3.Connection:
             return memory
 
 
-def _explain(error: sqlite3.Error | OSError, path: Path) -> LedgerError:
+def _explain(error: SqliteError | OSError, path: Path) -> LedgerError:
     if isinstance(error, OSError):
         return LedgerError(
             f"Cannot write {error.filename or path}: {(error.strerror or str(error)).lower()}.", hint="Check the disk."
@@ -142,7 +142,7 @@ def _explain(error: sqlite3.Error | OSError, path: Path) -> LedgerError:
         hint = f"Free some space, then: wolo batch resume {path.parent}"
         return LedgerError(f"The disk is full: {path} cannot be written. What was published is saved.", hint=hint)
     if is_damage(error):
-        return LedgerError(f"The ledger {path} is damaged ({error}).", hint=_LOST)
+        return LedgerError(f"The ledger {path} is damaged ({reason_of(error)}).", hint=_LOST)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
         return LedgerError(f"Cannot write {path}: it or its folder is read-only.", hint="Make the run's folder writable.")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

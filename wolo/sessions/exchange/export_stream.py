@@ -11,7 +11,7 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.messages.message import Message
 from wolo.sessions import session_rows
-from wolo.sessions.entries import AnyEntry, CompactionEntry, decode_entry
+from wolo.sessions.entries import AnyEntry, CompactionEntry
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.replay_entries import stream_messages
 from wolo.sessions.store import Store
@@ -82,5 +82,5 @@ class MessageStream:
         message_id = named.id if named else about.message_id
         if message_id:
             self._last_changes[message_id] = seq
-        if about.kind == "compaction" and isinstance(entry := decode_entry(body), CompactionEntry):
+        if about.kind == "compaction" and isinstance(entry := session_rows.decode_entry(body), CompactionEntry):
             self.compaction = entry

@@ -15,14 +15,14 @@ from wolo.errors import SessionError, UsageError
 from wolo.messages.message import MESSAGES, Message
 from wolo.messages.parts import ToolPart
 from wolo.sessions import listing
-from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, StoredRow, encode_entry, link_row
+from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry
 from wolo.sessions.exchange import jsonl, jsonl_import
 from wolo.sessions.exchange.format_table import IMPORT_FORMATS, ImportFormat, import_format, recognise
 from wolo.sessions.exchange.json_files import END_OF_TIME, Imported, preview
 from wolo.sessions.exchange.text_export import plain
 from wolo.sessions.listing import SessionInfo, is_task
 from wolo.sessions.raw_rows import SessionFields
-from wolo.sessions.session_rows import check_id, check_name, new_session_id, title_of
+from wolo.sessions.session_rows import StoredRow, check_id, check_name, encode_entry, link_row, new_session_id, title_of
 from wolo.sessions.store import Store
 
 DIGEST_BYTES = 16

@@ -17,11 +17,12 @@ import msgspec
 from msgspec import Raw, Struct
 
 from wolo.sessions import blobs
-from wolo.sessions.entries import DIGEST_BYTES, PartialEntry, StoredRow
+from wolo.sessions.entries import PartialEntry
 from wolo.sessions.exchange.export_stream import Write
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.raw_rows import kind_of
+from wolo.sessions.session_rows import DIGEST_BYTES, StoredRow
 from wolo.sessions.store import Store
 
 FORMAT = "jsonl"

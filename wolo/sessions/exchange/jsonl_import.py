@@ -12,17 +12,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from wolo.sessions.entries import (
-    BranchEntry,
-    MessageEntry,
-    ResultsEntry,
-    StoredRow,
-    decode_entry,
-    encode_entry,
-    link_row,
-)
+from wolo.sessions.entries import BranchEntry, MessageEntry, ResultsEntry
 from wolo.sessions.exchange.json_files import END_OF_TIME, FilePreview, read_lines
 from wolo.sessions.exchange.jsonl import ChainCheck, ChainReport, JsonlEntry, JsonlHeader, OutputFile, is_own
+from wolo.sessions.session_rows import StoredRow, decode_entry, encode_entry, link_row
 
 DIGEST_BYTES = 16
 NAME_HEX = 32

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from wolo.errors import ToolError
 from wolo.places import make_private
 from wolo.workspace.checkpoints.path_state import PathChange, RecordedChange, State, digest
-from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, SqliteError, is_damage, open_sqlite, reason_of
 
 BUSY_MS = 20_000
 """Another wolo may be making its first scan."""
@@ -92,8 +92,8 @@ def set_aside(path: Path) -> None:
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
 
 
-def store_error(error: sqlite3.Error, text: str) -> ToolError:
-    reason = str(error)
+def store_error(error: SqliteError, text: str) -> ToolError:
+    reason = reason_of(error)
     if "full" in reason:
         reason = "the disk is full"
     elif "locked" in reason or "busy" in reason:
@@ -127,7 +127,7 @@ class CheckpointStore:
     """May be used from any thread. A `writing` block is durable when it ends, or rolled back."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError or sqlite3.Error."""
+        """Raises OSError or SQLITE_ERRORS."""
         self.path = path
         self._lock = RLock()
         self.replaces_damaged = False
@@ -136,7 +136,7 @@ class CheckpointStore:
         path.parent.chmod(0o700)
         try:
             self._connection = connect(path)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise
             set_aside(path)
@@ -159,9 +159,9 @@ class CheckpointStore:
                 yield
                 self._connection.execute("COMMIT")
             except BaseException as error:
-                with suppress(sqlite3.Error):
+                with suppress(*SQLITE_ERRORS):
                     self._connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.Error):
+                if isinstance(error, SQLITE_ERRORS):
                     raise store_error(error, NOT_SAVED) from error
                 raise
 
@@ -174,7 +174,7 @@ class CheckpointStore:
         with self._lock:
             try:
                 return self._connection.execute(query, values).fetchall()
-            except sqlite3.Error as error:
+            except SQLITE_ERRORS as error:
                 raise store_error(error, NOT_READ) from error
 
     def save(self, data: bytes) -> bytes:
@@ -338,5 +338,5 @@ class CheckpointStore:
                 "SELECT before_hash FROM changes UNION ALL SELECT after_hash FROM changes)"
             )
             self._connection.execute("DROP TABLE listed")
-        with self._lock, suppress(sqlite3.Error):
+        with self._lock, suppress(*SQLITE_ERRORS):
             self._connection.executescript("PRAGMA incremental_vacuum")  # `execute` would stop after the first page

@@ -7,7 +7,6 @@ scanned. After a kill of wolo, the next start scans for what its command did.
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -40,6 +39,7 @@ from wolo.workspace.checkpoints.path_state import (
 )
 from wolo.workspace.checkpoints.scan import DirectoryListing, LeftOut, Scan, decode
 from wolo.workspace.files.atomic_write import PendingChange
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS
 from wolo.workspace.processes.process_table import owner_name
 from wolo.workspace.walk import WalkStopped
 
@@ -222,7 +222,7 @@ class FileTracker:
                 elif self._running:
                     self._catch_up(store, list(self._running.values()))
                 prune(store, self._listings(store))
-            except (ToolError, sqlite3.Error) as error:
+            except (*SQLITE_ERRORS, ToolError) as error:
                 log.warning("checkpoints: %s", error)
             store.close()
             self._store = None
@@ -345,7 +345,7 @@ class FileTracker:
                 self._store = CheckpointStore(store_path(self._folder, self._roots[0]))
                 if self._store.replaces_damaged:
                     self._notify(_MOVED_ASIDE.format(path=self._store.path))
-            except (OSError, sqlite3.Error) as error:
+            except (*SQLITE_ERRORS, OSError) as error:
                 self._is_broken = True
                 self._notify(f"Undo is not available: cannot save its data in {as_line(self._folder)} ({error}).")
         return self._store
