@@ -152,7 +152,8 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
 
     @property
     def text(self) -> str:
-        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+        """Without notices to the model."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart) and not part.is_notice)
 
     @property
     def reasoning_content(self) -> str:

@@ -62,6 +62,8 @@ class TextPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
 
     text: str = ""
     phase: Literal["", "commentary", "final_answer"] = ""
+    is_notice: bool = False
+    """Wolo's own words behind those of a prompt: sent with it, and not shown as the user's."""
 
 
 class ThinkingPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="thinking"):

@@ -340,3 +340,13 @@ def test_a_step_of_nobody_is_counted(tmp_path: Path, source: object) -> None:
     steps = [{"step_id": 1, "source": source, "message": "x"}, {"step_id": 2, "source": "user", "message": "hello"}]
     told = conversation(tmp_path, json.dumps({"schema_version": "ATIF-v1.6", "steps": steps}).encode())
     assert (told.skipped, [message.text for message in told.messages]) == (1, ["hello"])
+
+
+@pytest.mark.parametrize("format", [name for name in EXPORT_FORMATS if name != "jsonl"])
+def test_notices_to_the_model_are_not_exported(tmp_path: Path, format: str) -> None:
+    notice = TextPart(text="\n\n<context>\npineapple\n</context>", is_notice=True)
+    with Store.open(tmp_path) as store:
+        session_id = keep(store, Path.cwd(), said(user("hi", notice)))
+        content = exported(store, session_id, format).decode()
+    assert "hi" in content
+    assert "pineapple" not in content

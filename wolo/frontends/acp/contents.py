@@ -86,7 +86,7 @@ def blocks_of(parts: Sequence[AnyPart]) -> Iterator[Any]:
     """Texts and media, in order."""
     for part in parts:
         match part:
-            case TextPart() if part.text:
+            case TextPart() if part.text and not part.is_notice:
                 yield sdk.text_block(part.text)
             case ImagePart() if part.data:
                 yield sdk.image_block(base64.b64encode(part.data).decode("ascii"), part.media_type)

@@ -106,6 +106,8 @@ def history_lines(messages: Iterable[Message]) -> Iterator[Line]:
 def user_line(message: Message) -> Line:
     content: list[Line] = []
     for part in message.parts:
+        if isinstance(part, TextPart) and part.is_notice:
+            continue
         if isinstance(part, TextPart):
             content.append({"type": "text", "text": part.text})
         elif isinstance(part, ImagePart):

@@ -173,7 +173,7 @@ def _size(entries: Sequence[HistoryEntry]) -> int:
 
 def _entries(message: Message, limit: int) -> list[HistoryEntry]:
     if message.role == "user":
-        text = "\n\n".join(part.text for part in message.of(TextPart))
+        text = "\n\n".join(part.text for part in message.of(TextPart) if not part.is_notice)
         return [HistoryEntry("prompt" if message.is_prompt else "user", text)] if text else []
     entries: list[HistoryEntry] = []
     for part in message.parts:

@@ -63,7 +63,7 @@ def read_turn(messages: Sequence[Message]) -> SimpleTurn:
     begins = max((at for at, message in enumerate(messages) if message.is_prompt), default=-1)
     prompt = messages[begins] if begins >= 0 else None
     since = [message for message in messages[begins + 1 :] if message.role == "assistant"]
-    texts = [part.text for part in prompt.of(TextPart)] if prompt else []
+    texts = [part.text for part in prompt.of(TextPart) if not part.is_notice] if prompt else []
     noted = next((message.metadata.get(PLAN_KEY) for message in reversed(since) if message.calls), "")
     return SimpleTurn(
         request="\n\n".join(texts).strip(),

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.errors import SessionError
 from wolo.messages.message import Message
+from wolo.messages.parts import TextPart
 from wolo.sessions import session_rows
 from wolo.sessions.entries import AnyEntry, CompactionEntry
 from wolo.sessions.exchange.redaction import Redactor
@@ -43,7 +45,7 @@ class _EntrySubject(Struct, frozen=True):
 
 
 class MessageStream:
-    """The messages up to the head, without secrets, in bounded memory. Can be iterated more than once."""
+    """The messages up to the head, in bounded memory, without secrets and notices to the model. Can be iterated again."""
 
     def __init__(self, store: Store, session_id: str, redactor: Redactor | None) -> None:
         self._store = store
@@ -66,6 +68,9 @@ class MessageStream:
 
     def __iter__(self) -> Iterator[Message]:
         for message in stream_messages(self._entries(), self._last_changes):
+            if message.role == "user" and any(isinstance(part, TextPart) and part.is_notice for part in message.parts):
+                shown = tuple(part for part in message.parts if not isinstance(part, TextPart) or not part.is_notice)
+                message = replace(message, parts=shown)
             yield self._redactor.message(message) if self._redactor else message
 
     def _entries(self) -> Iterator[tuple[int, AnyEntry]]:
