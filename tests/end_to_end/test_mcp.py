@@ -126,7 +126,7 @@ def test_plan_denies_server_tools_and_yolo_allows(provider: ProviderServer) -> N
     set_up(good=plain("good"))
     provider.script(call(SAY, {}), text("Done."))
     run_wolo("-p", "--mode", "plan", "--allow", "mcp:good/say", *provider.flags, "go", timeout=120)
-    assert provider.requests[1].results[0].startswith("Denied, so it was not run. Calling good/say is not possible in mode plan")
+    assert provider.requests[1].results[0].startswith("Denied by plan mode, so it was not run. Calling good/say")
     provider.forget_prefix()
     provider.script(call(SAY, {}), text("Done."))
     run_wolo("-p", "--yolo", *provider.flags, "go", timeout=120)

@@ -46,6 +46,7 @@ SAMPLES: tuple[Event, ...] = (
     events.CallProgressed(part_id="part_1", text="line\n"),
     events.ApprovalAsked(id="asked_1", part=PART, intents=(), reason="no rule", rule="shell:make"),
     events.ApprovalGiven(id="asked_1", allowed=True),
+    events.ModeChanged(mode="edit"),
     events.JobStarted(id=1, command="npm test", pid=7),
     events.JobEnded(id=1, command="npm test", cause="exited", exit_code=1, duration_s=12.0),
     events.QuestionsAsked(id="asked_2", call_id="part_1", questions=(Question(text="Which?", header=""),)),
@@ -70,7 +71,7 @@ def kinds(*names: str) -> set[type[Event]]:
 
 def test_there_is_a_sample_of_every_event() -> None:
     assert [type(event) for event in SAMPLES] == Event.__subclasses__()
-    assert len(SAMPLES) == 29
+    assert len(SAMPLES) == 30
 
 
 def test_headless_prints_the_sentence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,7 +111,7 @@ def test_attach_prints_the_sentence(capsys: pytest.CaptureFixture[str]) -> None:
             printer.on_line(line)
         if describe(event) and describe(event) in capsys.readouterr().out:
             shown.add(type(event))
-    assert shown == kinds("AttemptFailed", "ModelReplaced", "Compacted", "CallDenied", "Noticed")
+    assert shown == kinds("AttemptFailed", "ModelReplaced", "Compacted", "CallDenied", "Noticed", "ModeChanged")
 
 
 def test_clients_get_the_short_wording() -> None:
@@ -121,8 +122,9 @@ def test_clients_get_the_short_wording() -> None:
             in_editor.add(type(event))
         if describe_briefly(event) and describe_briefly(event) in [line.get("text") for line in lines_of(event)]:
             on_page.add(type(event))
-    assert in_editor == kinds("AttemptFailed", "ModelReplaced", "Compacted", "Verified", "HookAwaited", "Noticed")
-    assert on_page == kinds("PromptRefused", "CompactionStarted", "VerifyStarted", "Noticed")
+    shared = kinds("Noticed", "ModeChanged")
+    assert in_editor == shared | kinds("AttemptFailed", "ModelReplaced", "Compacted", "Verified", "HookAwaited")
+    assert on_page == shared | kinds("PromptRefused", "CompactionStarted", "VerifyStarted")
 
 
 async def test_subagent_reports_its_work(tmp_path: Path) -> None:

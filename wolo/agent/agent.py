@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.agent.agent_services import AgentServices
 from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, limit_reached
@@ -28,10 +29,22 @@ from wolo.agent.tool_calls import CallBatch
 from wolo.agent.tool_execution import refuse_all
 from wolo.agent.turn_policy import NextStep, Stop, TurnPolicy
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
-from wolo.messages.message import EMPTY_ANSWER, INSTRUCTIONS, JOB_ENDED, MCP_INSTRUCTIONS, Message, Usage, nudge
+from wolo.guard.modes import PLAN
+from wolo.messages.message import (
+    EMPTY_ANSWER,
+    INSTRUCTIONS,
+    JOB_ENDED,
+    MCP_INSTRUCTIONS,
+    NAMED_MODE,
+    Message,
+    Usage,
+    named_mode,
+    nudge,
+)
 from wolo.messages.parts import TextPart
 from wolo.models.probe_cache import is_near
 from wolo.models.protocol import ModelQuestion
+from wolo.tools.toolbox import PRESENT_PLAN
 
 if TYPE_CHECKING:
     from wolo.agent.compaction_run import CompactionPreview, CompactionRun, ContextUsage
@@ -199,6 +212,10 @@ class TurnRunner:
             error = ErrorInfo(kind="blocked", message=f"A hook blocked this prompt: {checked.reason}", hint="Nothing was sent.")
             return Stop(cause="blocked", error=error, exit_code=1)
         self._prompt = checked
+        if notice := self._mode_notice():  # in the prompt, which a format would separate from another message by an answer
+            words = TextPart(text=f"\n\n{notice.text}", is_notice=True)
+            named = {**checked.metadata, NAMED_MODE: notice.metadata[NAMED_MODE]}
+            self._prompt = replace(checked, parts=(*checked.parts, words), metadata=named)
         if not services.is_subagent:
             services.account.answers = 0
         await self._emit(TurnStarted(prompt=self._prompt))
@@ -382,6 +399,8 @@ class TurnRunner:
         """Delivers steering messages, and notices about ended jobs and tasks. Raises Cancelled."""
         services = self._services
         await self._deliver_steering()
+        if notice := self._mode_notice():
+            await self._add_message(notice)
         jobs = services.shell.jobs
         if jobs is not None and jobs.unreported and (news := jobs.news()):
             await self._add_message(nudge("\n".join(news), JOB_ENDED))
@@ -389,6 +408,19 @@ class TurnRunner:
             await self._add_message(message)
         for message in services.tasks.take_news(self._history.messages) if services.tasks is not None else ():
             await self._add_message(message)
+
+    def _mode_notice(self) -> Message | None:
+        """Names the mode where it differs from the one that the sent messages name last; if none: from all but plan mode."""
+        services = self._services
+        if services.mode is None:
+            return None
+        mode, before = services.mode.name, named_mode(self._history.messages, services.compactor.cut.left_out)
+        if mode == before or (mode != PLAN and not before):
+            return None
+        from wolo.tools.present_plan import mode_notice  # noqa: PLC0415  # most conversations stay in one mode
+
+        can_present = any(tool.name == PRESENT_PLAN for tool in services.prefix.tools)
+        return mode_notice(mode, before, can_present=can_present)
 
     async def _deliver_steering(self) -> bool:
         """True when a message was delivered. Raises Cancelled; undelivered messages stay in the queue."""

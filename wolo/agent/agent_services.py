@@ -18,7 +18,7 @@ from wolo.agent.tool_execution import Emit
 from wolo.agent.verification import Verify
 from wolo.messages.message import Message
 from wolo.models.protocol import ModelClient
-from wolo.tools.tool import ShellState
+from wolo.tools.tool import ModeSwitch, ShellState
 
 
 class MessageHistory:
@@ -75,6 +75,8 @@ class AgentServices(Struct, frozen=True, kw_only=True):
     compactor: Compactor
     history: MessageHistory
     shell: ShellState
+    mode: ModeSwitch | None = None
+    """The model is told of its changes; None: it is not."""
     account: Account
     """Usage over all turns; a subagent shares its parent's, whose limits hold in addition to its own."""
     limits: Limits = field(default_factory=Limits)

@@ -5,7 +5,7 @@ Order within a turn:
     TurnStarted
       ([CompactionStarted …], [Compacted], RequestStarted, ThinkingStreamed | TextStreamed | CallStreamed …,
        [AttemptFailed | ModelReplaced | [CompactionStarted …] Compacted, RequestStarted, …] AnswerEnded,
-       ([ApprovalAsked, ApprovalGiven], CallStarted, CallProgressed …, [QuestionsAsked, QuestionsAnswered],
+       ([ApprovalAsked, ApprovalGiven], CallStarted, CallProgressed …, [QuestionsAsked, QuestionsAnswered, [ModeChanged]],
         [TaskStarted, [ApprovalAsked …], [QuestionsAsked …], [CallDenied] …, TaskEnded], [CallDenied],
          CallEnded) …, [MessageAdded]) …
     TurnEnded
@@ -262,6 +262,14 @@ class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):
     reason: str = ""
     rule: str = ""
     """The rule as edited by the user; empty: the suggested one."""
+
+
+class ModeChanged(Event, frozen=True, kw_only=True, tag="mode_changed"):
+    """The user approved a plan of the model, which ends plan mode. Other changes of the mode come from the front end."""
+
+    mode: str
+    notice: str = ""
+    """Set if the mode differs from the chosen one."""
 
 
 class JobStarted(Event, frozen=True, kw_only=True, tag="job_started"):

@@ -27,6 +27,7 @@ from wolo.agent.tool_execution import (
     NO_REASON,
     NOT_ANSWERED,
     NOT_CONFIRMED,
+    READ_ONLY,
     SKIPPED_FOR_STEERING,
     WRONGLY_CHANGED,
     Emit,
@@ -39,7 +40,7 @@ from wolo.agent.tool_execution import (
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent
 from wolo.guard.judge import Judge
-from wolo.guard.precedence import SAFE, fingerprint
+from wolo.guard.precedence import PLANNING, SAFE, fingerprint
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import RestoredValue, ask_first
 from wolo.messages.message import Message
@@ -330,6 +331,8 @@ class ToolCalls:
                         part = call.part
                     response = hook
                     continue
+            if verdict.decision == "deny" and verdict.source == PLANNING:  # what the model was told, not a decision about it
+                return EndedCall(part=end(part, "denied_by_rule", READ_ONLY.format(reason=verdict.reason)))
             verdict = verdict if self._approvals else verdict.without_person()
             if verdict.decision == "deny":
                 words = NOT_CONFIRMED if verdict.source == IN_FENCE else DENIED_BY_RULE

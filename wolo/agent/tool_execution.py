@@ -27,6 +27,7 @@ NEVER_STARTED = "Never started: the turn was interrupted before this call began.
 SKIPPED_FOR_STEERING = "Not run: the user said something in the meantime, which comes next. It had no effect."
 INTERRUPTED = "The call was interrupted while it was running. It may have had effects; check before you repeat it."
 DENIED_BY_RULE = "Denied, so it was not run. {reason} Do not try to get the same effect another way."
+READ_ONLY = "Denied by plan mode, so it was not run. {reason} Plan mode is read-only: describe this change in the plan instead."
 MAY_BE_EXAMPLE = "The answer ends with this call in a code fence behind other text: it may be meant as an example."
 NOT_CONFIRMED = "Not run. {reason} If you mean it, make the call itself, without a fence and without other text behind it."
 DENIED_BY_PERSON = "Denied by the user, so it was not run: {reason}. Do not try to get the same effect another way."

@@ -75,7 +75,7 @@ def edit() -> None:
     from wolo.config.settings_writer import replace_settings
     from wolo.errors import ConfigError
     from wolo.frontends.streams import show_error
-    from wolo.frontends.terminal.repl import external_editor
+    from wolo.frontends.terminal.dialogs import external_editor
     from wolo.places import Notices, find_places
 
     path = find_places().config / "config.toml"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from wolo.commands.command import Command, CommandContext, Outcome, SendPrompt, ShowText
 from wolo.conversation.conversation import Conversation
-from wolo.guard.modes import MODES
-
-PLAN = "Make a plan for this. Read what you need; change nothing, and do not start before I approve the plan.\n\n"
+from wolo.guard.modes import MODES, PLAN
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
@@ -29,8 +27,8 @@ def enter(conversation: Conversation, name: str) -> str:
 
 
 async def _plan(context: CommandContext, rest: str) -> Outcome:
-    entered = enter(context.conversation, "plan")
-    return SendPrompt(f"{PLAN}{rest}") if rest else ShowText(f"{entered}\n/mode NAME switches to another mode.")
+    entered = enter(context.conversation, PLAN)
+    return SendPrompt(rest) if rest else ShowText(f"{entered}\n/mode NAME switches to another mode.")
 
 
 COMMANDS = (

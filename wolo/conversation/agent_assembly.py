@@ -109,6 +109,7 @@ def assemble(parts: AgentParts) -> AgentLoop:
             compactor=parts.compactor,
             history=parts.history,
             shell=services.shell,
+            mode=services.mode,
             account=parts.account,
             limits=parts.limits,
             session_id=parts.session_id,

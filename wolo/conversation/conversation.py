@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from wolo.agent.agent import AgentLoop
 from wolo.agent.cancellation import Cancellation, Cancelled
-from wolo.agent.events import ApprovalGiven, Event, JobEnded, JobStarted, Noticed, Scope
+from wolo.agent.events import ApprovalGiven, Event, JobEnded, JobStarted, ModeChanged, Noticed, Scope
 from wolo.config.schema import Ui
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
@@ -150,6 +150,9 @@ class Conversation:
         """Added to the session during the turn."""
         if self.jobs is not None:
             self.jobs.on_change = self._on_job
+        assert parts.services.mode is not None  # a conversation always has one
+        self._mode = parts.services.mode
+        self._mode.change = self._change_mode
 
     @property
     def choice(self) -> ModelChoice:
@@ -183,10 +186,16 @@ class Conversation:
         """
         plan = self._parts.sandbox.enter(name)
         self._parts.recorder.change(SettingEntry(name="mode", value=plan.mode.name))
+        self._mode.name = plan.mode.name
         self.info = replace(self.info, mode=plan.mode.name, sandbox=plan.backend)
         if self._opened:
             self._opened["mode"] = plan.mode.name
         return plan.notice
+
+    def _change_mode(self, name: str) -> None:
+        """For the model's plan, which the user has approved."""
+        notice = self.set_mode(name)
+        self.events.pass_on(ModeChanged(mode=self.info.mode, notice=notice))
 
     def give_way(self, path: str) -> None:
         """Call before a file of the workspace is written: what runs in the sandbox is ended if `path` is protected."""

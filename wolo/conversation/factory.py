@@ -66,7 +66,7 @@ from wolo.guard.judge import Judge
 from wolo.guard.secrets.redactor import Secrets
 from wolo.models.protocol import ModelClient
 from wolo.places import Notices, Site
-from wolo.tools.tool import CommandSandbox, EditChecks, ExternalTool, ShellState, ToolServices
+from wolo.tools.tool import CommandSandbox, EditChecks, ExternalTool, ModeSwitch, ShellState, ToolServices
 from wolo.tools.tool_values import AskQuestions, Question, Replies
 from wolo.workspace.files.file_reading import FileLedger
 
@@ -218,6 +218,7 @@ def _prepare_requests(
         more_tools=found_servers.servers.tools,
         instructions=reader.read(),
         can_learn=isinstance(state.sink, SavedSession) and choice.provider.name != "local",
+        can_plan=choice.provider.name != "local",
     )
     wire_log = text(state.given, "debug_wire")
     access = ModelAccess(
@@ -361,6 +362,7 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
         find_skill=env.user_files.load_skill,
         recall=env.history.recall,
         propose_note=partial(_propose_note, state),
+        mode=ModeSwitch(judge.mode.name),
         sandbox=env.sandbox.sandbox,
         tracker=env.tracking.tracker,
         edit_checks=partial(_edit_checks, state, env, parent.emit) if config.settings.lsp.enabled else None,

@@ -12,6 +12,7 @@ from wolo.agent.events import (
     Event,
     HookAwaited,
     JobEnded,
+    ModeChanged,
     ModelReplaced,
     Noticed,
     PromptRefused,
@@ -25,6 +26,7 @@ from wolo.agent.events import (
     Verified,
     VerifyStarted,
 )
+from wolo.guard.modes import MODES
 from wolo.messages.call_arguments import call_line
 from wolo.messages.terminal_text import counted, label
 from wolo.tools.background_jobs import CROWDED
@@ -61,6 +63,8 @@ def describe(event: Event) -> str:
             return f"A hook keeps this back: {event.reason}"
         case Noticed():
             return event.text
+        case ModeChanged():
+            return " ".join(filter(None, (event.notice, f"Mode {event.mode}: {MODES[event.mode].about}.")))
         case TurnStarted():
             return "getting ready"
         case RequestStarted():

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from wolo.guard.modes import Ceiling
 
 Mode = Literal["primary", "subagent", "all"]
-READING = frozenset(("read", "grep", "glob", "fetch", "web_search", "todo", "ask", "skill", "expand_message", "task_completion"))
+READING = frozenset(
+    ("read", "grep", "glob", "fetch", "web_search", "todo", "ask", "present_plan", "skill", "expand_message", "task_completion")
+)
 """Tools that change nothing."""
 MOST_AGENTS = 200
 MOST_FOLDERS = 200

@@ -23,6 +23,7 @@ from wolo.agent.events import (
     HookAwaited,
     JobEnded,
     JobStarted,
+    ModeChanged,
     ModelReplaced,
     RequestStarted,
     TaskEnded,
@@ -33,6 +34,7 @@ from wolo.agent.events import (
     Verification,
     Verified,
 )
+from wolo.conversation.phrasing import describe_briefly
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 
@@ -111,6 +113,8 @@ def event_line(event: Event) -> Line | None:
             return system_line("job_started", **_fields(event, ("id", "command", "pid")))
         case JobEnded():
             return system_line("job_ended", **_fields(event, ("id", "command", "cause", "exit_code", "duration_s")))
+        case ModeChanged():
+            return system_line("mode", mode=event.mode, text=describe_briefly(event))
         case TaskStarted() | TaskEnded():
             return system_line("task", **_task(event))
         case HookAwaited():

@@ -29,10 +29,11 @@ class Mode(Struct, frozen=True, kw_only=True):
     """Commands that name a secret or protected file need no extra approval."""
 
 
+PLAN = "plan"
 MODES: dict[str, Mode] = {
     mode.name: mode
     for mode in (
-        Mode(name="plan", about="reads only", write="deny", write_outside="deny", shell="deny", mcp="deny", task="deny"),
+        Mode(name=PLAN, about="reads only", write="deny", write_outside="deny", shell="deny", mcp="deny", task="deny"),
         Mode(name="ask", about="every write and every command asks"),
         Mode(name="edit", about="edits inside the workspace run, commands ask", write="allow"),
         Mode(name="auto", about="edits run, commands run inside the sandbox", write="allow", shell="allow"),

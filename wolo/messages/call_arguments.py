@@ -122,7 +122,7 @@ MAIN = ("command", "cmd", "script", "pattern", "url", "query", "prompt", *FILES)
 """The first of these is shown without its name, before other arguments."""
 SOME = 200
 """Characters shown of each changed text in lists and reports; other arguments are shown in full."""
-CHANGING = frozenset({"write", "edit", "apply_patch", "todo", "ask"})
+CHANGING = frozenset({"write", "edit", "apply_patch", "todo", "ask", "present_plan"})
 """Tools whose texts a front end shows as a diff, list or question, so their call line may be short."""
 _WORD = r"[\w./:@%+,=~*?-]+"
 _PATCHED = r"(?m)^[ \t]*\*\*\* (?:(?:Add|Update|Delete) File|Move to):[ \t]*(.+?)[ \t\r]*$"

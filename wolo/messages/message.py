@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -34,6 +34,8 @@ HOOK_OUTPUT = "hook_output"
 """Output of a hook that nothing waited for."""
 INSTRUCTIONS = "instructions"
 """Instructions that changed on disk; also the metadata key of their texts by name, in messages and calls."""
+NAMED_MODE = "named_mode"
+"""Names the permission mode; also the metadata key of its name, in messages and calls."""
 SENT_BACK = "sent_back"
 """A hook kept the model from stopping."""
 STEERED = "steered"
@@ -226,6 +228,17 @@ def common_prefix_length(known: tuple[Message, ...], messages: Sequence[Message]
         if known <= tuple(messages):
             return len(known)
     return next((at for at, (one, other) in enumerate(zip(known, messages, strict=False)) if one is not other), len(messages))
+
+
+def named_mode(messages: Sequence[Message], left_out: Collection[str] = ()) -> str:
+    """The mode that the messages name last, except those with an id that was left out; empty: none is named."""
+    for message in reversed(messages):
+        if message.id not in left_out:
+            calls = (part for part in reversed(message.parts) if isinstance(part, ToolPart))
+            name = next((part.metadata[NAMED_MODE] for part in calls if NAMED_MODE in part.metadata), "")
+            if name := name or message.metadata.get(NAMED_MODE, ""):
+                return str(name)
+    return ""
 
 
 def user(text: str, *more: AnyPart) -> Message:

@@ -27,6 +27,7 @@ from wolo.messages.message import (
     HOOK_OUTPUT,
     INSTRUCTIONS,
     MCP_INSTRUCTIONS,
+    NAMED_MODE,
     NUDGE,
     OPENED,
     SENT_BACK,
@@ -211,6 +212,7 @@ def _user_input(messages: Sequence[Message], begin: int, end: int) -> UserInput:
             MCP_INSTRUCTIONS,
             HOOK_OUTPUT,
             INSTRUCTIONS,
+            NAMED_MODE,
         ):  # nobody is there to say it again
             continue
         elif place < 0:

@@ -19,6 +19,9 @@ MOST_ITEMS = 100
 LONGEST_TEXT = 500
 MARKS: Mapping[TodoStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]"}
 
+PLAN_FILE, STEPS = "plan_file", "steps"
+"""Metadata keys of a call that handed a plan over: the file of the plan, and its steps, which are a new list."""
+
 _STATUSES: tuple[TodoStatus, ...] = get_args(TodoStatus)
 _SPELLINGS: Mapping[str, TodoStatus] = {
     **{status: status for status in _STATUSES},
@@ -91,6 +94,8 @@ def latest_todos(messages: Sequence[Message]) -> tuple[TodoItem, ...] | None:
 
 def todos_of(part: ToolPart) -> tuple[TodoItem, ...] | None:
     """None for other calls and for failed ones."""
+    if isinstance(steps := part.metadata.get(STEPS), list | tuple) and part.outcome == "ok":
+        return tuple(TodoItem(str(step), "pending") for step in steps)
     if part.tool.strip().lower() != Todo.name or part.outcome != "ok":
         return None
     try:

@@ -83,6 +83,15 @@ class CommandSandbox(Struct):
     """None: no sandbox. Set when a mode is entered that needs one."""
 
 
+class ModeSwitch(Struct):
+    """The permission mode of a conversation, for its agent and for the tool that ends plan mode."""
+
+    name: str
+    """The mode in force."""
+    change: Callable[[str], None] = lambda name: None
+    """Enters a mode, or the nearest one where there is no sandbox for it."""
+
+
 class EditChecks(Protocol):
     async def run(self, context: CallContext, call: Callable[[], Awaitable[CallResult]], *, is_edit: bool) -> CallResult:
         """Runs a call, and adds the errors that it makes to its result, or those of earlier edits that were not known in time."""
@@ -148,6 +157,8 @@ class ToolServices(Struct, frozen=True, kw_only=True):
     """In a replay, the recorded result of a call that would ask the network or the user."""
     recall: Callable[[], Sequence[Message]] = tuple
     """The whole conversation so far, including messages that are no longer sent."""
+    mode: ModeSwitch | None = None
+    """None: for a subagent, and in a replay."""
     sandbox: CommandSandbox = field(default_factory=CommandSandbox)
     tracker: Callable[[], FileTracker] | None = None
     """Detects changes of the workspace by commands; None: such changes are not tracked."""

@@ -199,6 +199,8 @@ class Question(Struct, frozen=True, kw_only=True):
     """The user may always answer something else."""
     several: bool = False
     """Allows more than one option."""
+    is_plan: bool = False
+    """The text is a plan in Markdown, and the options decide about it; words of one's own may stand beside them."""
 
 
 class Reply(Struct, frozen=True):

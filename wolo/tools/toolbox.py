@@ -50,6 +50,7 @@ BUILTIN = (
     ShippedTool("todo", "todo", "Todo"),
     ShippedTool("task", "task", "Task"),
     ShippedTool("ask", "ask", "Ask"),
+    ShippedTool("present_plan", "present_plan", "PresentPlan"),
     ShippedTool("skill", "skill", "SkillTool"),
     ShippedTool("remember", "remember", "Remember"),
     ShippedTool("expand_message", "expand_message", "ExpandMessage"),
@@ -70,6 +71,10 @@ NEEDS_NOTES = frozenset({"remember"})
 
 NEEDS_USER = frozenset({"ask"})
 """Offered when a user is present."""
+
+PRESENT_PLAN = "present_plan"
+NEEDS_PLANNER = frozenset({PRESENT_PLAN})
+"""Offered to a main agent whose user is present, in every mode: the cached prefix stays when the mode changes."""
 
 NEEDS_SEARCH_SERVICE = frozenset({"web_search"})
 """Offered when the settings name a search service."""

@@ -72,7 +72,7 @@ class CompactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Latest turns whose outputs are shortened last."""
     summary: bool = True
     """Let the model summarize omitted messages; false: only shorten and omit."""
-    protected_tools: tuple[str, ...] = ("skill", "todo", "ask")
+    protected_tools: tuple[str, ...] = ("skill", "todo", "ask", "present_plan")
     """Tools whose outputs are not shortened in the first step."""
     timeout_s: Positive = 120
     """Seconds until a summary is given up."""

@@ -16,7 +16,7 @@ from wolo.messages.parts import AnyPart, TextPart, ThinkingPart, ToolPart, new_i
 from wolo.messages.unicode import clean
 from wolo.models.tokens import BYTES_PER_TOKEN, estimate_text
 from wolo.sessions.loading import HINT
-from wolo.tools.todo import as_text, todos_of
+from wolo.tools.todo import PLAN_FILE, as_text, todos_of
 from wolo.tools.tool_arguments import FILE_ALIASES
 
 MOST_CHANGED, MOST_READ = 200, 60
@@ -47,14 +47,17 @@ class Facts(Struct, frozen=True, omit_defaults=True):
     unsaid: int = 0
     """Number of older ones."""
     todo: str = ""
+    plan_file: str = ""
+    """Of the plan that the user approved last."""
 
     def with_more(self, gone: Iterable[Message]) -> Facts:
-        changed, read, todo = dict.fromkeys(self.changed), dict.fromkeys(self.read), self.todo
+        changed, read, todo, plan_file = dict.fromkeys(self.changed), dict.fromkeys(self.read), self.todo, self.plan_file
         pieces = list(self.said)
         for message in gone:
             if message.is_from_user and message.text.strip():
                 pieces.append((message.id, _clipped_message(message.id, message.text.strip(), LONGEST_WORDS_CHARS)))
             for part in (part for part in message.calls if part.outcome == "ok"):
+                plan_file = str(part.metadata.get(PLAN_FILE, plan_file))
                 items = todos_of(part)
                 todo = todo if items is None else as_text(items)[:LONGEST_TODO_CHARS]
                 into = changed if part.tool in WRITERS else read if part.tool in READERS else None
@@ -69,6 +72,7 @@ class Facts(Struct, frozen=True, omit_defaults=True):
             said=tuple(pieces[unsaid:]),
             unsaid=self.unsaid + unsaid,
             todo=todo,
+            plan_file=plan_file,
         )
 
 
@@ -80,6 +84,7 @@ def lead_for(left_out: Collection[str], facts: Facts, *, summary: str, until: st
         summary and f"What happened in them:\n\n{summary}",
         _files("changed", facts.changed),
         _files("read", facts.read),
+        facts.plan_file and f"The plan that the user approved is in {facts.plan_file}: read it before you continue.",
         facts.todo and f"The todo list:\n{facts.todo}",
         _words(facts, words_tokens),
         HINT.format(id=id),

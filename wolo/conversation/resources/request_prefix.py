@@ -39,6 +39,7 @@ from wolo.tools.toolbox import (
     BUILTIN,
     BUILTIN_WITH_COMPLETION,
     NEEDS_NOTES,
+    NEEDS_PLANNER,
     NEEDS_SEARCH_SERVICE,
     NEEDS_SKILLS,
     NEEDS_SUBAGENTS,
@@ -150,10 +151,11 @@ def build_prefix(
     more_tools: Iterable[ExternalTool] = (),
     instructions: Instructions | None = None,
     can_learn: bool = True,
+    can_plan: bool = True,
 ) -> RequestPrefix:
     """`most_tools` is the limit of the provider, `budget` the most tokens of MCP tools; `can_search`: there
     is a search service; `more_tools` come after the built-in ones. `instructions` are read if they are not given. `can_learn`:
-    notes of the model can be saved.
+    notes of the model can be saved. `can_plan`: the model is large enough to present a plan.
 
     Raises UsageError for an unknown tool.
     """
@@ -164,6 +166,7 @@ def build_prefix(
     needs = (
         (learns, NEEDS_NOTES),
         (attended, NEEDS_USER),
+        (attended and can_plan, NEEDS_PLANNER),
         (can_search, NEEDS_SEARCH_SERVICE),
         (skills.for_model, NEEDS_SKILLS),
         (agents.offers, NEEDS_SUBAGENTS),

@@ -43,7 +43,16 @@ from wolo.sessions.listing import task_of
 from wolo.sessions.store import Store
 from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.tool_values import CallResult, PutQuestions, TaskRequest
-from wolo.tools.toolbox import MCP_PREFIX, NEEDS_NOTES, NEEDS_SKILLS, NEEDS_SUBAGENTS, NEEDS_USER, TASK_COMPLETION, Toolbox
+from wolo.tools.toolbox import (
+    MCP_PREFIX,
+    NEEDS_NOTES,
+    NEEDS_PLANNER,
+    NEEDS_SKILLS,
+    NEEDS_SUBAGENTS,
+    NEEDS_USER,
+    TASK_COMPLETION,
+    Toolbox,
+)
 from wolo.workspace.files.file_reading import FileLedger
 
 if TYPE_CHECKING:
@@ -338,6 +347,7 @@ class Subagents:
             agents=(),
             delegate=None,
             find_task=None,
+            mode=None,
             works_for=call.call_id,
             recall=history.recall,
         )
@@ -346,7 +356,13 @@ class Subagents:
         """The parent's tools that the profile allows."""
         toolbox = self._parent.prefix.toolbox
         there = {*toolbox.names, *(EDIT_TOOLS if {*EDIT_TOOLS} & {*toolbox.names} else ())}
-        hide = {*NEEDS_SUBAGENTS, *NEEDS_NOTES, *profile.without, *(() if self._parent.ask_questions else NEEDS_USER)}
+        hide = {
+            *NEEDS_SUBAGENTS,
+            *NEEDS_NOTES,
+            *NEEDS_PLANNER,
+            *profile.without,
+            *(() if self._parent.ask_questions else NEEDS_USER),
+        }
         hide |= set() if choice.format == "xml" else {TASK_COMPLETION}
         named = () if profile.tools is None else (*profile.tools, TASK_COMPLETION)
         only = [name for name in named if name in there or name.startswith(MCP_PREFIX)]

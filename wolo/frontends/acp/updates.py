@@ -15,6 +15,7 @@ from wolo.agent.events import (
     Compacted,
     Event,
     HookAwaited,
+    ModeChanged,
     ModelReplaced,
     Noticed,
     RequestStarted,
@@ -96,6 +97,9 @@ class Updates:
                 if isinstance(event.view, TodoList):
                     entries = [sdk.plan_entry(each.text, status=_PLAN_STATUS[each.status]) for each in event.view.items]  # type: ignore[arg-type]  # as listed
                     yield sdk.update_plan(entries)
+            case ModeChanged():
+                yield sdk.update_current_mode(event.mode)
+                yield sdk.update_agent_thought_text(f"{describe_briefly(event)}\n")
             case Noticed(level="info"):
                 pass
             case Verified() | Noticed() | HookAwaited():

@@ -72,6 +72,8 @@ class LinePrinter:
                 self.line(
                     "\n".join(f"[{MARKS.get(each['status'], ' ')}] {each['text']}" for each in line["items"]), before="    "
                 )
+            case "mode":
+                self.line(f"({line['text']})")
             case "notice":
                 if not self._is_again(f"notice {line['text']}"):
                     self.line(f"({line['text']})")

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wolo.agent.events import ErrorInfo, Event, TurnEnded, TurnStarted
+from wolo.agent.events import ErrorInfo, Event, ModeChanged, TurnEnded, TurnStarted
 from wolo.commands.expansion import expand, switch_model
 from wolo.commands.table import load_commands
 from wolo.commands.user_commands import load_user_commands
@@ -193,6 +193,8 @@ class LiveSession:
     def _on_event(self, event: Event) -> None:
         for line in lines_of(event):
             self.emit(line, passing=isinstance(event, PASSING), completes=isinstance(event, COMPLETING))
+        if isinstance(event, ModeChanged):
+            self.emit(self._status())
 
     async def steer(self, text: str) -> None:
         """Returns once the message is saved. Raises HttpError and SessionError."""

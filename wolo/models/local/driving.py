@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from wolo.errors import BadAnswer, ConfigError, WoloError
 from wolo.formats.format import ThinkingLevel
-from wolo.messages.message import EMPTY_ANSWER, Message, nudge
+from wolo.messages.message import EMPTY_ANSWER, Message, named_mode, nudge
 from wolo.models import probe_cache
 from wolo.models.address import join_url
 from wolo.models.capabilities import LOCAL
@@ -137,6 +137,8 @@ def _left_undone(question: ModelQuestion) -> bool:
     """Tells whether the prompt asks for changed files or a command, which this turn did not bring."""
     from wolo.models.local.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
 
+    if named_mode(question.messages) == "plan":
+        return False
     prompt = next((message.text for message in reversed(question.messages) if message.is_prompt), "")
     work = asks_for_files(prompt) if any(tool.name == "write" for tool in question.tools) else ""
     return bool(work) and not was_done(work, calls_since_prompt(question.messages))

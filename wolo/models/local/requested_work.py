@@ -49,7 +49,20 @@ _LOOKING: Final = re.compile(
     r"|git (?:status|log|diff|show|branch))\b"
 )
 _READING: Final = frozenset(
-    ("read", "grep", "glob", "todo", "ask", "fetch", "web_search", "skill", "find_tools", "expand_message", "remember")
+    (
+        "read",
+        "grep",
+        "glob",
+        "todo",
+        "ask",
+        "present_plan",
+        "fetch",
+        "web_search",
+        "skill",
+        "find_tools",
+        "expand_message",
+        "remember",
+    )
 )
 
 

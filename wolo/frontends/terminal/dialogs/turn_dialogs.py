@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, QuestionsAsked
 from wolo.conversation.conversation import Conversation
+from wolo.errors import UsageError
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.line_prompt import PassedOver, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
@@ -97,6 +99,8 @@ def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:
 
 async def ask_questions(asked: QuestionsAsked, terminal: Terminal) -> Replies | None:
     """None: the user skipped them all (Esc, Ctrl-D). Raises Dismissed for Ctrl-C."""
+    if asked.questions[0].is_plan:
+        return await _ask_about_plan(asked.questions[0], terminal)
     screen = terminal.screen
     if (dialog_host := screen.dialog_host) is None:
         replies: list[Reply] = []
@@ -125,6 +129,62 @@ async def ask_questions(asked: QuestionsAsked, terminal: Terminal) -> Replies | 
     for question, reply in zip(asked.questions, given or (), strict=False):
         screen.print(as_line(question, reply))
     return given
+
+
+async def _ask_about_plan(question: Question, terminal: Terminal) -> Replies | None:
+    """The plan is printed like an answer. None: the user decides later. Raises Dismissed for Ctrl-C."""
+    screen, labels = terminal.screen, [option.label for option in question.options]
+    screen.answer(question.text)
+    while True:
+        if (dialog_host := screen.dialog_host) is None:
+            reply = await _decide_by_line(terminal)
+        else:
+            from wolo.frontends.terminal.panels.choice_panels import PlanPanel  # noqa: PLC0415  # as above
+
+            screen.ask_space()
+            reply = await dialog_host.show_dialog(PlanPanel(labels))
+        if reply is None:
+            screen.say("? not decided; plan mode continues", "dim")
+            return None
+        if reply.chosen != ("revise",):
+            screen.print(as_line(Question(text="", header="Plan"), reply))
+            return (reply,)
+        if edited := await _edit_plan(question.text, terminal):
+            return (Reply(("revise",), edited),)
+
+
+async def _decide_by_line(terminal: Terminal) -> Reply | None:
+    choices = "  start in [a]uto  with [e]dits approved  [k]eep planning  [r]evise the plan, or type what to change › "
+    try:
+        typed = (await ask_line(choices, terminal.screen, terminal.keyboard, may_pass=True)).strip()
+    except (PassedOver, EOFError):
+        return None
+    letters = {"a": "auto", "e": "edit", "k": "keep", "r": "revise", "": "keep"}
+    word = letters.get(typed.lower(), typed.lower())
+    return Reply((word,)) if word in letters.values() else Reply(("keep",), typed)
+
+
+async def _edit_plan(plan: str, terminal: Terminal) -> str:
+    """The plan as it was edited; empty where it was not changed, or cannot be used."""
+    from wolo.frontends.terminal.dialogs.external_editor import edit  # noqa: PLC0415  # few plans are edited
+    from wolo.tools.present_plan import plan_problem  # noqa: PLC0415  # the same
+
+    screen, host = terminal.screen, terminal.screen.dialog_host
+    try:
+        with terminal.signals.aside():
+            terminal.keyboard.pause()
+            try:
+                async with host.aside() if host is not None else nullcontext():
+                    edited = (await edit(f"{plan}\n")).strip()
+            finally:
+                terminal.keyboard.resume()
+    except UsageError as error:
+        screen.show_error(error)
+        return ""
+    if problem := plan_problem(edited):
+        screen.say(f"The plan is unchanged: {problem}", "warning")
+        return ""
+    return "" if edited == plan.strip() else edited
 
 
 def _print_question(question: Question, screen: Screen, place: str) -> None:

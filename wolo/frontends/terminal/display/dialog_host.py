@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from wolo.agent.events import Event
@@ -34,6 +35,9 @@ class DialogHost(Protocol):
 
     def on_event(self, event: Event) -> None:
         """Updates the components of the region."""
+
+    def aside(self) -> AbstractAsyncContextManager[None]:
+        """Gives the terminal to another program while the block runs."""
 
     async def ask(self, question: str, *, draft: str = "", may_pass: bool = False) -> str: ...
 

@@ -25,6 +25,7 @@ from wolo.agent.events import (
     HookAwaited,
     JobEnded,
     MessageAdded,
+    ModeChanged,
     ModelReplaced,
     Noticed,
     PromptRefused,
@@ -186,6 +187,8 @@ class Screen:
                 self.say(escaped_line(describe(event)), "warning" if event.new_failures else "dim")
             case Noticed():
                 self._notice(event)
+            case ModeChanged():
+                self.say(describe(event), "dim")
             case TurnEnded():
                 self._turn_ended(event)
 

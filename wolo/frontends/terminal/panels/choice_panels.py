@@ -16,6 +16,7 @@ from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer
 from wolo.frontends.terminal.panels.panel import FRAME_FROM_ROWS, NARROW_COLUMNS, Complaint, Panel, key_hints, one_row
 from wolo.frontends.terminal.render.file_diffs import spelled
 from wolo.messages.terminal_text import clean_line
+from wolo.tools.tool_values import Reply
 
 _STEPS = {"left": -1, "up": -1, "back-tab": -1, "right": 1, "down": 1, "tab": 1}
 
@@ -30,6 +31,7 @@ NUMBERED = 4
 
 REASON = "why not › "
 RULE = "rule › "
+CHANGES = "what to change › "
 
 
 _YES = "y"
@@ -102,6 +104,54 @@ class ChoicePanel(Panel[str]):
 
     def escape(self) -> None:
         self.resolve(self._row.choices[0].key)
+
+
+PLAN_CHOICES = {
+    "auto": PanelChoice("a", "Start in auto"),
+    "edit": PanelChoice("e", "Start with edits approved"),
+    "keep": PanelChoice("k", "Keep planning, with words"),
+    "revise": PanelChoice("r", "Edit the plan"),
+}
+"""By the label of the option."""
+
+
+class PlanPanel(Panel[Reply | None]):
+    """Asks about a plan that stands above it. None: nothing was decided (Esc, Ctrl-D)."""
+
+    def __init__(self, options: Sequence[str]) -> None:
+        self._labels = {PLAN_CHOICES[option].key: option for option in options}
+        self._row = ChoiceRow([PLAN_CHOICES[option] for option in options], PLAN_CHOICES["keep"])
+        super().__init__()
+
+    def title(self) -> Text:
+        return Text("Start with this plan?")
+
+    def choices(self, columns: int) -> list[Text]:
+        if self.is_writing:
+            return [key_hints(("Enter", "keep planning"), ("Esc", "back"))]
+        return with_hints(
+            self._row.laid_out(columns), ("←→", "select"), ("Enter", "confirm"), ("Esc", "decide later"), columns=columns
+        )
+
+    def handle_key(self, key: str) -> None:
+        if key == "end-of-input":
+            self.resolve(None)
+        elif chosen := self._row.selected if key == "enter" else self._row.find(key):
+            if chosen == PLAN_CHOICES["keep"]:
+                self.write(CHANGES)
+            else:
+                self.resolve(Reply((self._labels[chosen.key],)))
+        elif key in _STEPS:
+            self._row.select(key)
+
+    def pasted(self, text: str) -> None:
+        self.write(CHANGES, text)
+
+    def escape(self) -> None:
+        self.resolve(None)
+
+    def submit(self, written: str) -> None:
+        self.resolve(Reply(("keep",), written.strip()))
 
 
 def without_mark(line: Text) -> Text:

@@ -8,7 +8,7 @@ from typing import NamedTuple, assert_never
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from wolo.agent.tool_execution import NO_REASON, NOT_ANSWERED
+from wolo.agent.tool_execution import NO_REASON, NOT_ANSWERED, READ_ONLY
 from wolo.frontends.terminal.render.file_diffs import diff_lines
 from wolo.frontends.wrapping import wrapped
 from wolo.messages.call_arguments import arguments_line
@@ -75,7 +75,8 @@ def headline(part: ToolPart, view: View | None = None, *, reason: str = "", is_w
     text.append(f" {arguments}" if arguments else "")
     if part.outcome in _STOPPED:
         why = "" if reason in ("", NO_REASON, NOT_ANSWERED) else f": {' '.join(clean(reason).split())}"
-        stopped = "not answered" if part.output.startswith(NOT_ANSWERED) else _STOPPED[part.outcome]
+        by_mode = part.output.startswith(READ_ONLY.partition("{reason}")[0])
+        stopped = "not answered" if part.output.startswith(NOT_ANSWERED) else "plan mode" if by_mode else _STOPPED[part.outcome]
         text.append(f" · {stopped}{why}", "warning")
     return text.append_text(_summary(view))
 

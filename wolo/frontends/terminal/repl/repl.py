@@ -19,6 +19,7 @@ from wolo.frontends.terminal.composer.composer import Composer, Quit, Submission
 from wolo.frontends.terminal.composer.keymap import Keymap, composer_keys
 from wolo.frontends.terminal.composer.line_mode import KEYS, LineMode
 from wolo.frontends.terminal.composer.pastes import Chips
+from wolo.frontends.terminal.dialogs.external_editor import edit, edit_file
 from wolo.frontends.terminal.display.activity import SLOW_S
 from wolo.frontends.terminal.display.history_preview import recall
 from wolo.frontends.terminal.display.terminal import Terminal
@@ -26,7 +27,6 @@ from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.repl.command_registry import CommandRegistry
-from wolo.frontends.terminal.repl.external_editor import edit, edit_file
 from wolo.frontends.terminal.repl.status_bar import StatusBar, TodoPanel, print_banner
 from wolo.frontends.terminal.repl.submissions import (
     answered_by,

@@ -1,0 +1,174 @@
+"""The `present_plan` tool: the user approves a plan, which ends plan mode, or keeps planning."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from wolo.errors import ToolError, WoloError
+from wolo.guard.intents import Intent
+from wolo.guard.modes import MODES, PLAN
+from wolo.messages.message import NAMED_MODE, Message, nudge
+from wolo.messages.parts import ToolKind
+from wolo.tools.todo import LONGEST_TEXT, MOST_ITEMS, PLAN_FILE, STEPS
+from wolo.tools.tool import CallContext, ModeSwitch, ToolServices
+from wolo.tools.tool_values import AnswerOption, AskQuestions, CallResult, Interrupted, Question, Reply, TodoItem, TodoList
+
+MOST_CHARS = 50_000
+"""A longer plan is not read by the person who approves it."""
+KEEP, REVISE = "keep", "revise"
+OPTIONS = (
+    AnswerOption("auto", "start in auto"),
+    AnswerOption("edit", "start with edits approved"),
+    AnswerOption(KEEP, "keep planning, with words"),
+    AnswerOption(REVISE, "edit the plan"),
+)
+"""The first two are modes. The text beside `keep` is for the model, that beside `revise` is the new plan."""
+
+NOTHING_TO_HAND_OVER = "There is nothing to hand over: this is not plan mode. Do the work."
+NOT_LAST = "Not shown: a plan is presented once, as the last call of an answer. Present it again."
+NOBODY = "No user is present to read the plan. Give it as your answer."
+STOPPED = "The user did not decide about the plan: the turn was stopped. Plan mode continues."
+WAIT = "Plan mode continues: end your turn, and wait for the user's next message."
+UNDECIDED = f"The user closed the plan without a decision. {WAIT}"
+KEPT_SILENTLY = f"The user keeps planning and does not say why. {WAIT}"
+KEPT = "The user keeps planning and says:\n{words}\n\nPlan mode continues: change the plan, and present it again."
+APPROVED = "The user approved {plan}. Plan mode has ended; the mode is now `{mode}`: {about}. The plan is saved in {path}.{todo}"
+
+READ_ONLY = """Plan mode: read-only. Read and search what you need. Calls that write are refused, and commands that may. {end} \
+It holds the goal in a sentence, numbered steps with the files that each changes, and how to check the result."""
+END_WITH_CALL = "When you know enough, call `present_plan` with the plan, and nothing after it."
+END_WITH_ANSWER = "End with the plan as your answer."
+ANOTHER_MODE = "The mode is now `{mode}`: {about}.{ended}"
+ENDED = " Plan mode has ended: you may change files as far as this mode allows."
+
+
+def mode_notice(mode: str, before: str, *, can_present: bool) -> Message:
+    """Tells the model the mode. `before`: the mode it was told last; `can_present`: `present_plan` is offered."""
+    if mode == PLAN:
+        text = READ_ONLY.format(end=END_WITH_CALL if can_present else END_WITH_ANSWER)
+    else:
+        text = ANOTHER_MODE.format(mode=mode, about=MODES[mode].about, ended=ENDED if before == PLAN else "")
+    return nudge(text, NAMED_MODE, **{NAMED_MODE: mode})
+
+
+class PresentPlanArgs(Struct, frozen=True):
+    plan: Annotated[str, Meta(description="Markdown")]
+
+
+class PresentPlan:
+    """In plan mode, as the last call: show the whole plan to the user, who approves it or asks for changes."""
+
+    name: ClassVar[str] = "present_plan"
+    Args: ClassVar[type[Struct]] = PresentPlanArgs
+    aliases: ClassVar[Mapping[str, str]] = dict.fromkeys(("text", "content", "markdown", "summary"), "plan")
+    reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "think"
+
+    def intents(self, args: PresentPlanArgs, services: ToolServices) -> Sequence[Intent]:
+        return ()
+
+    async def run(self, args: PresentPlanArgs, call: CallContext) -> CallResult:
+        services = call.services
+        if recorded := services.recorded_result(call.call_id):
+            return recorded
+        if services.mode is None or services.ask_user is None:
+            raise ToolError(NOBODY)
+        if services.mode.name != PLAN:
+            return CallResult(NOTHING_TO_HAND_OVER)
+        if problem := plan_problem(args.plan):
+            raise ToolError(f"present_plan: {problem}")
+        if not await asyncio.to_thread(_is_last, call):
+            raise ToolError(NOT_LAST)
+        return await _Handover(call, services.mode, services.ask_user, args.plan.strip()).run()
+
+
+def plan_problem(plan: str) -> str:
+    """The reason why a plan cannot be presented; empty: it can."""
+    if not plan.strip():
+        return "the plan is empty."
+    if len(plan) > MOST_CHARS:
+        return f"the plan has {len(plan):,} characters; {MOST_CHARS:,} is the most. Leave code out, and name the files."
+    return ""
+
+
+def plan_steps(plan: str) -> tuple[TodoItem, ...]:
+    """The numbered lines of a plan as open items; without any its other list items, else its headings. Code does not count."""
+    prose = re.sub(r"(?ms)^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", "", plan)
+    for mark in (r"\d{1,3}[.)]", r"[-*+](?: \[[ xX]\])?", r"#{2,6}"):
+        if lines := re.findall(rf"(?m)^ ?{mark}[ \t]+(\S.*)$", prose):
+            texts = (" ".join(line.replace("**", "").split()).rstrip("#: ") for line in lines)
+            shortened = (text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…" for text in texts if text)
+            return tuple(TodoItem(text, "pending") for text in shortened)[:MOST_ITEMS]
+    return ()
+
+
+def _is_last(call: CallContext) -> bool:
+    """The call is the last one of its answer. May block to load the start of a large session."""
+    messages = call.services.recall()
+    return not messages or not messages[-1].calls or messages[-1].calls[-1].id == call.part_id
+
+
+class _Handover:
+    """Asks about one plan, again each time that the user edits it."""
+
+    def __init__(self, call: CallContext, mode: ModeSwitch, ask_user: AskQuestions, plan: str) -> None:
+        self._call, self._mode, self._ask_user = call, mode, ask_user
+        self._plan = plan
+        self._is_edited = False
+
+    async def run(self) -> CallResult:
+        while True:
+            question = Question(text=self._plan, header="Plan", options=OPTIONS, is_plan=True)
+            try:
+                replies = await self._ask_user(self._call.call_id, [question])
+            except asyncio.CancelledError:
+                raise Interrupted(CallResult(STOPPED)) from None
+            if not replies:
+                return CallResult(UNDECIDED)
+            choice, text = _decision(replies[0])
+            if choice in MODES:
+                return await self._start(choice)
+            if choice == KEEP:
+                return CallResult(KEPT.format(words=text) if text else KEPT_SILENTLY)
+            if not text or text == self._plan:  # else a program that always edits would be asked for ever
+                return CallResult(KEPT_SILENTLY)
+            if problem := plan_problem(text):
+                return CallResult(f"{KEPT_SILENTLY} Their edit was not used: {problem}")
+            self._plan, self._is_edited = text, True
+
+    async def _start(self, mode: str) -> CallResult:
+        """Saves the plan first: without its file nothing starts."""
+        try:
+            path = await asyncio.to_thread(self._call.services.save_output, "plan.md", self._plan.encode("utf-8", "replace"))
+        except (OSError, WoloError) as error:
+            raise ToolError(f"The plan was approved, but it cannot be saved: {error}. {WAIT}") from error
+        self._mode.change(mode)
+        mode, items = self._mode.name, plan_steps(self._plan)
+        text = APPROVED.format(
+            plan="this plan, which they have edited" if self._is_edited else "the plan",
+            mode=mode,
+            about=MODES[mode].about,
+            path=path,
+            todo=" Its steps are the todo list now: keep it current with `todo`." if items else "",
+        )
+        steps = [item.text for item in items]
+        return CallResult(
+            f"{text}\n\n{self._plan}" if self._is_edited else text,
+            TodoList(items) if items else None,
+            metadata={NAMED_MODE: mode, PLAN_FILE: str(path)} | ({STEPS: steps} if steps else {}),
+        )
+
+
+def _decision(reply: Reply) -> tuple[str, str]:
+    """The option and the text beside it. Words without an option are a wish to keep planning."""
+    labels = {option.label for option in OPTIONS}
+    choice = next((label for label in reply.chosen if label in labels), "")
+    text = reply.text.strip()
+    if choice or text.lower() not in labels:
+        return choice or KEEP, text
+    return text.lower(), ""
