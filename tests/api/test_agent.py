@@ -568,6 +568,25 @@ async def test_questions_are_answered_by_a_function(answers: Any, heard: str | N
             assert heard in sent(ours)[1]["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "part"),
+    [("edit", "the mode is now `edit`"), (["keep", "smaller"], "says:\nsmaller"), (["revise", "1. b"], "does not say why")],
+)
+async def test_plan_is_answered_by_a_function(answer: Any, part: str) -> None:
+    plans = []
+
+    def answered(questions: Any) -> Any:
+        plans.append(questions[0].text)
+        return [answer]
+
+    present = [{"tool": "present_plan", "input": {"plan": "1. a"}}]
+    async with agent(present, "Done.", on_question=answered, mode="plan") as ours:
+        events = [event async for event in ours.run_stream("go")]
+        assert part in sent(ours)[1]["messages"][-1]["content"]
+    assert [event.mode for event in events if event.type == "mode"] == (["edit"] if answer == "edit" else [])
+    assert plans == (["1. a", "1. b"] if answer[0] == "revise" else ["1. a"])
+
+
 async def test_budget_ended_run_is_not_repaired() -> None:
     async with agent(WRITES, "5", max_turns=1) as ours:
         with pytest.raises(OutputError, match="max_turns"):

@@ -14,7 +14,7 @@ from wolo.agent.events import CallDenied, CallEnded, Event, ModeChanged, Questio
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import ConversationChange, StartOptions
-from wolo.tools.present_plan import MOST_CHARS, NOTHING_TO_HAND_OVER, plan_steps
+from wolo.tools.questions.present_plan import MOST_CHARS, NOTHING_TO_HAND_OVER, plan_steps
 from wolo.tools.tool_values import Reply
 
 PLAN = "Make it faster.\n\n1. **Measure** `a.py`\n2. Cache the result in `b.py`\n\nCheck: `pytest -q`"
@@ -52,7 +52,7 @@ def tool_names(provider: ProviderServer, request: int) -> list[str]:
     return [each["function"]["name"] for each in provider.requests[request].json["tools"]]
 
 
-async def test_mode_is_named_when_it_differs_from_the_last_name(provider: ProviderServer) -> None:
+async def test_mode_is_named_where_it_differs(provider: ProviderServer) -> None:
     provider.script(*(text("ok") for _ in range(6)))
     conversation = await begin(provider, "ask")
     for mode, count in (("ask", 0), ("plan", 1), ("plan", 1), ("edit", 2), ("edit", 2), ("ask", 3)):
@@ -109,7 +109,7 @@ async def test_refused_write_is_no_denial(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "edit"])
-async def test_approved_plan_switches_the_mode_and_becomes_the_list(provider: ProviderServer, mode: str) -> None:
+async def test_approved_plan_switches_mode_and_fills_list(provider: ProviderServer, mode: str) -> None:
     provider.script(present(), WRITE, text("done"), text("next"))
     conversation = await begin(provider)
     events = await say(conversation, Reply((mode,)))

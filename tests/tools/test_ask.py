@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
-from wolo.tools.ask import DISMISSED, NOBODY, STOPPED
+from wolo.tools.questions.ask import DISMISSED, NOBODY, STOPPED
 from wolo.tools.tool_values import AnswerOption, CallResult, Interrupted, Question, Replies, Reply
 
 DATABASE = {

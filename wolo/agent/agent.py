@@ -417,7 +417,7 @@ class TurnRunner:
         mode, before = services.mode.name, named_mode(self._history.messages, services.compactor.cut.left_out)
         if mode == before or (mode != PLAN and not before):
             return None
-        from wolo.tools.present_plan import mode_notice  # noqa: PLC0415  # most conversations stay in one mode
+        from wolo.tools.questions.present_plan import mode_notice  # noqa: PLC0415  # most conversations stay in one mode
 
         can_present = any(tool.name == PRESENT_PLAN for tool in services.prefix.tools)
         return mode_notice(mode, before, can_present=can_present)

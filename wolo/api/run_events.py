@@ -101,6 +101,13 @@ class Compaction(RunEvent, frozen=True, kw_only=True):
     tokens_after: int
 
 
+class ModeSwitched(RunEvent, frozen=True, kw_only=True):
+    """A plan was approved, which ended plan mode."""
+
+    type: ClassVar[str] = "mode"
+    mode: str
+
+
 class Notice(RunEvent, frozen=True, kw_only=True):
     type: ClassVar[str] = "notice"
     text: str

@@ -14,6 +14,7 @@ from wolo.agent.events import (
     Compacted,
     Event,
     MessageAdded,
+    ModeChanged,
     ModelReplaced,
     Noticed,
     RequestStarted,
@@ -28,6 +29,7 @@ from wolo.api.run_events import (
     Fallback,
     FileChange,
     MessagesCompleted,
+    ModeSwitched,
     Notice,
     Retry,
     RunEvent,
@@ -95,6 +97,8 @@ class RunRecorder:
                 yield Fallback(model=event.model, error=event.error)
             case Compacted():
                 yield Compaction(reason=event.reason, tokens_before=event.tokens_before, tokens_after=event.tokens_after)
+            case ModeChanged():
+                yield ModeSwitched(mode=event.mode)
             case Noticed():
                 yield Notice(text=event.text, level=event.level)
             case TurnEnded():

@@ -28,12 +28,13 @@ def form_properties(questions: Sequence[Question]) -> dict[str, Any]:
             {"const": option.label, "title": " — ".join(filter(None, (clean(option.label), clean(option.description))))}
             for option in question.options
         ]
-        about = {"title": title, "description": clean(question.text)}
+        about = {"title": title, "description": "Start with this plan?" if question.is_plan else clean(question.text)}
         if question.several:
             properties[name] = {"type": "array", **about, "items": {"anyOf": titled}}
         else:
             properties[name] = {"type": "string", **about, "oneOf": titled}
-        properties[name + _OTHER] = {"type": "string", "title": f"{title}: another answer"}
+        other = "what to change, or the edited plan" if question.is_plan else "another answer"
+        properties[name + _OTHER] = {"type": "string", "title": f"{title}: {other}"}
     return properties
 
 

@@ -256,6 +256,45 @@ async def test_questions_without_options_need_a_form(provider: ProviderServer, w
         assert all(words in provider.requests[1].results[0] for words in ("red", "Ask this in your answer"))
 
 
+PLAN = call("present_plan", {"plan": "1. Measure\n2. Cache"})
+
+
+@pytest.mark.parametrize(
+    ("chosen", "result"), [("edit", "the mode is now `edit`"), ("keep", "does not say why"), (None, "without a decision")]
+)
+async def test_plan_is_a_permission_with_its_choices(
+    provider: ProviderServer, work: Path, chosen: str | None, result: str
+) -> None:
+    provider.script(PLAN, text("Fine."))
+    async with editor(*provider.flags, "--mode", "plan") as client:
+        client.choose = lambda call, options: chosen
+        session = (await client.new(work)).session_id
+        assert (await client.say(session, "go")).stop_reason == "end_turn"
+        ((asked, options),) = client.asked
+        assert (asked.kind, asked.content[0].content.text) == ("switch_mode", "1. Measure\n2. Cache")
+        assert [option.option_id for option in options] == ["auto", "edit", "keep"]
+        assert result in provider.requests[1].results[0]
+        modes = [each.current_mode_id for each in client.of("current_mode_update")]
+        plans = [[entry.content for entry in each.entries] for each in client.of("plan")]
+        assert (modes, plans) == ((["edit"], [["Measure", "Cache"]]) if chosen == "edit" else ([], []))
+    if chosen == "edit":
+        async with editor(*provider.flags) as client:
+            await client.agent.load_session(cwd=str(work), session_id=session, mcp_servers=[])
+            assert len(client.of("plan")) == 1
+            assert [each.content.text for each in client.of("user_message_chunk")] == ["go"]
+
+
+async def test_plan_form_takes_words_and_an_edited_plan(provider: ProviderServer, work: Path) -> None:
+    provider.script(PLAN, text("Fine."))
+    answers = [{"answer_1": "revise", "answer_1_other": "1. Only this"}, {"answer_1": "keep", "answer_1_other": "smaller"}]
+    async with editor(*provider.flags, "--mode", "plan", forms=True) as client:
+        client.fill_in = lambda message: AcceptElicitationResponse(action="accept", content=answers.pop(0))
+        session = (await client.new(work)).session_id
+        await client.say(session, "go")
+        assert [message for message, _ in client.forms] == ["1. Measure\n2. Cache", "1. Only this"]
+        assert "says:\nsmaller" in provider.requests[1].results[0]
+
+
 async def test_unsupported_media_are_refused(provider: ProviderServer, work: Path) -> None:
     async with editor(*provider.flags) as client:
         session = (await client.new(work)).session_id

@@ -21,7 +21,13 @@ from wolo.testing import ScriptedTransport
 
 WRITE = call("write", {"path": "a.py", "content": "x = 1\n"})
 ASK = call("ask", {"questions": [{"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}]})
-OPEN = [pytest.param(WRITE, False, id="permission"), pytest.param(ASK, False, id="choice"), pytest.param(ASK, True, id="form")]
+PLAN = call("present_plan", {"plan": "1. Measure"})
+OPEN = [
+    pytest.param(WRITE, False, "ask", id="permission"),
+    pytest.param(ASK, False, "ask", id="choice"),
+    pytest.param(ASK, True, "ask", id="form"),
+    pytest.param(PLAN, False, "plan", id="plan"),
+]
 
 
 @pytest.fixture
@@ -39,12 +45,12 @@ async def begin(client: Editor, work: Path) -> tuple[str, asyncio.Task[Any]]:
     return session, asking
 
 
-@pytest.mark.parametrize(("reply", "forms"), OPEN)
+@pytest.mark.parametrize(("reply", "forms", "mode"), OPEN)
 async def test_cancellation_ends_a_turn_awaiting_the_user(
-    provider: ProviderServer, work: Path, reply: Reply, forms: bool
+    provider: ProviderServer, work: Path, reply: Reply, forms: bool, mode: str
 ) -> None:
     provider.script(reply, text("Done."))
-    async with editor(*provider.flags, "--mode", "ask", forms=forms) as client:
+    async with editor(*provider.flags, "--mode", mode, forms=forms) as client:
         client.fill_in = lambda message: AcceptElicitationResponse(action="accept", content={"answer_1": "red"})
         session, asking = await begin(client, work)
         await client.agent.cancel(session_id=session)
@@ -56,12 +62,12 @@ async def test_cancellation_ends_a_turn_awaiting_the_user(
     assert "red" not in provider.requests[1].results[-1]
 
 
-@pytest.mark.parametrize(("reply", "forms"), OPEN)
+@pytest.mark.parametrize(("reply", "forms", "mode"), OPEN)
 async def test_client_dying_during_a_question_decides_nothing(
-    provider: ProviderServer, work: Path, reply: Reply, forms: bool
+    provider: ProviderServer, work: Path, reply: Reply, forms: bool, mode: str
 ) -> None:
     provider.script(reply)
-    async with editor(*provider.flags, "--mode", "ask", forms=forms) as client:
+    async with editor(*provider.flags, "--mode", mode, forms=forms) as client:
         session, asking = await begin(client, work)
     assert (await asking).stop_reason == "cancelled"
     assert not (work / "a.py").exists()

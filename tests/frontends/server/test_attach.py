@@ -77,6 +77,13 @@ def test_questions_are_answered_in_order(server: Server, provider: ProviderServe
     assert "it is calm" in provider.requests[1].results[0]
 
 
+def test_plan_is_decided_about(server: Server, provider: ProviderServer) -> None:
+    provider.script(call("present_plan", {"plan": "1. Measure"}), text("Fine."))
+    done = attach(server.address, "--session", server.new(mode="plan"), typed="go\n2\n")
+    assert "(Mode edit: " in done.stdout
+    assert "the mode is now `edit`" in provider.requests[1].results[0]
+
+
 def test_a_turn_is_undone_and_redone(server: Server, provider: ProviderServer) -> None:
     provider.script(call("write", ASK), text("Done."))
     id, made = server.new(mode="edit"), Path("made.py")

@@ -126,6 +126,25 @@ def test_questions_are_answered(server: Server, provider: ProviderServer) -> Non
     assert "blue" in provider.requests[1].results[0]
 
 
+def test_plan_is_answered_and_switches_the_mode(server: Server, provider: ProviderServer) -> None:
+    provider.script(call("present_plan", {"plan": "1. Measure"}), text("Fine."))
+    id = server.new(mode="plan")
+    events = server.events(id)
+    server.prompt(id, "go")
+    path = f"/api/sessions/{id}/answer"
+    for answer, plan in (({"chosen": ["revise"], "text": "1. Cache"}, "1. Measure"), (["edit"], "1. Cache")):
+        asked = events.wait(lambda line, plan=plan: kind(line) == "questions" and line["questions"][0]["text"] == plan)
+        assert asked["questions"][0]["is_plan"]
+        server.post(path, call_id=asked["question_id"], answers=[answer])
+    assert events.wait(lambda line: kind(line) == "mode")["mode"] == "edit"
+    assert events.wait(lambda line: kind(line) == "status" and line["mode"] == "edit")["busy"]
+    assert events.wait(lambda line: kind(line) == "todo")["items"] == [{"text": "Cache", "status": "pending"}]
+    events.result()
+    contents = [line["message"]["content"] for line in events.lines if line["type"] == "user"]
+    assert contents[0] == [{"type": "text", "text": "go"}]
+    assert provider.requests[1].results[0].endswith("\n\n1. Cache")
+
+
 def test_a_stream_resumes_where_it_ended(server: Server, provider: ProviderServer) -> None:
     hold = Hold()
     reply = text("one two three four")

@@ -25,6 +25,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
     "web_search": "WebSearch",
     "todo": "TodoWrite",
     "ask": "AskUserQuestion",
+    "present_plan": "ExitPlanMode",
     "task": "Task",
     "skill": "Skill",
 }
@@ -252,6 +253,7 @@ _FORMS: Mapping[str, _Form] = {
     "web_search": _Form(CLAUDE_NAMES["web_search"], _same("query")),
     "todo": _Form(CLAUDE_NAMES["todo"], (_Field("items", "todos", _todos, _to_items),)),
     "ask": _Form(CLAUDE_NAMES["ask"], (_Field("questions", "questions", _questions, _to_questions),)),
+    "present_plan": _Form(CLAUDE_NAMES["present_plan"], _same("plan")),
     "task": _Form(
         CLAUDE_NAMES["task"],
         (*_same("prompt"), _Field("agent", "subagent_type"), _Field("background", "run_in_background")),

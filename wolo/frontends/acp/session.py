@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from wolo.agent.events import ApprovalAsked, QuestionsAsked, Scope, TurnEnded
+from wolo.agent.events import ApprovalAsked, ModeChanged, QuestionsAsked, Scope, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.phrasing import argument_lines
@@ -20,6 +20,7 @@ from wolo.frontends.acp import choices
 from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
 from wolo.frontends.question_forms import form_properties, form_text, replies_of
+from wolo.guard.modes import MODES
 from wolo.messages.message import UserPrompt
 from wolo.messages.parts import MediaPart
 from wolo.messages.unicode import whole_throughout
@@ -74,6 +75,8 @@ class Session:
                         asking.add_done_callback(self._asking.discard)
                     else:
                         await self._send(self._updates.on_event(event))
+                    if isinstance(event, ModeChanged):
+                        await self._send_options()
             assert ended is not None  # every turn ends with TurnEnded
             for task in tuple(self._asking):
                 task.cancel()  # its call was interrupted
@@ -205,9 +208,12 @@ class Session:
                 self._continue_as(failed.conversation)
             raise
         if command.name in ("mode", "model", "thinking"):
-            options = await asyncio.to_thread(choices.config_options, self.conversation)
-            await self.update(sdk.ConfigOptionUpdate(session_update="config_option_update", config_options=options))
+            await self._send_options()
         return True
+
+    async def _send_options(self) -> None:
+        options = await asyncio.to_thread(choices.config_options, self.conversation)
+        await self.update(sdk.ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
     def _continue_as(self, conversation: Conversation) -> None:
         self.conversation = conversation
@@ -236,8 +242,14 @@ class Session:
             conversation.answer(asked.id, allowed=True, scope=cast("Scope", chosen))
 
     async def _answer(self, asked: QuestionsAsked) -> None:
-        """Asks with a form, or each question as a choice of its options."""
-        questions = asked.questions
+        """Asks with a form, or each question as a choice of its options; modes that the client may not choose are left out."""
+        modes = choices.modes_of(self.conversation)
+        questions = tuple(
+            replace(each, options=tuple(option for option in each.options if option.label not in MODES or option.label in modes))
+            if each.is_plan
+            else each
+            for each in asked.questions
+        )
         if self._client.shows_forms:
             try:
                 content = await self._client.ask_form(self.id, asked.call_id, form_text(questions), form_properties(questions))
@@ -255,6 +267,8 @@ class Session:
     async def _reply(self, asked: QuestionsAsked, number: int, question: Question) -> Reply:
         if not question.options:
             return UNASKED
+        if question.is_plan:
+            return await self._decide_about_plan(asked, question)
         options = [
             sdk.PermissionOption(option_id=str(at), name=option.label, kind="allow_once")
             for at, option in enumerate(question.options)
@@ -271,6 +285,24 @@ class Session:
         chosen = await self._chosen(call, options)
         known = {str(at): option.label for at, option in enumerate(question.options)}
         return Reply((known[chosen],)) if chosen in known else Reply()
+
+    async def _decide_about_plan(self, asked: QuestionsAsked, question: Question) -> Reply:
+        """Without a field for text a plan cannot be edited, and words to keep planning come with the next prompt."""
+        kinds: dict[str, Any] = {"auto": "allow_always", "edit": "allow_once", "keep": "reject_once"}
+        options = [
+            sdk.PermissionOption(option_id=option.label, name=option.description.capitalize(), kind=kinds[option.label])
+            for option in question.options
+            if option.label in kinds
+        ]
+        call = sdk.ToolCallUpdate(
+            tool_call_id=f"{asked.id}_plan",
+            title="Start with this plan?",
+            kind="switch_mode",
+            status="pending",
+            content=[sdk.tool_content(sdk.text_block(question.text))],
+        )
+        chosen = await self._chosen(call, options)
+        return Reply((chosen,)) if chosen in {option.option_id for option in options} else Reply()
 
     async def _chosen(self, call: Any, options: list[Any]) -> str | None:
         """None: the client cancelled, or cannot ask."""

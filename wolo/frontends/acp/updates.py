@@ -30,7 +30,8 @@ from wolo.messages.call_arguments import call_line
 from wolo.messages.message import NUDGE, Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.messages.terminal_text import clean
-from wolo.tools.tool_values import Diff, Location, Output, TodoList, View
+from wolo.tools.todo import latest_todos
+from wolo.tools.tool_values import Diff, Location, Output, TodoItem, TodoList, View
 
 MOST_OF_TITLE = 120
 MOST_OF_OUTPUT = 30_000
@@ -95,8 +96,7 @@ class Updates:
                 self._output.pop(event.part.id, None)
                 yield _ended(event.part, event.view, event.locations)
                 if isinstance(event.view, TodoList):
-                    entries = [sdk.plan_entry(each.text, status=_PLAN_STATUS[each.status]) for each in event.view.items]  # type: ignore[arg-type]  # as listed
-                    yield sdk.update_plan(entries)
+                    yield _plan(event.view.items)
             case ModeChanged():
                 yield sdk.update_current_mode(event.mode)
                 yield sdk.update_agent_thought_text(f"{describe_briefly(event)}\n")
@@ -123,6 +123,8 @@ class Updates:
                             self._known.add(part.id)
                             yield _start(part)
                             yield _ended(part, None, ())
+        if items := latest_todos(messages):
+            yield _plan(items)
 
     def _begin(self, part: ToolPart) -> Iterator[Any]:
         if part.id not in self._known:
@@ -157,6 +159,11 @@ class Updates:
         if self._cost:
             update.cost = sdk.Cost(amount=self._cost, currency="USD")
         return update
+
+
+def _plan(items: Sequence[TodoItem]) -> Any:
+    entries = [sdk.plan_entry(each.text, status=_PLAN_STATUS[each.status]) for each in items]  # type: ignore[arg-type]  # as listed
+    return sdk.update_plan(entries)
 
 
 def title(part: ToolPart) -> str:

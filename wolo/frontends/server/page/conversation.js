@@ -216,7 +216,7 @@ export class Conversation {
 
   /** Sends an answer; the panel cannot be used meanwhile, so that it is sent once. */
   send(id, path, body) {
-    const controls = [...(this.pending.get(id)?.node.querySelectorAll("button, input") ?? [])];
+    const controls = [...(this.pending.get(id)?.node.querySelectorAll("button, input, textarea") ?? [])];
     for (const each of controls) each.disabled = true;
     json("POST", at(this.id, path), body).catch((error) => {
       for (const each of controls) each.disabled = false;
@@ -234,6 +234,7 @@ export class Conversation {
   on_fallback(line) { this.drop(); this.put(noteNode(`${line.error.message} ${line.model} answers instead.`, "warning")); }
   on_compaction(line) { this.drop(); this.put(noteNode(`Earlier messages were compacted: ${tokens(line.tokens_before)} → ${tokens(line.tokens_after)} tokens.`)); }
   on_notice(line) { this.put(noteNode(line.text, line.level)); }
+  on_mode(line) { this.put(noteNode(line.text)); }
   on_reverted(line) {
     const files = [...line.restored, ...line.removed].map(clean).join(", ") || "no files";
     const undone = line.kind === "undo";

@@ -1,5 +1,5 @@
 // Draws lines of a session as DOM nodes. Data never becomes markup.
-import { clean, codeBlock, copyButton, diff, el, markdown } from "./markdown.js";
+import { add, clean, codeBlock, copyButton, diff, el, markdown } from "./markdown.js";
 
 const MARKS = { running: "◌", done: "●", failed: "✗", denied: "⊘" };
 const SAID = { running: "running", done: "done", failed: "failed", denied: "denied" };
@@ -207,7 +207,27 @@ export function approvalNode(line, decide) {
     line.rule ? el("div", { class: "why" }, `“Always” saves the rule ${line.rule}`) : null, all, el("div", { class: "row" }, ...buttons, reason));
 }
 
+const PLAN_CHOICES = { auto: "Start in auto", edit: "Start with edits approved", keep: "Keep planning", revise: "Edit the plan" };
+
+/** A plan with its choices. Words go with "keep"; editing replaces the plan by a field with its text, which is sent with "revise". */
+function planNode(question, answer) {
+  const plan = el("div", { class: "text plan" }), words = el("input", { type: "text", placeholder: "What to change", "aria-label": "What to change in the plan" });
+  const field = el("textarea", { rows: "12", "aria-label": "The plan", hidden: "" });
+  field.value = question.text;
+  add(plan, markdown(question.text));
+  const choose = (choice) => {
+    if (choice === "revise" && field.hidden) { field.hidden = false; plan.hidden = true; field.focus(); return; }
+    answer([{ chosen: [choice], text: choice === "keep" ? words.value : choice === "revise" ? field.value : "" }]);
+  };
+  const buttons = question.options.map(({ label }) =>
+    el("button", { type: "button", "data-choice": label, on: { click: () => choose(label) } }, PLAN_CHOICES[label] ?? label));
+  words.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.isComposing) { event.preventDefault(); choose("keep"); } });
+  return el("div", { class: "ask", role: "group", tabindex: "-1", "aria-label": "Plan" }, el("h2", {}, "Start with this plan?"), plan, field,
+    el("div", { class: "row" }, ...buttons, words), el("div", { class: "row" }, el("button", { type: "button", on: { click: () => answer(null) } }, "Decide later")));
+}
+
 export function questionsNode(line, answer) {
+  if (line.questions[0]?.is_plan) return planNode(line.questions[0], answer);
   const sets = line.questions.map((question, at) => {
     const own = el("input", { type: "text", placeholder: question.options?.length ? "Something else" : "Answer", "aria-label": `Your own answer: ${question.text}` });
     const boxes = (question.options ?? []).map((option) =>

@@ -167,7 +167,7 @@ async def _decide_by_line(terminal: Terminal) -> Reply | None:
 async def _edit_plan(plan: str, terminal: Terminal) -> str:
     """The plan as it was edited; empty where it was not changed, or cannot be used."""
     from wolo.frontends.terminal.dialogs.external_editor import edit  # noqa: PLC0415  # few plans are edited
-    from wolo.tools.present_plan import plan_problem  # noqa: PLC0415  # the same
+    from wolo.tools.questions.present_plan import plan_problem  # noqa: PLC0415  # the same
 
     screen, host = terminal.screen, terminal.screen.dialog_host
     try:

@@ -144,9 +144,6 @@ class PlanPanel(Panel[Reply | None]):
         elif key in _STEPS:
             self._row.select(key)
 
-    def pasted(self, text: str) -> None:
-        self.write(CHANGES, text)
-
     def escape(self) -> None:
         self.resolve(None)
 

@@ -7,7 +7,7 @@ import re
 from rich.text import Text
 
 from wolo.messages.terminal_text import clean_line
-from wolo.tools.ask import in_words
+from wolo.tools.questions.ask import in_words
 from wolo.tools.tool_values import Question, Reply
 
 _NUMBERS = re.compile(r"\s*\d+(?:[\s,;+&]+\d+)*\s*\Z")

@@ -168,7 +168,7 @@ def _decision(reply: Reply) -> tuple[str, str]:
     """The option and the text beside it. Words without an option are a wish to keep planning."""
     labels = {option.label for option in OPTIONS}
     choice = next((label for label in reply.chosen if label in labels), "")
-    text = reply.text.strip()
+    text = "\n".join((*(label for label in reply.chosen if label not in labels), reply.text)).strip()
     if choice or text.lower() not in labels:
         return choice or KEEP, text
     return text.lower(), ""
