@@ -76,7 +76,7 @@ def observe(effect: Effect, folder: Path, *, with_it: bool) -> str:
         server.otherwise = fine()
         (home / "config").mkdir(parents=True)
         (home / "config" / "config.toml").write_text(_written(effect, with_it=with_it).format(url=server.base_url))
-        env = {"WOLO_HOME": str(home), "SHELL_MARK": "seen"}
+        env = {"WOLO_HOME": str(home), "SHELL_MARK": "seen", "SHELL_MARK_TOKEN": "seen-by-a-command"}
         if effect.before:
             run_wolo(*(each.format(url=server.base_url) for each in effect.before), env=env, cwd=work)
         given = effect.given if with_it and isinstance(effect.given, tuple) else ()

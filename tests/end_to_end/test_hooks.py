@@ -584,9 +584,7 @@ def test_hook_sets_command_variables_and_reads_the_answer(provider: ProviderServ
     ran = run_wolo("--json", *provider.flags, "greet")
     assert ran.exit_code == 0, ran.stderr
     assert provider.requests[-1].results[0].startswith("hello :")
-    assert (
-        "A SessionStart hook sets MY_TOKEN; commands never get variables that look like a secret or a shell hook." in ran.stderr
-    )
+    assert "A SessionStart hook sets MY_TOKEN; commands do not get variables that look like a secret or load code." in ran.stderr
     assert "greet" in ran.stderr
     assert "'name': 'Bash'" in ran.stderr
     assert "'type': 'tool_result'" in ran.stderr

@@ -105,7 +105,7 @@ def test_all_mistakes_are_reported_with_their_place(tmp_path: Path) -> None:
         (line(budget={"turns": True}), "budget.turns: a whole number is expected, not true or false"),
         (line(budget={"seconds": "1"}), "budget.seconds: a number is expected, not text"),
         (line(resources={"memory_mb": 1}), "resources.memory_mb: at least 64"),
-        (line(env=["OPENAI_API_KEY"]), "looks like a secret"),
+        (line(env=["OPENAI_API_KEY"]), "OPENAI_API_KEY is hidden from commands (secret name)"),
         (line(ref="main"), "ref: needs a repo"),
         (line(repo="/", ref="--upload-pack=x"), "names no branch"),
         (line(repo="ext::sh -c x"), "repo: only https"),

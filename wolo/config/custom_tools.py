@@ -22,7 +22,7 @@ from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
 from wolo.places import TOOL_PACKAGES, Notices, Places, Site, installation_state, package_folders
 from wolo.tools.tool import FIND_TOOLS
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION
-from wolo.workspace.processes.command_environment import command_environment
+from wolo.workspace.processes.command_environment import CommandVariables
 from wolo.workspace.processes.process_runner import Processes
 
 _TAKEN = frozenset((*(each.name for each in BUILTIN_WITH_COMPLETION), FIND_TOOLS, "read_resource"))
@@ -92,7 +92,7 @@ async def find_tools(files: Sequence[CustomToolFile], config: Config, site: Site
         if not each.runs:
             continue
         enclose = SandboxedCommand if each.file.declares_effects else walls.enclose
-        env = command_environment(os.environ)
+        env = CommandVariables(inherit="core").select(is_outside=False)  # what a file lists is cached for every environment
         listing = await list_tools(each.file, site.places.cache / "tools", processes, env, site.real_cwd, enclose)
         notices.extend(describe(each.file, problem) for problem in listing.problems)
         process = FileProcess(each.file, processes)

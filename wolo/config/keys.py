@@ -10,7 +10,7 @@ from msgspec import to_builtins
 
 from wolo.config import key_store
 from wolo.errors import ConfigError
-from wolo.guard.secrets.finder import is_ordinary
+from wolo.guard.secrets.finder import is_ordinary, read_embedded
 from wolo.messages.secret_values import MIN_CHARS, Secret, is_secret_name
 from wolo.models import secret_references
 from wolo.models.catalog_files import Overrides, load
@@ -49,10 +49,11 @@ def request_secrets(*choices: ModelChoice | None) -> Iterator[Secret]:
 
 
 def in_environment(environ: Mapping[str, str]) -> Iterator[Secret]:
-    """Variables with a secret name, unless the value looks ordinary."""
-    yield from (
-        Secret(name, value) for name, value in environ.items() if is_secret_name(name) and not is_ordinary(name, value.strip())
-    )
+    """Variables with a secret name, unless the value looks ordinary, and passwords in the addresses of others."""
+    for name, value in environ.items():
+        if is_secret_name(name) and not is_ordinary(name, value.strip()):
+            yield Secret(name, value)
+        yield from read_embedded(value, name)
 
 
 def written_down(places: Places, settings: object) -> Iterator[Secret]:

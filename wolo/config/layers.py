@@ -138,7 +138,7 @@ class _Layers:
         stricter = STRICTER[key](held, limit)
         if stricter != held:
             self.add(Leaf(key, stricter), place.name, place)
-        return bool(stricter == limit)
+        return bool(stricter == limit or isinstance(limit, tuple))
 
     def _settings(self) -> Settings:
         return build(Leaf(key, value) for key, value in self._values.items())

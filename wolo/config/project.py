@@ -199,6 +199,8 @@ STRICTER: Mapping[Key, Callable[[Any, Any], Any]] = {
     ("limits", "max_answer_bytes"): _lower,
     ("tasks", "timeout_s"): _lower,
     ("tasks", "max_turns"): _lower,
+    ("shell", "inherit"): _earlier_in("none", "core", "all"),
+    ("shell", "hide"): lambda held, more: (*held, *more),
 }
 """Returns the stricter of the current and the project's value."""
 MORE_RULES = (("permissions", "deny"), ("permissions", "ask"))

@@ -16,6 +16,7 @@ from wolo.guard.rules import Rule, RuleWithExamples
 from wolo.mcp.server import Server
 from wolo.models import headers, retry
 from wolo.models.provider import ProviderSettings
+from wolo.workspace.processes.command_environment import Inherit
 
 ModeName = Literal["plan", "ask", "edit", "auto", "yolo"]
 
@@ -43,8 +44,14 @@ class SandboxSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class ShellSettings(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Annotated[float, Meta(gt=0)] = 120.0
     """Default timeout of a command."""
+    inherit: Inherit = "all"
+    """Variables of yours that commands get: `all` but those hidden by rule, `core` for the language, the time zone, paths and
+    your name, or `none`."""
     env: tuple[str, ...] = ()
-    """Variables that commands see in addition to a few standard ones (`GOPATH`, `CARGO_*`). Secrets are never passed."""
+    """Names of variables that commands get beside those, also of one that is hidden by rule (`GITHUB_TOKEN`). Patterns
+    (`CARGO_*`) pass only others."""
+    hide: tuple[str, ...] = ()
+    """Names and patterns of variables that commands do not get. A project may add to it."""
 
 
 class BatchSettings(Struct, frozen=True, forbid_unknown_fields=True):

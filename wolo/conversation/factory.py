@@ -52,9 +52,9 @@ from wolo.conversation.resources.startup import HookSessionStart, StartOptions, 
 from wolo.conversation.resources.tool_environment import (
     ConversationFiles,
     SandboxSetup,
+    command_variables,
     make_judge,
     new_shell,
-    passed_variables,
     save_redacted,
 )
 from wolo.conversation.resources.user_files import UserFiles, find_custom_tools, own_folders
@@ -69,6 +69,7 @@ from wolo.places import Notices, Site
 from wolo.tools.tool import CommandSandbox, EditChecks, ExternalTool, ModeSwitch, ShellState, ToolServices
 from wolo.tools.tool_values import AskQuestions, Question, Replies
 from wolo.workspace.files.file_reading import FileLedger
+from wolo.workspace.processes.command_environment import CommandVariables
 
 if TYPE_CHECKING:
     from wolo.config.custom_tools import FoundTools
@@ -112,6 +113,7 @@ class _Environment(Struct, frozen=True, kw_only=True):
     judge: Judge
     secrets: Secrets
     shell: ShellState
+    variables: CommandVariables
     compactor: Compactor
     history: MessageHistory
     hooks: ConversationHooks
@@ -142,7 +144,8 @@ def _prepare_environment(state: StartupState, found_servers: FoundServers) -> _E
     if own_hooks:
         skills, agents = user_files.skills(state.choice), user_files.agents(state.choice)
     hook_sets = (*find_hooks(config, site), *own_hooks)
-    hooks = ConversationHooks(hook_sets, workspace, shell, passed_variables(config), history, before=options.hooks)
+    variables = command_variables(config, secrets)
+    hooks = ConversationHooks(hook_sets, workspace, shell, variables, history, before=options.hooks)
     judge.protect_files((*hooks.programs(), *found_servers.programs))
     sandbox = SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
     sandbox.apply(state.sandbox_plan)
@@ -153,6 +156,7 @@ def _prepare_environment(state: StartupState, found_servers: FoundServers) -> _E
         judge=judge,
         secrets=secrets,
         shell=shell,
+        variables=variables,
         compactor=compactor,
         history=history,
         hooks=hooks,
@@ -350,7 +354,7 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
         shell=env.shell,
         secrets=env.secrets,
         shell_timeout_s=config.settings.shell.timeout_s,
-        shell_env=passed_variables(config),
+        variables=env.variables,
         session_env=env.hooks.variables,
         may_fetch=judge.may_fetch,
         web_search=state.web_search,
@@ -418,7 +422,7 @@ def _assemble_agent(
 def _edit_checks(state: StartupState, env: _Environment, emit: Emit) -> EditChecks:
     from wolo.conversation.resources import edit_checks
 
-    return edit_checks.LanguageServerChecks(state.config, env.sandbox, env.shell, emit, env.secrets.hide)
+    return edit_checks.LanguageServerChecks(state.config, env.sandbox, env.shell, env.variables, emit, env.secrets.hide)
 
 
 def _propose_note(state: StartupState, note: str, everywhere: bool) -> str:

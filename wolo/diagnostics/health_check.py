@@ -7,6 +7,7 @@ import platform
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import groupby
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,6 +20,8 @@ from wolo.conversation.resources.conversation_hooks import find_problems
 from wolo.conversation.resources.file_tracking import checkpoints_folder
 from wolo.conversation.resources.mcp_servers import last_known, servers_here
 from wolo.conversation.resources.model_selection import NO_MODEL, choose_now
+from wolo.conversation.resources.secrets import make_secrets
+from wolo.conversation.resources.tool_environment import command_variables
 from wolo.conversation.resources.web_search import find_search_service
 from wolo.diagnostics import model_info
 from wolo.diagnostics.hook_trial import hooks_here
@@ -31,6 +34,7 @@ from wolo.places import Notices, find_places
 from wolo.sessions import migrations, salvage
 from wolo.sessions.database_file import quarantine_path
 from wolo.sessions.store import Store
+from wolo.workspace.processes.command_environment import IN_THE_SANDBOX, rule_against
 from wolo.workspace.root import Workspace, find_site
 
 Report = Mapping[str, Any]
@@ -51,6 +55,7 @@ def examine() -> dict[str, Any]:
         "sqlite": _sqlite(problems),
         "checkpoints": _checkpoints(),
         "sandbox": _sandbox(),
+        "environment": _environment(problems),
         "servers": [  # of models, on this machine; used only if the user chooses one
             f"{server.label} at {server.base_url}: try -m {next(iter(server.models), f'{server.provider}/MODEL')}"
             for server in find_servers(os.environ)
@@ -85,6 +90,12 @@ def lines(report: Report) -> Iterator[str]:
         yield f"          covered: {', '.join(sandbox['covers'])}"
     for why in sandbox["tried"]:
         yield f"          {why}"
+    hidden = sorted(report["environment"]["hidden"], key=lambda each: each["reason"])
+    for reason, group in groupby(hidden, key=lambda each: each["reason"]):
+        where = "in the sandbox" if reason in IN_THE_SANDBOX else "from commands"
+        yield f"hidden    {where} ({reason}): {', '.join(each['name'] for each in group)}"
+    for warning in report["environment"]["warnings"]:
+        yield f"warning   {warning}"
     for each in report["hooks"]:
         active = "".join(f", with the {name}" for name in each["active_with"])
         yield f"hooks     {each['hooks']} in {each['source']}: {each['standing']}{active}"
@@ -134,6 +145,29 @@ def _sandbox() -> dict[str, Any]:
         "covers": list(selection.covers),
         "not_covered": list(selection.not_covered),
         "tried": list(selection.tried),
+    }
+
+
+def _environment(problems: Notices) -> dict[str, list[Any]]:
+    """Variables of the user that commands do not get here, and those that the user lets pass although a rule hides them."""
+    site = find_site()
+    try:
+        config = layers.load(site)
+    except WoloError:
+        return {"hidden": [], "warnings": []}  # whoever looks for the model says why
+    secrets = make_secrets(site.places, config.settings, (site.root,))
+    try:
+        variables = command_variables(config, secrets)
+    except WoloError as error:
+        problems.add(error.message)
+        return {"hidden": [], "warnings": []}
+    return {
+        "hidden": [{"name": clean_line(each.name), "reason": each.reason} for each in variables.list_hidden()],
+        "warnings": [
+            f"shell.env passes {name} to every command, which is hidden otherwise ({rule})."
+            for name in config.settings.shell.env
+            if (rule := rule_against(name))
+        ],
     }
 
 

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from wolo.config import layers
 from wolo.config.cli_options import Given
+from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_environment import (
+    command_variables,
     find_sandbox,
     make_judge,
-    passed_variables,
     plan_sandbox,
     sandbox_profile,
 )
@@ -28,7 +29,7 @@ from wolo.fleet.tasks import BatchTask
 from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
 from wolo.messages.terminal_text import clean
 from wolo.places import Places, Site
-from wolo.workspace.processes.command_environment import command_environment, find_program
+from wolo.workspace.processes.command_environment import CommandVariables, find_program
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Processes, ProgramStart
 from wolo.workspace.root import Workspace, find_root
@@ -80,8 +81,8 @@ class TaskCommands:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of variables that commands get. Raises ConfigError."""
-        return tuple(dict.fromkeys((*passed_variables(self._config), *self._task.env)))
+        """Names that `shell.env` and the task list."""
+        return tuple(dict.fromkeys((*self._config.settings.shell.env, *self._task.env)))
 
     async def run(self, command: str, timeout_s: float | None) -> CommandEnd:
         """Does not raise for a failing command. A cancellation ends it with all it started. Raises OSError, ToolError."""
@@ -91,10 +92,12 @@ class TaskCommands:
         folder = self._workspace.root
         shell = find_program("bash", self._workspace) or "/bin/sh"
         options = ("--noprofile", "--norc") if shell.endswith("bash") else ()
-        env = command_environment(os.environ, self.variables)
+        variables = await asyncio.to_thread(self._find_variables)
+        env = variables.select(is_outside=self._walls is None)
         for _ in range(MOST_TRIES):
             printed = CapturedOutput(_KEPT_BYTES)
-            enclosed = await self._enclose((shell, *options, "-c", command), folder)
+            inside = () if self._walls is None else variables.set_inside()
+            enclosed = await self._enclose((*inside, shell, *options, "-c", command), folder)
             if self.container is not None:
                 enclosed = SandboxedCommand(self.container.command_argv(command, folder))
                 env = dict(os.environ)  # of the program that starts the container
@@ -128,6 +131,10 @@ class TaskCommands:
             return SandboxedCommand((argv[0], "-c", '"$@"; exit $?', "sh", *argv))
         await asyncio.to_thread(self._walls.prepare)
         return self._walls.wrap(argv, folder)
+
+    def _find_variables(self) -> CommandVariables:
+        secrets = make_secrets(self._site.places, self._config.settings, (self._workspace.root,))
+        return replace(command_variables(self._config, secrets), passed=self.variables)
 
     def _make_walls(self) -> Sandbox | None:
         """None where the user has chosen that commands have no sandbox. Raises UsageError when there is none."""

@@ -18,7 +18,7 @@ from wolo.fleet.mirrors import is_missing
 from wolo.fleet.tasks import MAX_ID, BatchTask, Resources, TaskBudget, is_folder_name
 from wolo.fleet.worktrees import is_repository
 from wolo.guard.modes import MODES, is_looser
-from wolo.workspace.processes.command_environment import never_passes
+from wolo.workspace.processes.command_environment import rule_against
 
 MAX_LINE_BYTES = 4 << 20
 MAX_PROMPT_BYTES = 4 << 20
@@ -305,8 +305,8 @@ def _env(place: JsonPlace) -> tuple[str, ...]:
             )
         if not re.fullmatch(r"(?a)[A-Za-z_]\w*", name):
             raise _Wrong(f"{name!r} is not the name of a variable")
-        if never_passes(name):
-            raise _Wrong(f"{name} looks like a secret or a shell hook; commands never get those")
+        if rule := rule_against(name):
+            raise _Wrong(f"{name} is hidden from commands ({rule}), and a task does not pass such variables")
     return names
 
 

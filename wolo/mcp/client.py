@@ -20,7 +20,7 @@ from wolo.mcp.server_requests import Caller, ServerRequests
 from wolo.mcp.stdio_process import StderrTail, start_server
 from wolo.mcp.tool_answer import Item, ToolAnswer
 from wolo.messages.terminal_text import clean
-from wolo.workspace.processes.command_environment import command_environment, find_program
+from wolo.workspace.processes.command_environment import CommandVariables, find_program
 
 T = TypeVar("T")
 State = Literal["idle", "starting", "ready", "failed"]
@@ -262,7 +262,11 @@ class McpClient:
 
     def _environment(self) -> dict[str, str]:
         own = {name: with_bare(value, self._variables, f"env.{name}") for name, value in self.server.env.items()}
-        return {**command_environment(self._around.environ), _PROJECT_DIR: self._variables[_PROJECT_DIR], **own}
+        return {
+            **CommandVariables(inherit="core", environ=self._around.environ).select(is_outside=False),
+            _PROJECT_DIR: self._variables[_PROJECT_DIR],
+            **own,
+        }
 
     @property
     def _variables(self) -> Mapping[str, str]:

@@ -60,6 +60,7 @@ from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import NEEDS_SEARCH_SERVICE, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
+from wolo.workspace.processes.command_environment import CommandVariables
 from wolo.workspace.root import Workspace, find_site
 
 LEAST_RUN_S = 0.3
@@ -215,6 +216,7 @@ class _Replay:
             shell=new_shell(workspace.start, stage.scratch, secrets),
             secrets=secrets,
             shell_timeout_s=config.settings.shell.timeout_s,
+            variables=CommandVariables(inherit="core"),  # so that a recording runs alike on every machine
             is_readable=judge.readable,
             recorded_result=self._recorded_result,
             edit_checks=lambda: RecordedChecks(self._running.__getitem__),

@@ -25,7 +25,7 @@ from wolo.tools.command_tracking import ChangeTracking, LiveOutput, changes_meta
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import CallResult, Interrupted, Listing, Output
 from wolo.workspace.checkpoints.path_state import ChangedPaths
-from wolo.workspace.processes.command_environment import command_environment, find_program
+from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import MOST_PROCESSES, Finished, ProgramStart
 
@@ -172,8 +172,7 @@ class _ShellRun:
         return ProgramStart(
             argv=enclosed.argv,
             cwd=self._place.cwd,
-            env=self._services.environment
-            or {**command_environment(os.environ, self._services.shell_env), **self._services.session_env},
+            env=self._call.environment(),
             pass_fds=(*fds, *enclosed.pass_fds),
             cleanup=enclosed.cleanup,
             has_begun=enclosed.has_begun,
@@ -206,6 +205,8 @@ class _ShellRun:
             keep=self._services.save_output,
             dropped_bytes=self._printed.omitted_bytes,
         )
+        if code:
+            notes = [*notes, *self._call.explain_hidden(f"{self._command}\n{body}")]
         first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
         text = "".join([*(f"[{note}]\n" for note in first), body or "(no output)\n", *(f"[{note}]\n" for note in notes)])
         view = Output(self._command, body, code, time.monotonic() - self._started)
@@ -346,6 +347,8 @@ def job_report(job: Job, services: ToolServices) -> CallResult:
                 path = services.save_output(f"job-{job.id}.txt", path.read_bytes())
         notes.append(f"all it {'prints' if job.ending is None else 'printed'}: {path} — page it with read")
     text = shown.text or "(nothing new was printed)\n"
+    if job.ending is not None and job.ending.shell_code:
+        notes += services.variables.explain(f"{job.command}\n{shown.text}", is_outside=not job.confined)
     lines = [text if text.endswith("\n") else f"{text}\n", *(f"[{note}]\n" for note in notes)]
     code = None if job.ending is None else job.ending.shell_code
     return CallResult("".join(lines), Output(job.command, shown.text, code, job.seconds))

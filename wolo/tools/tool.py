@@ -20,6 +20,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolKind
 from wolo.tools.tool_values import BUILTIN as BUILTIN_SUBAGENTS
 from wolo.tools.tool_values import AskQuestions, CallResult, Diff, Location, SubagentOffer, TaskRequest, View
+from wolo.workspace.processes.command_environment import CommandVariables
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Resolved, Workspace
 
@@ -127,12 +128,12 @@ class ToolServices(Struct, frozen=True, kw_only=True):
     secrets: Secrets = field(default_factory=Secrets)
     """Results are redacted after the call; a tool redacts only text that it cuts or saves itself."""
     shell_timeout_s: float = 120.0
-    shell_env: tuple[str, ...] = ()
-    """Names of variables passed to commands in addition to the built-in ones."""
+    variables: CommandVariables = field(default_factory=CommandVariables)
+    """Of the user, as far as commands get them."""
     session_env: Mapping[str, str] = field(default_factory=dict)
     """Variables that the user's hooks set for commands."""
     environment: Mapping[str, str] | None = None
-    """The complete environment of commands; None: the built-in variables, `shell_env` and `session_env`."""
+    """The complete environment of commands; None: `variables` and `session_env`."""
     may_fetch: Callable[[str], bool] = lambda url: False
     """True for a redirect target that may be fetched without approval."""
     web_search: SearchService | None = None
@@ -222,7 +223,25 @@ class CallContext(Struct, frozen=True):
         walls = self.services.sandbox.walls
         if walls is None:
             raise ToolError("This command may run inside the sandbox only, and there is none; it was not run.")
-        return walls.wrap(argv, cwd, only_reads=self.only_reads, in_background=in_background)
+        inside = () if self.services.environment is not None else self.services.variables.set_inside()
+        return walls.wrap((*inside, *argv), cwd, only_reads=self.only_reads, in_background=in_background)
+
+    @property
+    def is_outside(self) -> bool:
+        """It runs without a sandbox, and not only because it is known to be safe."""
+        return not self.confined and not self.only_reads
+
+    def environment(self) -> Mapping[str, str]:
+        """Variables of a command that this call starts."""
+        services = self.services
+        if services.environment is not None:
+            return services.environment
+        return services.variables.select(is_outside=self.is_outside, more=services.session_env)
+
+    def explain_hidden(self, text: str) -> list[str]:
+        """Notes about variables that a failed command of this call lacked; `text` is its own and what it printed."""
+        services = self.services
+        return [] if services.environment is not None else services.variables.explain(text, is_outside=self.is_outside)
 
     def judged_path(self, path: str) -> Resolved:
         """The path that was judged, for a tool that opens it without following links. Raises ToolError as `resolve` does."""

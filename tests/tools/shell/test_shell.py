@@ -22,6 +22,7 @@ from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.tools.shell import ShellArgs
 from wolo.tools.tool_values import CallResult, Interrupted, Output
+from wolo.workspace.processes.command_environment import CommandVariables
 
 
 async def test_command_gives_output_and_exit_code(harness: ToolHarness) -> None:
@@ -169,7 +170,7 @@ async def test_secrets_and_hooks_stay_out_virtual_environment_in(harness: ToolHa
         monkeypatch.setenv(name, "canary" if name != "LD_PRELOAD" else "/canary.so")
     monkeypatch.setenv("PATH", f"/venv/bin:{os.environ['PATH']}")
     monkeypatch.setenv("LC_TIME", "C")
-    harness.services = replace(harness.services, shell_env=("SOME_*", "MY_TOKEN"))
+    harness.services = replace(harness.services, variables=CommandVariables("core", passed=("SOME_*",)))
     lines = (await harness.call("shell", command="env; env | grep -c canary")).text.splitlines()
     seen = dict(line.split("=", 1) for line in lines if "=" in line)
     assert seen["SOME_OTHER"] == "canary"

@@ -240,7 +240,7 @@ def _claude(reading: Reading, table: dict[str, Any]) -> None:
     if directories := _items(rules, "additionalDirectories"):
         reading.skip(f"directories {', '.join(map(str, directories))}", "given for each run: --add-dir")
     if names := ", ".join(_part(table, "env")):
-        reading.skip(f"env {names}", "wolo stores no values; export the variables and list them in shell.env")
+        reading.skip(f"env {names}", "wolo stores no values; export the variables, and commands get them")
     if reading.is_projects and table.get("hooks"):
         reading.add("present", "hooks", why=f"read from {reading.source.parent.name}/{reading.source.name}, after your consent")
     elif table.get("disableAllHooks") is not True:

@@ -24,7 +24,7 @@ from wolo.errors import ConfigError, ExtensionError, WoloError
 from wolo.extensions.hooks.definitions import EVENTS, Hook
 from wolo.places import Notices, Places, Site
 from wolo.tools.tool import ShellState
-from wolo.workspace.processes.command_environment import command_environment, find_program, user_environment
+from wolo.workspace.processes.command_environment import CommandVariables, find_program, user_environment
 from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class ConversationHooks:
         sets: Sequence[HookSet],
         workspace: Workspace,
         shell: ShellState,
-        shell_env: Sequence[str],
+        command_variables: CommandVariables,
         history: MessageHistory,
         *,
         before: HookProgress,
@@ -287,7 +287,7 @@ class ConversationHooks:
         self._before = before
         self._workspace = workspace
         self._shell = shell
-        self._shell_env = shell_env
+        self._command_variables = command_variables
         self._history = history
         self._session: HookSession | None = None
         """None: no hook may run."""
@@ -336,7 +336,7 @@ class ConversationHooks:
             self._history,
             before=self._before,
             variables=self.variables,
-            plain=command_environment(os.environ, self._shell_env),
+            plain=self._command_variables.select(is_outside=True),
         )
         return self._session.run
 

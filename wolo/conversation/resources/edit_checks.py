@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from wolo.agent.events import Noticed
 from wolo.agent.tool_execution import Emit
 from wolo.config.schema import Config
-from wolo.conversation.resources.tool_environment import SandboxSetup, passed_variables
+from wolo.conversation.resources.tool_environment import SandboxSetup
 from wolo.errors import ToolError
 from wolo.guard.intents import WriteIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
@@ -23,7 +23,7 @@ from wolo.lsp.server_process import LanguageServerProcess, start_process
 from wolo.lsp.server_table import ServerSpec, known_servers
 from wolo.tools.tool import DIAGNOSTICS, CallContext, ShellState
 from wolo.tools.tool_values import CallResult
-from wolo.workspace.processes.command_environment import command_environment, find_program
+from wolo.workspace.processes.command_environment import CommandVariables, find_program
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
@@ -37,6 +37,7 @@ class LanguageServerChecks(Struct, frozen=True):
     config: Config
     setup: SandboxSetup
     shell: ShellState
+    variables: CommandVariables
     emit: Emit
     hide: Callable[[str], str]
     """Redacts secrets."""
@@ -75,7 +76,7 @@ class LanguageServerChecks(Struct, frozen=True):
 
         async def start(spec: ServerSpec) -> LanguageServerProcess:
             command = await asyncio.to_thread(self._sandbox_command, spec)
-            env = command_environment(os.environ, passed_variables(self.config))
+            env = self.variables.select(is_outside=False)
             running.append(await start_process(processes, command, workspace.root, env))
             return running[-1]
 
@@ -99,7 +100,9 @@ class LanguageServerChecks(Struct, frozen=True):
             if not self.config.trusts_project:
                 raise ToolError("there is no sandbox here, and this folder is not trusted")
             return SandboxedCommand(spec.command)
-        return walls.wrap(spec.command, self.setup.workspace.root, only_reads=True, in_background=True)
+        return walls.wrap(
+            (*self.variables.set_inside(), *spec.command), self.setup.workspace.root, only_reads=True, in_background=True
+        )
 
 
 def find_installed(config: Config, workspace: Workspace) -> Iterator[ServerSpec]:

@@ -16,14 +16,13 @@ from wolo.extensions.hooks.claude_calls import to_claude_calls
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.places import make_private
-from wolo.workspace.processes.command_environment import never_passes
+from wolo.workspace.processes.command_environment import OF_THE_SHELL, rule_against
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.process_table import status_of
 from wolo.workspace.processes.run_with_input import run_with_input
 
 _READ_WITHIN_S = 10.0
 _MOST_BYTES = 256 * 1024
-_SHELLS_OWN = frozenset(("_", "SHLVL", "PWD", "OLDPWD"))
 
 
 class HookRecords:
@@ -127,6 +126,6 @@ async def variables_set(
         kept_bytes=_MOST_BYTES,
     )
     pairs = (line.partition("=") for line in finished.stdout.decode("utf-8", "replace").split("\0"))
-    found = {name: value for name, sign, value in pairs if sign and name not in _SHELLS_OWN and before.get(name) != value}
-    refused = sorted(name for name in found if never_passes(name))
+    found = {name: value for name, sign, value in pairs if sign and name not in OF_THE_SHELL and before.get(name) != value}
+    refused = sorted(name for name in found if rule_against(name))
     return {name: value for name, value in found.items() if name not in refused}, refused

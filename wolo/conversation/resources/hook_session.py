@@ -159,7 +159,7 @@ class HookSession:
         if not refused:
             return answer
         names = ", ".join(refused)
-        notice = f"A {event} hook sets {names}; commands never get variables that look like a secret or a shell hook."
+        notice = f"A {event} hook sets {names}; commands do not get variables that look like a secret or load code."
         return replace(answer, notices=(*answer.notices, notice))
 
     def _named_files(self) -> Iterator[Path]:

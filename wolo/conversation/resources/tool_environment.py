@@ -23,7 +23,7 @@ from wolo.places import Places, Site
 from wolo.tools.background_jobs import BackgroundJobs
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
 from wolo.workspace.files.file_reading import read_file
-from wolo.workspace.processes.command_environment import never_passes
+from wolo.workspace.processes.command_environment import CommandVariables, rule_against
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
@@ -82,15 +82,17 @@ def new_shell(cwd: Path, state: Path, secrets: Secrets) -> ShellState:
     return ShellState(cwd, processes, BackgroundJobs(processes, jobs_folder(state), secrets))
 
 
-def passed_variables(config: Config) -> tuple[str, ...]:
-    """Raises ConfigError for a name that is never passed to commands."""
-    source = config.sources.get("shell.env", "the settings")
-    for name in config.settings.shell.env:
-        if not name.replace("*", "x").isidentifier():
-            raise ConfigError(f"{source}: shell.env: {name!r} is not a variable name.")
-        if never_passes(name):
-            raise ConfigError(f"{source}: shell.env: {name} looks like a secret or a shell hook; commands never get those.")
-    return config.settings.shell.env
+def command_variables(config: Config, secrets: Secrets) -> CommandVariables:
+    """Variables that commands get, as the settings say. Raises ConfigError for a name that cannot be one."""
+    settings = config.settings.shell
+    for key, names in (("shell.env", settings.env), ("shell.hide", settings.hide)):
+        source = config.sources.get(key, "the settings")
+        for name in names:
+            if not name.replace("*", "x").isidentifier():
+                raise ConfigError(f"{source}: {key}: {name!r} is not a variable name.")
+            if key == "shell.env" and "*" in name and (rule := rule_against(name)):
+                raise ConfigError(f"{source}: {key}: {name} would pass variables that are hidden by rule ({rule}): name each.")
+    return CommandVariables(settings.inherit, settings.env, settings.hide, secrets.hide)
 
 
 def save_redacted(sink: SessionSink, secrets: Secrets, name: str, data: bytes) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import partial
 
@@ -15,7 +14,7 @@ from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.message import NUDGE, Message
 from wolo.tools.clipping import clean
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.workspace.processes.command_environment import command_environment, find_program
+from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.output_capture import CapturedOutput
 
 _KEPT_BYTES = 2 << 20
@@ -62,7 +61,7 @@ async def check(command: str, timeout_s: float, services: ToolServices, *, confi
         finished = await services.shell.processes.run(
             enclosed.argv,
             cwd=place,
-            env=command_environment(os.environ, services.shell_env),
+            env=call.environment(),
             timeout_s=timeout_s,
             printed=printed,
             pass_fds=enclosed.pass_fds,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +20,6 @@ from wolo.tools.command_tracking import ChangeTracking, changes_metadata
 from wolo.tools.shell import FILES
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import Answered, CallResult, Interrupted
-from wolo.workspace.processes.command_environment import command_environment
 from wolo.workspace.processes.process_runner import Processes
 
 INTERRUPTED = "[interrupted: the tool was ended; the call may have had effects]\n"
@@ -60,7 +58,7 @@ class FileProcess:
         if self._is_closed_with is not services.shell:
             services.shell.closing.append(self._processes.close_all)
             self._is_closed_with = services.shell
-        env = {**command_environment(os.environ, services.shell_env), **services.session_env}
+        env = call.environment()
         cwd, first_line = services.workspace.start, self.file.first_line()
         process, loaded = await start_and_load(
             self._processes,

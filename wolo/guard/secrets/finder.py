@@ -210,6 +210,13 @@ def read_values(text: str, source: str = "") -> list[Secret]:
     return list(by_value.values())
 
 
+def read_embedded(text: str, source: str) -> Iterator[Secret]:
+    """Yields keys, and passwords of addresses, in a text that is no secret as a whole."""
+    if "://" in text or "PRIVATE KEY" in text:
+        yield from _keys(text, source)
+        yield from (each for each in _in_addresses(text, source) if not is_ordinary(each.name, each.value))
+
+
 def is_ordinary(name: str, value: str) -> bool:
     """Tells whether a setting is not a secret: words, paths, numbers, addresses."""
     if len(value) < MIN_CHARS or value.lower() in _ORDINARY or len(set(value)) < 3:

@@ -1,22 +1,66 @@
-"""Builds the environment of commands and finds trusted programs on the PATH."""
+"""Selects the variables that commands get, and finds trusted programs on the PATH."""
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct, field
 
 from wolo.workspace.root import Workspace, may_be_project
 
-_PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR")
+Inherit = Literal["all", "core", "none"]
+Reason = Literal["secret name", "secret value", "loads code", "agent socket", "changes the shell", "shell.hide", "shell.inherit"]
+"""Why a variable is hidden from commands."""
+IN_THE_SANDBOX: tuple[Reason, ...] = ("loads code", "agent socket")
+"""These reasons hold in the sandbox only."""
 
-_NEVER_PASSED = (
-    *("*KEY*", "*TOKEN*", "*SECRET*", "*PASS*", "*CRED*", "*AUTH*", "*PRIVATE*"),
-    # These make a shell or a program run or load something of their choice.
-    *("BASH_ENV", "ENV", "BASH_FUNC_*", "SHELLOPTS", "BASHOPTS", "LD_*", "DYLD_*", "GIT_*", "PYTHON*", "NODE_OPTIONS"),
+_CORE = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR")
+_SECRETS = ("*KEY*", "*TOKEN*", "*SECRET*", "*PASS*", "*CRED*", "*AUTH*", "*PRIVATE*")
+_NO_SECRETS = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE", "TOKENIZERS_PARALLELISM")
+_LOADERS = ("LD_*", "DYLD_*")
+"""They act on every program, also on those that build the sandbox."""
+_LOADS_CODE = (
+    *_LOADERS,
+    *("BASH_ENV", "ENV", "BASH_FUNC_*", "BASH_LOADABLES_PATH", "ZDOTDIR", "FPATH", "PS4", "PROMPT_COMMAND", "GCONV_PATH"),
+    *("PYTHONSTARTUP", "PYTHONHOME", "PYTHONINSPECT", "PYTHONBREAKPOINT", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX"),
+    *("PYTHONPLATLIBDIR", "PYTHONWARNINGS", "PYTHONEXECUTABLE", "NODE_OPTIONS", "NODE_REPL_EXTERNAL_MODULE", "BUN_OPTIONS"),
+    *("PERL5OPT", "PERL5DB", "RUBYOPT", "LUA_INIT*", "PHPRC", "PHP_INI_SCAN_DIR", "R_PROFILE*", "R_ENVIRON*"),
+    *("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "DOTNET_STARTUP_HOOKS", "CORECLR_*", "COR_*"),
+    *("ERL_AFLAGS", "ERL_FLAGS", "ERL_ZFLAGS", "ELIXIR_ERL_OPTIONS", "OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES"),
+    *("MAKEFILES", "MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "LESSOPEN", "LESSCLOSE", "EXINIT", "*_ASKPASS"),
 )
+_ORDINARY_FOR_GIT = (
+    *("GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_MERGE_AUTOEDIT"),
+    *("GIT_OPTIONAL_LOCKS", "GIT_ADVICE", "GIT_LFS_SKIP_SMUDGE", "GIT_SSL_*", "GIT_HTTP_*", "GIT_PS1_*", "GIT_DEFAULT_HASH"),
+    "GIT_CONFIG_NOSYSTEM",
+    *("GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_TERMINAL_PROMPT"),  # commands get values of wolo's own
+)
+"""Other `GIT_*` make git run a program, or lead it to a repository, an index or settings elsewhere."""
+_SOCKETS = (
+    *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DOCKER_HOST", "CONTAINER_HOST", "BUILDKIT_HOST"),
+    *("CONTAINERD_ADDRESS", "DBUS_*_ADDRESS", "GNOME_KEYRING_CONTROL", "KRB5CCNAME", "XAUTHORITY", "ICEAUTHORITY", "TMUX", "STY"),
+    *("NVIM", "NVIM_LISTEN_ADDRESS", "KITTY_LISTEN_ON", "VSCODE_*_IPC_HANDLE", "VSCODE_IPC_HOOK*"),
+    *("*_SOCK", "*_SOCKET", "I3SOCK", "SWAYSOCK"),
+)
+OF_THE_SHELL = ("_", "SHLVL", "PWD", "OLDPWD", "WOLO_DATA", "WOLO_LIMITER", "WOLO_OWNER", "WOLO_BATCH_STORE")
+"""State of the shell that started wolo, and wolo's own."""
+_CHANGES_THE_SHELL = ("SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "EXECIGNORE", "POSIXLY_CORRECT", "BASH_XTRACEFD")
+"""They change what a command line that was judged means."""
+_BUILTINS = """
+alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit
+export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly
+return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait
+"""
+_EXPORTED_BUILTINS = tuple(f"BASH_FUNC_{name}%%" for name in _BUILTINS.split())
+_MOST_EXPLAINED = 3
+_GIT_SETTINGS = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*")
+"""Git refuses to start where one of them is missing."""
 
 # No keyboard: whatever opens an editor or asks a question must end at once, visibly. A commit without a message and `rebase
 # --continue` accept the text as it is (`true`); the plan of an interactive rebase does not (`false`: `true` would carry it out
@@ -39,11 +83,86 @@ _UNATTENDED = {
 }
 
 
-def command_environment(environ: Mapping[str, str], also: Iterable[str] = ()) -> dict[str, str]:
-    """Selects variables for a command. `also` names more, with `*`; names of secrets and hooks never pass."""
-    wanted = (*_PASSED, *also)
-    passed = {name: value for name, value in environ.items() if _matches(name, wanted) and not never_passes(name)}
-    return {"PATH": "/usr/local/bin:/usr/bin:/bin", **passed, **_UNATTENDED}
+class HiddenVariable(Struct, frozen=True):
+    name: str
+    reason: Reason
+
+
+class CommandVariables(Struct, frozen=True):
+    """The user's variables, as far as commands get them."""
+
+    inherit: Inherit = "all"
+    """`core`: the language, the time zone, paths and the user's name; `none`: only `passed`."""
+    passed: tuple[str, ...] = ()
+    """Names, also of variables that are hidden by rule; patterns with `*` pass only others."""
+    hide: tuple[str, ...] = ()
+    """Names and patterns."""
+    redact: Callable[[str], str] = lambda text: text
+    """Replaces known secrets in a text by placeholders."""
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """As the user's shell started wolo. What loads code passes with these values only."""
+
+    def select(self, *, is_outside: bool, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The complete environment of a command. `is_outside`: it runs without a sandbox and the user knows of it.
+
+        `more` comes from the user's hooks.
+        """
+        own = {name: value for name, value in self.environ.items() if not self._reason(name, value, is_outside)}
+        added = {name: value for name, value in (more or {}).items() if not self._rule_against(name, value, is_outside)}
+        if not is_outside:
+            own = {name: value for name, value in own.items() if not _matches(name, _LOADERS)}
+        if any(_matches(name, _GIT_SETTINGS) and name not in own for name in self.environ):
+            own = {name: value for name, value in own.items() if not _matches(name, _GIT_SETTINGS)}
+        return {"PATH": "/usr/local/bin:/usr/bin:/bin", **own, **_UNATTENDED, **added}
+
+    def set_inside(self) -> tuple[str, ...]:
+        """The beginning of a command line in the sandbox: sets what must not act on the programs that build it."""
+        named = {name: self.environ[name] for name in self.passed if _matches(name, _LOADERS) and name in self.environ}
+        words = [f"{name}={value}" for name, value in named.items() if not self._is_hidden(name)]
+        return ("/usr/bin/env", *words) if words else ()
+
+    def list_hidden(self, *, is_outside: bool = False) -> Iterator[HiddenVariable]:
+        """Variables of the user that commands do not get, in the order of their names."""
+        for name, value in sorted(self.environ.items()):
+            if (reason := self._reason(name, value, is_outside)) and not _matches(name, OF_THE_SHELL):
+                yield HiddenVariable(name, reason)
+
+    def explain(self, text: str, *, is_outside: bool) -> list[str]:
+        """A note for each hidden variable that the text of a failed command names; three at most."""
+        named = (each for each in self.list_hidden(is_outside=is_outside) if each.name.isidentifier() and each.name in text)
+        whole = (each for each in named if re.search(rf"(?<!\w){re.escape(each.name)}(?!\w)", text))
+        return list(map(self._explain, islice(whole, _MOST_EXPLAINED)))
+
+    def _explain(self, variable: HiddenVariable) -> str:
+        name, value = variable.name, self.environ[variable.name]
+        if variable.reason == "shell.hide":
+            return f"{name} is set, but hidden from commands by the user's setting shell.hide"
+        where = "" if variable.reason not in IN_THE_SANDBOX else " in the sandbox"
+        setting = f'shell.env = ["{name}"]'
+        note = f"{name} is set, but hidden from commands{where} ({variable.reason}): the user's setting {setting} passes it"
+        placeholder = self.redact(value)
+        has_one = placeholder != value and re.fullmatch(r"\S{1,200}", placeholder)
+        return f"{note}; {placeholder} stands for its value" if has_one else note
+
+    def _reason(self, name: str, value: str, is_outside: bool) -> Reason | None:
+        if name in self.passed and not self._is_hidden(name):
+            return None
+        if reason := self._rule_against(name, value, is_outside):
+            return reason
+        is_inherited = self.inherit == "all" or (self.inherit == "core" and _matches(name, _CORE))
+        return None if is_inherited or _matches(name.upper(), map(str.upper, self.passed)) else "shell.inherit"
+
+    def _rule_against(self, name: str, value: str, is_outside: bool) -> Reason | None:
+        if self._is_hidden(name):
+            return "shell.hide"
+        rule = rule_against(name)
+        may_pass = rule == "agent socket" or (rule == "loads code" and self.environ.get(name) == value)
+        if rule and not (is_outside and may_pass):
+            return rule
+        return "secret value" if self.redact(value) != value else None
+
+    def _is_hidden(self, name: str) -> bool:
+        return _matches(name.upper(), map(str.upper, self.hide))
 
 
 def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -51,14 +170,37 @@ def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**environ, **_UNATTENDED}
 
 
-def never_passes(name: str) -> bool:
-    """The name looks like a secret or a hook."""
-    return _matches(name, _NEVER_PASSED)
+@functools.lru_cache(maxsize=4096)
+def rule_against(name: str) -> Reason | None:
+    """The rule that hides variables of this name from commands in the sandbox."""
+    if _matches(name, (*OF_THE_SHELL, *_CHANGES_THE_SHELL, *_EXPORTED_BUILTINS)):
+        return "changes the shell"
+    if _matches(name, _SOCKETS):
+        return "agent socket"
+    if _matches(name, _LOADS_CODE) or (_matches(name, ("GIT_*",)) and not _matches(name, _ORDINARY_FOR_GIT)):
+        return "loads code"
+    return "secret name" if _matches(name.upper(), _SECRETS) and not _matches(name, _NO_SECRETS) else None
 
 
-@functools.lru_cache(maxsize=1024)
-def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatch.fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    """Without regular expressions: to compile so many delays the first command."""
+    return any(_fits(name, pattern.split("*")) for pattern in patterns)
+
+
+def _fits(name: str, parts: Sequence[str]) -> bool:
+    """`parts` of a pattern stand between its asterisks."""
+    first, *middle = parts
+    if not middle:
+        return name == first
+    last = middle.pop()
+    if not (name.startswith(first) and name.endswith(last) and len(name) >= len(first) + len(last)):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for part in middle:
+        at = name.find(part, at, end) + len(part)
+        if at < len(part):
+            return False
+    return True
 
 
 def find_program(name: str, workspace: Workspace) -> str | None:
