@@ -22,6 +22,7 @@ from wolo.agent.events import (
     PromptRefused,
     TurnEnded,
     TurnStarted,
+    WorkCheck,
 )
 from wolo.agent.hook_calls import PromptBlocked
 from wolo.agent.stream_relay import StreamRelay
@@ -41,13 +42,14 @@ from wolo.messages.message import (
     named_mode,
     nudge,
 )
-from wolo.messages.parts import TextPart
+from wolo.messages.parts import CHANGED, TextPart
 from wolo.models.probe_cache import is_near
 from wolo.models.protocol import ModelQuestion
 from wolo.tools.toolbox import PRESENT_PLAN
 
 if TYPE_CHECKING:
     from wolo.agent.compaction_run import CompactionPreview, CompactionRun, ContextUsage
+    from wolo.agent.finish.finish_check import FinishCheck
     from wolo.agent.verification import Verifier
 
 
@@ -192,7 +194,10 @@ class TurnRunner:
             provider_s=self._provider_s + (self._compaction.waited_s if self._compaction else 0.0),
             error=stop.error,
             exit_code=stop.exit_code,
-            verification=self._verifier.outcome if self._verifier else None,
+            verification=(verification := self._verifier.outcome if self._verifier else None),
+            work=await asyncio.to_thread(finish.report, self._history.messages, self._start_index, verification)
+            if (finish := self._finish_check())
+            else WorkCheck(),
         )
         if not services.is_subagent:
             services.account.lent = NOTHING
@@ -386,7 +391,12 @@ class TurnRunner:
                 await self._cancellation.run(tasks.wait())
             if tasks.has_news:
                 return True
-        message = await self._verifier.after() if self._verifier else None
+        message = None
+        if finish := self._finish_check():
+            is_verified = self._verifier is not None
+            message = await asyncio.to_thread(finish.ask, self._history.messages, self._start_index, is_verified=is_verified)
+        if message is None and self._verifier:
+            message = await self._verifier.after()
         if message is None and services.hooks.is_active:
             message = await services.hooks.on_stop(self._answer, self._times_sent_back, self._cancellation)
             self._times_sent_back += 1
@@ -394,6 +404,12 @@ class TurnRunner:
             return False
         await self._add_message(message)
         return True
+
+    def _finish_check(self) -> FinishCheck | None:
+        """None in a turn that changes no file."""
+        new = self._history.messages[self._start_index :]
+        changes = any(CHANGED in part.metadata for message in new for part in message.calls)
+        return self._services.finish() if changes and self._services.finish else None
 
     async def _deliver_news(self) -> None:
         """Delivers steering messages, and notices about ended jobs and tasks. Raises Cancelled."""

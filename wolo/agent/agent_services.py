@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
@@ -19,6 +19,9 @@ from wolo.agent.verification import Verify
 from wolo.messages.message import Message
 from wolo.models.protocol import ModelClient
 from wolo.tools.tool import ModeSwitch, ShellState
+
+if TYPE_CHECKING:
+    from wolo.agent.finish.finish_check import FinishCheck
 
 
 class MessageHistory:
@@ -83,6 +86,8 @@ class AgentServices(Struct, frozen=True, kw_only=True):
     steering: SteeringQueue = field(default_factory=SteeringQueue)
     session_id: str = ""
     verify: Verify | None = None
+    finish: Callable[[], FinishCheck] | None = None
+    """Opens the finish check, which only turns that change files need; None: there is none."""
     open_small: Callable[[], ModelClient] | None = None
     """Opens the small model, which writes summaries; None: there is none."""
     tasks: BackgroundWork | None = None

@@ -403,6 +403,23 @@ class Verification(Struct, frozen=True, kw_only=True):
     """Number of runs after the work."""
 
 
+class WorkCheck(Struct, frozen=True, kw_only=True):
+    """Which check followed the last edit of a turn."""
+
+    status: Literal["passed", "failed", "stale", "not_run", "none"] = "none"
+    """`passed` and `failed`: a check ran after the last edit. `stale`: files changed after the last check. `not_run`: no check
+    ran whose exit status was read. `none`: no file changed that a check looks at."""
+    command: str = ""
+    """The check that ran last, or that the project has; empty: there is none."""
+    exit_code: int | None = None
+    at: float | None = None
+    """Time at which it ended."""
+    unread: str = ""
+    """The reason why its result is unknown: `still runs`, `was denied`."""
+    line: str = ""
+    """For the user: `3 files · pytest -q passed after the last edit`; empty: no files changed, or the check is off."""
+
+
 class VerifyStarted(Event, frozen=True, kw_only=True, tag="verify_started"):
     command: str
     when: Literal["before", "after"]
@@ -450,3 +467,4 @@ class TurnEnded(Event, frozen=True, kw_only=True, tag="turn_ended"):
     """Exit code of the process, unless a signal ended it or an action was denied."""
     verification: Verification | None = None
     """None: no check is configured."""
+    work: WorkCheck = WorkCheck()

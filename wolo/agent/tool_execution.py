@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from wolo.agent.events import CallProgressed, Event
 from wolo.errors import ToolError
 from wolo.messages.message import Message
-from wolo.messages.parts import Outcome, ToolPart
+from wolo.messages.parts import CHANGED, EXIT_CODE, Outcome, ToolPart
 from wolo.messages.secret_values import StreamRedactor
 from wolo.tools.tool import CallContext, Tool, kind_of
-from wolo.tools.tool_values import CallResult, Interrupted
+from wolo.tools.tool_values import CallResult, Diff, Interrupted, Output
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,8 @@ DENIED_BY_HOOK = "Denied by a user hook, so it was not run: {reason}"
 CHANGED_BY_HOOK = "[A user hook changed the arguments of this call; it ran with {arguments}]"
 WRONGLY_CHANGED = "A user hook changed the arguments of this call to invalid ones, so it was not run. {reason}"
 FROM_HOOK = "[User hook: {text}]"
+MOST_CHANGED = 200
+"""Changed files that are saved with a call."""
 BROKEN_OFF = "Not run: the answer was incomplete ({reason})."
 LOOPING = "Not run: the same call was made {times} times in a row."
 
@@ -62,8 +64,19 @@ def finish_part(part: ToolPart, result: CallResult) -> ToolPart:
         end(part, outcome, result.text or ("" if result.media else "(no output)")),
         output_parts=result.media,
         terminate=result.terminate,
-        metadata={**part.metadata, **result.metadata},
+        metadata={**part.metadata, **_effects(result), **result.metadata},
     )
+
+
+def _effects(result: CallResult) -> dict[str, Any]:
+    """What the finish check needs to know of a call."""
+    effects: dict[str, Any] = {}
+    if isinstance(result.view, Output):
+        effects[EXIT_CODE] = result.view.exit_code
+    if result.files_changed:
+        kind = "made" if isinstance(result.view, Diff) and result.view.created else "changed"
+        effects[CHANGED] = {kind: list(result.files_changed[:MOST_CHANGED])}
+    return effects
 
 
 async def run_guarded(tool: Tool, args: Any, context: CallContext) -> CallResult:

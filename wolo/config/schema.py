@@ -106,6 +106,12 @@ class TaskSettings(Struct, frozen=True, forbid_unknown_fields=True):
 Fact = Literal["dir", "branch", "model", "mode", "context", "cache", "cost", "jobs"]
 
 
+class FinishSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    check: bool = True
+    """When the model stops with files changed and no check run since, with a failing one, or with open tasks, it is asked once;
+    the last line of the turn says which check ran."""
+
+
 class Memory(Struct, frozen=True, forbid_unknown_fields=True):
     learn: bool = True
     """The model may propose notes for later conversations; they wait in `/memory inbox` until you accept them."""
@@ -165,6 +171,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tasks: TaskSettings = TaskSettings()
     batch: BatchSettings = BatchSettings()
     verify: verification.VerificationSettings = verification.VerificationSettings()
+    finish: FinishSettings = FinishSettings()
     memory: Memory = Memory()
     telemetry: TelemetrySettings = TelemetrySettings()
     ui: Ui = Ui()

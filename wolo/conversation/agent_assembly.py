@@ -26,6 +26,7 @@ from wolo.tools.tool import ToolServices
 from wolo.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from wolo.agent.finish.finish_check import FinishCheck
     from wolo.conversation.resources.nested_instructions import NestedGiven, NestedInstructions
 
 
@@ -46,6 +47,7 @@ class AgentParts(Struct, frozen=True, kw_only=True):
     limits: Limits = field(default_factory=Limits)
     session_id: str = ""
     verify: Verify | None = None
+    finish: Callable[[], FinishCheck] | None = None
     open_small: Callable[[], ModelClient] | None = None
     """Opens the model for summaries; None: the asker."""
     late_tools: LateTools | None = None
@@ -114,6 +116,7 @@ def assemble(parts: AgentParts) -> AgentLoop:
             limits=parts.limits,
             session_id=parts.session_id,
             verify=parts.verify,
+            finish=parts.finish,
             open_small=parts.open_small,
             tasks=parts.tasks,
             is_subagent=parts.is_subagent,

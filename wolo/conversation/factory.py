@@ -65,6 +65,7 @@ from wolo.extensions.skill_files import Skills
 from wolo.guard.judge import Judge
 from wolo.guard.secrets.redactor import Secrets
 from wolo.models.protocol import ModelClient
+from wolo.models.provider import DRIVEN
 from wolo.places import Notices, Site
 from wolo.tools.tool import CommandSandbox, EditChecks, ExternalTool, ModeSwitch, ShellState, ToolServices
 from wolo.tools.tool_values import AskQuestions, Question, Replies
@@ -72,6 +73,7 @@ from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.command_environment import CommandVariables
 
 if TYPE_CHECKING:
+    from wolo.agent.finish.finish_check import FinishCheck
     from wolo.config.custom_tools import FoundTools
     from wolo.conversation.telemetry import Telemetry
 
@@ -411,12 +413,29 @@ def _assemble_agent(
         tasks=subagents,
         open_small=partial(make_asker, requests.access, state.small, None) if state.small else None,
         verify=verify,
+        finish=partial(_finish_check, state, env, services, requests),
         late_tools=None if found_servers.servers.is_empty else found_servers.servers,
         reread=system.reread,
         changed_instructions=system.changes,
         nested=parent.nested,
     )
     return assemble(parts)
+
+
+def _finish_check(state: StartupState, env: _Environment, services: ToolServices, requests: _Requests) -> FinishCheck:
+    """Models of `local`, and those that a driver leads, are too small for another request about their work."""
+    from wolo.conversation.project_checks import open_finish_check  # not needed before the first change
+
+    settings, choice = state.config.settings, requests.asker.choice
+    return open_finish_check(
+        services,
+        env.judge,
+        verify=settings.verify.command,
+        asks=settings.finish.check and choice.provider.name != "local" and choice.drive not in DRIVEN,
+        shows=settings.finish.check,
+        attended=state.options.asks_approvals,
+        offers_shell="shell" in requests.prefix.toolbox.names,
+    )
 
 
 def _edit_checks(state: StartupState, env: _Environment, emit: Emit) -> EditChecks:

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import CallEnded, CallStarted
 from wolo.agent.tool_execution import NEVER_STARTED, Emit, LiveProgress, finish_part, run_guarded
-from wolo.messages.parts import ToolPart
+from wolo.messages.parts import EXIT_CODE, ToolPart
 from wolo.tools.shell import Shell, ShellArgs
-from wolo.tools.tool import ToolServices
+from wolo.tools.tool import ToolServices, UserRun
 from wolo.tools.tool_values import CallResult
 from wolo.workspace.processes.command_environment import user_environment
 
@@ -48,4 +48,6 @@ async def run_user_command(
     finally:
         await progress.close()
     ended = services.secrets.hide_part(finish_part(part, result))
+    run = UserRun(command=ended.input["command"], exit_code=ended.metadata.get(EXIT_CODE), ended_at=ended.end_time)
+    services.shell.user_runs.append(run)
     await emit(CallEnded(message_id="", part=ended, view=result.view and services.secrets.hide_fields(result.view)))

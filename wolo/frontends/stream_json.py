@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from wolo.agent.events import (
     TurnEnded,
     Verification,
     Verified,
+    WorkCheck,
 )
 from wolo.conversation.phrasing import describe_briefly
 from wolo.messages.message import Message, Usage
@@ -186,7 +188,7 @@ class RunTotals:
             "files_changed": sorted(
                 [os.path.relpath(path, info.root) if Path(path).is_relative_to(info.root) else path for path in self._changed]
             ),
-            "verification": _verification(ended.verification),
+            "verification": work_object(ended.work) | _baseline(ended.verification),
         }
 
 
@@ -204,9 +206,16 @@ def error_object(error: ErrorInfo | None) -> dict[str, Any] | None:
     return {name: getattr(error, name) for name in ("kind", "message", "hint", "status", "code", "resets_at")}
 
 
-def _verification(found: Verification | None) -> dict[str, Any] | None:
+def work_object(work: WorkCheck) -> dict[str, Any]:
+    """The check that followed the work; its time is in UTC."""
+    at = None if work.at is None else datetime.fromtimestamp(round(work.at), UTC).isoformat().replace("+00:00", "Z")
+    return {"status": work.status, "command": work.command or None, "at": at}
+
+
+def _baseline(found: Verification | None) -> dict[str, Any]:
+    """The user's check before and after the work."""
     if found is None:
-        return None
+        return {}
     looks = {
         name: _fields(look, CHECK_FIELDS) if look else None for name, look in (("before", found.before), ("after", found.after))
     }

@@ -24,6 +24,15 @@ ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think
 TASK = "task"
 """Metadata key of task calls: the subagent, its session and its usage."""
 
+FINISH = "finish"
+"""Key in the metadata of a task: the report of the subagent's finish check."""
+
+CHANGED = "changed_files"
+"""Metadata key of the files that a call created and changed."""
+
+EXIT_CODE = "exit_code"
+"""Metadata key of a command's exit code; None: it did not end by itself, or not yet."""
+
 IN_FENCE = "in_fence"
 """Metadata key of calls written in a code fence after other text: they require the user's approval."""
 

@@ -32,6 +32,7 @@ from wolo.messages.message import (
     OPENED,
     SENT_BACK,
     STEERED,
+    UNCHECKED,
     Message,
 )
 from wolo.messages.parts import ToolPart
@@ -213,6 +214,7 @@ def _user_input(messages: Sequence[Message], begin: int, end: int) -> UserInput:
             HOOK_OUTPUT,
             INSTRUCTIONS,
             NAMED_MODE,
+            UNCHECKED,
         ):  # nobody is there to say it again
             continue
         elif place < 0:

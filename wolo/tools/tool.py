@@ -50,6 +50,14 @@ class OfferedSkill(Struct, frozen=True):
     """Returns the text and the list of files next to it. May block; raises ToolError."""
 
 
+class UserRun(Struct, frozen=True, kw_only=True):
+    """A command that the user ran."""
+
+    command: str
+    exit_code: int | None
+    ended_at: float
+
+
 class ShellState(Struct):
     """State shared by all commands of a conversation."""
 
@@ -63,10 +71,12 @@ class ShellState(Struct):
     """Clean-up functions, called by `close`."""
     language_servers: object = None
     """Servers that check edits; None: none was started."""
+    user_runs: list[UserRun] = field(default_factory=list)
+    """Commands of the user, oldest first."""
 
     def go_on(self, cwd: Path) -> ShellState:
         """State for the next conversation of the same session; running processes continue."""
-        return ShellState(cwd, self.processes, self.jobs, self.closing, self.language_servers)
+        return ShellState(cwd, self.processes, self.jobs, self.closing, self.language_servers, self.user_runs)
 
     def close(self) -> None:
         """Ends everything except detached jobs. May be called again."""

@@ -38,7 +38,7 @@ from wolo.conversation.phrasing import describe_work
 from wolo.conversation.recorder import Recorder
 from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Usage
-from wolo.messages.parts import TASK, ToolPart
+from wolo.messages.parts import FINISH, TASK, ToolPart
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.tool import CallContext
 from wolo.tools.tool_values import AskQuestions, CallResult, Delegated, PutQuestions, Question, Replies
@@ -182,6 +182,7 @@ class SubagentRun:
             "calls": self.begun,
             "usage": to_builtins(ended.usage),
             "duration_s": round(ended.duration_s, 3),
+            FINISH: to_builtins(ended.work),
         }
         view = Delegated(
             agent=self.agent,

@@ -56,6 +56,7 @@ from wolo.tools.toolbox import (
 from wolo.workspace.files.file_reading import FileLedger
 
 if TYPE_CHECKING:
+    from wolo.agent.finish.finish_check import FinishCheck
     from wolo.conversation.resources.nested_instructions import NestedInstructions
     from wolo.conversation.subagents.background_tasks import BackgroundTasks
     from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun
@@ -268,6 +269,7 @@ class Subagents:
                 limits=Limits(max_turns=_answers(profile, settings.tasks.max_turns)),
                 session_id=sink.session_id,
                 nested=parent.nested,
+                finish=partial(_finish_check, services, judge),
                 is_subagent=True,
             )
         )
@@ -374,6 +376,13 @@ class Subagents:
         opened = {"mode": parent.judge.mode.name, "cwd": str(parent.state.cwd), "attended": parent.ask_user is not None}
         task = {"agent": profile.name, "session": parent.state.sink.session_id, "call": call.part_id}
         return replace(user(prompt), metadata={OPENED: opened, TASK: task})
+
+
+def _finish_check(services: ToolServices, judge: Judge) -> FinishCheck:
+    """Reports the checks of a subagent; its parent is the one that is asked."""
+    from wolo.conversation.project_checks import open_finish_check  # noqa: PLC0415  # not needed before the first change
+
+    return open_finish_check(services, judge, verify="", asks=False, shows=False, attended=False, offers_shell=False)
 
 
 def _answers(profile: AgentProfile, most: int) -> int:

@@ -26,6 +26,7 @@ from wolo.agent.events import (
     RequestStarted,
     TurnEnded,
     Verified,
+    WorkCheck,
 )
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.phrasing import describe, describe_work
@@ -157,6 +158,8 @@ class Headless:
                 print_text(ended.answer)
             if ended.error is not None:
                 print_message(ended.error.message, hint=ended.error.hint)
+            if ended.work.line:
+                print_message(ended.work.line)
             if self._help and exit_code == 4:
                 by_hooks = self._help.keys() == {HOOK_HINT}
                 why = "by hooks" if by_hooks else "because no one could approve them"
@@ -174,14 +177,14 @@ HOOK_HINT = "No rule allows what a hook denies: wolo hooks list"
 
 def print_failure(error: WoloError) -> None:
     """Prints the JSON object of a run that did not start."""
-    from wolo.frontends.stream_json import result_head, usage_object  # noqa: PLC0415  # text output needs none of it
+    from wolo.frontends.stream_json import result_head, usage_object, work_object  # noqa: PLC0415  # text output needs none of it
 
     cause = _CAUSES.get(error.exit_code, "model_error")
     print_json(
         result_head(cause, error.exit_code, ErrorInfo.of(error), denied=False)
         | {"result": "", "session_id": None, "num_turns": 0, "duration_ms": 0, "duration_api_ms": 0}
         | {"total_cost_usd": 0.0, "usage": usage_object(Usage()), "model": None, "stop_reason": None}
-        | {"permission_denials": [], "files_changed": [], "verification": None}
+        | {"permission_denials": [], "files_changed": [], "verification": work_object(WorkCheck())}
     )
 
 

@@ -343,6 +343,8 @@ class Screen:
             self.say(describe(event), "warning" if event.cause == "interrupted" else "error")
             if event.error.hint:
                 self.say(event.error.hint, "dim")
+        if event.work.line:
+            self.say(event.work.line, "warning" if event.work.status == "failed" else "dim")
         if event.usage.context_tokens:
             self.say(f"{in_words(event.usage, tells_unknown=False)} · {duration(event.duration_s)}", "dim")
 
