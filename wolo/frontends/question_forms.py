@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from wolo.guard.modes import MODES
 from wolo.messages.terminal_text import clean
 from wolo.tools.tool_values import Question, Reply
 
 _OTHER = "_other"
 """End of the name of the field for an answer in the user's own words."""
+
+
+def limit_modes(questions: Sequence[Question], modes: Collection[str]) -> tuple[Question, ...]:
+    """A plan starts in none but these modes."""
+    return tuple(
+        replace(each, options=tuple(option for option in each.options if option.label not in MODES or option.label in modes))
+        if each.is_plan
+        else each
+        for each in questions
+    )
 
 
 def form_text(questions: Sequence[Question]) -> str:
@@ -47,7 +60,9 @@ def replies_of(questions: Sequence[Question], content: Mapping[str, Any] | None)
         given, other = content.get(f"answer_{number}"), content.get(f"answer_{number}{_OTHER}")
         values = given if isinstance(given, list) else [] if given in (None, "") else [given]
         text = other if isinstance(other, str) else ""
-        if question.options:
+        if question.is_plan:
+            replies.append(Reply(tuple(option.label for option in question.options if option.label in values), text))
+        elif question.options:
             replies.append(Reply(chosen=tuple(map(str, values)), text=text))
         else:
             replies.append(Reply(text=" ".join(map(str, values))))

@@ -433,6 +433,12 @@ async def test_client_stays_within_the_project_limits(provider: ProviderServer, 
         assert [mode.id for mode in session.modes.available_modes] == ["plan", "ask"]
         with pytest.raises(RequestError, match="allows no mode beyond ask"):
             await client.agent.set_session_mode(session_id=session.session_id, mode_id="auto")
+        provider.script(PLAN, text("I wait."))
+        await client.agent.set_session_mode(session_id=session.session_id, mode_id="plan")
+        client.choose = lambda call, options: "auto"
+        await client.say(session.session_id, "go")
+        assert [option.option_id for option in client.asked[0][1]] == ["keep"]
+        assert "without a decision" in provider.requests[1].results[0]
 
 
 async def test_client_servers_work_and_prints_stay_away(provider: ProviderServer, work: Path) -> None:

@@ -157,6 +157,20 @@ async def test_questions_are_forms(model: ProviderServer, era: str) -> None:
     assert "blue" in model.requests[-1].results[0]
 
 
+@pytest.mark.parametrize(("mode", "offered"), [("plan", ["keep", "revise"]), ("edit", ["edit", "keep", "revise"])])
+async def test_plan_starts_in_no_looser_mode(model: ProviderServer, mode: str, offered: list[str]) -> None:
+    model.script(call("present_plan", {"plan": "1. Measure"}), text("I wait."))
+
+    async def fill(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert isinstance(params, types.ElicitRequestFormParams)
+        assert [each["const"] for each in params.requested_schema["properties"]["answer_1"]["oneOf"]] == offered
+        return types.ElicitResult(action="accept", content={"answer_1": "auto"})
+
+    async with served(mode, elicitation_callback=fill) as client:
+        await answered(client, "run_task", {"prompt": "Go.", "mode": "plan"})
+    assert "does not say why" in model.requests[-1].results[0]
+
+
 async def test_client_cannot_loosen_the_server_mode(model: ProviderServer) -> None:
     async with served() as client:
         refused = await client.call_tool("run_task", {"prompt": "Go.", "mode": "yolo"})

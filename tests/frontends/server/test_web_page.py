@@ -110,6 +110,32 @@ def test_task_with_approval_and_diff_in_two_tabs(server: Server, provider: Provi
         assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
 
 
+def test_plan_is_drawn_edited_and_started(server: Server, provider: ProviderServer) -> None:
+    provider.script(call("present_plan", {"plan": f"1. **Measure**\n2. Cache\n\n{HOSTILE}"}), text("Fine."))
+    with browser() as driver:
+        session = server.new(mode="plan")
+        driver.get(f"{server.address}#{session}")
+        wait(driver, lambda: all_of(driver, "#mode option"))
+        say(driver, "go")
+        plan = wait(driver, lambda: all_of(driver, ".ask .plan")[0])
+        assert [each.text for each in all_of(driver, ".ask .plan li")] == ["Measure", "Cache"]
+        assert driver.title != "owned"
+        all_of(driver, "[data-choice=revise]")[0].click()
+        field = all_of(driver, ".ask textarea")[0]
+        assert (plan.is_displayed(), field.is_displayed()) == (False, True)
+        field.clear()
+        field.send_keys("1. Only this")
+        all_of(driver, "[data-choice=revise]")[0].click()
+        wait(driver, lambda: [each.text for each in all_of(driver, ".ask .plan li")] == ["Only this"])
+        all_of(driver, "[data-choice=edit]")[0].click()
+        wait(driver, lambda: "Fine." in shown(driver))
+        assert "Mode edit: " in shown(driver)
+        assert not all_of(driver, ".ask")
+        wait(driver, lambda: driver.find_element("id", "mode").get_attribute("value") == "edit")
+        assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+    assert "edited" in provider.requests[1].results[0]
+
+
 def test_the_token_leaves_the_address_at_once(server: Server) -> None:
     with browser() as driver:
         driver.get(server.address)

@@ -19,8 +19,7 @@ from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp import choices
 from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
-from wolo.frontends.question_forms import form_properties, form_text, replies_of
-from wolo.guard.modes import MODES
+from wolo.frontends.question_forms import form_properties, form_text, limit_modes, replies_of
 from wolo.messages.message import UserPrompt
 from wolo.messages.parts import MediaPart
 from wolo.messages.unicode import whole_throughout
@@ -243,13 +242,7 @@ class Session:
 
     async def _answer(self, asked: QuestionsAsked) -> None:
         """Asks with a form, or each question as a choice of its options; modes that the client may not choose are left out."""
-        modes = choices.modes_of(self.conversation)
-        questions = tuple(
-            replace(each, options=tuple(option for option in each.options if option.label not in MODES or option.label in modes))
-            if each.is_plan
-            else each
-            for each in asked.questions
-        )
+        questions = limit_modes(asked.questions, choices.modes_of(self.conversation))
         if self._client.shows_forms:
             try:
                 content = await self._client.ask_form(self.id, asked.call_id, form_text(questions), form_properties(questions))
@@ -290,7 +283,9 @@ class Session:
         """Without a field for text a plan cannot be edited, and words to keep planning come with the next prompt."""
         kinds: dict[str, Any] = {"auto": "allow_always", "edit": "allow_once", "keep": "reject_once"}
         options = [
-            sdk.PermissionOption(option_id=option.label, name=option.description.capitalize(), kind=kinds[option.label])
+            sdk.PermissionOption(
+                option_id=option.label, name=option.description.partition(",")[0].capitalize(), kind=kinds[option.label]
+            )
             for option in question.options
             if option.label in kinds
         ]

@@ -28,7 +28,7 @@ from wolo.api.run_events import (
 from wolo.conversation.phrasing import argument_lines
 from wolo.errors import SessionError, UsageError, WoloError
 from wolo.frontends.mcp_server.session_reading import find_session
-from wolo.frontends.question_forms import form_properties, form_text, replies_of
+from wolo.frontends.question_forms import form_properties, form_text, limit_modes, replies_of
 from wolo.guard.modes import MODES, find_mode
 from wolo.messages.call_arguments import call_line, shorten
 from wolo.messages.parts import ToolPart
@@ -104,8 +104,11 @@ _LOG = logging.getLogger(__name__)
 class ServerTask:
     """One run of an agent. It outlives the request that started it while the client answers a form."""
 
-    def __init__(self, *, cwd: Path, mode: str, model: str, session: str = "", has_forms: bool) -> None:
-        """`has_forms`: the client shows forms; otherwise what needs an approval is denied."""
+    def __init__(self, *, cwd: Path, mode: str, loosest: str, model: str, session: str = "", has_forms: bool) -> None:
+        """`loosest`: the last mode in which a plan may start. `has_forms`: the client shows forms; otherwise what needs an
+        approval is denied.
+        """
+        self._modes = [name for name in MODES if _looseness(name) <= _looseness(loosest)]
         self.token = secrets.token_urlsafe(16)
         """Names the task to the client that started it, and to no other."""
         self.updates: asyncio.Queue[str | Form | None] = asyncio.Queue()
@@ -174,6 +177,7 @@ class ServerTask:
         return decision_of(form, await self._ask(form))
 
     async def _answer(self, questions: Sequence[Question]) -> list[Reply] | None:
+        questions = limit_modes(questions, self._modes)
         return replies_of(
             questions, await self._ask(Form(secrets.token_hex(8), form_text(questions), form_properties(questions)))
         )
@@ -206,8 +210,10 @@ class ServerTasks:
 
     def run(self, prompt: str, *, cwd: str, mode: str, has_forms: bool) -> ServerTask:
         """Raises UsageError for a directory or a mode that cannot be had."""
+        mode, loosest = self._allowed(mode), self._mode or LOOSEST
         return self._start(
-            prompt, ServerTask(cwd=self.directory(cwd), mode=self._allowed(mode), model=self._model, has_forms=has_forms)
+            prompt,
+            ServerTask(cwd=self.directory(cwd), mode=mode, loosest=loosest, model=self._model, has_forms=has_forms),
         )
 
     async def resume(self, session_id: str, prompt: str, *, has_forms: bool) -> ServerTask:
@@ -220,7 +226,8 @@ class ServerTasks:
         loosest = self._mode or LOOSEST
         mode = info.mode if info.mode in MODES and _looseness(info.mode) <= _looseness(loosest) else loosest
         return self._start(
-            prompt, ServerTask(cwd=Path(info.cwd), mode=mode, model=self._model, session=info.id, has_forms=has_forms)
+            prompt,
+            ServerTask(cwd=Path(info.cwd), mode=mode, loosest=loosest, model=self._model, session=info.id, has_forms=has_forms),
         )
 
     def of_token(self, token: str) -> ServerTask | None:
