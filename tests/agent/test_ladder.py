@@ -276,7 +276,7 @@ async def test_taking_back_never_overfills_the_window(kinds: list[Kind], window:
 
 async def test_empty_conversation_has_nothing_to_compact_or_preview() -> None:
     compactor = Compactor()
-    assert preview(compactor, (), FIXED).requests == 0
+    assert preview(compactor, (), FIXED).num_requests == 0
     assert await compactor.compact((), FIXED, Model()) is None
 
 
@@ -284,7 +284,7 @@ async def test_a_preview_changes_nothing_and_asks_nobody() -> None:
     compactor, history = Compactor(), prose(20)
     seen = preview(compactor, history, FIXED)
     assert seen.after.total < seen.before.total
-    assert seen.requests == 1
+    assert seen.num_requests == 1
     assert compactor.cut.is_empty
     assert context_usage(compactor, history, FIXED) == seen.before
     assert abs(seen.before.total - compactor.window.size(history, FIXED)) < 20

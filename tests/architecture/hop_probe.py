@@ -51,7 +51,7 @@ async def run_turn(given: dict[str, Any], hops: Hops) -> None:
     from wolo.conversation.resources.startup import StartOptions
     from wolo.messages.message import UserPrompt, user
 
-    conversation = await open_conversation(StartOptions(given=given, attended=False))
+    conversation = await open_conversation(StartOptions(flags=given, attended=False))
     prompt = UserPrompt.from_message(user("hi"), "keyboard")
     hops.phase = TURN
     async for _ in conversation.prompt(prompt):

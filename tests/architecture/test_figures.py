@@ -23,8 +23,7 @@ GOALS = {
 """The last five count names: participles as functions, vague words, times without `_at` or `_s`, counts without `num_`."""
 MOST = {
     **GOALS,
-    **{"lines": 114_100, "functions per 1,000 lines of code": 89},
-    **{"participle": 78, "vague": 86, "time": 11, "count": 21, "spoken": 4},
+    **{"lines": 114_100, "functions per 1,000 lines of code": 88},
 }
 """Limits on the way to the goals: what has been reached. They are only made smaller."""
 VAGUE = {"found", "wanted", "given", "said", "told", "words", "standing"}
@@ -43,6 +42,7 @@ TIMES = "age began created deadline delay elapsed ended expires seconds since st
 UNITS = "attributes bytes cells chars columns days fds flags ns parameters rights rows times tokens tries".split()  # noqa: SIM905
 WRITTEN_OUTSIDE = re.compile(
     "agent/events|api/run_events|config/schema|formats/|tool_values|request_bodies|fleet/|sessions/|messages/|models/|extensions/hooks/"
+    "|agent/compaction/summary_text|guard/intents|replay/cassette"
 )
 """Fields of these files have the names of JSON, settings or columns."""
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
@@ -103,7 +103,7 @@ def bad_value(line: int, name: str, annotation: ast.expr | None, kind: str) -> I
     last = bare.rpartition("_")[2]
     if bare in VAGUE and (bare != "words" or typed.startswith("str")):
         yield line, f"vague {kind}", name
-    if typed.startswith("float") and last in TIMES:
+    if typed.startswith("float") and last in TIMES and bare != "max_seconds":  # a setting, an option and a parameter of the API
         yield line, f"time {kind}", name
     is_limit = bare.startswith(("num_", "max_", "min_", "most_", "least_", "keep_"))
     if (

@@ -22,7 +22,7 @@ COMMANDS = load_commands()
 async def converse(provider: ProviderServer) -> Conversation:
     _, base_url, _, key, _, model = provider.flags
     given = {"base_url": base_url, "api_key": key, "model": model}
-    return await open_conversation(StartOptions(given=given, attended=False))
+    return await open_conversation(StartOptions(flags=given, attended=False))
 
 
 async def say(conversation: Conversation, words: str) -> None:

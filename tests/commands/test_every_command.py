@@ -40,7 +40,7 @@ async def begin(provider: ProviderServer, *script: Script, **given: str | bool) 
         "mode": "ask",
         **given,
     }
-    return await open_conversation(StartOptions(given=options, attended=True))
+    return await open_conversation(StartOptions(flags=options, attended=True))
 
 
 async def say(conversation: Conversation, words: str, *, allowed: bool = True) -> None:

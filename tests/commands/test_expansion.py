@@ -29,7 +29,7 @@ def home(isolated: Path) -> Path:
 async def conversation(provider: ProviderServer) -> AsyncIterator[Conversation]:
     command(Path(".wolo/commands"), "git/squash", "Squash $1.")
     options = {"base_url": provider.base_url, "model": "test-model", "api_key": "sk-key-0123456789abcdef", "mode": "ask"}
-    begun = await open_conversation(StartOptions(given={**options, "trust": str(Path.cwd())}, attended=False))
+    begun = await open_conversation(StartOptions(flags={**options, "trust": str(Path.cwd())}, attended=False))
     yield begun
     await begun.close()
 

@@ -75,7 +75,7 @@ async def answered(conversation: Conversation, words: str) -> str:
 async def conversation(provider: ProviderServer, request: pytest.FixtureRequest) -> AsyncIterator[Conversation]:
     write_settings(provider)
     provider.script(text("One."), text("Two."))
-    begun = await open_conversation(StartOptions(given=request.param, attended=True))
+    begun = await open_conversation(StartOptions(flags=request.param, attended=True))
     yield begun
     await begun.close()
 
@@ -96,7 +96,7 @@ async def test_a_model_that_cannot_be_opened_changes_nothing(
 async def test_unpriced_model_is_refused_under_a_money_budget(provider: ProviderServer) -> None:
     write_settings(provider)
     provider.script(text("One."))
-    conversation = await open_conversation(StartOptions(given={"max_cost": "1"}, attended=True))
+    conversation = await open_conversation(StartOptions(flags={"max_cost": "1"}, attended=True))
     with pytest.raises(WoloError, match="price of here/other") as refused:
         await ran("/model here/other", conversation)
     assert not isinstance(refused.value, HandoverFailed)
@@ -132,7 +132,7 @@ async def test_failed_opening_returns_to_the_same_conversation(
     """A hook at the end of the session spoils what was checked before."""
     write_settings(provider)
     provider.script(text("One."), text("Two."), text("Three."))
-    first = await open_conversation(StartOptions(given={}, attended=True))
+    first = await open_conversation(StartOptions(flags={}, attended=True))
     assert await answered(first, "one") == "One."
     places, program = find_places(), tmp_path / "spoil.py"
     program.write_text(SPOILING)
@@ -173,7 +173,7 @@ async def test_hooks_learn_why_a_session_starts_and_ends(provider: ProviderServe
         provider, after="".join(f"[[hooks.{event}]]\ncommand = {json.dumps(note)}\n" for event in ("SessionStart", "SessionEnd"))
     )
     provider.otherwise = text("Done.")
-    first = await open_conversation(StartOptions(given={}, attended=True))
+    first = await open_conversation(StartOptions(flags={}, attended=True))
     await answered(first, "one")
     opened = await ran("/new", first)
     assert isinstance(opened, SwitchConversation)

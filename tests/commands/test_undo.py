@@ -29,7 +29,7 @@ ASKED = CompleteEvent(text_inserted=True)
 async def converse(provider: ProviderServer, *, kept: bool = True) -> Conversation:
     _, base_url, _, key, _, model = provider.flags
     given: dict[str, str | bool | list[str]] = {"base_url": base_url, "api_key": key, "model": model, "mode": "yolo"}
-    return await open_conversation(StartOptions(given=given if kept else {**given, "no_session": True}, attended=False))
+    return await open_conversation(StartOptions(flags=given if kept else {**given, "no_session": True}, attended=False))
 
 
 async def do(conversation: Conversation, provider: ProviderServer, command: str) -> None:

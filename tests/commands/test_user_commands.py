@@ -23,7 +23,7 @@ COMMANDS = load_commands()
 
 async def begin(provider: ProviderServer, **given: str) -> Conversation:
     options = {"base_url": provider.base_url, "model": "test-model", "api_key": "sk-key-0123456789abcdef", "mode": "ask", **given}
-    return await open_conversation(StartOptions(given=options, attended=True))
+    return await open_conversation(StartOptions(flags=options, attended=True))
 
 
 @pytest.fixture
@@ -177,5 +177,5 @@ async def test_untrusted_project_has_no_commands(provider: ProviderServer) -> No
     with pytest.raises(UsageError, match="Unknown command: /brought") as failed:
         await dispatch("/brought", CommandContext(conversation, load_commands()))
     assert failed.value.hint == "Not used, because this folder is not trusted (--trust): .wolo/skills, .wolo/commands."
-    assert conversation.user_files.skills() == replace(conversation.user_files.skills(), found=(), notices=())
+    assert conversation.user_files.skills() == replace(conversation.user_files.skills(), skills=(), notices=())
     await conversation.close()

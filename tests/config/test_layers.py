@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.sites import site_with
-from wolo.config.cli_options import Given
+from wolo.config.cli_options import Flags
 from wolo.config.layers import load, rows
 from wolo.config.schema import Config, Settings
 from wolo.errors import ConfigError, UsageError
@@ -31,11 +31,11 @@ def write_config(places: Places, text: str | bytes) -> Path:
     return path
 
 
-def loaded(places: Places, *sets: str, environ: dict[str, str] | None = None, flags: Given | None = None) -> Config:
+def loaded(places: Places, *sets: str, environ: dict[str, str] | None = None, flags: Flags | None = None) -> Config:
     return load(site_with(places, environ), flags, sets)
 
 
-def complaint(places: Places, *sets: str, environ: dict[str, str] | None = None, flags: Given | None = None) -> str:
+def complaint(places: Places, *sets: str, environ: dict[str, str] | None = None, flags: Flags | None = None) -> str:
     with pytest.raises(UsageError) as caught:
         loaded(places, *sets, environ=environ, flags=flags)
     assert caught.value.exit_code == 2
@@ -52,7 +52,7 @@ def test_without_any_setting_everything_is_the_default(places: Places) -> None:
 def test_each_level_wins_over_the_one_below(places: Places) -> None:
     path = write_config(places, 'model = "file/m"\nmode = "ask"\n')
     environ = {"WOLO_MODEL": "environment/m", "WOLO_MODE": "plan"}
-    flags: Given = {"model": "flag/m", "mode": "edit"}
+    flags: Flags = {"model": "flag/m", "mode": "edit"}
     levels = [
         (loaded(places, "model=set/m", "mode=yolo", environ=environ, flags=flags), "set/m", "yolo", "--set", "--set"),
         (loaded(places, environ=environ, flags=flags), "flag/m", "edit", "--model", "--mode"),
@@ -102,7 +102,7 @@ def test_rules_of_all_levels_count_with_their_origin(places: Places) -> None:
 
 
 def test_options_that_are_settings_reach_their_key(places: Places) -> None:
-    flags: Given = {
+    flags: Flags = {
         "thinking": "high",
         "max_cost": "0.5",
         "max_tokens": "1000",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.fakes.sites import site_with
 from wolo.config import consents
-from wolo.config.cli_options import Given
+from wolo.config.cli_options import Flags
 from wolo.config.layers import MOST_NAMED, load, rows
 from wolo.config.project import STRICTER
 from wolo.config.schema import Config, Settings
@@ -66,7 +66,7 @@ def loaded(
     *,
     cwd: Path | None = None,
     environ: dict[str, str] | None = None,
-    flags: Given | None = None,
+    flags: Flags | None = None,
     trusted: bool = True,
 ) -> Config:
     run = {"trust": str(Path.cwd())} if trusted else {}

@@ -20,7 +20,7 @@ from wolo.errors import ProviderError, UsageError
 
 async def begin(provider: ProviderServer, **given: str) -> Conversation:
     options = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": "auto", **given}
-    return await open_conversation(StartOptions(given=options, attended=True))
+    return await open_conversation(StartOptions(flags=options, attended=True))
 
 
 async def say(conversation: Conversation, words: str) -> None:

@@ -18,7 +18,7 @@ from wolo.conversation.resources.startup import StartOptions
 @asynccontextmanager
 async def begun(provider: ProviderServer, mode: str = "plan") -> AsyncIterator[Conversation]:
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": mode}
-    conversation = await open_conversation(StartOptions(given=given, attended=True))
+    conversation = await open_conversation(StartOptions(flags=given, attended=True))
     try:
         yield conversation
     finally:

@@ -34,7 +34,7 @@ def write_agent(content: str, name: str = "boss", folder: Path | None = None) ->
 async def asked(provider: ProviderServer, **given: Any) -> Asked:
     provider.script(text("Done."))
     base = {"base_url": provider.base_url, "api_key": KEY, "model": "custom/m", "api": "openai-chat", "no_session": True}
-    conversation = await open_conversation(StartOptions(given={**base, **given}, attended=False))
+    conversation = await open_conversation(StartOptions(flags={**base, **given}, attended=False))
     try:
         async for _ in conversation.prompt(typed("go")):
             pass

@@ -19,7 +19,7 @@ from wolo.errors import UsageError
 
 async def begin(provider: ProviderServer, mode: str, **given: str) -> Conversation:
     options = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": mode, **given}
-    return await open_conversation(StartOptions(given=options, attended=True))
+    return await open_conversation(StartOptions(flags=options, attended=True))
 
 
 async def asked(conversation: Conversation, prompt: str) -> list[str]:

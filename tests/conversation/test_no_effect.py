@@ -55,7 +55,7 @@ def flags(provider: ProviderServer, format: str = "openai-chat") -> dict[str, An
 
 
 async def events_of(prompt: Message | str, **given: Any) -> list[Event]:
-    conversation = await open_conversation(StartOptions(given=given, attended=False))
+    conversation = await open_conversation(StartOptions(flags=given, attended=False))
     try:
         message = user(prompt) if isinstance(prompt, str) else prompt
         return [event async for event in conversation.prompt(message)]
@@ -89,7 +89,7 @@ async def test_refused_level_is_omitted_once_with_a_notice(provider: ProviderSer
     provider.linted = False
     refusal = error(400, {"error": {"message": "Unrecognized request argument supplied: reasoning_effort"}})
     provider.script(refusal, text("One."), text("Two."))
-    conversation = await open_conversation(StartOptions(given={**flags(provider), "thinking": "high"}, attended=False))
+    conversation = await open_conversation(StartOptions(flags={**flags(provider), "thinking": "high"}, attended=False))
     events = [event async for event in conversation.prompt(typed("one"))]
     events += [event async for event in conversation.prompt(typed("two"))]
     await conversation.close()
@@ -115,7 +115,7 @@ def test_ineffective_level_is_reported_for_every_model(name: str) -> None:
 
 
 async def choice_of(provider: ProviderServer, format: str) -> ModelChoice:
-    conversation = await open_conversation(StartOptions(given=flags(provider, format), attended=False))
+    conversation = await open_conversation(StartOptions(flags=flags(provider, format), attended=False))
     await conversation.close()
     return conversation.choice
 
@@ -137,7 +137,7 @@ async def test_attachment_is_sent_or_its_omission_reported(provider: ProviderSer
     events = await events_of(prompt, no_session=True, **given)
     is_sent = base64.b64encode(data)[:24] in provider.requests[-1].body.replace(b"\\/", b"/")
     assert ("not sent" in said(events)) != is_sent
-    conversation = await open_conversation(StartOptions(given={**given, "no_session": True}, attended=False))
+    conversation = await open_conversation(StartOptions(flags={**given, "no_session": True}, attended=False))
     choice = conversation.choice
     await conversation.close()
     assert bool(unsupported_media(choice, prompt)) != is_sent
@@ -152,7 +152,7 @@ async def test_attachment_is_sent_or_its_omission_reported(provider: ProviderSer
 async def test_an_attachment_is_told_of_once(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
     options = {**flags(provider), "set": ['providers.custom.models=[{id = "m", dialect = {images = false}}]']}
-    conversation = await open_conversation(StartOptions(given=options, attended=False))
+    conversation = await open_conversation(StartOptions(flags=options, attended=False))
     first = [event async for event in conversation.prompt(compose("look", files=(picture(),), cwd=Path.cwd(), origin="keyboard"))]
     second = [event async for event in conversation.prompt(typed("and now?"))]
     await conversation.close()
@@ -201,7 +201,7 @@ async def test_refused_required_attachment_ends_the_turn(provider: ProviderServe
     refusal = error(400, {"error": {"message": "Invalid content type. image_url is only supported by certain models."}})
     provider.script(refusal)
     prompt = compose("look", files=(picture(),), cwd=Path.cwd(), origin="keyboard")
-    conversation = await open_conversation(StartOptions(given=flags(provider), attended=False))
+    conversation = await open_conversation(StartOptions(flags=flags(provider), attended=False))
     events = [event async for event in conversation.prompt(must_be_sent(conversation.choice, prompt))]
     assert "--ignore-unsupported" in said(events)
     ended = events[-1]

@@ -23,7 +23,7 @@ from wolo.sessions.store import Store
 async def test_finished_turn_is_in_the_search_index(provider: ProviderServer) -> None:
     provider.script(text("Done."))
     given = {"base_url": provider.base_url, "api_key": KEY, "model": "custom/m", "api": "openai-chat"}
-    conversation = await open_conversation(StartOptions(given=given, attended=False))
+    conversation = await open_conversation(StartOptions(flags=given, attended=False))
     async for _ in conversation.prompt(typed("go")):
         pass
     with Index.open(find_places().data) as index:

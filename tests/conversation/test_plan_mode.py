@@ -28,7 +28,7 @@ def present(plan: str = PLAN) -> Any:
 
 async def begin(provider: ProviderServer, mode: str = "plan", **given: str | bool) -> Conversation:
     options: dict[str, Any] = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "sandbox": "off"}
-    return await open_conversation(StartOptions(given={**options, "mode": mode, **given}, attended=True))
+    return await open_conversation(StartOptions(flags={**options, "mode": mode, **given}, attended=True))
 
 
 async def say(conversation: Conversation, *replies: Reply | None, prompt: str = "go") -> list[Event]:

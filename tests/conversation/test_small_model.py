@@ -27,7 +27,7 @@ async def test_small_model_summarizes_and_main_one_replaces_it(provider: Provide
     settings = [f"providers.here.base_url={provider.base_url}", f"providers.here.api_key={KEY}", "small_model=here/small"]
     settings += ["context.window=100000", "compaction.keep_turns=1", "compaction.auto=false"]
     given = {"model": "here/m", "no_session": True, "set": settings, "mode": "yolo", "sandbox": "off"}
-    conversation = await open_conversation(StartOptions(given=given, attended=False))
+    conversation = await open_conversation(StartOptions(flags=given, attended=False))
     events: list[Event] = []
     try:
         for _ in range(3):
@@ -58,7 +58,7 @@ async def test_small_model_writes_the_title_of_user_sessions(
     provider.script(text("They follow the moon."), reply, text("Yes."))
     settings = [f"providers.here.base_url={provider.base_url}", f"providers.here.api_key={KEY}", "small_model=here/small"]
     given = {"model": "here/m", "set": settings, "sandbox": "off"}
-    conversation = await open_conversation(StartOptions(given=given, attended=True))
+    conversation = await open_conversation(StartOptions(flags=given, attended=True))
     async for _ in conversation.prompt(typed("explain the tides")):
         provider.forget_prefix()
     await conversation.close()
@@ -72,7 +72,7 @@ async def test_small_model_writes_the_title_of_user_sessions(
 async def test_a_title_of_the_user_stays(provider: ProviderServer, isolated: Path) -> None:
     provider.script(text("They follow the moon."), text("Tides"))
     settings = [f"providers.here.base_url={provider.base_url}", f"providers.here.api_key={KEY}", "small_model=here/small"]
-    conversation = await open_conversation(StartOptions(given={"model": "here/m", "set": settings}, attended=True))
+    conversation = await open_conversation(StartOptions(flags={"model": "here/m", "set": settings}, attended=True))
     async for _ in conversation.prompt(typed("explain the tides")):
         provider.forget_prefix()
     conversation.session.set_title("mine")

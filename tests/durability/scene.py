@@ -140,7 +140,7 @@ class Scene:
         """Every acknowledged word is in the store, the rows have no gaps, the database is sound, nothing ran twice."""
         with Store.open(data) as store:
             assert store.warnings == (), store.warnings
-            info = store.named(session or self.session)
+            info = store.exactly(session or self.session)
             if info is None:
                 assert not self._seen, f"the session is gone, with {list(self._seen)}"
                 return

@@ -122,7 +122,7 @@ async def test_model_list_marks_current_and_omits_unusable(provider: ProviderSer
     (find_places().config / "config.toml").write_text(
         f'model = "here/b"\n[providers.here]\nbase_url = "{provider.base_url}"\nmodels = [{{id = "a"}}, {{id = "b"}}]\n'
     )
-    conversation = await open_conversation(StartOptions(given={}, attended=True))
+    conversation = await open_conversation(StartOptions(flags={}, attended=True))
     menu = models_menu(CommandContext(conversation, COMMANDS))
     first, *rest = menu.listed(False)
     assert (first.value, first.facts.split(" ")[0]) == ("here/b", "current")

@@ -169,7 +169,7 @@ async def test_words_anywhere_in_a_turn_are_replayed(provider: ProviderServer) -
     reads = calls(("read", {"path": "a"}), ("read", {"path": "b"}), ("shell", {"command": "touch no"}), ("read", {"path": "c"}))
     provider.script(reads, text(""), text("Enough."), text("Well."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": "auto"}
-    conversation = await open_conversation(StartOptions(given=given, attended=True))
+    conversation = await open_conversation(StartOptions(flags=given, attended=True))
     conversation.steer(typed("before all"))
     started = Counter[type]()
     async for event in conversation.prompt(typed("go")):

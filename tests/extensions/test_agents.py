@@ -45,13 +45,13 @@ def found(*texts: str) -> Agents:
 
 
 def named(agents: Agents, name: str) -> AgentProfile:
-    return next(profile for profile in agents.found if profile.name == name)
+    return next(profile for profile in agents.profiles if profile.name == name)
 
 
 def first(text: str) -> AgentProfile:
     agents = found(text)
     assert not agents.notices, agents.notices
-    return next(profile for profile in agents.found if profile.path is not None)
+    return next(profile for profile in agents.profiles if profile.path is not None)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_file_says_what_an_agent_is() -> None:
 
 def test_wolos_own_are_there_without_any_file() -> None:
     agents = find_agents([])
-    assert [(each.name, each.only_reads) for each in agents.found] == [("explore", True), ("general", False)]
+    assert [(each.name, each.only_reads) for each in agents.profiles] == [("explore", True), ("general", False)]
     assert named(agents, "explore").tools == ("read", "grep", "glob", "fetch")
     assert named(agents, "general").tools is None
 
@@ -189,13 +189,13 @@ def test_bad_file_is_one_notice_and_others_remain(text: str, complaint: str) -> 
     agents = found(text, REVIEWER)
     assert len(agents.notices) == 1
     assert complaint in agents.notices[0]
-    assert {each.name for each in agents.found} == {"reviewer", "explore", "general"}
+    assert {each.name for each in agents.profiles} == {"reviewer", "explore", "general"}
 
 
 @given(st.text(max_size=300))
 def test_any_file_is_an_agent_or_a_notice(text: str) -> None:
     agents = found(f"---\n{text}\n---\nBody.")
-    assert len(agents.notices) + len([each for each in agents.found if each.path]) == 1
+    assert len(agents.notices) + len([each for each in agents.profiles if each.path]) == 1
     assert all("\n" not in notice for notice in agents.notices)
 
 
@@ -233,7 +233,7 @@ def test_agents_may_be_in_folders_readme_is_none() -> None:
     write(Path("agents/off.md"), "---\ndescription: x\ndisable: true\n---\n")
     Path("agents/team/again").symlink_to(Path("agents").absolute())
     agents = found(REVIEWER)
-    assert {each.name for each in agents.found} == {"api", "reviewer", "explore", "general"}
+    assert {each.name for each in agents.profiles} == {"api", "reviewer", "explore", "general"}
     assert not agents.notices
 
 
@@ -296,11 +296,11 @@ def test_a_projects_agents_count_once_it_is_trusted() -> None:
     write(find_places().config / "agents/mine.md", "---\ndescription: mine\n---\n")
     write(find_home() / ".claude/agents/other.md", "---\ndescription: other\n---\n")
     own = {"mine", "other", "explore", "general"}
-    assert {each.name for each in of_this_directory().found} == own
+    assert {each.name for each in of_this_directory().profiles} == own
     consents.save_trust(find_places(), find_root(Path.cwd()), "trusted")
     agents = of_this_directory()
-    assert {each.name for each in agents.found} == own | {"p0", "p1", "p2"}
-    assert [each.name for each in agents.found if each.is_projects] == ["p0", "p1", "p2"]
+    assert {each.name for each in agents.profiles} == own | {"p0", "p1", "p2"}
+    assert [each.name for each in agents.profiles if each.is_projects] == ["p0", "p1", "p2"]
 
 
 def test_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
@@ -310,5 +310,5 @@ def test_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
     Path(".claude/agents/y.md").symlink_to(tmp_path / "elsewhere/agents/a.md")
     consents.save_trust(find_places(), find_root(Path.cwd()), "trusted")
     agents = of_this_directory()
-    assert {each.name for each in agents.found} == {"x", "explore", "general"}
+    assert {each.name for each in agents.profiles} == {"x", "explore", "general"}
     assert len(agents.notices) == 2

@@ -22,7 +22,7 @@ def filled(file: str, content: str, typed: str = "", namespace: str = "") -> tup
     path = Path("commands", file)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
-    (only,) = found(namespace).found
+    (only,) = found(namespace).commands
     return fill(only, typed)
 
 
@@ -35,7 +35,7 @@ def toml(prompt: str) -> str:
 
 def test_a_toml_file_is_a_command() -> None:
     assert filled("git/say.toml", toml("Say {{args}} twice: {{args}}."), "a b") == ("Say ", "a b", " twice: ", "a b", ".")
-    (only,) = found().found
+    (only,) = found().commands
     assert (only.name, only.description) == ("git:say", "Says it.")
 
 
@@ -82,7 +82,7 @@ def test_a_broken_toml_file_costs_itself_only(content: str) -> None:
     Path("commands").mkdir()
     Path("commands/bad.toml").write_text(content)
     Path("commands/good.toml").write_text(toml("x"))
-    bad, good = found().found
+    bad, good = found().commands
     assert not bad.is_usable
     assert "bad.toml" in bad.description
     assert good.is_usable
@@ -103,7 +103,7 @@ def test_arguments_have_names_and_indices() -> None:
 def test_codex_prompts_take_named_values_and_double_dollar() -> None:
     pieces = filled("draft.md", "Draft $FILES: $TITLE for $$5, $1.", 'FILES="a b" TITLE=New', namespace="prompts")
     assert pieces == ("Draft a b: New for $5, FILES=a b.",)
-    assert [each.name for each in found("prompts").found] == ["prompts:draft"]
+    assert [each.name for each in found("prompts").commands] == ["prompts:draft"]
 
 
 def test_a_name_that_no_argument_has_is_text() -> None:
@@ -112,4 +112,4 @@ def test_a_name_that_no_argument_has_is_text() -> None:
 
 def test_tools_are_separated_by_commas_or_blanks() -> None:
     filled("a.md", "---\nallowed-tools: Read Bash(git log:*), Edit\n---\nx")
-    assert found().found[0].tools == ("Read", "Bash(git log:*)", "Edit")
+    assert found().commands[0].tools == ("Read", "Bash(git log:*)", "Edit")

@@ -28,7 +28,7 @@ def found(*names: str) -> Commands:
 
 def filled(body: str, typed: str = "") -> str:
     command(Path("commands"), "x", body)
-    (only,) = found().found
+    (only,) = found().commands
     return "".join(piece if isinstance(piece, str) else piece.written for piece in fill(only, typed))
 
 
@@ -39,7 +39,7 @@ def test_file_is_a_command_and_folder_a_word() -> None:
     command(Path("commands"), "git/daily/commit", "# Commit the work\n\nNow.")
     Path("commands/notes.txt").write_text("No command.")
     Path("commands/.hidden.md").write_text("No command.")
-    fix, commit = found().found
+    fix, commit = found().commands
     assert (commit.name, commit.description) == ("git:daily:commit", "Commit the work")
     assert (fix.name, fix.description, fix.hint, fix.model, fix.tools) == ("fix", "Fix it", "[issue]", "a/b", ("Read",))
 
@@ -47,7 +47,7 @@ def test_file_is_a_command_and_folder_a_word() -> None:
 def test_the_first_shelf_wins() -> None:
     near = command(Path("near").absolute(), "fix", "near")
     command(Path("far").absolute(), "fix", "far")
-    assert [each.path for each in found("gone", "near", "far").found] == [near]
+    assert [each.path for each in found("gone", "near", "far").commands] == [near]
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_typed_text_is_never_read_as_a_place(before: str, typed: str) -> None:
 )
 def test_run_line_takes_typed_text_quoted_or_never(line: str, typed: str, run: str) -> None:
     command(Path("commands"), "x", f"Look: !`{line}` and go on. $1")
-    (only,) = found().found
+    (only,) = found().commands
     before, wanted, _behind = fill(only, typed)
     assert (before, wanted) == ("Look: ", InsertedCommand(f"!`{line}`", run))
 
 
 def test_typed_text_is_no_line_to_run() -> None:
     command(Path("commands"), "x", "Look:\n!`git status`\n! `no` and $ARGUMENTS")
-    (only,) = found().found
+    (only,) = found().commands
     assert fill(only, "!`rm -rf /`") == ("Look:\n", InsertedCommand("!`git status`", "git status"), "\n! `no` and !`rm -rf /`")
 
 
@@ -119,7 +119,7 @@ def test_typed_text_is_no_line_to_run() -> None:
 def test_no_typed_word_becomes_a_command(words: list[str]) -> None:
     """A shell that prints its arguments gets exactly these."""
     command(Path("commands"), "x", "!`printf %s\\\\0 $ARGUMENTS`".replace("\\\\", ""))
-    (only,) = found().found
+    (only,) = found().commands
     run = fill(only, shlex.join(words))[1]
     assert isinstance(run, InsertedCommand)
     assert shlex.split(run.line) == ["printf", "%s0", *words]
@@ -130,7 +130,7 @@ def test_unusable_command_is_listed_with_the_reason() -> None:
     command(Path("commands"), "empty", "---\ndescription: x\n---\n")
     command(Path("commands"), "fine", "ok")
     command(Path("commands"), "two words", "ok")
-    broken, empty, _fine, words = found().found
+    broken, empty, _fine, words = found().commands
     assert not broken.is_usable
     assert "no second line of '---'" in broken.description
     with pytest.raises(ExtensionError, match="has no text"):
@@ -146,9 +146,9 @@ def test_path_leading_out_of_project_is_not_read(isolated: Path) -> None:
     Path("commands/secret.md").symlink_to(isolated / "outside" / "secret.md")
     Path("commands/deeper").symlink_to(isolated / "outside")
     commands = found()
-    assert [each.name for each in commands.found] == ["secret"]
+    assert [each.name for each in commands.commands] == ["secret"]
     assert "SECRET" not in str(commands)
-    assert not commands.found[0].is_usable
+    assert not commands.commands[0].is_usable
     assert "outside" in commands.notices[0]
 
 
@@ -156,7 +156,7 @@ def test_folders_that_lead_into_themselves_end() -> None:
     command(Path("commands"), "x", "ok")
     for number in range(300):  # four deep, eight billion ways through them
         Path(f"commands/again{number}").symlink_to(".")
-    assert [each.name for each in found().found] == ["x"]
+    assert [each.name for each in found().commands] == ["x"]
 
 
 def test_invisible_characters_are_spelled_out() -> None:

@@ -28,7 +28,7 @@ def test_folder_with_skill_file_is_a_skill() -> None:
     path = skill(Path("skills").absolute(), "pdf-tools")
     Path("skills/notes").mkdir()
     Path("skills/README.md").write_text("Not a skill.")
-    (only,) = found().found
+    (only,) = found().skills
     assert (only.name, only.description, only.path) == ("pdf-tools", "Reads PDF files.", path)
     assert list_skills(found()) == f"- pdf-tools: Reads PDF files. ({path})"
 
@@ -43,8 +43,8 @@ def test_name_counts_once_and_first_shelf_wins() -> None:
     skill(Path("far").absolute(), "pdf", "The far one.")
     skill(Path("far").absolute(), "abc")
     skills = found("near", "far")
-    assert [each.name for each in skills.found] == ["abc", "pdf"]
-    assert skills.found[1].path == near
+    assert [each.name for each in skills.skills] == ["abc", "pdf"]
+    assert skills.skills[1].path == near
     assert skills.notices == ()
 
 
@@ -66,8 +66,8 @@ def test_corrected_skill_is_used_with_a_notice(settings: str, called: str, said:
     path = skill(Path("skills").absolute(), "pdf")
     path.write_text(f"---\n{settings}\n---\nbody")
     skills = found()
-    assert [each.name for each in skills.found] == [called]
-    assert len(skills.found[0].description) <= 1024
+    assert [each.name for each in skills.skills] == [called]
+    assert len(skills.skills[0].description) <= 1024
     (notice,) = skills.notices
     assert notice.endswith(said)
 
@@ -78,7 +78,7 @@ def test_skills_may_be_grouped_in_folders() -> None:
     skill(Path("skills/office/pdf-tools/examples").absolute(), "inner")  # files of a skill
     skill(Path("skills/node_modules").absolute(), "other")
     Path("skills/loop").symlink_to(Path("skills").absolute())
-    assert [each.name for each in found().found] == ["pdf-tools", "word"]
+    assert [each.name for each in found().skills] == ["pdf-tools", "word"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_bad_skill_is_one_notice_and_others_remain(name: str, settings: str, sai
     path.write_text(f"---\n{settings}\n---\nbody")
     skill(Path("skills").absolute(), "good")
     skills = found()
-    assert [each.name for each in skills.found] == ["good"]
+    assert [each.name for each in skills.skills] == ["good"]
     (notice,) = skills.notices
     assert notice.startswith(str(path))
     with pytest.raises(AssertionError, match=said):
@@ -115,7 +115,7 @@ def test_bad_skill_is_one_notice_and_others_remain(name: str, settings: str, sai
 def test_renamed_skill_is_called_like_its_folder(folder: str, name: str, called: str) -> None:
     skill(Path("skills").absolute(), folder).write_text(f"---\nname: {name}\ndescription: x\n---\nbody")
     skills = found()
-    assert [each.name for each in skills.found] == [called]
+    assert [each.name for each in skills.skills] == [called]
     assert f"the skill is called {called}, like its folder" in skills.notices[0]
 
 
@@ -123,7 +123,7 @@ def test_missing_name_and_description_come_from_folder_text() -> None:
     path = skill(Path("skills").absolute(), "pdf-tools")
     path.write_text("---\nname: PDF Tools\n---\n# PDF\n\nReads all\nkinds.\n\nMore.")
     skills = found()
-    assert [(each.name, each.description) for each in skills.found] == [("pdf-tools", "Reads all kinds.")]
+    assert [(each.name, each.description) for each in skills.skills] == [("pdf-tools", "Reads all kinds.")]
     assert len(skills.notices) == 2
     path.write_text("---\nname: pdf-tools\n---\n")
     assert "a skill needs a 'description'" in found().notices[0]
@@ -167,7 +167,7 @@ def test_skill_list_in_the_prompt_is_bounded() -> None:
 def test_skill_can_hide_from_model_or_menu() -> None:
     skill(Path("skills").absolute(), "mine", more="disable-model-invocation: true\nargument-hint: [file]\n")
     skill(Path("skills").absolute(), "its", more="user-invocable: no\nallowed-tools: Bash(git add:*), Read\n")
-    its, mine = found().found
+    its, mine = found().skills
     assert (mine.for_model, mine.for_person, mine.hint) == (False, True, "[file]")
     assert (its.for_model, its.for_person, its.tools) == (True, False, ("Bash(git add:*)", "Read"))
     assert "mine" not in list_skills(found())
@@ -178,7 +178,7 @@ def test_skill_text_comes_with_folder_and_files() -> None:
     for name in ("scripts/b.py", "scripts/a.py", "references/x.md", ".hidden", "node_modules/m.js", "scripts/__pycache__/a.pyc"):
         (path.parent / name).parent.mkdir(parents=True, exist_ok=True)
         (path.parent / name).touch()
-    (only,) = found().found
+    (only,) = found().skills
     assert result_text(only) == (
         f'<skill name="pdf" folder="{path.parent}">\nRun it.\\u{{200b}}\n</skill>\n'
         "Files in this folder:\nreferences/x.md\nscripts/a.py\nscripts/b.py"
@@ -187,7 +187,7 @@ def test_skill_text_comes_with_folder_and_files() -> None:
 
 def test_skill_text_is_current_and_bounded_like_files() -> None:
     path = skill(Path("skills").absolute(), "pdf")
-    (only,) = found().found
+    (only,) = found().skills
     path.write_text(f"---\nname: pdf\n---\n{'x' * 100_000}")
     for number in range(MOST_FILES + 5):
         (path.parent / f"f{number:03}").touch()
@@ -207,12 +207,12 @@ def test_links_leading_out_of_the_project_are_unread(isolated: Path) -> None:
     Path("skills/dir").symlink_to(secret.parent)
     Path("whole").symlink_to(isolated / "outside")
     skills = found("skills", "whole")
-    assert skills.found == ()
+    assert skills.skills == ()
     assert len(skills.notices) == 2
     assert all("is a link to a f" in notice and "outside" in notice for notice in skills.notices)
     assert "SECRET" not in str(skills)
     own = find_skills([shelf("skills"), shelf("whole", in_project=False)])
-    assert [each.name for each in own.found] == ["pdf"]  # one's own may lead anywhere
+    assert [each.name for each in own.skills] == ["pdf"]  # one's own may lead anywhere
 
 
 def test_special_or_foreign_file_is_a_notice() -> None:
@@ -226,5 +226,5 @@ def test_special_or_foreign_file_is_a_notice() -> None:
     Path("skills/loop/SKILL.md").symlink_to("SKILL.md")
     Path("skills/raw/SKILL.md").write_bytes(b"---\nname: raw\ndescription: \xff\n---\n")
     skills = found()
-    assert skills.found == ()
+    assert skills.skills == ()
     assert len(skills.notices) == 5

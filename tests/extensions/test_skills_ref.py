@@ -43,7 +43,7 @@ def accepted(name: str, description: str, more: str) -> tuple[bool, bool]:
     """By the reference, and by wolo."""
     path = skill(Path("skills").absolute(), name, description, more=more)
     skills = find_skills([ExtensionFolder(path.parent.parent, partial(read_file, root=Path.cwd()), Path.cwd())])
-    return validate(path.parent) == [], bool(skills.found)
+    return validate(path.parent) == [], bool(skills.skills)
 
 
 @pytest.mark.parametrize("case", GOOD)

@@ -43,7 +43,7 @@ def test_tasks_lease_in_order_and_results_write_once(ledger: Ledger, host: TestH
     assert [(line["id"], line["state"]) for line in results(run)] == [("b", "passed"), ("a", "failed")]
     assert ledger.is_finished()
     assert ledger.counts() == {"passed": 1, "failed": 1}
-    assert (ledger.spent().tokens, ledger.spent().cost_usd) == (10, 0.5)
+    assert (ledger.totals().tokens, ledger.totals().cost_usd) == (10, 0.5)
     assert ledger.rows(["passed"])[0].outcome == whole
     ledger.complete_files()
     assert json.loads((run / "summary.json").read_text())["states"] == {"failed": 1, "passed": 1}
@@ -106,7 +106,7 @@ def test_run_budget_leaves_the_rest_queued(run: Path, store: str, host: TestHost
     assert ledger.is_held()
     assert ledger.lease(host.owner()) is None
     assert ledger.publish(first, outcome(usage=Spent(input_tokens=60, output_tokens=5)))
-    assert ledger.spent().tokens == 105
+    assert ledger.totals().tokens == 105
     ledger.limit(max_cost_usd=None, max_tokens=1000)
     assert leased(ledger, host.owner()).task.id == "c"
     ledger.close()

@@ -29,7 +29,7 @@ def send_greedily(limits: list[SharedLimits], host: TestHost, tokens: int, secon
         for each in limits:
             while (wait_s := each.acquire("key", tokens)) == 0:
                 sent.append((host.time, tokens))
-                each.answered("key")
+                each.note_answer("key")
             waits.append(wait_s)
         host.time += min(waits)
     return sent
@@ -50,8 +50,8 @@ def test_rate_limit_delays_all_then_halves_pace(run: Path, host: TestHost) -> No
     ledger = create_ledger(run, Meta(version="1"), host=host)
     one, other = ledger.limits(), ledger.limits()
     assert [one.acquire("key") for _ in range(40)] == [0.0] * 40
-    one.refused("key", 20.0)
-    one.refused("key", 5.0)  # of a request that was under way
+    one.note_refusal("key", 20.0)
+    one.note_refusal("key", 5.0)  # of a request that was under way
     assert 19 < other.acquire("key") <= 20.0
     assert other.acquire("another key") == 0.0
     host.time += 20
@@ -66,7 +66,7 @@ def test_used_tokens_above_expectation_count(run: Path, host: TestHost) -> None:
     ledger = create_ledger(run, Meta(version="1"), host=host)
     limits = ledger.limits(tokens=1000)
     assert limits.acquire("key", 10) == 0.0
-    limits.answered("key", more_tokens=990)
+    limits.note_answer("key", more_tokens=990)
     assert limits.acquire("key", 10) > 50
     ledger.close()
 
@@ -74,7 +74,7 @@ def test_used_tokens_above_expectation_count(run: Path, host: TestHost) -> None:
 def test_every_database_holds_limits(ledger: Ledger) -> None:
     limits = ledger.limits()
     assert limits.acquire("key", 10) == 0.0
-    limits.refused("key", 100.0, requests=5)
+    limits.note_refusal("key", 100.0, requests=5)
     assert limits.acquire("key", 10) > 90
 
 

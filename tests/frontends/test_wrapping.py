@@ -14,9 +14,9 @@ from rich.text import Text
 from wolo.frontends.terminal.display.styled_output import link_addresses, takes_links
 from wolo.frontends.terminal.render.code_blocks import PLAIN_CODE
 from wolo.frontends.terminal.render.row_wrapping import Wrapper, newest_rows, wrap_coloured
-from wolo.frontends.terminal.render.row_wrapping import wrapped as wrapped_text
+from wolo.frontends.terminal.render.row_wrapping import wrap as wrapped_text
 from wolo.frontends.terminal.render.scroll_insert import COLOURS
-from wolo.frontends.wrapping import cells, wrapped
+from wolo.frontends.wrapping import cells, wrap
 
 words = st.text(alphabet="abc.-漢é", min_size=1, max_size=12)
 lines = st.lists(words, max_size=20).map(" ".join)
@@ -30,7 +30,7 @@ def is_right(row: str, columns: int) -> bool:
 
 @given(lines, columns)
 def test_no_word_is_broken_and_none_is_lost(line: str, columns: int) -> None:
-    rows = wrapped(line, columns).split("\n")
+    rows = wrap(line, columns).split("\n")
     assert " ".join(rows).split() == line.split()
     for row in rows:
         assert is_right(row, columns)
@@ -51,23 +51,23 @@ def test_pieces_wrap_like_the_whole_line(line: str, columns: int, cuts: list[int
 @given(lines, columns)
 def test_colours_change_nothing(line: str, columns: int) -> None:
     coloured = "".join(f"\x1b[3{at % 8}m{char}" if at % 3 == 0 else char for at, char in enumerate(line)) + "\x1b[0m"
-    assert COLOURS.sub("", wrap_coloured(coloured, columns)) == wrapped(line, columns)
+    assert COLOURS.sub("", wrap_coloured(coloured, columns)) == wrap(line, columns)
     assert sorted(COLOURS.findall(wrap_coloured(coloured, columns))) == sorted(COLOURS.findall(coloured))
 
 
 def test_other_rows_begin_below_the_words() -> None:
-    assert wrapped("- one two three four five", 14) == "- one two\n  three four\n  five"
-    assert wrapped("12. one two three four", 14) == "12. one two\n    three four"
-    assert wrapped("  one two three four", 14) == "  one two\n  three four"
-    assert wrapped("> one two three four", 14) == "> one two\n> three four"
-    assert wrapped("   - one two", 8) == "   - one\ntwo"  # there would be no room for words
+    assert wrap("- one two three four five", 14) == "- one two\n  three four\n  five"
+    assert wrap("12. one two three four", 14) == "12. one two\n    three four"
+    assert wrap("  one two three four", 14) == "  one two\n  three four"
+    assert wrap("> one two three four", 14) == "> one two\n> three four"
+    assert wrap("   - one two", 8) == "   - one\ntwo"  # there would be no room for words
 
 
 def test_overlong_line_is_left_to_the_terminal() -> None:
     address = "https://example.org/" + "a" * 30
-    assert wrapped(f"see {address} now", 20) == f"see\n{address} now"
-    assert wrapped("漢字" * 20, 10) == "漢字" * 20
-    assert wrapped("看 " + "漢字" * 20, 10) == "看 " + "漢字" * 20
+    assert wrap(f"see {address} now", 20) == f"see\n{address} now"
+    assert wrap("漢字" * 20, 10) == "漢字" * 20
+    assert wrap("看 " + "漢字" * 20, 10) == "看 " + "漢字" * 20
 
 
 def test_code_is_broken_nowhere() -> None:
@@ -118,7 +118,7 @@ def test_links_only_where_they_are_understood(environment: dict[str, str], does:
 
 def test_hostile_lines_take_no_time() -> None:
     for line in (" " * 200_000, "a " * 100_000, "> " * 100_000, "http://" + ")" * 200_000, "- " * 100_000):
-        rows = wrapped(line, 40)
+        rows = wrap(line, 40)
         assert "".join(rows.split()) == "".join(line.split())
         assert link_addresses(Text(rows)).plain == rows
         assert len(newest_rows(line[:2000], 40, 6).split("\n")) <= 6

@@ -104,7 +104,7 @@ async def test_c1_20_interrupted_stream_leaves_a_usable_session(provider: Provid
     hold = Hold()
     provider.script(sse(delta("Half an "), hold, delta("answer."), finish("stop")), text("Whole."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key"}
-    conversation = await open_conversation(StartOptions(given=given, attended=False))
+    conversation = await open_conversation(StartOptions(flags=given, attended=False))
     async for event in conversation.prompt(typed("hi")):
         if isinstance(event, TextStreamed):
             conversation.interrupt()
@@ -114,7 +114,7 @@ async def test_c1_20_interrupted_stream_leaves_a_usable_session(provider: Provid
         kept = replay_entries.messages(store.load(conversation.info.session_id).entries)
     assert [message.role for message in kept] == ["user", "assistant"]
     assert kept[1].text == "Half an "
-    again = await open_conversation(StartOptions(given={**given, "resume": conversation.info.session_id}, attended=False))
+    again = await open_conversation(StartOptions(flags={**given, "resume": conversation.info.session_id}, attended=False))
     async for _ in again.prompt(typed("go on")):
         pass
     await again.close()

@@ -106,7 +106,7 @@ async def test_c3_07_unsent_result_metadata_may_end_the_turn(harness: AgentHarne
 async def test_c3_13_custom_message_joins_from_outside(provider: ProviderServer, isolated: Path) -> None:
     provider.script(text("One."), text("Two."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key"}
-    conversation = await open_conversation(StartOptions(given=given, attended=False))
+    conversation = await open_conversation(StartOptions(flags=given, attended=False))
     async for _ in conversation.prompt(typed("hi")):
         pass
     await conversation.append_custom_message("my-extension", "seen by no model", ImagePart(url="https://x/y.png"))

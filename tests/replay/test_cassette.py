@@ -27,7 +27,7 @@ def play(data: bytes, folder: Path) -> Replayed:
     try:
         stage = prepare_workspace(recording, folder / "stage", None)
         info = recording.info
-        rerun = ReplayOptions(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given={}, is_strict=True)
+        rerun = ReplayOptions(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, flags={}, is_strict=True)
         return ConfinedRunner(lambda: replay(rerun), stage.folder, only_writes=True).run()
     finally:
         recording.store.close()

@@ -20,7 +20,7 @@ async def play(store: Store, info: SessionInfo, folder: Path, start: Path) -> Re
     recording = from_store(store, info)
     stage = prepare_workspace(recording, folder, start)
     return await replay(
-        ReplayOptions(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given={}, is_strict=True)
+        ReplayOptions(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, flags={}, is_strict=True)
     )
 
 
@@ -84,7 +84,7 @@ async def test_the_options_of_a_run_are_played_again(provider: ProviderServer, i
             recording = from_store(store, session)
             stage = prepare_workspace(recording, folder, begin)
             rerun = ReplayOptions(
-                tape=recording.tape, stage=stage, model=session.model, mode=session.mode, given={}, is_strict=True
+                tape=recording.tape, stage=stage, model=session.model, mode=session.mode, flags={}, is_strict=True
             )
             replayed = await replay(rerun)
             assert replayed.divergence is None, replayed

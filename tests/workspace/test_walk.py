@@ -136,7 +136,7 @@ def test_a_folder_that_cannot_be_opened_is_counted(tmp_path: Path) -> None:
     (tmp_path / "shut").chmod(0)
     bounds = WalkLimits()
     assert list(walk(tmp_path, bounds)) == ["open/b"]
-    assert bounds.unreadable_folders == 1
+    assert bounds.num_unreadable == 1
     (tmp_path / "shut").chmod(0o700)
 
 

@@ -261,7 +261,7 @@ class TurnRunner:
                 continue
             usage = answer.usage or Usage()
             self._used = add(self._used, usage)
-            services.account.use(usage, answers=1)
+            services.account.use(usage, num_answers=1)
             self._num_answers += 1
             self._finish_reason = answer.finish_reason
             if answer.finish_reason == "overflow" and await self._has_compacted_after_overflow(None):

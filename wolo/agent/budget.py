@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from wolo.messages.message import Usage, UsageCost
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 Spent = Literal["max_turns", "max_cost", "max_tokens", "max_seconds"]
 
@@ -76,9 +76,9 @@ class Account:
         self.lent = NOTHING
         """Usage of subagents that ended since the turn before."""
 
-    def use(self, usage: Usage, *, answers: int = 0) -> None:
+    def use(self, usage: Usage, *, num_answers: int = 0) -> None:
         self.used = add(self.used, usage)
-        self.answers += answers
+        self.answers += num_answers
 
     def lend(self, usage: Usage) -> None:
         """Records the usage of a subagent that has finished; `use` has counted it already."""
@@ -92,9 +92,9 @@ def describe(limits: Limits, cause: Spent) -> str:
     """Returns the sentence that the user sees."""
     seconds = limits.max_seconds or 0
     texts = {
-        "max_turns": f"Stopped after {counted(limits.max_turns or 0, 'answer')}",
+        "max_turns": f"Stopped after {quantity(limits.max_turns or 0, 'answer')}",
         "max_cost": f"Stopped: ${limits.max_cost} spent, or the price of an answer is unknown",
-        "max_tokens": f"Stopped: {counted(limits.max_tokens or 0, 'token')} used",
+        "max_tokens": f"Stopped: {quantity(limits.max_tokens or 0, 'token')} used",
         "max_seconds": f"Stopped after {seconds:g} second{'' if seconds == 1 else 's'}",
     }
     return f"{texts[cause]} (limit --{cause.replace('_', '-')})."

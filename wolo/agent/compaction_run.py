@@ -158,7 +158,7 @@ class ContextUsage(Struct, frozen=True, kw_only=True):
     """Estimates by source, in the order in which they are sent."""
     most: int | None
     """Maximum size of a request; None: unknown."""
-    messages: int
+    num_messages: int
     left_out: int
     shortened: int
 
@@ -173,7 +173,7 @@ class CompactionPreview(Struct, frozen=True, kw_only=True):
     """Excludes the summary that the model would write."""
     summary_tokens: int
     """Maximum length of the summary; 0: no summary would be requested."""
-    requests: int
+    num_requests: int
 
 
 def context_usage(compactor: Compactor, messages: Sequence[Message], fixed: Fixed) -> ContextUsage:
@@ -186,7 +186,7 @@ def preview(compactor: Compactor, messages: Sequence[Message], fixed: Fixed, *, 
         before=context_usage(compactor, messages, fixed),
         after=_usage_of(compactor, cut, messages, fixed),
         summary_tokens=request.most_tokens if request else 0,
-        requests=len(request.pieces) if request else 0,
+        num_requests=len(request.pieces) if request else 0,
     )
 
 
@@ -211,7 +211,7 @@ def _usage_of(compactor: Compactor, cut: Cut, messages: Sequence[Message], fixed
     return ContextUsage(
         tokens={source: round(count * scale) for source, count in tokens.items() if count},
         most=None if most is None else round(most),
-        messages=len(shown) - (cut.lead is not None and bool(cut.left_out)),
+        num_messages=len(shown) - (cut.lead is not None and bool(cut.left_out)),
         left_out=len(cut.left_out),
         shortened=sum(message.id in cut.shortened for message in messages),
     )

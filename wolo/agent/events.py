@@ -297,7 +297,7 @@ class JobEnded(Event, frozen=True, kw_only=True, tag="job_ended"):
 
     @classmethod
     def of(cls, job: Job, ending: JobEnd) -> JobEnded:
-        return cls(id=job.id, command=job.command, cause=ending.cause, exit_code=ending.shell_code, duration_s=ending.seconds)
+        return cls(id=job.id, command=job.command, cause=ending.cause, exit_code=ending.shell_code, duration_s=ending.elapsed_s)
 
 
 class QuestionsAsked(Event, frozen=True, kw_only=True, tag="questions_asked"):

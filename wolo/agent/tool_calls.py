@@ -65,7 +65,7 @@ class PlannedCall(Struct, frozen=True, kw_only=True):
     tool: Tool | None = None
     args: Any = None
     """Placeholders are replaced by secrets."""
-    given: RestoredValue = RestoredValue(None)
+    restored: RestoredValue = RestoredValue(None)
     """Source of `args`."""
     intents: tuple[Intent, ...] = ()
     verdict: Verdict | None = None
@@ -209,7 +209,7 @@ class ToolCalls:
         except ToolError as error:
             return PlannedCall(part=end(part, "invalid", self.services.secrets.hide(error.message)))
         part = replace(part, kind=call_kind(tool, args))
-        call = PlannedCall(part=part, tool=tool, args=args, given=restored)
+        call = PlannedCall(part=part, tool=tool, args=args, restored=restored)
         try:
             intents, verdict = self._judge_call(call, tool)
         except Exception as error:
@@ -228,7 +228,7 @@ class ToolCalls:
             verdict = self._judge.as_if_allowed(intents, verdict, "hook")
         elif response.decision == "ask" and verdict.decision != "deny":
             verdict = ask_because_of_hook(verdict, response.reason)
-        verdict = ask_first(verdict, intents, call.given, asks_nobody=self._judge.mode.trusts_commands)
+        verdict = ask_first(verdict, intents, call.restored, asks_nobody=self._judge.mode.trusts_commands)
         if call.part.metadata.get(IN_FENCE) and verdict.decision != "deny":
             reason = f"{MAY_BE_EXAMPLE} {verdict.reason}" if verdict.decision == "ask" else MAY_BE_EXAMPLE
             verdict = replace(verdict, decision="ask", reason=reason, rule="", source=IN_FENCE)
@@ -283,7 +283,7 @@ class ToolCalls:
         hidden = self.services.secrets.hide_value(dict(arguments))
         given = self.services.secrets.restore(hidden)
         _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrap(call.part.tool, given.value))
-        return replace(call, part=replace(call.part, input=hidden), args=args, given=given)
+        return replace(call, part=replace(call.part, input=hidden), args=args, restored=given)
 
     async def _run_post_hooks(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:
         """Attributes changes that hooks make to the call's files, such as formatting, to the call."""

@@ -218,12 +218,12 @@ class RepetitionDetector:
     """Detects repetition in a text while it streams."""
 
     def __init__(
-        self, *, short_chars: int = SHORT_CHARS, paragraph_words: int | None = PARAGRAPH_WORDS, patience_chars: int = 0
+        self, *, short_chars: int = SHORT_CHARS, min_words: int | None = PARAGRAPH_WORDS, patience_chars: int = 0
     ) -> None:
         """Five repetitions of a text count if it has `paragraph_words` words (None: never) or they fill `short_chars`
         characters. They must go on for `patience_chars` more."""
         self._short_chars = short_chars
-        self._paragraph_words = paragraph_words
+        self._paragraph_words = min_words
         self._patience_chars = patience_chars
         self._repeated_chars = 0
         self._text = ""
@@ -264,9 +264,7 @@ class RepetitionGuard:
 
     def __init__(self) -> None:
         self._text, self._thinking = RepetitionDetector(), RepetitionDetector()
-        self._arguments = RepetitionDetector(
-            short_chars=ARGUMENTS_CHARS, paragraph_words=None, patience_chars=ARGUMENTS_PATIENCE_CHARS
-        )
+        self._arguments = RepetitionDetector(short_chars=ARGUMENTS_CHARS, min_words=None, patience_chars=ARGUMENTS_PATIENCE_CHARS)
 
     def take(self, deltas: Sequence[Delta]) -> None:
         """Raises BadAnswer when the model repeats itself."""

@@ -44,7 +44,7 @@ class Verify(Struct, frozen=True, kw_only=True):
 
     command: str
     run: Callable[[], Coroutine[Any, Any, Check]]
-    rounds: int = 3
+    max_rounds: int = 3
 
 
 class Verifier:
@@ -86,7 +86,7 @@ class Verifier:
         self._after = await self._run(self._verify, "after")
         self._runs += 1
         new = self._new()
-        if not new or self._runs > self._verify.rounds:
+        if not new or self._runs > self._verify.max_rounds:
             return None
         more = f"\n… and {len(new) - MAX_LISTED} more" if len(new) > MAX_LISTED else ""
         listed = "\n".join(f"- {name}" for name in new[:MAX_LISTED]) + more

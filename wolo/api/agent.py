@@ -350,7 +350,7 @@ class Agent:
                 raise UsageError(f"The transport has its own endpoint, so {both[0]} would have no effect.")
             options = {**options, **{name: str(value) for name, value in endpoint.items()}}
         return StartOptions(
-            given=options,
+            flags=options,
             attended=False,
             cwd=cwd,
             answers_approvals=self._answers.on_approval is not None,

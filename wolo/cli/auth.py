@@ -65,7 +65,7 @@ async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: boo
         raise UsageError("No key on stdin.", hint="wolo auth login PROVIDER --key-stdin < FILE")
     trial = await check_key(provider, key) if tests else None
     if trial is not None:
-        print_message(trial.words, hint=trial.hint)
+        print_message(trial.message, hint=trial.hint)
         if not trial.may_be_kept:
             print_message(
                 "The key was not saved.", hint="" if trial.verdict == "refused" else "--no-test saves it without testing."

@@ -16,7 +16,7 @@ from wolo.errors import SessionError, UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
-    from wolo.config.cli_options import Given
+    from wolo.config.cli_options import Flags
     from wolo.models.replay_model import Divergence
     from wolo.replay.player import Replayed
     from wolo.replay.replay_setup import Recording
@@ -106,7 +106,7 @@ def _require_consent(recording: Recording, *, is_given: bool) -> None:
     recording_consent.save(places, recording)
 
 
-def _play(recording: Recording, folder: Path, at: Path | None, flags: Given, *, is_strict: bool, is_sandboxed: bool) -> Replayed:
+def _play(recording: Recording, folder: Path, at: Path | None, flags: Flags, *, is_strict: bool, is_sandboxed: bool) -> Replayed:
     import os
 
     from msgspec import structs
@@ -122,7 +122,7 @@ def _play(recording: Recording, folder: Path, at: Path | None, flags: Given, *, 
         stage=stage,
         model=info.model,
         mode=info.mode,
-        given=flags,
+        flags=flags,
         is_foreign=recording.is_foreign,
         is_sandboxed=is_sandboxed,
         is_strict=is_strict,
@@ -189,7 +189,7 @@ def _as_row(recording: Recording, replayed: Replayed) -> dict[str, Any]:
     return {
         "session": recording.info.id,
         "same": differs is None,
-        "steps": replayed.steps,
+        "steps": replayed.num_steps,
         "divergence": {name: getattr(differs, name) for name in differs.__struct_fields__} if differs else None,
         "notices": list(replayed.notices),
     }

@@ -19,7 +19,7 @@ from msgspec import Struct
 from wolo.cli.crash_log import log_to_file, report
 from wolo.cli.options import CommandLine, Values
 from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered, leave, leave_if, note_signals
-from wolo.config.cli_options import Given, many, text
+from wolo.config.cli_options import Flags, many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.headless_run import Headless, OutputFormat, check_format, print_failure
 from wolo.frontends.streams import OutputLost, print_message, show_error
@@ -90,7 +90,7 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
     from wolo.conversation.resources.startup import StartOptions
 
     log_to_file(has_screen=not headless and _is_terminal(sys.stderr))
-    opening = StartOptions(given=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
+    opening = StartOptions(flags=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
     with asyncio.Runner() as runner:
         if headless:
             return runner.run(_headless(opening, format, _Errand(prompt, origin, piped, files, last, reads_lines), came))
@@ -119,7 +119,7 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
     from wolo.conversation.factory import open_conversation
     from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 
-    flags = opening.given
+    flags = opening.flags
     form = _output_form(flags)
     conversation = await open_conversation(opening)
     try:
@@ -193,7 +193,7 @@ async def _expand(prompt: str, conversation: Conversation, origin: Origin) -> Se
     return made
 
 
-def _output_form(flags: Given) -> OutputForm | None:
+def _output_form(flags: Flags) -> OutputForm | None:
     if "json_schema" not in flags:
         return None
     from wolo.conversation.structured_output import read_schema

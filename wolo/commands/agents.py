@@ -14,11 +14,11 @@ NONE = "This model cannot delegate tasks to other agents."
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
     subagents = context.conversation.subagents
-    if not subagents.agents.found:
+    if not subagents.agents.profiles:
         return ShowText(NONE)
     if rest:
-        return ShowText(_page(_find(rest, subagents.agents.found)))
-    lines = rows([(each.name, _in_short(each)) for each in subagents.agents.found], context.columns)
+        return ShowText(_page(_find(rest, subagents.agents.profiles)))
+    lines = rows([(each.name, _in_short(each)) for each in subagents.agents.profiles], context.columns)
     if subagents.running:
         lines += ["", "Running:", *map(_running, subagents.running)]
     return ShowText("\n".join(lines))
@@ -26,7 +26,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     subagents = context.conversation.subagents
-    return [(each.name, clean_line(each.description)) for each in subagents.agents.found]
+    return [(each.name, clean_line(each.description)) for each in subagents.agents.profiles]
 
 
 def _find(name: str, profiles: tuple[AgentProfile, ...]) -> AgentProfile:

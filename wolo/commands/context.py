@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from wolo.agent.compaction_run import NOTHING_TO_COMPACT, CompactionPreview, ContextUsage
 from wolo.commands.command import Command, CommandContext, Outcome, RunEvents, ShowText
 from wolo.errors import UsageError
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 PREVIEW = "--preview"
 
@@ -17,10 +17,10 @@ async def _show(context: CommandContext, rest: str) -> Outcome:
     lines = _table({"tokens": usage})
     unknown = "context window unknown (set it in providers.NAME.models of your config.toml)"
     room = f"{usage.total / usage.most:.0%} of ~{usage.most:,}" if usage.most else unknown
-    lines += ["", f"{counted(usage.messages, 'message')} sent; {room}."]
+    lines += ["", f"{quantity(usage.num_messages, 'message')} sent; {room}."]
     if usage.shortened or usage.left_out:
         lines.append(
-            f"Compacted: {counted(usage.left_out, 'message')} omitted, {counted(usage.shortened, 'output')} shortened; "
+            f"Compacted: {quantity(usage.left_out, 'message')} omitted, {quantity(usage.shortened, 'output')} shortened; "
             "the session keeps them in full."
         )
     return ShowText("\n".join(lines))
@@ -48,9 +48,9 @@ async def _compact(context: CommandContext, rest: str) -> Outcome:
 
 def _preview(preview: CompactionPreview) -> str:
     before, after = preview.before, preview.after
-    if after.total >= before.total and not preview.requests:
+    if after.total >= before.total and not preview.num_requests:
         return NOTHING_TO_COMPACT
-    requests = f"{preview.requests} requests" if preview.requests > 1 else "one request"
+    requests = f"{preview.num_requests} requests" if preview.num_requests > 1 else "one request"
     summary = f"The model would write a summary of at most {preview.summary_tokens:,} more tokens, in {requests}."
     return "\n".join(
         [
@@ -58,7 +58,7 @@ def _preview(preview: CompactionPreview) -> str:
             "",
             f"Outputs shortened: {max(after.shortened - before.shortened, 0)}. "
             f"Messages omitted: {max(after.left_out - before.left_out, 0)}.",
-            summary if preview.requests else "No summary is needed.",
+            summary if preview.num_requests else "No summary is needed.",
             "Nothing was changed; /compact does it.",
         ]
     )

@@ -8,7 +8,7 @@ from functools import reduce
 from wolo.agent.budget import NOTHING, add
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.messages.message import Usage, task_usage
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
@@ -21,7 +21,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     if not (used or summaries or asides):
         return ShowText("No request has been sent in this session yet.")
     kinds = ((used, "answer"), (tasks, "subagent task"), (summaries, "compaction"), (asides, "side question"))
-    counts = [counted(len(usages), kind) for usages, kind in kinds if usages]
+    counts = [quantity(len(usages), kind) for usages, kind in kinds if usages]
     total = reduce(add, (*used, *tasks, *summaries, *asides), NOTHING)
     return ShowText(f"{in_words(total)} · {' and '.join(counts)} in this session")
 

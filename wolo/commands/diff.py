@@ -8,7 +8,7 @@ from pathlib import Path
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.conversation.history.changed_files import ChangedFile, find_changes, patch, paths_changed
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 MOST_LINES = 400
 
@@ -38,8 +38,8 @@ def _as_markdown(changed: list[ChangedFile], where: Path) -> str:
     more = len(lines) - MOST_LINES
     lines = lines[:MOST_LINES]
     fence = "`" * max(3, *(_run_of_ticks(line) + 1 for line in lines))
-    rest = f"\n\n{counted(more, 'more line')}; /diff PATH shows a part." if more > 0 else ""
-    return f"{fence}diff\n" + "\n".join(lines) + f"\n{fence}\n\n{counted(len(changed), 'file')} changed in this session.{rest}"
+    rest = f"\n\n{quantity(more, 'more line')}; /diff PATH shows a part." if more > 0 else ""
+    return f"{fence}diff\n" + "\n".join(lines) + f"\n{fence}\n\n{quantity(len(changed), 'file')} changed in this session.{rest}"
 
 
 def _run_of_ticks(line: str) -> int:

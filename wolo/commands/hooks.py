@@ -27,7 +27,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 
 def lines_of(hooks: HookSet) -> list[str]:
-    status = "allowed" if hooks.plugin else STANDINGS[hooks.standing]
+    status = "allowed" if hooks.plugin else STANDINGS[hooks.consent]
     if hooks.active_with and not hooks.folder and not hooks.runs:
         status = "yours, not run: the file is in the workspace, where the model writes"
     notes = ", ".join((status, *(f"with the {each}" for each in hooks.active_with)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wolo.commands.command import Command, CommandContext, EditFile, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.messages.message import INSTRUCTIONS
-from wolo.messages.terminal_text import counted, escaped_line
+from wolo.messages.terminal_text import escaped_line, quantity
 from wolo.places import find_places
 
 if TYPE_CHECKING:
@@ -56,14 +56,16 @@ def _listing(context: CommandContext) -> str:
         lines = ["No AGENTS.md applies here. /init lets the model write one for this directory."]
     total = sum(len(each.text.encode()) for each in instructions.loaded)
     size = (
-        [f"{counted(len(instructions.loaded), 'file')}, {_size(total)}. /memory edit N opens one."] if instructions.loaded else []
+        [f"{quantity(len(instructions.loaded), 'file')}, {_size(total)}. /memory edit N opens one."]
+        if instructions.loaded
+        else []
     )
-    inbox = [f"{counted(len(waiting), 'note waits', 'notes wait')} for your decision: /memory inbox"] if waiting else []
+    inbox = [f"{quantity(len(waiting), 'note waits', 'notes wait')} for your decision: /memory inbox"] if waiting else []
     return "\n".join([*lines, *nested, *instructions.notices, "", *size, _RELOADED, *inbox])
 
 
 def _size(num_bytes: int) -> str:
-    return counted(num_bytes, "byte") if num_bytes < 1000 else f"{num_bytes / 1000:.1f} kB"
+    return quantity(num_bytes, "byte") if num_bytes < 1000 else f"{num_bytes / 1000:.1f} kB"
 
 
 def _edit(context: CommandContext, numbers: Sequence[str]) -> EditFile:
@@ -91,10 +93,10 @@ def _inbox(context: CommandContext, rest: str) -> str:
     if not numbers:
         return "No note waits for your decision."
     if action == "reject":
-        return f"Rejected {counted(len(notes.reject(numbers)), 'note')}."
+        return f"Rejected {quantity(len(notes.reject(numbers)), 'note')}."
     accepted = notes.accept(numbers)
     files = dict.fromkeys(notes.here if each.root else notes.everywhere for each in accepted)
-    saved = f"Accepted {counted(len(accepted), 'note')}; saved in {' and '.join(map(str, files))}."
+    saved = f"Accepted {quantity(len(accepted), 'note')}; saved in {' and '.join(map(str, files))}."
     return "\n".join([saved, *(f"- {escaped_line(each.text)}" for each in accepted)])
 
 

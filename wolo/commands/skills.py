@@ -21,8 +21,8 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     library = context.conversation.user_files
     skills, commands = await asyncio.to_thread(lambda: (library.skills(), library.commands()))
     columns = max(min(context.columns - 1, MOST_COLUMNS), LEAST_COLUMNS)
-    lines = [line for skill in skills.found for line in _lines(skill, columns)] or textwrap.wrap(NONE, columns)
-    if skills.found:
+    lines = [line for skill in skills.skills for line in _lines(skill, columns)] or textwrap.wrap(NONE, columns)
+    if skills.skills:
         lines += ["", *textwrap.wrap("The model loads a skill when it needs it; /skill:NAME sends one now.", columns)]
     return ShowText("\n".join([*lines, *(f"! {notice}" for notice in (*skills.notices, *commands.notices))]))
 

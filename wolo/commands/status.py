@@ -14,7 +14,7 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.cost import in_words
 from wolo.conversation.conversation import Conversation
 from wolo.messages.message import Message
-from wolo.messages.terminal_text import clean_line, counted
+from wolo.messages.terminal_text import clean_line, quantity
 from wolo.models.address import display_url
 from wolo.places import find_places
 
@@ -47,7 +47,7 @@ def _table(rows: Mapping[str, str]) -> list[str]:
 def _context(conversation: Conversation) -> str:
     filling = conversation.context_usage()
     of = f" of {filling.most:,} ({filling.total / filling.most:.0%})" if filling.most else "; context window unknown"
-    return f"~{filling.total:,} tokens{of}, {counted(filling.messages, 'message')}"
+    return f"~{filling.total:,} tokens{of}, {quantity(filling.num_messages, 'message')}"
 
 
 async def _debug(context: CommandContext, rest: str) -> Outcome:
@@ -63,7 +63,7 @@ async def _debug(context: CommandContext, rest: str) -> Outcome:
         "session": f"{facts.session_id}{'' if facts.saves_session else ' (not saved)'}",
         "model": f"{facts.model}, thinking {conversation.choice.thinking or 'provider default'}",
         "mode": f"{facts.mode}, sandbox {facts.sandbox or 'none'}",
-        "history": f"{counted(len(history), 'message')}, {counted(calls, 'call')}; {filling.left_out} omitted, "
+        "history": f"{quantity(len(history), 'message')}, {quantity(calls, 'call')}; {filling.left_out} omitted, "
         f"{filling.shortened} shortened",
         "next request": f"~{filling.total:,} tokens{f' of {filling.most:,}' if filling.most else ''}",
         "last request": _last_request(last),

@@ -63,7 +63,7 @@ def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -
     """
     taken = {name for command in builtin for name in (command.name, *command.aliases)}
     library = conversation.user_files
-    commands = [_command(each) for each in library.commands().found if each.for_person and each.name not in taken]
+    commands = [_command(each) for each in library.commands().commands if each.for_person and each.name not in taken]
     taken.update(each.name for each in commands)
     skills = [
         Command(
@@ -75,7 +75,7 @@ def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -
             group=GROUP,
             makes_prompt=True,
         )
-        for each in library.skills().found
+        for each in library.skills().skills
         if each.for_person and f"skill:{each.name}" not in taken
     ]
     taken.update(each.name for each in skills)

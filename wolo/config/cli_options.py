@@ -7,23 +7,23 @@ from pathlib import Path
 
 from wolo.errors import UsageError
 
-Given = Mapping[str, "str | bool | list[str]"]
+Flags = Mapping[str, "str | bool | list[str]"]
 """As parsed by `cli.options`."""
 
 
-def text(flags: Given, name: str) -> str:
+def text(flags: Flags, name: str) -> str:
     """Empty if the option was not given."""
     value = flags.get(name, "")
     return value if isinstance(value, str) else ""
 
 
-def many(flags: Given, name: str) -> list[str]:
+def many(flags: Flags, name: str) -> list[str]:
     """Values of an option that may be repeated."""
     value = flags.get(name, [])
     return value if isinstance(value, list) else []
 
 
-def text_or_file(flags: Given, name: str) -> str:
+def text_or_file(flags: Flags, name: str) -> str:
     """Returns the content of FILE for `@FILE`. Raises UsageError if it cannot be read."""
     value = text(flags, name)
     if not value.startswith("@"):
@@ -34,7 +34,7 @@ def text_or_file(flags: Given, name: str) -> str:
         raise UsageError(f"--{name.replace('_', '-')}: {value[1:]} cannot be read: {error}.") from error
 
 
-def directories(flags: Given, name: str) -> tuple[Path, ...]:
+def directories(flags: Flags, name: str) -> tuple[Path, ...]:
     """Raises UsageError for a missing directory."""
     return tuple(_directory(value, name) for value in many(flags, name))
 

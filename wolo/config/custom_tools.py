@@ -31,13 +31,13 @@ Standing = Literal["yours", "allowed", "needs consent", "refused"]
 
 class CustomToolFile(Struct, frozen=True):
     file: ToolFile
-    standing: Standing
+    consent: Standing
     problem: str = ""
     """Why it is not used."""
 
     @property
     def runs(self) -> bool:
-        return self.standing in ("yours", "allowed") and not self.problem
+        return self.consent in ("yours", "allowed") and not self.problem
 
     def names(self) -> list[str]:
         """Public functions, without running anything."""
@@ -80,7 +80,7 @@ async def find_tools(files: Sequence[CustomToolFile], config: Config, site: Site
     walls = _Walls(config, site.places, site.root)
     tools: dict[str, CustomTool] = {}
     notices = Notices()
-    waiting = [each.file.source for each in files if each.standing == "needs consent" and not each.problem]
+    waiting = [each.file.source for each in files if each.consent == "needs consent" and not each.problem]
     if waiting:
         notices.add(
             f"Custom tools of this project are not offered: {', '.join(waiting)}. They are new or changed and need your consent:"

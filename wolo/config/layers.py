@@ -17,7 +17,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from wolo.config import consents, project
-from wolo.config.cli_options import Given, many
+from wolo.config.cli_options import Flags, many
 from wolo.config.dotted_keys import Key, Leaf, SettingsPlace, build, join_key, leaf, leaves, values
 from wolo.config.files import parse_toml, read_toml
 from wolo.config.permission_rules import decision_of, read_rules, read_saved_rules
@@ -62,7 +62,7 @@ MOST_NAMED = 20
 HIDDEN = "(hidden)"
 
 
-def load(site: Site, flags: Given | None = None, sets: Iterable[str] = ()) -> Config:
+def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Config:
     """Ignores `flags` that are not settings. `trust` in them names the folder that is trusted for this run.
 
     Raises ConfigError: an unusable setting is never ignored.
@@ -189,7 +189,7 @@ def _add_user_text(layers: _Layers, text: str, data: Mapping[str, Any], path: Pa
         layers.add(one, str(path), place)
 
 
-def _add_project(layers: _Layers, site: Site, flags: Given) -> None:
+def _add_project(layers: _Layers, site: Site, flags: Flags) -> None:
     """Reads nothing before the user has trusted the folder."""
     root, cwd = site.root, site.real_cwd
     found_files = project.find(root, cwd)
@@ -262,7 +262,7 @@ def _add_set(layers: _Layers, text: str) -> None:
     layers.add(leaf(key.strip(), value.strip(), place), "--set", place)
 
 
-def _with_given_servers(config: Config, flags: Given) -> Config:
+def _with_given_servers(config: Config, flags: Flags) -> Config:
     from wolo.config.given_servers import read_given  # noqa: PLC0415  # rarely given
 
     notices = Notices()

@@ -78,16 +78,16 @@ def model_variables(model: str, environ: Mapping[str, str]) -> dict[str, str]:
 def read_usage(logs: Path) -> RunUsage | None:
     """What the run in this folder used; None when wolo printed no result."""
     try:
-        found = json.loads((logs / RESULT).read_bytes())
-        usage = found["usage"]
+        result = json.loads((logs / RESULT).read_bytes())
+        usage = result["usage"]
         cached = usage["cache_read_tokens"]
         return RunUsage(
             input_tokens=usage["input_tokens"] + cached + usage["cache_write_tokens"],
             cached_tokens=cached,
             output_tokens=usage["output_tokens"],
-            cost_usd=found["total_cost_usd"],
-            session_id=found["session_id"],
-            exit_code=found["exit_code"],
+            cost_usd=result["total_cost_usd"],
+            session_id=result["session_id"],
+            exit_code=result["exit_code"],
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -128,7 +128,7 @@ def _prepare_environment(state: StartupState, found_servers: FoundServers) -> _E
     config, workspace, cwd, places, options = state.config, state.workspace, state.cwd, state.places, state.options
     user_files = UserFiles(config, state.site)
     skills = user_files.skills(state.choice)
-    outputs, skill_folders = state.sink.outputs, own_folders(skills.found, places)
+    outputs, skill_folders = state.sink.outputs, own_folders(skills.skills, places)
     shown = (outputs, *skill_folders)
     judge = make_judge(config, state.sandbox_plan.mode, workspace, state.site, outputs, skill_folders)
     if state.agent is not None and state.agent.ceiling is not None:
@@ -170,12 +170,12 @@ def _prepare_environment(state: StartupState, found_servers: FoundServers) -> _E
 
 def _hooks_of_components(state: StartupState, user_files: UserFiles, skills: Skills, agents: Agents, site: Site) -> list[HookSet]:
     """The hooks of skills and agents; where they do not run, it is not used. Raises UsageError for the conversation's agent."""
-    profiles = {each.name: each for each in (*agents.found, *filter(None, (state.agent,)))}
-    if not any(each.hooks for each in skills.found) and not any(each.hooks for each in profiles.values()):
+    profiles = {each.name: each for each in (*agents.profiles, *filter(None, (state.agent,)))}
+    if not any(each.hooks for each in skills.skills) and not any(each.hooks for each in profiles.values()):
         return []
-    component_sets = component_hooks(skills.found, profiles.values(), site)
+    component_sets = component_hooks(skills.skills, profiles.values(), site)
     running = {each.active_with[0] for each in component_sets if each.runs}
-    known = {f"skill {each.name}": each.hooks for each in skills.found} | {
+    known = {f"skill {each.name}": each.hooks for each in skills.skills} | {
         f"agent {name}": each.hooks for name, each in profiles.items()
     }
     user_files.use_hooks({name: hooks for name, hooks in known.items() if name in running})
@@ -204,7 +204,7 @@ def _prepare_requests(
     """`tools` are those of the user's Python files."""
     config, choice = state.config, state.choice
     window = config.settings.context.window_of(choice.model.context)
-    prompts = read_prompts(state.given, state.agent)  # read once: a file that is named may be a pipe
+    prompts = read_prompts(state.flags, state.agent)  # read once: a file that is named may be a pipe
     reader = instruction_reader(
         config, state.site, state.workspace, choice, lambda path: env.judge.rule_against_reading(path) is None
     )
@@ -226,7 +226,7 @@ def _prepare_requests(
         can_learn=isinstance(state.sink, SavedSession) and choice.provider.name != "local",
         can_plan=choice.provider.name != "local",
     )
-    wire_log = text(state.given, "debug_wire")
+    wire_log = text(state.flags, "debug_wire")
     access = ModelAccess(
         settings=config.settings,
         places=state.places,
@@ -394,7 +394,7 @@ def _assemble_agent(
 
         verify = make_verify(settings.verify, services, env.judge.confine)
     system = SystemPrompt(
-        prefix, requests.reader, partial(read_prompts, state.given, state.agent), env.user_files, env.secrets.hide
+        prefix, requests.reader, partial(read_prompts, state.flags, state.agent), env.user_files, env.secrets.hide
     )
     parts = AgentParts(
         asker=requests.asker,
@@ -481,5 +481,5 @@ def _info(state: StartupState, prefix: RequestPrefix, notices: tuple[str, ...]) 
         saves_session=isinstance(state.sink, SavedSession),
         started_in=state.sink.started_in,
         notices=(*state.notices, *prefix.notices, *notices),
-        mentions="no_mentions" not in state.given,
+        mentions="no_mentions" not in state.flags,
     )

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.config import layers
-from wolo.config.cli_options import Given, many
+from wolo.config.cli_options import Flags, many
 from wolo.conversation.conversation import Conversation, ConversationParts
 from wolo.conversation.resources.conversation_hooks import ConversationHooks
 from wolo.conversation.resources.file_tracking import FileTracking
@@ -119,7 +119,7 @@ class Handover:
         history = conversation.history if change.history is None else change.history
         following = replace(
             state.options,
-            given=self._options_after(change, conversation.info.mode),
+            flags=self._options_after(change, conversation.info.mode),
             change=self._complete(change),
             history=history if handed.history else (),
             unsaved_id=state.sink.session_id if same_session and not state.sink.is_started else "",
@@ -157,9 +157,9 @@ class Handover:
         except WoloError:
             return None
 
-    def _options_after(self, change: ConversationChange, mode: str) -> Given:
+    def _options_after(self, change: ConversationChange, mode: str) -> Flags:
         """The options of the run with those that the change adds or drops; a changed mode lasts."""
-        options = dict(self._state.given)
+        options = dict(self._state.flags)
         if mode != self._state.sandbox_plan.mode.name:
             options["mode"] = mode
         if change.directories:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wolo.config import layers
-from wolo.config.cli_options import Given
+from wolo.config.cli_options import Flags
 from wolo.config.schema import Config
 from wolo.conversation.resources.tool_environment import plan_sandbox
 from wolo.errors import UsageError
@@ -89,7 +89,7 @@ def remove_rule(rule: str, root: Path, *, everywhere: bool) -> list[str]:
     return removed
 
 
-def open_permission_check(options: Given) -> PermissionCheck:
+def open_permission_check(options: Flags) -> PermissionCheck:
     """Resolves rules, mode and sandbox as a conversation would here. Raises ConfigError and UsageError."""
     site = find_site()
     config = layers.load(site, options)

@@ -28,7 +28,7 @@ from wolo.agent.events import (
 )
 from wolo.guard.modes import MODES
 from wolo.messages.call_arguments import call_line
-from wolo.messages.terminal_text import counted, label
+from wolo.messages.terminal_text import label, quantity
 from wolo.tools.background_jobs import CROWDED
 
 MOST_OF_DENIED = 200
@@ -127,7 +127,7 @@ def _compaction(event: Compacted) -> str:
         return f"What had been left out is sent again ({sizes}).{rest}"
     verb = "summed up" if event.is_summarised else "left out"
     done = [
-        f"{counted(count, thing)} {verb}"
+        f"{quantity(count, thing)} {verb}"
         for count, thing, verb in (
             (event.outputs_shortened, "old answer", "shortened"),
             (event.messages_left_out, "old message", verb),
@@ -146,9 +146,9 @@ def _verification(event: Verified) -> str:
     elif check.exit_code == 0:
         how = "passed"
     elif event.new_failures:
-        how = counted(len(event.new_failures), "new failure")
+        how = quantity(len(event.new_failures), "new failure")
     else:
-        named = counted(count, "failure") if count else f"status {check.exit_code}"
+        named = quantity(count, "failure") if count else f"status {check.exit_code}"
         how = f"{named}, none of it new" if event.when == "after" else named
     return f"{event.command}, {event.when} the work: {how} ({check.duration_s:.1f} s)."
 
@@ -162,9 +162,9 @@ def argument_lines(arguments: Iterable[ShownArgument]) -> str:
     return "\n".join(label(each.name, each.text) for each in arguments)
 
 
-def duration(seconds: float) -> str:
+def duration(elapsed_s: float) -> str:
     """`0.4 s`, `12 s` or `3 min 5 s`."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
+    if elapsed_s < 9.95:
+        return f"{elapsed_s:.1f} s"
+    minutes, rest = divmod(round(elapsed_s), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -13,7 +13,7 @@ from wolo.errors import UsageError
 from wolo.messages.media import audio_type, image_type
 from wolo.messages.message import RESOURCES, Message, Origin, UserPrompt, is_typed, reaches_out
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 from wolo.models.protocol import has_media
 from wolo.models.provider import ModelChoice
 from wolo.places import find_home
@@ -253,6 +253,6 @@ def _cut(path: Path, data: bytes, lines: Lines) -> tuple[bytes, str]:
     last = min(lines.last or len(all_lines), len(all_lines))
     if lines.first > last:
         raise UsageError(
-            f"{path} has {counted(len(all_lines), 'line')}, so lines {lines.first:,} to {last:,} cannot be attached."
+            f"{path} has {quantity(len(all_lines), 'line')}, so lines {lines.first:,} to {last:,} cannot be attached."
         )
     return b"\n".join(all_lines[lines.first - 1 : last]), f' lines="{lines.first}-{last}"'

@@ -247,7 +247,7 @@ def _hooks(problems: Notices) -> list[dict[str, Any]]:
         {
             "source": each.source,
             "hooks": len(each.hooks),
-            "standing": each.standing,
+            "standing": each.consent,
             "active_with": list(each.active_with),
         }
         for each in sets

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from wolo.agent.budget import Account
 from wolo.config import layers
-from wolo.config.cli_options import Given
+from wolo.config.cli_options import Flags
 from wolo.conversation.resources.conversation_hooks import HookSet, component_hooks, environment, find_hooks, register_hooks
 from wolo.conversation.resources.hook_model import ask_for_hook
 from wolo.conversation.resources.hook_records import HookRecords
@@ -37,13 +37,13 @@ class HookTrial(Struct, frozen=True):
     answer: HookReply
 
 
-def hooks_here(flags: Given, site: Site) -> tuple[HookSet, ...]:
+def hooks_here(flags: Flags, site: Site) -> tuple[HookSet, ...]:
     """All hooks of a run in this directory, with those of skills and agents. Raises ConfigError."""
     config = layers.load(site, flags)
     site.notices.extend(config.notices)
     sets = find_hooks(config, site)
     files = UserFiles(config, site)
-    return (*sets, *component_hooks(files.skills().found, files.all_agents().found, site))
+    return (*sets, *component_hooks(files.skills().skills, files.all_agents().profiles, site))
 
 
 async def try_hooks(

@@ -62,12 +62,12 @@ def no_argument() -> UsageError:
 
 async def check_key(provider: Provider, key: str) -> KeyCheck:
     if provider.name in keys.SEARCH_KEYS:
-        return KeyCheck(verdict="untried", words=f"The key of {provider.label} is tried at the first search.")
+        return KeyCheck(verdict="untried", message=f"The key of {provider.label} is tried at the first search.")
     overrides = _overrides()
     key = clean_key(key)
     model = provider.default_model or next((model.id for model in provider.models), "")
     if not model or not provider.base_url:
-        return KeyCheck(verdict="untried", words=f"Could not check the key: no model of {provider.label} is known.")
+        return KeyCheck(verdict="untried", message=f"Could not check the key: no model of {provider.label} is known.")
     choice = Catalog(os.environ, overrides).find(f"{provider.name}/{model}", api_key=key)
     try:
         await _ask(choice)
@@ -82,7 +82,7 @@ async def check_key(provider: Provider, key: str) -> KeyCheck:
                 return _trial("unclear", f"Could not check the key with {provider.label}", error)
             case _:
                 return _trial("unclear", f"{provider.label} did not confirm the key", error)
-    return KeyCheck(verdict="works", words=f"{provider.label} accepted the key.")
+    return KeyCheck(verdict="works", message=f"{provider.label} accepted the key.")
 
 
 def save_key(provider: Provider, key: str, *, in_keyring: bool) -> str:
@@ -211,7 +211,7 @@ ANSWER_TOKENS: Final = 16
 class KeyCheck(Struct, frozen=True, kw_only=True):
     verdict: Literal["works", "refused", "unclear", "untried"]
     """`unclear`: no server confirmed the key. `untried`: no model to ask is known."""
-    words: str
+    message: str
     hint: str = ""
     exit_code: int = 0
 
@@ -222,7 +222,7 @@ class KeyCheck(Struct, frozen=True, kw_only=True):
 
 def _trial(verdict: Literal["works", "refused", "unclear"], text: str, error: ProviderError) -> KeyCheck:
     exit_code = 0 if verdict == "works" else error.exit_code
-    return KeyCheck(verdict=verdict, words=f"{text}: {error.message}", hint=error.hint, exit_code=exit_code)
+    return KeyCheck(verdict=verdict, message=f"{text}: {error.message}", hint=error.hint, exit_code=exit_code)
 
 
 async def _ask(choice: ModelChoice) -> None:

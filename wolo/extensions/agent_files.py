@@ -104,7 +104,7 @@ BUILTIN = tuple(
 
 
 class Agents(Struct, frozen=True):
-    found: tuple[AgentProfile, ...] = ()
+    profiles: tuple[AgentProfile, ...] = ()
     """By name; each name once."""
     notices: tuple[str, ...] = ()
     """A sentence for each unusable file."""
@@ -112,7 +112,7 @@ class Agents(Struct, frozen=True):
     @property
     def offers(self) -> tuple[SubagentOffer, ...]:
         """Agents that tasks can be given to."""
-        return tuple(each.offer for each in self.found if each.mode != "primary")
+        return tuple(each.offer for each in self.profiles if each.mode != "primary")
 
 
 NONE = Agents()

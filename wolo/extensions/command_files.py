@@ -66,7 +66,7 @@ class WrittenCommand(Struct, frozen=True):
 
 
 class Commands(Struct, frozen=True):
-    found: tuple[WrittenCommand, ...]
+    commands: tuple[WrittenCommand, ...]
     notices: tuple[str, ...]
     """Files that are not commands, with the reason."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wolo.errors import ExtensionError
-from wolo.messages.terminal_text import counted, escape_hidden
+from wolo.messages.terminal_text import escape_hidden, quantity
 from wolo.places import Notices
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def reading_notice(problems: Sequence[str]) -> tuple[str, ...]:
     """One sentence about all files whose settings are not valid YAML; `problems` as in `Document.problem`."""
     if not problems:
         return ()
-    more = f" The same goes for {counted(len(problems) - 1, 'more file')}." if len(problems) > 1 else ""
+    more = f" The same goes for {quantity(len(problems) - 1, 'more file')}." if len(problems) > 1 else ""
     return (f"{problems[0]} Its settings were read line by line; quote the value.{more}",)
 
 
@@ -165,7 +165,7 @@ def entries(shelf: ExtensionFolder, notices: Notices) -> list[os.DirEntry[str]]:
 def first_notices(notices: Sequence[str]) -> tuple[str, ...]:
     """The first notices and the number of further ones."""
     more = len(notices) - MOST_NOTICES
-    return (*notices[:MOST_NOTICES], *([f"The same goes for {counted(more, 'more file')}."] if more > 0 else []))
+    return (*notices[:MOST_NOTICES], *([f"The same goes for {quantity(more, 'more file')}."] if more > 0 else []))
 
 
 def show_path(path: Path) -> str:

@@ -75,13 +75,13 @@ class Skill(Struct, frozen=True):
 
 
 class Skills(Struct, frozen=True):
-    found: tuple[Skill, ...] = ()
+    skills: tuple[Skill, ...] = ()
     notices: tuple[str, ...] = ()
     """Files that are not skills, with the reason."""
 
     @property
     def for_model(self) -> tuple[Skill, ...]:
-        return tuple(skill for skill in self.found if skill.for_model)
+        return tuple(skill for skill in self.skills if skill.for_model)
 
 
 NO_SKILLS = Skills()

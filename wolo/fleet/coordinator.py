@@ -29,7 +29,7 @@ from wolo.fleet.tasks import BatchTask, key_of
 from wolo.fleet.workers import WorkerCallbacks, Workers
 from wolo.fleet.worktrees import remove_tree
 from wolo.guard.modes import is_looser
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 ENGINES = ("local", "ray")
 _NAMED = 5
@@ -51,7 +51,7 @@ class BatchOptions(Struct, frozen=True, kw_only=True):
     seal: str = ""
     """Shows that the options come from a command line of the same user."""
 
-    def sealed(self) -> BatchOptions:
+    def with_seal(self) -> BatchOptions:
         return replace(self, seal=seal_of(replace(self, seal="")))
 
     @property
@@ -85,7 +85,7 @@ def create_run(
         raise UsageError(f"{path} holds a run already.", hint=f"`wolo batch resume {path}` continues it; --out names another.")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError(f"{path} is there and is not an empty folder.", hint="Name another one with --out.")
-    settings = msgspec.to_builtins(options.sealed())
+    settings = msgspec.to_builtins(options.with_seal())
     meta = Meta(
         version=__version__,
         settings=settings,
@@ -245,7 +245,7 @@ def _answer_signals(workers: Workers, seen: Interruption, say: Callable[[str], N
         if count == 1:
             running = len(workers.views)
             them = "it" if running == 1 else "them"
-            say(f"Finishing {counted(running, 'running task')}; nothing more is started. Ctrl-C again cancels {them}.")
+            say(f"Finishing {quantity(running, 'running task')}; nothing more is started. Ctrl-C again cancels {them}.")
             workers.drain()
         else:
             say("Cancelling the running tasks.")

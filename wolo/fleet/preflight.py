@@ -10,7 +10,7 @@ import msgspec
 
 from wolo import __version__
 from wolo.config import keys, layers
-from wolo.config.cli_options import Given
+from wolo.config.cli_options import Flags
 from wolo.config.schema import BatchSettings, Config
 from wolo.conversation.resources.model_selection import choose
 from wolo.errors import UsageError
@@ -28,7 +28,7 @@ class ModelCheck:
 
     def __init__(self, settings: AgentSettings) -> None:
         """Raises WoloError for settings that cannot be used."""
-        flags: Given = {
+        flags: Flags = {
             name: value
             for name, value in (("model", settings.model), ("mode", settings.mode), ("thinking", settings.thinking))
             if value

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.config import layers
-from wolo.config.cli_options import Given
+from wolo.config.cli_options import Flags
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_environment import (
     command_variables,
@@ -67,7 +67,7 @@ class TaskCommands:
         self, task: BatchTask, settings: AgentSettings, folder: Path, places: Places, processes: Processes, seat: int
     ) -> None:
         """Raises WoloError for settings that cannot be used."""
-        flags: Given = {name: value for name in ("mode",) if (value := task.mode or settings.mode)}
+        flags: Flags = {name: value for name in ("mode",) if (value := task.mode or settings.mode)}
         self._task = task
         self._site = Site(places, find_root(folder), folder, os.environ)
         self._processes = processes
@@ -139,7 +139,7 @@ class TaskCommands:
     def _make_walls(self) -> Sandbox | None:
         """None where the user has chosen that commands have no sandbox. Raises UsageError when there is none."""
         plan = plan_sandbox(self._config, self._workspace, self._site.places)
-        selection = plan.found
+        selection = plan.selection
         if selection.make is None:
             if plan.mode.name == "yolo" or self._config.settings.sandbox.backend == "off":
                 return None

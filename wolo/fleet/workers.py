@@ -149,7 +149,7 @@ class Workers:
         return await self._engine.place(lease, await asyncio.to_thread(self._allowance), view)
 
     def _allowance(self) -> Allowance:
-        meta, spent = self._ledger.meta(), self._ledger.spent()
+        meta, spent = self._ledger.meta(), self._ledger.totals()
         usd = None if meta.max_cost_usd is None else max(meta.max_cost_usd - spent.counted_usd, 0.0)
         tokens = None if meta.max_tokens is None else max(meta.max_tokens - spent.tokens, 1)
         return Allowance(usd, tokens)

@@ -100,11 +100,11 @@ def _read(path: Path) -> RunningServer | None:
             return None
 
 
-def _check(path: Path, found: os.stat_result) -> None:
-    if found.st_uid != os.geteuid():
+def _check(path: Path, status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid():
         raise UsageError(f"{path} belongs to another user, so its token is not used.", hint="Give the whole address.")
-    excess = 0o022 if stat.S_ISDIR(found.st_mode) else 0o077
-    if found.st_mode & excess:
+    excess = 0o022 if stat.S_ISDIR(status.st_mode) else 0o077
+    if status.st_mode & excess:
         raise UsageError(
             f"{path} is open to other users, so its token is not used.", hint="Start `wolo serve` again: it makes another token."
         )

@@ -212,16 +212,23 @@ def work_object(work: WorkCheck) -> dict[str, Any]:
     return {"status": work.status, "command": work.command or None, "at": at}
 
 
-def _baseline(found: Verification | None) -> dict[str, Any]:
+def _baseline(verification: Verification | None) -> dict[str, Any]:
     """The user's check before and after the work."""
-    if found is None:
+    if verification is None:
         return {}
     looks = {
-        name: _fields(look, CHECK_FIELDS) if look else None for name, look in (("before", found.before), ("after", found.after))
+        name: _fields(look, CHECK_FIELDS) if look else None
+        for name, look in (("before", verification.before), ("after", verification.after))
     }
-    tells = bool(found.new_failures) or (found.after is not None and found.after.is_conclusive)
-    passed = not found.new_failures if tells else None
-    return {"command": found.command, "passed": passed, **looks, "new_failures": found.new_failures, "runs": found.runs}
+    tells = bool(verification.new_failures) or (verification.after is not None and verification.after.is_conclusive)
+    passed = not verification.new_failures if tells else None
+    return {
+        "command": verification.command,
+        "passed": passed,
+        **looks,
+        "new_failures": verification.new_failures,
+        "runs": verification.runs,
+    }
 
 
 def _fields(value: Event | Check, names: Iterable[str]) -> dict[str, Any]:

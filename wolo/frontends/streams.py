@@ -31,7 +31,7 @@ def write(text: str) -> None:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
     except (OSError, ValueError) as error:
-        raise _lost(error) from error
+        raise _abandon_output(error) from error
 
 
 def safe(text: str) -> str:
@@ -106,7 +106,7 @@ def flush() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except (OSError, ValueError) as error:
-        raise _lost(error) from error
+        raise _abandon_output(error) from error
 
 
 def print_message(text: str, *, hint: str = "") -> None:
@@ -114,17 +114,17 @@ def print_message(text: str, *, hint: str = "") -> None:
     if sys.stderr is None:
         return
     try:
-        print(_wrapped(safe(f"wolo: {text}" + (f"\n      {hint}" if hint else ""))), file=sys.stderr, flush=True)
+        print(_wrap(safe(f"wolo: {text}" + (f"\n      {hint}" if hint else ""))), file=sys.stderr, flush=True)
     except (OSError, ValueError):
         abandon(sys.stderr)
 
 
-def _wrapped(text: str) -> str:
+def _wrap(text: str) -> str:
     if not sys.stderr.isatty():
         return text
-    from wolo.frontends.wrapping import wrapped  # noqa: PLC0415  # for messages on a terminal only
+    from wolo.frontends.wrapping import wrap  # noqa: PLC0415  # for messages on a terminal only
 
-    return wrapped(text, os.get_terminal_size(sys.stderr.fileno()).columns or 80)
+    return wrap(text, os.get_terminal_size(sys.stderr.fileno()).columns or 80)
 
 
 def show_error(error: WoloError) -> None:
@@ -141,7 +141,7 @@ def abandon(stream: TextIO) -> None:
         pass  # without a descriptor nothing will be flushed
 
 
-def _lost(error: OSError | ValueError) -> OutputLost:
+def _abandon_output(error: OSError | ValueError) -> OutputLost:
     abandon(sys.stdout)
     if isinstance(error, BrokenPipeError):
         return OutputLost(1)

@@ -27,13 +27,13 @@ def breaks(line: str, columns: int, *, column: int = 0, lead: str | None = None)
     `column`: cells taken in the first row. `lead`: the beginning of the other rows; by default it depends on the line.
     """
     lead = lead_of(line, columns) if lead is None else lead
-    found: list[Break] = []
+    breaks: list[Break] = []
     begins = len(line) - len(line.lstrip(" "))
     for token in _TOKEN.finditer(line):
         word = token[2]
         if word is None:
             if column + len(token[0]) > columns:
-                found.append(Break(token.start(), token.end(), ""))
+                breaks.append(Break(token.start(), token.end(), ""))
                 column = 0
             else:
                 column += len(token[0])
@@ -43,12 +43,12 @@ def breaks(line: str, columns: int, *, column: int = 0, lead: str | None = None)
         fits = column + gap + size <= columns
         if not fits and not is_first and (size <= columns - cells(lead) or size == len(word)):
             mark = "" if columns - cells(lead) < size <= columns else lead  # it fits a row only without the lead
-            found.append(Break(token.start(), token.start(2), mark))
+            breaks.append(Break(token.start(), token.start(2), mark))
             column, gap = cells(mark), 0
         column += gap + size
         if column > columns:
             column = (column - 1) % columns + 1
-    return found, column
+    return breaks, column
 
 
 def lead_of(line: str, columns: int) -> str:
@@ -58,7 +58,7 @@ def lead_of(line: str, columns: int) -> str:
     return mark if cells(mark) + LEAST_WORDS <= columns else ""
 
 
-def wrapped(text: str, columns: int) -> str:
+def wrap(text: str, columns: int) -> str:
     rows: list[str] = []
     for line in text.split("\n"):
         at, lead = 0, ""

@@ -115,7 +115,12 @@ class McpClient:
     async def _ask(self, request: Callable[[Connection], Awaitable[T]], doubt: str = "") -> T:
         """Sends a request, once more if the connection was lost before it arrived. Raises ToolError."""
         for attempt in (1, 2):
-            connection = await self._reach()
+            if self._connection is None:
+                self.start()
+                await self._ready_or_failed.wait()
+            if self._connection is None:
+                raise ToolError(f"The MCP server {self.name} cannot be reached: {self.why}.")
+            connection = self._connection
             try:
                 return await request(connection)
             except RequestRejected as refused:
@@ -137,14 +142,6 @@ class McpClient:
             await asyncio.wait({keeping})
         if self.state in ("starting", "ready"):
             self.state = "idle"
-
-    async def _reach(self) -> Connection:
-        if self._connection is None:
-            self.start()
-            await self._ready_or_failed.wait()
-        if self._connection is None:
-            raise ToolError(f"The MCP server {self.name} cannot be reached: {self.why}.")
-        return self._connection
 
     async def _run(self) -> None:
         """Run the server from start to end; failures are stored in `why`."""

@@ -169,11 +169,8 @@ class AdaptedSchema:
 
     def restore_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Restore the server's own keys, and parse lists and objects written as JSON strings."""
-        read = {name: _unwrap(value, self._wanted(name)) for name, value in arguments.items()}
+        read = {name: _unwrap(value, self.parameters.get("properties", {}).get(name)) for name, value in arguments.items()}
         return {self._keys.get(name, name): self._with_own_keys(value) for name, value in read.items()}
-
-    def _wanted(self, name: str) -> Any:
-        return self.parameters.get("properties", {}).get(name)
 
     def _with_own_keys(self, value: Any) -> Any:
         if isinstance(value, dict):

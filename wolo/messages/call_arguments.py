@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import counted, escaped_line
+from wolo.messages.terminal_text import escaped_line, quantity
 
 MAX_DEPTH = 100
 MAX_CHARACTERS = 16_000_000
@@ -166,7 +166,7 @@ def named_arguments(part: ToolPart) -> list[tuple[str, str]]:
 def shorten(text: str, most_chars: int | None) -> str:
     if most_chars is None or len(text) <= most_chars:
         return text
-    return f"{text[:most_chars]}… (+{counted(len(text) - most_chars, 'character')})"
+    return f"{text[:most_chars]}… (+{quantity(len(text) - most_chars, 'character')})"
 
 
 def patched_files(patch: str) -> list[str]:

@@ -10,7 +10,7 @@ from difflib import unified_diff
 
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 Normalize = Callable[[str], str]
 """Removes from a text what changes between runs."""
@@ -69,7 +69,7 @@ def comparable_call(part: ToolPart, of: Normalize) -> str:
 
 def difference(expected: str, got: str) -> str:
     lines = list(unified_diff(expected.splitlines(), got.splitlines(), "expected", "got", lineterm="", n=2))
-    more = [f"… {counted(len(lines) - DIFF_LINES, 'more line')}"] if len(lines) > DIFF_LINES else []
+    more = [f"… {quantity(len(lines) - DIFF_LINES, 'more line')}"] if len(lines) > DIFF_LINES else []
     return "\n".join([*lines[:DIFF_LINES], *more])
 
 

@@ -191,7 +191,7 @@ class Assembler:
                 case FinishDelta():
                     self.finish = delta
 
-    def named(self, deltas: Sequence[Delta]) -> Sequence[Delta]:
+    def with_part_ids(self, deltas: Sequence[Delta]) -> Sequence[Delta]:
         """The same deltas, which were added before, with the ids of the parts that their calls become."""
         if not self._calls:
             return deltas

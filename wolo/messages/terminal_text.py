@@ -156,6 +156,6 @@ def _show_unless_joined(match: re.Match[str]) -> str:
     return match[0] if re.compile(_JOINED).match(match.string, match.start()) else escape(match[0])
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
+def quantity(num: int, noun: str, plural: str = "") -> str:
     """Format a count: `1 line`, `1,204 lines`; `plural` if it is not the noun with an s."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+    return f"{num:,} {noun if num == 1 else plural or f'{noun}s'}"

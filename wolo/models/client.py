@@ -206,11 +206,11 @@ class HttpModelClient:
                 limits.take(batch.payloads, deltas, decoder.held_chars)
                 if deltas:
                     assembler.add(deltas)
-                    await listener.on_deltas(assembler.named(deltas))
+                    await listener.on_deltas(assembler.with_part_ids(deltas))
                 batch = await _next_batch(batches, decoder, limits)
         if not whole and (last := decoder.close()):
             assembler.add(last)
-            await listener.on_deltas(assembler.named(last))
+            await listener.on_deltas(assembler.with_part_ids(last))
         return assembler
 
     def _request(self, question: ModelQuestion) -> Request:

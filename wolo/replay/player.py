@@ -21,7 +21,7 @@ from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnd
 from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.tool_execution import DENIED_BY_PERSON, NO_REASON, NOT_ANSWERED
 from wolo.config import layers
-from wolo.config.cli_options import Given
+from wolo.config.cli_options import Flags
 from wolo.config.schema import Config
 from wolo.conversation.agent_assembly import AgentParts, assemble
 from wolo.conversation.resources.request_prefix import PromptOptions, RunOptions, build_prefix, saved_options
@@ -39,7 +39,7 @@ from wolo.mcp.mcp_tool import recorded_tools
 from wolo.messages.comparison import comparable_call, comparable_result
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 from wolo.models.replay_model import Divergence, Kind, RecordedModel, ReplayDiverged
 from wolo.places import Site, find_places
 from wolo.replay.recording import (
@@ -70,7 +70,7 @@ NO_SANDBOX = "There is no sandbox on this machine, so the commands of the record
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
-    steps: int
+    num_steps: int
     """Number of replayed requests, including one that differs."""
     divergence: Divergence | None
     notices: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     """`provider/model`, as the session knows it."""
     mode: str
     """The recorded one."""
-    given: Given
+    flags: Flags
     """Command-line options for the settings."""
     is_foreign: bool = True
     """Not recorded here: its mode, approvals and rules that allow are only compared."""
@@ -118,7 +118,7 @@ class _Replay:
         self._running: dict[str, ToolPart] = {}
         """Recorded calls that are running, by wire id."""
         self._places = find_places()
-        self._config: Config = layers.load(find_site(self._stage.settings_from), options_given.given)
+        self._config: Config = layers.load(find_site(self._stage.settings_from), options_given.flags)
         self._choice = model_of(self._tape, options_given.model, self._config)
         unfinished = frozenset(id for id, call in self._calls.items() if was_interrupted(call))
         check = preamble_check(self._tape, options_given.model, self._config) if options_given.is_strict else None
@@ -147,7 +147,7 @@ class _Replay:
         finally:
             self._close()
         steps = divergence.step if divergence else self._tape.steps
-        return Replayed(steps=min(steps, self._tape.steps), divergence=divergence, notices=self._stage.notices)
+        return Replayed(num_steps=min(steps, self._tape.steps), divergence=divergence, notices=self._stage.notices)
 
     async def _play_turn(self, turn: RecordedTurn, history: tuple[Message, ...]) -> tuple[Message, ...]:
         self._turn = turn
@@ -205,7 +205,7 @@ class _Replay:
             cwd=workspace.start,
             own_places=places.own,
             free_reads=(*stage.outputs, jobs_folder(stage.scratch)),
-            free_folders=own_folders(skills.found, places),
+            free_folders=own_folders(skills.skills, places),
         )
         secrets = make_secrets(places, config.settings, (stage.root, *workspace.extra))
         history = MessageHistory(self._compactor)
@@ -244,7 +244,7 @@ class _Replay:
 
     @property
     def _repeats_modes(self) -> bool:
-        return not self._options.is_foreign and "mode" not in self._options.given
+        return not self._options.is_foreign and "mode" not in self._options.flags
 
     def _rules(self, config: Config, options: RunOptions | None) -> tuple[Rule, ...]:
         return rules_of(self._tape, config.rules, options, may_allow=not self._options.is_foreign)
@@ -374,6 +374,6 @@ class _Replay:
         if upcoming is None and len(new) == len(turn.new):
             return
         step = upcoming.step if upcoming else self._model.step
-        left = f"{counted(len(turn.script.answers), 'answer')}, {counted(len(turn.new), 'message')}"
-        came = f"The turn ended with {counted(len(new), 'message')}, the last one of role {new[-1].role}."
+        left = f"{quantity(len(turn.script.answers), 'answer')}, {quantity(len(turn.new), 'message')}"
+        came = f"The turn ended with {quantity(len(new), 'message')}, the last one of role {new[-1].role}."
         raise ReplayDiverged(Divergence.of(step, "left over", "the end of the turn", left, came))

@@ -11,7 +11,7 @@ import msgspec
 from wolo.agent.hook_calls import changed_inputs
 from wolo.config import consents
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import counted, exact, label
+from wolo.messages.terminal_text import exact, label, quantity
 from wolo.places import Notices, Places, make_private
 from wolo.replay.replay_setup import Recording
 
@@ -32,7 +32,7 @@ def save(places: Places, recording: Recording) -> None:
 def lines_of(recording: Recording) -> Iterator[str]:
     """Every argument of every call, each character as one that can be seen, and the files that they find."""
     files = recording.cassette.files if recording.cassette else ()
-    yield f"This recording was not made here. It begins with {counted(len(files), 'file')} and would run:"
+    yield f"This recording was not made here. It begins with {quantity(len(files), 'file')} and would run:"
     for number, (tool, arguments) in enumerate(_calls(recording), 1):
         yield f"{number}. {exact(tool)}"
         for name, value in arguments.items():

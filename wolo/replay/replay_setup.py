@@ -85,7 +85,7 @@ def _is_imported(store: Store, info: SessionInfo) -> bool:
     while each is not None and not store.raw.origin(each.id):
         if not each.parent:
             return False
-        each = store.named(each.parent.partition("/")[0])
+        each = store.exactly(each.parent.partition("/")[0])
     return True
 
 

@@ -98,14 +98,14 @@ def read(connection: sqlite3.Connection, session_id: str) -> SessionInfo | None:
     return SessionInfo(*row) if row else None
 
 
-def named(connection: sqlite3.Connection, name: str) -> SessionInfo | None:
+def read_named(connection: sqlite3.Connection, name: str) -> SessionInfo | None:
     row = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE name = ?", (name,)).fetchone()
     return SessionInfo(*row) if row else None
 
 
 def exactly(connection: sqlite3.Connection, name_or_id: str) -> SessionInfo | None:
     spec = whole(name_or_id).strip()
-    return read(connection, spec) or named(connection, spec)
+    return read(connection, spec) or read_named(connection, spec)
 
 
 def newest_first(connection: sqlite3.Connection, cwd: Path | str | None, *, with_tasks: bool = False) -> list[SessionInfo]:
@@ -197,7 +197,7 @@ def require(connection: sqlite3.Connection, session_id: str) -> SessionInfo:
 def require_free(connection: sqlite3.Connection, session_id: str, name: str | None) -> None:
     if read(connection, session_id):
         raise SessionError(f"There is already a session {session_id}.", hint="Choose another id.")
-    if name and named(connection, name):
+    if name and read_named(connection, name):
         raise SessionError(f"There is already a session named {name}.", hint=f"Resume it (-r {name}) or choose another name.")
 
 

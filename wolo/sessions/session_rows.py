@@ -215,7 +215,7 @@ def update_totals(connection: sqlite3.Connection, session_id: str, entries: Sequ
             value = whole(entry.value)
             if entry.name == "name":
                 value = check_name(value)
-                holder = listing.named(connection, value)
+                holder = listing.read_named(connection, value)
                 if holder and holder.id != session_id:
                     raise SessionError(f"Session {holder.id} is already named {value}.", hint="Choose another name.")
             elif entry.name == "title":

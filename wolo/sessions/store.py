@@ -217,7 +217,7 @@ class Store:
         with self._database.reading() as connection:
             return listing.find(connection, spec, cwd)
 
-    def named(self, name: str) -> SessionInfo | None:
+    def exactly(self, name: str) -> SessionInfo | None:
         """The session with this alias or id."""
         with self._database.reading() as connection:
             return listing.exactly(connection, name)

@@ -42,7 +42,7 @@ class JobEnd(Struct, frozen=True):
     cause: Cause | Literal["stopped"]
     exit_code: int
     """Negative signal number when a signal ended the job."""
-    seconds: float
+    elapsed_s: float
     leftovers: tuple[TreeProcess, ...] = ()
     """Processes that the job started and left running."""
     why: str = ""
@@ -60,7 +60,7 @@ class JobEnd(Struct, frozen=True):
         ]
         left = f"; left running until this conversation ends: {'; '.join(map(str, self.leftovers))}" if self.leftovers else ""
         why = f"; the sandbox ended it: {self.why}" if self.why else ""
-        return f"{how} after {self.seconds:.0f} s{why}{left}"
+        return f"{how} after {self.elapsed_s:.0f} s{why}{left}"
 
 
 class Job:
@@ -93,7 +93,7 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        return self.ending.seconds if self.ending is not None else time.monotonic() - self.program.started
+        return self.ending.elapsed_s if self.ending is not None else time.monotonic() - self.program.started
 
     async def wait(self, timeout_s: float) -> None:
         """Returns when the job ends or the timeout has passed."""

@@ -21,7 +21,7 @@ _NOISE = "\ufffd{9,}"
 
 class Clipped(Struct, frozen=True):
     text: str
-    omitted_lines: int = 0
+    num_omitted_lines: int = 0
     omitted_bytes: int = 0
 
     @property

@@ -171,7 +171,7 @@ def folder_names(folder: Path, services: ToolServices) -> list[str]:
 
 def _nearest(resolved: Resolved, services: ToolServices) -> list[Path]:
     # The path may be relative to the shell's directory.
-    elsewhere = services.shell.cwd / resolved.given
+    elsewhere = services.shell.cwd / resolved.spelling
     if elsewhere.is_file() and services.workspace.holds(elsewhere.resolve()):
         return [elsewhere]
     folder = resolved.path.parent

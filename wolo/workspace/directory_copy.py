@@ -20,14 +20,14 @@ GIT = ".git"
 
 
 class Copied(Struct, frozen=True):
-    files: int
+    num_files: int
     size_bytes: int
     notices: tuple[str, ...]
     """About what the copy does not contain."""
 
 
 class _Sizes(Struct):
-    entries: int = 0
+    num_entries: int = 0
     size_bytes: int = 0
 
 
@@ -38,7 +38,7 @@ def copy_tree(source: Path, target: Path, *, most_bytes: int = MAX_BYTES) -> Cop
     if leaves_git:
         notices.append(f"{GIT} is larger than {MAX_GIT_BYTES >> 20} MB and was not copied.")
     sizes = _measure(source, most_bytes, leaving_out=GIT if leaves_git else "")
-    if sizes.size_bytes > most_bytes or sizes.entries > MAX_ENTRIES:
+    if sizes.size_bytes > most_bytes or sizes.num_entries > MAX_ENTRIES:
         raise SessionError(
             f"{source} is too large to copy: more than {most_bytes >> 20} MB, or {MAX_ENTRIES:,} files.",
             hint="Name a smaller directory to start from, such as a fresh checkout: --at DIR.",
@@ -51,7 +51,7 @@ def copy_tree(source: Path, target: Path, *, most_bytes: int = MAX_BYTES) -> Cop
     if skipped:
         many = f"{len(skipped)} files could not be read and were not copied, {skipped[0]} among them."
         notices.append(f"{skipped[0]} could not be read and was not copied." if len(skipped) == 1 else many)
-    return Copied(sizes.entries, sizes.size_bytes, tuple(notices))
+    return Copied(sizes.num_entries, sizes.size_bytes, tuple(notices))
 
 
 def _copy(entry: os.DirEntry[str], source: Path, target: Path, skipped: list[str]) -> None:
@@ -85,10 +85,10 @@ def _led(link: str, source: Path, target: Path) -> str:
 def _measure(source: Path, most_bytes: int, leaving_out: str = "") -> _Sizes:
     sizes = _Sizes()
     for entry in _entries(source, leaving_out):
-        sizes.entries += 1
+        sizes.num_entries += 1
         if entry.is_file(follow_symlinks=False):
             sizes.size_bytes += entry.stat(follow_symlinks=False).st_size
-        if sizes.size_bytes > most_bytes or sizes.entries > MAX_ENTRIES:
+        if sizes.size_bytes > most_bytes or sizes.num_entries > MAX_ENTRIES:
             break
     return sizes
 

@@ -40,15 +40,15 @@ class Repository(Struct, frozen=True):
 
 
 class OpenRepository(Struct, frozen=True):
-    found: Repository
+    repository: Repository
     view: Path
     """The same repository with settings of wolo's; git may fetch from it."""
 
     def run(self, *words: str) -> GitEnd:
         """Raises GitFailed."""
-        top = {} if self.found.is_bare else {"GIT_WORK_TREE": str(self.found.top)}
-        env = {"GIT_DIR": str(self.found.git_dir), "GIT_COMMON_DIR": str(self.view), **top}
-        return run_git(*words, cwd=self.found.top, env=env)
+        top = {} if self.repository.is_bare else {"GIT_WORK_TREE": str(self.repository.top)}
+        env = {"GIT_DIR": str(self.repository.git_dir), "GIT_COMMON_DIR": str(self.view), **top}
+        return run_git(*words, cwd=self.repository.top, env=env)
 
 
 def local_path(address: str) -> Path | None:

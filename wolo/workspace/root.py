@@ -33,7 +33,7 @@ _MAX_PATH_BYTES = 4096
 class Resolved(Struct, frozen=True):
     path: Path
     """Absolute and real: existing links are followed, missing parts appended."""
-    given: str
+    spelling: str
     inside: bool
     """Within the workspace's directories, compared by component."""
 

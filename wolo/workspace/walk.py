@@ -34,20 +34,20 @@ class WalkLimits(Struct):
     max_entries: int = 400_000
     """Including ignored ones."""
     max_s: float = 10.0
-    unreadable_folders: int = 0
+    num_unreadable: int = 0
     """Counted during the walk."""
     _seen: int = 0
     _cancelled: bool = False
-    _deadline: float = 0.0
+    _deadline_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self._deadline = time.monotonic() + self.max_s
+        self._deadline_s = time.monotonic() + self.max_s
 
     def cancel(self) -> None:
         self._cancelled = True
 
     def seconds_left(self) -> float:
-        return max(0.0, self._deadline - time.monotonic())
+        return max(0.0, self._deadline_s - time.monotonic())
 
     def count(self) -> None:
         """Counts an entry. Raises WalkStopped."""
@@ -133,7 +133,7 @@ def _enter(folder: str, path: str, rules: tuple[Rules, ...], bounds: WalkLimits)
                 bounds.count()
                 entries.append(entry)
     except OSError:
-        bounds.unreadable_folders += 1
+        bounds.num_unreadable += 1
     entries.sort(key=lambda entry: entry.name)
     names = {entry.name for entry in entries if entry.name in (".git", ".gitignore")}
     return _Level(path, iter(entries), rules_in(folder, path, rules, names, bounds))

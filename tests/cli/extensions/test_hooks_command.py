@@ -124,10 +124,10 @@ def test_project_hooks_are_allowed_without_terminal() -> None:
     assert "This folder is not trusted: a run reads its hooks with --trust" in ran.stderr
     assert "  Stop\n    runs: true\n" in ran.stdout
     (found,) = conversation_hooks.project_hooks(find_site())
-    assert found.standing == "allowed"
+    assert found.consent == "allowed"
     Path(".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "false"}]}]}}))
     (changed,) = conversation_hooks.project_hooks(find_site())
-    assert changed.standing == "needs consent"
+    assert changed.consent == "needs consent"
 
 
 def test_hooks_of_every_kind_are_tried_out() -> None:

@@ -330,9 +330,9 @@ def test_agents_commands_and_providers_become_user_settings() -> None:
         },
     }
     files = UserFiles(Config(), find_site())
-    (agent,) = (each for each in files.all_agents().found if each.name == "rev")
+    (agent,) = (each for each in files.all_agents().profiles if each.name == "rev")
     assert (agent.description, agent.prompt, "write" in agent.without) == ("Reviews", "Review it.", True)
-    assert [(each.name, each.description) for each in files.commands().found] == [("t", "a: b")]
+    assert [(each.name, each.description) for each in files.commands().commands] == [("t", "a: b")]
     assert planned().is_empty
 
 

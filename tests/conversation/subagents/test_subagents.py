@@ -46,7 +46,7 @@ PRICED = 'providers.custom.models=[{id="test-model", price={input=1.0, output=2.
 @asynccontextmanager
 async def begun(provider: ProviderServer, *set: str, attended: bool = False, **given: Any) -> AsyncIterator[Conversation]:
     options = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": "yolo", "sandbox": "off"}
-    conversation = await open_conversation(StartOptions(given={**options, "set": list(set), **given}, attended=attended))
+    conversation = await open_conversation(StartOptions(flags={**options, "set": list(set), **given}, attended=attended))
     try:
         yield conversation
     finally:

@@ -108,7 +108,7 @@ def test_a_node_with_another_version_says_so() -> None:
 
 async def test_agents_on_other_nodes_request_the_shared_limits(run: Path) -> None:
     ledger = create_ledger(run, Meta(version="1"))
-    ledger.limits().refused("key", 30.0)
+    ledger.limits().note_refusal("key", 30.0)
     async with LimitService(ledger.limits()) as service, at_coordinator(service.path, "127.0.0.1") as address:
         assert 29 < await waiting_s(address) <= 30
         assert await waiting_s(LimitAddress(address.host, address.port, "guessed")) is None

@@ -83,7 +83,7 @@ def test_text_of_many_lines_keeps_both_ends() -> None:
     data = b"".join(b"line %d\n" % number for number in range(1, 101))
     clipped = clip(data, max_lines=6, max_bytes=10_000)
     assert clipped.text == "line 1\nline 2\nline 3\n[… 94 lines, 746 bytes left out …]\nline 98\nline 99\nline 100\n"
-    assert clipped.omitted_lines == 94
+    assert clipped.num_omitted_lines == 94
 
 
 def test_one_long_line_is_cut_in_its_middle() -> None:
@@ -142,7 +142,7 @@ def test_large_output_is_clipped_without_copying() -> None:
     output = b"a line of output\n" * 500_000
     tracemalloc.start()
     try:
-        assert clip(output).omitted_lines == 499_000
+        assert clip(output).num_omitted_lines == 499_000
         assert tracemalloc.get_traced_memory()[1] < len(output) / 10
     finally:
         tracemalloc.stop()

@@ -48,7 +48,7 @@ def names(folder: Path) -> list[str]:
 def test_content_is_replaced_without_leftovers(target: Path, locks: Path) -> None:
     written = write(target, b"new\n", locks)
     assert target.read_bytes() == b"new\n"
-    assert written == WrittenFile(content_hash(b"new\n"), created=False, links=1)
+    assert written == WrittenFile(content_hash(b"new\n"), created=False, num_links=1)
     assert names(target.parent) == ["file"]
     assert names(locks) == []
     assert locks.stat().st_mode & 0o777 == 0o700
@@ -136,7 +136,7 @@ def test_immutable_file_stays_without_leftovers(target: Path, locks: Path) -> No
 def test_other_file_names_keep_the_old_content(target: Path, locks: Path) -> None:
     other = target.with_name("other")
     other.hardlink_to(target)
-    assert write(target, b"new", locks).links == 2
+    assert write(target, b"new", locks).num_links == 2
     assert other.read_bytes() == OLD
 
 

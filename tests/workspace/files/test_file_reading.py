@@ -16,7 +16,7 @@ from wolo.workspace.files import file_reading
 from wolo.workspace.files.atomic_write import content_hash
 from wolo.workspace.files.file_reading import FilePage, PageLimits, read_page
 
-ROOMY = PageLimits(lines=100, width=1000, size_bytes=100_000)
+ROOMY = PageLimits(max_lines=100, width=1000, size_bytes=100_000)
 
 
 def page_of(path: Path, offset: int = 1, limits: PageLimits = ROOMY) -> FilePage:
@@ -94,7 +94,7 @@ def test_sparse_huge_file_is_recognised_at_once(path: Path) -> None:
     path.write_bytes(b"first\n" * 40_000)
     os.truncate(path, 5 << 30)
     with processor_time_below(4):
-        assert shown(page_of(path, 2, replace(ROOMY, lines=2))) == [(2, "first"), (3, "first")]
+        assert shown(page_of(path, 2, replace(ROOMY, max_lines=2))) == [(2, "first"), (3, "first")]
         assert page_of(path, -1).lines[0].number == -1
         with pytest.raises(ToolError, match="256 MiB"):
             page_of(path, 50_000)

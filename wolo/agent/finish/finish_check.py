@@ -20,7 +20,7 @@ from wolo.agent.finish.check_lines import LineCheck, LineFacts, clip, names_edit
 from wolo.errors import ToolError
 from wolo.messages.message import NUDGE, UNCHECKED, Message, nudge
 from wolo.messages.parts import CHANGED, EXIT_CODE, FINISH, TASK, ToolPart
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 from wolo.tools.background_jobs import Job
 from wolo.tools.shell import FILES, Shell, ShellArgs
 from wolo.tools.todo import todos_of
@@ -102,7 +102,7 @@ class FinishCheck(Struct, frozen=True, kw_only=True):
         num_open = sum(item.status in ("pending", "in_progress") for item in todos)
         sentences = (
             "" if is_verified else work.question(),
-            TODOS.format(todos=counted(num_open, "todo item is", "todo items are")) if num_open else "",
+            TODOS.format(todos=quantity(num_open, "todo item is", "todo items are")) if num_open else "",
         )
         return nudge(" ".join(filter(None, (*sentences, AGAIN))), UNCHECKED) if any(sentences) else None
 
@@ -178,7 +178,7 @@ class _TurnWork:
         return convert({**fields, "line": self._line(then)}, WorkCheck)
 
     def _line(self, then: str) -> str:
-        return " · ".join(filter(None, (counted(len(self._files), "file"), then))) if self._files else ""
+        return " · ".join(filter(None, (quantity(len(self._files), "file"), then))) if self._files else ""
 
     def _last_failure(self) -> _Step | None:
         """The last failure after the last edit that no later run of the same check, or of all of it, took back."""
@@ -231,7 +231,7 @@ class _TurnWork:
         elif is_job and job is not None and job.ending is None:
             unread = RUNS_ON
         elif is_job and job is not None and job.ending is not None and job.ending.cause == "exited":
-            code, ended_at = job.ending.shell_code, part.start_time + job.ending.seconds
+            code, ended_at = job.ending.shell_code, part.start_time + job.ending.elapsed_s
         elif is_job or code is None:
             unread = STOPPED
         if code in _ABSENT_CODES or (code and re.search(_MISSING, part.output[-2000:])):

@@ -12,7 +12,7 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
-    from wolo.config.cli_options import Given
+    from wolo.config.cli_options import Flags
     from wolo.diagnostics.hook_trial import HookTrial
     from wolo.extensions.hooks.response import HookReply
 
@@ -51,7 +51,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
                     "once": hook.once,
                     "source": each.source,
                     "active_with": list(each.active_with),
-                    "standing": each.standing,
+                    "standing": each.consent,
                     "runs": each.runs,
                 }
                 for each in sets
@@ -137,11 +137,11 @@ def allow(
     if not found:
         raise UsageError(f"There are no hooks of this project{f' in {source}' if source else ''}.", hint="wolo hooks list")
     for each in found:
-        print_line(f"{escaped_line(each.source)}  ({STANDINGS[each.standing]})")
+        print_line(f"{escaped_line(each.source)}  ({STANDINGS[each.consent]})")
         for event, hook in each.hooks:
             print_line(f"  {event}")
             print_described(describe_hook(hook), "    ")
-        if each.standing == "allowed":
+        if each.consent == "allowed":
             continue
         if sys.stdin.isatty() and not yes and not confirm("Allow these hooks to run, with your permissions?"):
             print_line("Not allowed.")
@@ -154,7 +154,7 @@ def allow(
         )
 
 
-def _flags(trust: bool) -> Given:
+def _flags(trust: bool) -> Flags:
     from wolo.workspace.root import find_root
 
     return {"trust": str(find_root())} if trust else {}

@@ -22,7 +22,7 @@ def import_config(
     """
     from wolo.config.imports.agents import AGENTS, findings
     from wolo.config.imports.plan import make_plan
-    from wolo.messages.terminal_text import counted, escaped_line
+    from wolo.messages.terminal_text import escaped_line, quantity
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 
@@ -47,7 +47,7 @@ def import_config(
         return
     if not yes:
         more = f" --from {agent}" if agent else ""
-        print_line(f"Nothing was written. `wolo import-config{more} --yes` takes over {counted(new, 'entry', 'entries')}.")
+        print_line(f"Nothing was written. `wolo import-config{more} --yes` takes over {quantity(new, 'entry', 'entries')}.")
         return
     for path in plan.apply(places):
         print_line(f"Wrote {escaped_line(str(path))}.")

@@ -13,7 +13,7 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
-    from wolo.config.cli_options import Given
+    from wolo.config.cli_options import Flags
     from wolo.mcp.logins import LoginStore
     from wolo.mcp.server import ConfiguredServer
     from wolo.places import Site
@@ -227,7 +227,7 @@ def _remote(name: str, trust: bool) -> ConfiguredServer:
 def _all_servers(trust: bool, site: Site) -> tuple[ConfiguredServer, ...]:
     from wolo.conversation.resources.mcp_servers import servers_here
 
-    given: Given = {"trust": str(site.root)} if trust else {}
+    given: Flags = {"trust": str(site.root)} if trust else {}
     return servers_here(given, site)
 
 

@@ -35,11 +35,11 @@ def show_all(trust: Trust = False, as_json: AsJson = False) -> None:
     for notice in skills.notices:
         print_message(notice)
     if as_json:
-        print_json([_row(each) for each in skills.found])
+        print_json([_row(each) for each in skills.skills])
         return
-    if not skills.found:
+    if not skills.skills:
         print_message("There are no skills.", hint="wolo skills add SOURCE")
-    for each in skills.found:
+    for each in skills.skills:
         limits = ["" if each.for_model else "hidden from the model", "" if each.for_person else "not a command"]
         told = f"  [{', '.join(filter(None, limits))}]" if any(limits) else ""
         print_line(f"{each.name}  ({_whose(each)}: {clean_line(str(each.path))}){told}")
@@ -116,7 +116,7 @@ def remove(name: Name, project: Project = False) -> None:
             skill_install.uninstall(target / name)
             print_line(f"Removed {target / name}.")
             return
-    there = next((each for each in _skills(trust=False).found if each.name == name), None)
+    there = next((each for each in _skills(trust=False).skills if each.name == name), None)
     if there is None:
         raise UsageError(f"There is no skill {name} in {' or '.join(map(str, targets))}.", hint="wolo skills list --trust")
     if there.shelf.plugin is not None:
@@ -139,7 +139,7 @@ def _skills(trust: bool) -> Skills:
 def _find(name: str, skills: Skills) -> Skill:
     from wolo.extensions.skill_files import find_skill
 
-    if skill := find_skill(skills.found, name):
+    if skill := find_skill(skills.skills, name):
         return skill
     raise UsageError(f"There is no skill {name}.", hint="`wolo skills list` lists them; --trust includes the project's.")
 
@@ -168,7 +168,7 @@ def _choose(skills: tuple[Skill, ...], names: list[str], source: str) -> list[Sk
 
 def _describe(skill: Skill) -> None:
     from wolo.extensions.sources.skill_install import files_of
-    from wolo.messages.terminal_text import counted, escaped_line
+    from wolo.messages.terminal_text import escaped_line, quantity
 
     files = files_of(skill)
     print_line(f"{skill.name}: {skill.description}")
@@ -179,7 +179,7 @@ def _describe(skill: Skill) -> None:
     if len(files) > _MOST_FILES:
         print_line(f"  and {len(files) - _MOST_FILES:,} more files")
     scripts = sum(each.is_script for each in files)
-    print_line(f"  {counted(len(files), 'file')}, {counted(scripts, 'script')}, {sum(each.size for each in files):,} bytes")
+    print_line(f"  {quantity(len(files), 'file')}, {quantity(scripts, 'script')}, {sum(each.size for each in files):,} bytes")
 
 
 def _row(skill: Skill) -> dict[str, Any]:

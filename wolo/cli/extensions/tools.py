@@ -31,7 +31,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     files, tools = _find_tools(trust)
     for notice in tools.notices:
         print_message(notice)
-    standings = {each.file.source: each.standing for each in files}
+    standings = {each.file.source: each.consent for each in files}
     rows: list[dict[str, Any]] = [
         *[
             {
@@ -49,7 +49,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
                 "name": name,
                 "description": "",
                 "source": each.file.source,
-                "standing": each.standing,
+                "standing": each.consent,
                 "effects": [],
                 "parameters": None,
             }
@@ -120,9 +120,9 @@ def allow(
     for each in files:
         if each.problem:
             raise UsageError(each.problem)
-        print_line(f"{each.file.source}  ({_STANDINGS[each.standing]})  tools: {', '.join(each.names()) or 'none'}")
+        print_line(f"{each.file.source}  ({_STANDINGS[each.consent]})  tools: {', '.join(each.names()) or 'none'}")
         print_line(exact(each.file.text, keeps_tabs=True).rstrip("\n"))
-        if each.standing == "allowed":
+        if each.consent == "allowed":
             continue
         if sys.stdin.isatty() and not yes and not confirm("Allow this file to run?"):
             print_line("Not allowed.")
@@ -146,12 +146,12 @@ def _find_tools(trust: bool) -> tuple[list[CustomToolFile], FoundTools]:
     import asyncio
 
     from wolo.config import layers
-    from wolo.config.cli_options import Given
+    from wolo.config.cli_options import Flags
     from wolo.config.custom_tools import find_files, find_tools
     from wolo.workspace.root import find_site
 
     site = find_site()
-    given: Given = {"trust": str(site.root)} if trust else {}
+    given: Flags = {"trust": str(site.root)} if trust else {}
     config = layers.load(site, given)
     for notice in config.notices:
         print_message(notice)

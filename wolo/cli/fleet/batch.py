@@ -15,7 +15,7 @@ from wolo.cli.fleet.run_progress import print_status, status_of, watch_run, work
 from wolo.cli.listing import AsJson, money, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_json_text, print_line, print_message, visible
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from wolo.fleet.agent_run import AgentSettings
@@ -248,7 +248,7 @@ def show(run: Run, task: TaskId, as_json: AsJson = False) -> None:
         lines += [("tokens", f"{outcome.usage.tokens:,}"), ("cost", money(outcome.usage.cost_usd))]
         lines += [("time", f"{outcome.started} to {outcome.ended} on {outcome.host}")]
         if outcome.patch is not None:
-            lines.append(("patch", f"{run / outcome.patch.path} ({counted(outcome.patch.files, 'file')})"))
+            lines.append(("patch", f"{run / outcome.patch.path} ({quantity(outcome.patch.files, 'file')})"))
     lines += [("files", str(place) if place.is_dir() else "")]
     for name, value in lines:
         if value:
@@ -352,7 +352,7 @@ def _open(run: Path, *, reads: bool = False) -> Ledger:
 
 
 def _tasks_are(num_tasks: int) -> str:
-    return f"{counted(num_tasks, 'task')} {'is' if num_tasks == 1 else 'are'}"
+    return f"{quantity(num_tasks, 'task')} {'is' if num_tasks == 1 else 'are'}"
 
 
 def _row(ledger: Ledger, task: str) -> Row:

@@ -16,7 +16,7 @@ from wolo.cli.fleet.run_progress import work_on_run
 from wolo.cli.listing import AsJson, cut, money, pad, print_json, width_of
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, on_terminal, print_line, print_message
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from wolo.fleet.ledger.run_rows import Row
@@ -177,7 +177,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         return row.task.id, row.state, "", "", "", ""
     verify, patch = ended.verify, ended.patch
     verified = "" if verify is None else "too slow" if verify.exit_code is None else f"status {verify.exit_code}"
-    changed = f"{counted(patch.files, 'file')}, {patch.size_bytes:,} bytes" if patch else "none"
+    changed = f"{quantity(patch.files, 'file')}, {patch.size_bytes:,} bytes" if patch else "none"
     return row.task.id, row.state, verified, changed, money(ended.usage.cost_usd), f"{seconds_of(ended):.1f} s"
 
 

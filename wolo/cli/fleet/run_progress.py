@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from wolo.cli.listing import cut, in_short, money, pad, print_json, width_of
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import print_line, print_message
-from wolo.messages.terminal_text import clean_line, counted
+from wolo.messages.terminal_text import clean_line, quantity
 
 if TYPE_CHECKING:
     from wolo.fleet.attempts import AttemptView
@@ -36,7 +36,7 @@ def work_until_done(ledger: Ledger, run: Path, jobs: int, *, most: int | None = 
     now = status_of(ledger)
     print_status(now)
     if left := now["states"].get("queued"):
-        print_message(f"{counted(left, 'task')} {'is' if left == 1 else 'are'} left: wolo batch resume {run}")
+        print_message(f"{quantity(left, 'task')} {'is' if left == 1 else 'are'} left: wolo batch resume {run}")
     if not waits:
         return signalled.exit_code or (2 if left and now["stopped"] else 0)
     return signalled.exit_code or exit_code_of(now["states"])
@@ -156,7 +156,7 @@ def watch_run(ledger: Ledger, *, as_json: bool) -> None:
 
 
 def status_of(ledger: Ledger) -> dict[str, Any]:
-    spent, running = ledger.spent(), ledger.rows(states=("leased",))
+    spent, running = ledger.totals(), ledger.rows(states=("leased",))
     return {
         "states": ledger.counts(),
         "tokens": spent.tokens,

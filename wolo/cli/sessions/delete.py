@@ -41,7 +41,7 @@ def rename_session(
         raise UsageError("No title was given.", hint="wolo sessions rename ID TITLE, or --name NAME.")
     with open_store() as store:
         info = store.find(id, Path.cwd())
-        if words and (other := store.named(words)) and other.id != info.id:
+        if words and (other := store.exactly(words)) and other.id != info.id:
             raise SessionError(f"Session {other.id} is already named {words}.", hint="Choose another title.")
         store.rename(info.id, name or None, title=words)
         print_line(f"{info.id}  {shown_title(store.find(info.id))}")
@@ -55,7 +55,7 @@ def fork_session(
     """Copy a session."""
     with open_store() as store:
         original = require_session(store, id)
-        if name and (other := store.named(name)):
+        if name and (other := store.exactly(name)):
             raise SessionError(f"Session {other.id} is already named {name}.", hint="Choose another name.")
         fork = store.fork(original.id)
         if name:

@@ -14,7 +14,7 @@ from wolo.cli.sessions.list import shown_title
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import UsageError
 from wolo.frontends.streams import as_json, flush, print_json_text, print_line, print_message
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ def show_session(
         return
     if loaded.warning:
         print_message(loaded.warning)
-    print_line(f"{info.id}  {shown_title(info)}\n{info.cwd} · {info.model} · {counted(info.turns, 'turn')}\n")
+    print_line(f"{info.id}  {shown_title(info)}\n{info.cwd} · {info.model} · {quantity(info.turns, 'turn')}\n")
     if len(shown) < len(history) or loaded.unread:
         print_line(f"… {'earlier messages' if around is None else 'other messages'} omitted\n")
     for message in shown:
@@ -183,7 +183,7 @@ def _print(line: EntryLine) -> None:
     text = line.text
     if line.kind == "result":
         shown = text.rstrip().split("\n")
-        more = [f"… {counted(len(shown) - RESULT_LINES, 'more line')}"] if len(shown) > RESULT_LINES else []
+        more = [f"… {quantity(len(shown) - RESULT_LINES, 'more line')}"] if len(shown) > RESULT_LINES else []
         text = "\n".join(f"  {each}" for each in [*shown[:RESULT_LINES], *more])
     begin = "" if line.kind == "more" else f"\n{MARKS.get(line.kind, '')}"
     print_line(f"{begin}{text}", end="")

@@ -15,7 +15,7 @@ from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.streams import print_line, print_message, stdout_bytes
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.export_stream import Write
@@ -127,7 +127,7 @@ def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
         )
     elif checked.broken is None:
         redacted = f"; secrets were removed from {checked.redacted}" if checked.redacted else ""
-        print_line(f"{name}: {counted(checked.entries, 'entry', 'entries')}, all unchanged{redacted}.")
+        print_line(f"{name}: {quantity(checked.entries, 'entry', 'entries')}, all unchanged{redacted}.")
     else:
         print_line(f"{name}: entry {checked.broken.seq} {checked.broken.text}.")
     raise typer.Exit(1 if checked.broken else 0)
@@ -187,7 +187,8 @@ def _sentences(report: ImportReport, source: ImportSource) -> Iterator[str]:
     if report.was_there:
         yield f"Already imported as session {info.id} of {info.cwd}. Nothing was added."
         return
-    yield f"Imported {source.label} with {counted(report.entries, 'entry', 'entries')} as {info.id}: {info.title or '(no title)'}"
+    size = quantity(report.entries, "entry", "entries")
+    yield f"Imported {source.label} with {size} as {info.id}: {info.title or '(no title)'}"
     if report.wanted_id:
         yield f"Its id {report.wanted_id} is taken by another session; the new id is {info.id}."
     if report.skipped:

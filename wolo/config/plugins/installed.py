@@ -23,7 +23,7 @@ from wolo.extensions.plugins.manifest import Contents, PluginComponent
 from wolo.extensions.sources.source import Source
 from wolo.mcp.server import ConfiguredServer, Server
 from wolo.mcp.server_entries import read_servers
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 from wolo.places import Notices, Places
 
 _ROOT = r"\$\{(?:CLAUDE_PLUGIN_ROOT|extensionPath)\}|\$CLAUDE_PLUGIN_ROOT\b"
@@ -154,7 +154,7 @@ def allowed_hooks(places: Places, notices: Notices) -> list[PluginHooks]:
             if is_allowed(plugin, places):
                 sets.append(hooks_of(plugin, places))
             else:
-                notices.add(_notice(plugin, f"{counted(len(hooks_of(plugin, places).hooks), 'hook')} of", "not run"))
+                notices.add(_notice(plugin, f"{quantity(len(hooks_of(plugin, places).hooks), 'hook')} of", "not run"))
     return sets
 
 

@@ -19,7 +19,7 @@ from wolo.errors import ExtensionError, UsageError, WoloError
 from wolo.extensions.markdown_files import decode
 from wolo.extensions.plugins.manifest import MARKETPLACE_FILES, NAME
 from wolo.extensions.sources.source import Source, read_source
-from wolo.messages.terminal_text import clean_line, counted
+from wolo.messages.terminal_text import clean_line, quantity
 from wolo.places import Notices, Places
 
 
@@ -30,7 +30,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     marketplace: str
     description: str
     version: str
-    words: str
+    searchable: str
     """Keywords, category and tags, for searching."""
     entry: Mapping[str, Any]
 
@@ -79,10 +79,10 @@ def listed_plugins(index: PluginIndex, places: Places, notices: Notices) -> Iter
             continue
         entries = [each for each in table["plugins"] if isinstance(each, dict) and isinstance(each.get("name"), str)]
         if unnamed := len(table["plugins"]) - len(entries):
-            notices.add(f"The marketplace {name} has {counted(unnamed, 'entry', 'entries')} without a name, left out.")
+            notices.add(f"The marketplace {name} has {quantity(unnamed, 'entry', 'entries')} without a name, left out.")
         first = {each["name"]: each for each in reversed(entries)}
         if again := len(entries) - len(first):
-            notices.add(f"The marketplace {name} names {counted(again, 'plugin')} again; the first entry of a name counts.")
+            notices.add(f"The marketplace {name} names {quantity(again, 'plugin')} again; the first entry of a name counts.")
         for each in sorted(first.values(), key=lambda each: str(each["name"])):
             words = [each.get("category"), *_words(each.get("keywords")), *_words(each.get("tags"))]
             yield Listed(
@@ -90,7 +90,7 @@ def listed_plugins(index: PluginIndex, places: Places, notices: Notices) -> Iter
                 marketplace=name,
                 description=clean_line(" ".join(str(each.get("description") or "").split())),
                 version=clean_line(str(each.get("version") or "")),
-                words=clean_line(" ".join(str(word) for word in words if word)),
+                searchable=clean_line(" ".join(str(word) for word in words if word)),
                 entry=each,
             )
 
@@ -101,7 +101,7 @@ def search(text: str, listed: Iterator[Listed]) -> list[Listed]:
     matching = [
         each
         for each in listed
-        if all(word in f"{each.name} {each.description} {each.words} {each.marketplace}".casefold() for word in wanted)
+        if all(word in f"{each.name} {each.description} {each.searchable} {each.marketplace}".casefold() for word in wanted)
     ]
     name = text.casefold()
     return sorted(matching, key=lambda each: (each.name.casefold() != name, name not in each.name.casefold()))

@@ -16,7 +16,7 @@ from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 from wolo.sessions.entries import CustomEntry, MessageEntry
 from wolo.sessions.loading import EntryNode
 from wolo.sessions.session_text import outline, path_to
@@ -71,7 +71,7 @@ class PreparedUndo(Struct, frozen=True, kw_only=True):
     """The prompt to edit."""
     of_step: int = 0
     """The step to redo."""
-    commands: int = 0
+    num_commands: int = 0
 
 
 class Done(Struct, frozen=True, kw_only=True):
@@ -137,7 +137,7 @@ class Undoing:
             after_entry=self._head if only_paths else self._before(turns[0]),
             history=None if only_paths else self._history_before(turns[0]),
             draft="" if only_paths else prompts[0].text.strip(),
-            commands=0 if only_paths else commands,
+            num_commands=0 if only_paths else commands,
         )
 
     def redo(self) -> PreparedUndo:
@@ -190,7 +190,7 @@ class Undoing:
         }
         change = ConversationChange(
             after_entry=undo.after_entry,
-            summary=_summary(report, undo.commands),
+            summary=_summary(report, undo.num_commands),
             record=CustomEntry(custom_type=report.kind, data=data),
             history=undo.history,
         )
@@ -345,14 +345,14 @@ def _not_covered(left_out: LeftOut) -> tuple[str, ...]:
             more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
             rows.append(f"Not covered, {what}: {', '.join(as_line(Path(path).name) for path in paths[:3])}{more}.")
     if left_out.later:
-        rows.append(f"Not covered: {counted(left_out.later, 'file')} not backed up yet.")
+        rows.append(f"Not covered: {quantity(left_out.later, 'file')} not backed up yet.")
     return tuple(rows)
 
 
-def _summary(report: Report, commands: int) -> Message | None:
+def _summary(report: Report, num_commands: int) -> Message | None:
     """Tells the model; None: nothing relevant was done."""
     files, conflicts = (*report.restored, *report.removed), tuple(each.path for each in report.conflicts)
-    if not (files or conflicts or commands):
+    if not (files or conflicts or num_commands):
         return None
     template = _REDONE if report.kind == REDO else _UNDONE if report.moves_conversation else _UNDONE_FILES
     many = "are as they were before it" if report.kind == UNDO else "are as they were before the undo"
@@ -360,8 +360,8 @@ def _summary(report: Report, commands: int) -> Message | None:
         turns=f"the last {len(report.turns)} turns" if len(report.turns) > 1 else "the last turn",
         files=f" These files {many}: {_name_list(files)}." if files else "",
         conflicts=f" Not changed because of conflicts: {_name_list(conflicts)}." if conflicts else "",
-        commands=f" {commands} command{'s' if commands > 1 else ''} ran; their effects outside the workspace were not undone."
-        if commands
+        commands=f" {quantity(num_commands, 'command')} ran; their effects outside the workspace were not undone."
+        if num_commands
         else "",
     )
     return Message(role="branch_summary", parts=(TextPart(text=text),), finished=True)

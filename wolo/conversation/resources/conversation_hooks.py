@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from wolo.agent.agent_services import MessageHistory
 from wolo.agent.hook_calls import RunHook
 from wolo.config import consents, project
-from wolo.config.cli_options import Given
+from wolo.config.cli_options import Flags
 from wolo.config.files import read_own
 from wolo.config.schema import Config
 from wolo.conversation.resources.startup import HookProgress, HookSessionStart
@@ -48,7 +48,7 @@ class HookSet(Struct, frozen=True, kw_only=True):
     source: str
     hooks: tuple[tuple[str, Hook], ...] = ()
     """By event."""
-    standing: Consent = "yours"
+    consent: Consent = "yours"
     folder: Path | None = None
     """For project hooks: their working directory and project root."""
     named_in: Path | None = None
@@ -65,7 +65,7 @@ class HookSet(Struct, frozen=True, kw_only=True):
 
     @property
     def runs(self) -> bool:
-        return self.standing in ("yours", "allowed")
+        return self.consent in ("yours", "allowed")
 
 
 def find_hooks(config: Config, site: Site) -> tuple[HookSet, ...]:
@@ -117,11 +117,11 @@ def _of_component(
 
         is_writable = Path(real).is_relative_to(site.root) and not runs_code(real)
         state: Consent = "refused" if is_writable else "yours"
-        return HookSet(source=str(path), hooks=hooks, standing=state, named_in=path.parent, active_with=active_with)
+        return HookSet(source=str(path), hooks=hooks, consent=state, named_in=path.parent, active_with=active_with)
     source = str(path.relative_to(site.root))
     digest = digest_of(hooks, site.root)
     state = _STANDINGS[consents.consent_to(site.places, site.root, _consent_key(source, digest), Notices())]
-    return HookSet(source=source, hooks=hooks, standing=state, folder=site.root, digest=digest, active_with=active_with)
+    return HookSet(source=source, hooks=hooks, consent=state, folder=site.root, digest=digest, active_with=active_with)
 
 
 def _of_user(site: Site) -> list[HookSet]:
@@ -153,7 +153,7 @@ def _of_plugins(site: Site) -> list[HookSet]:
         HookSet(
             source=f"the plugin {each.plugin}",
             hooks=each.hooks,
-            standing="allowed",
+            consent="allowed",
             plugin=each.root,
             plugin_data=each.data,
             named_in=each.root,
@@ -175,7 +175,7 @@ def project_hooks(site: Site) -> list[HookSet]:
     def shelves(kind: project.Kind) -> list[ExtensionFolder]:
         return [ExtensionFolder(folder / place, read, site.root) for folder in folders for place in kind.places]
 
-    skills, agents = find_skills(shelves(project.SKILLS)).found, find_agents(shelves(project.AGENTS)).found
+    skills, agents = find_skills(shelves(project.SKILLS)).skills, find_agents(shelves(project.AGENTS)).profiles
     return [*_of_project_files(site), *component_hooks(skills, agents, replace(site, notices=Notices()))]
 
 
@@ -199,9 +199,9 @@ def _of_file(path: Path, folder: Path, site: Site) -> HookSet:
         digest = digest_of(reading.hooks, folder) if reading.hooks else ""
         answer = consents.consent_to(site.places, site.root, _consent_key(source, digest), Notices())
     except WoloError as error:
-        return HookSet(source=source, standing="needs consent", folder=folder, problems=(error.message,))
+        return HookSet(source=source, consent="needs consent", folder=folder, problems=(error.message,))
     state = _STANDINGS[answer]
-    return HookSet(source=source, hooks=reading.hooks, standing=state, folder=folder, digest=digest, problems=reading.problems)
+    return HookSet(source=source, hooks=reading.hooks, consent=state, folder=folder, digest=digest, problems=reading.problems)
 
 
 def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
@@ -222,11 +222,11 @@ def save_consent(places: Places, root: Path, hooks: HookSet, answer: consents.Co
     consents.save_consent(places, root, _consent_key(hooks.source, hooks.digest), answer)
 
 
-def awaiting_consent(site: Site, options: Given) -> list[HookSet]:
+def awaiting_consent(site: Site, options: Flags) -> list[HookSet]:
     """Hooks of a trusted folder that need consent. Raises ConfigError."""
     if options.get("trust") != str(site.root) and consents.trust_in(site.places, site.root, Notices()) != "trusted":
         return []
-    return [each for each in project_hooks(site) if each.standing == "needs consent" and each.hooks]
+    return [each for each in project_hooks(site) if each.consent == "needs consent" and each.hooks]
 
 
 def find_problems(sets: Sequence[HookSet], cwd: Path) -> list[str]:
@@ -260,7 +260,7 @@ def notices_about(sets: Sequence[HookSet], cwd: Path, *, was_asked: bool) -> lis
     """Says which hooks do not run. `was_asked`: the user was asked for consent to the project's just now."""
     notices = [problem for each in sets for problem in each.problems]
     notices += find_problems([replace(each, problems=()) for each in sets if each.runs], cwd)
-    waiting = [each.source for each in sets if each.standing == "needs consent" and each.hooks]
+    waiting = [each.source for each in sets if each.consent == "needs consent" and each.hooks]
     if waiting and not was_asked:
         notices.append(
             f"Project hooks are not run: {', '.join(waiting)}. They are new or changed and need your"

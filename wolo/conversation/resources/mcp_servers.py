@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from wolo.agent.agent_services import AgentServices
 from wolo.config import layers
-from wolo.config.cli_options import Given, many
+from wolo.config.cli_options import Flags, many
 from wolo.config.configured_servers import consent_notice, save_server_consent, wanted_servers
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
@@ -111,7 +111,7 @@ def remember_listing(configured: ConfiguredServer, listing: ServerListing) -> No
     cached_listings(find_places()).write(fingerprint(configured), CachedListing(listing))
 
 
-def servers_here(options: Given, site: Site) -> tuple[ConfiguredServer, ...]:
+def servers_here(options: Flags, site: Site) -> tuple[ConfiguredServer, ...]:
     """All servers defined for this directory. Raises ConfigError."""
     config = layers.load(site, options, many(options, "set"))
     site.notices.extend(config.notices)

@@ -13,7 +13,7 @@ from msgspec import Struct, ValidationError, convert, field, to_builtins
 from msgspec.structs import replace
 
 from wolo.agent.prompt_prefix import build_system_prompt
-from wolo.config.cli_options import Given, text, text_or_file
+from wolo.config.cli_options import Flags, text, text_or_file
 from wolo.config.schema import Config, Tools
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import UsageError, WoloError
@@ -58,7 +58,7 @@ class PromptOptions(Struct, frozen=True):
     appendix: str = ""
 
 
-def read_prompts(options: Given, agent: AgentProfile | None) -> PromptOptions:
+def read_prompts(options: Flags, agent: AgentProfile | None) -> PromptOptions:
     """Reads the named files; the prompt of the agent comes before what is appended. Raises UsageError."""
     appendix = text_or_file(options, "append_system_prompt")
     if agent is not None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from wolo.agent.compaction.history_cut import Cut
 from wolo.config import keys, layers
-from wolo.config.cli_options import Given, directories, many, text
+from wolo.config.cli_options import Flags, directories, many, text
 from wolo.config.schema import Config, Endpoint, WebSearchSettings
 from wolo.conversation.resources.model_selection import (
     check_prices,
@@ -81,7 +81,7 @@ class HookSessionStart(Struct, frozen=True, kw_only=True):
 class StartOptions(Struct, frozen=True, kw_only=True):
     """Selects the conversation to open."""
 
-    given: Given
+    flags: Flags
     """Command-line options by name."""
     attended: bool
     """A user can be asked."""
@@ -173,8 +173,8 @@ class StartupState(Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...]
 
     @property
-    def given(self) -> Given:
-        return self.options.given
+    def flags(self) -> Flags:
+        return self.options.flags
 
     @property
     def places(self) -> Places:
@@ -207,18 +207,18 @@ class ChosenModels(Struct, frozen=True):
 
 def check_start(options: StartOptions) -> None:
     """Raises WoloError if the conversation could not be opened. Looks its session up without locking it."""
-    environment = _prepare_environment(options.given, options.cwd)
+    environment = _prepare_environment(options.flags, options.cwd)
     session, change = None, options.change and replace(options.change, fork=False)
-    if not options.given.get("no_session"):
+    if not options.flags.get("no_session"):
         with Store.open(environment.site.places.data) as store:
-            session = find_session(store, options.given, change, environment.site.cwd)
+            session = find_session(store, options.flags, change, environment.site.cwd)
     models = _choose_models(options, environment, session)
     check_reachable(models.choice, models.fallback, environment.site.places)
 
 
 def prepare_start(options: StartOptions) -> StartupState:
     """Raises WoloError for the user; then nothing has been sent or saved."""
-    given_options, environment = options.given, _prepare_environment(options.given, options.cwd)
+    given_options, environment = options.flags, _prepare_environment(options.flags, options.cwd)
     site, plan = environment.site, environment.sandbox_plan
     places, cwd = site.places, site.cwd
     store = None if given_options.get("no_session") else Store.open(places.data)
@@ -263,7 +263,7 @@ def prepare_start(options: StartOptions) -> StartupState:
     )
 
 
-def _prepare_environment(options: Given, directory: Path | None) -> StartEnvironment:
+def _prepare_environment(options: Flags, directory: Path | None) -> StartEnvironment:
     site = find_site(directory)
     config = layers.load(site, options, many(options, "set"))
     if options.get(OWN_ADDRESS):
@@ -335,7 +335,7 @@ def show_once(places: Places, notice: str) -> tuple[str, ...]:
     return (notice,)
 
 
-def find_session(store: Store, options: Given, change: ConversationChange | None, cwd: Path) -> SessionInfo | None:
+def find_session(store: Store, options: Flags, change: ConversationChange | None, cwd: Path) -> SessionInfo | None:
     """None: a new session. Raises SessionError for an unknown one."""
     if change is not None:
         named = store.find(change.session, cwd) if change.session else None
@@ -357,7 +357,7 @@ def find_session(store: Store, options: Given, change: ConversationChange | None
                 "There is no session of this directory to continue.", hint="`wolo sessions list --all` shows others."
             )
     elif name := text(options, "session"):
-        session = store.named(name)
+        session = store.exactly(name)
     return store.fork(session.id) if session and options.get("fork") else session
 
 

@@ -108,13 +108,13 @@ class SandboxPlan(Struct, frozen=True):
     mode: Mode
     notice: str
     """Set if the mode differs from the requested one; shown once."""
-    found: SandboxSelection
+    selection: SandboxSelection
     confine: Confine
 
     @property
     def backend(self) -> str:
         """Empty: no sandbox."""
-        return self.found.backend if self.found.make else ""
+        return self.selection.backend if self.selection.make else ""
 
 
 def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> SandboxPlan:
@@ -152,8 +152,8 @@ class SandboxSetup(Struct, frozen=True):
 
     def apply(self, plan: SandboxPlan) -> None:
         self.judge.confine = plan.confine
-        if plan.found.make is not None:
-            self.sandbox.walls = plan.found.make(self._profile())
+        if plan.selection.make is not None:
+            self.sandbox.walls = plan.selection.make(self._profile())
             self.shell.closing.append(self.sandbox.walls.close)
 
     def walls_for_servers(self) -> Sandbox | None:

@@ -109,7 +109,7 @@ class UserFiles:
         if choice is not None and choice.provider.name == "local":
             return NO_SKILLS
         skills = find_skills(self._skills)
-        return replace(skills, found=tuple(each for each in skills.found if self._is_guarded("skill", each)))
+        return replace(skills, skills=tuple(each for each in skills.skills if self._is_guarded("skill", each)))
 
     def agents(self, choice: ModelChoice) -> Agents:
         """Agents that this model may delegate to; none for a model that is too small."""
@@ -117,7 +117,7 @@ class UserFiles:
 
     def all_agents(self) -> Agents:
         agents = find_agents(self._agents)
-        return replace(agents, found=tuple(each for each in agents.found if self._is_guarded("agent", each)))
+        return replace(agents, profiles=tuple(each for each in agents.profiles if self._is_guarded("agent", each)))
 
     def commands(self) -> Commands:
         from wolo.extensions.command_files import find_commands  # noqa: PLC0415  # for lines that begin with a slash
@@ -159,8 +159,8 @@ def find_main_agent(config: Config, site: Site) -> AgentProfile:
     """The agent of `--agent`. Raises UsageError for an unknown one, or one for tasks only."""
     name = config.settings.agent.strip()
     agents = UserFiles(config, site).all_agents()
-    profile = find_agent(agents.found, name)
-    usable = [each.name for each in agents.found if each.mode != "subagent"]
+    profile = find_agent(agents.profiles, name)
+    usable = [each.name for each in agents.profiles if each.mode != "subagent"]
     if profile is None:
         from difflib import get_close_matches  # noqa: PLC0415  # only on the way to an error
 

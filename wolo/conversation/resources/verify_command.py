@@ -28,7 +28,7 @@ def make_verify(settings: VerificationSettings, services: ToolServices, confine:
     return Verify(
         command=settings.command,
         run=partial(check, settings.command, settings.timeout_s, services, confined=confined),
-        rounds=settings.rounds,
+        max_rounds=settings.rounds,
     )
 
 
@@ -43,7 +43,7 @@ def recorded_verify(new: Iterable[Message]) -> Verify | None:
         seen = next(checks, None)
         return msgspec.convert(seen, Check) if seen is not None else Check(exit_code=0)
 
-    return Verify(command=recorded[0]["command"], run=run, rounds=len(recorded))
+    return Verify(command=recorded[0]["command"], run=run, max_rounds=len(recorded))
 
 
 async def check(command: str, timeout_s: float, services: ToolServices, *, confined: bool) -> Check:
@@ -79,6 +79,6 @@ async def check(command: str, timeout_s: float, services: ToolServices, *, confi
         exit_code=None if finished.timed_out else finished.exit_code,
         failures=() if finished.exit_code == 0 else failures(output),
         output=output[-_SHOWN_CHARS:],
-        duration_s=finished.seconds,
+        duration_s=finished.elapsed_s,
         timed_out=finished.timed_out,
     )

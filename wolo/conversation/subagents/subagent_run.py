@@ -258,9 +258,9 @@ def for_agent(run: RunHook | None, agent: str, session_id: str) -> RunHook | Non
 
 
 class PausableTimer:
-    def __init__(self, seconds: float, ring: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, timeout_s: float, ring: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
         self.rang = False
-        self._left_s = seconds
+        self._left_s = timeout_s
         self._ring = ring
         self._clock = clock
         self._since = 0.0

@@ -191,7 +191,7 @@ class Subagents:
 
     async def _begin(self, request: TaskRequest, call: CallContext, *, number: int = 0) -> Prepared:
         """Raises ToolError."""
-        profile = next(each for each in self.agents.found if each.name == request.agent)
+        profile = next(each for each in self.agents.profiles if each.name == request.agent)
         from wolo.conversation.subagents.agent_model import choose_model  # noqa: PLC0415  # most turns run none
 
         try:

@@ -94,7 +94,7 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
         agents=reading.components("agents"),
         hooks=reading.hooks(),
         servers=reading.servers(),
-        unused=reading.unused(),
+        unused=reading.unused_names(),
     )
 
 
@@ -162,7 +162,7 @@ class _ManifestReader:
                 by_name |= {name: each for name, each in _servers_of(table).items() if isinstance(each, Mapping)}
         return json.dumps({"mcpServers": by_name}, sort_keys=True) if by_name else ""
 
-    def unused(self) -> tuple[str, ...]:
+    def unused_names(self) -> tuple[str, ...]:
         named = [key for key in _UNUSED_KEYS if self._fields.get(key)]
         files = [name for name in _UNUSED_FILES if (self._folder / name).exists()]
         return tuple(dict.fromkeys((*named, *files, *self._unread)))

@@ -63,7 +63,7 @@ class _ArchiveEntry(Struct, frozen=True):
 
 def unpack(location: str, into: Path, scratch: Path) -> Path:
     """The unpacked folder; an archive with a single folder is that folder. Raises ExtensionError."""
-    path = _downloaded(location, scratch / "archive") if "://" in location else Path(location)
+    path = _download(location, scratch / "archive") if "://" in location else Path(location)
     into.mkdir()
     try:
         _write(_zip(path) if zipfile.is_zipfile(path) else _tar(path), into)
@@ -133,7 +133,7 @@ class _NoDowngrade(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _downloaded(url: str, into: Path) -> Path:
+def _download(url: str, into: Path) -> Path:
     opener = urllib.request.build_opener(_NoDowngrade)
     request = urllib.request.Request(url, headers={"User-Agent": "wolo"})
     try:

@@ -40,7 +40,7 @@ def find_in(folder: Path, name: str, notices: Notices) -> tuple[Skill, ...]:
         return (found_here,)
     found = find_skills([ExtensionFolder(each, _read) for each in (folder, *(folder / name for name in _HIDDEN_FOLDERS))])
     notices.extend(notice.replace(f"{folder}/", "") for notice in found.notices)
-    return found.found
+    return found.skills
 
 
 def files_of(skill: Skill) -> list[SkillFile]:

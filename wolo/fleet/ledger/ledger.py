@@ -310,7 +310,7 @@ class Ledger:
         left = " OR ".join(f"EXISTS (SELECT 1 FROM tasks WHERE state = '{state}')" for state in ("queued", "leased"))
         return not self._run(f"SELECT 1 WHERE {left}")
 
-    def spent(self) -> BatchTotals:
+    def totals(self) -> BatchTotals:
         return self._store.transaction(_run_of)[1]
 
     def is_held(self) -> bool:
@@ -330,7 +330,7 @@ class Ledger:
     def complete_files(self) -> None:
         """Adds to results.jsonl what a crash left out, and writes summary.json."""
         self._results.complete()
-        write_summary(self._folder, self.meta(), self.counts(), self.attempts(), self.spent(), self.refusals(), self._host.utc())
+        write_summary(self._folder, self.meta(), self.counts(), self.attempts(), self.totals(), self.refusals(), self._host.utc())
 
     def changed_result(self) -> int | None:
         """Number of the first line of results.jsonl that another program has changed."""

@@ -74,7 +74,7 @@ class SharedLimits:
 
         return self._store.transaction(work)
 
-    def answered(self, key: str, *, more_tokens: int = 0, requests: float | None = None, tokens: float | None = None) -> None:
+    def note_answer(self, key: str, *, more_tokens: int = 0, requests: float | None = None, tokens: float | None = None) -> None:
         """Notes an answer. `more_tokens`: used beyond those that were acquired; `requests`, `tokens`: limits that it named."""
 
         def work(execute: Execute) -> None:
@@ -87,7 +87,7 @@ class SharedLimits:
 
         self._store.transaction(work)
 
-    def refused(self, key: str, wait_s: float, *, requests: float | None = None, tokens: float | None = None) -> None:
+    def note_refusal(self, key: str, wait_s: float, *, requests: float | None = None, tokens: float | None = None) -> None:
         """Notes a rate limit: everybody waits as long as the request that met it, then at half of the pace."""
 
         def work(execute: Execute) -> None:
@@ -198,7 +198,9 @@ class LimitService:
         if request.what == "acquire":
             return self._limits.acquire(request.key, int(request.tokens or 0))
         if request.what == "refused":
-            self._limits.refused(request.key, request.wait_s, requests=request.requests, tokens=request.tokens)
+            self._limits.note_refusal(request.key, request.wait_s, requests=request.requests, tokens=request.tokens)
         if request.what == "answered":
-            self._limits.answered(request.key, more_tokens=request.more_tokens, requests=request.requests, tokens=request.tokens)
+            self._limits.note_answer(
+                request.key, more_tokens=request.more_tokens, requests=request.requests, tokens=request.tokens
+            )
         return 0.0

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wolo import __version__
-from wolo.config.cli_options import Given, many
+from wolo.config.cli_options import Flags, many
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.acp import acp_sdk as sdk
-from wolo.messages.terminal_text import clean_line, counted
+from wolo.messages.terminal_text import clean_line, quantity
 
 if TYPE_CHECKING:
     from wolo.conversation.resources.startup import StartOptions
@@ -32,9 +32,9 @@ class AcpAgent:
 
     client: sdk.AcpClient
 
-    def __init__(self, given: Given) -> None:
-        """`given`: options of the command line, for every session."""
-        self._given = given
+    def __init__(self, flags: Flags) -> None:
+        """`flags`: those of the command line, for every session."""
+        self._flags = flags
         self._sessions: dict[str, Session] = {}
         self._opening = asyncio.Lock()
         self.more = {"session/set_model": self.set_session_model, "session/delete": self.delete_session}
@@ -111,7 +111,7 @@ class AcpAgent:
         start = int(cursor) if cursor and cursor.isdecimal() else 0
         if cursor and not cursor.isdecimal():
             raise UsageError(f"{cursor} is no cursor of a list of sessions.")
-        found = await asyncio.to_thread(_listed, cwd)
+        infos = await asyncio.to_thread(_list_in, cwd)
         sessions = [
             sdk.SessionInfo(
                 session_id=each.id,
@@ -119,11 +119,11 @@ class AcpAgent:
                 title=each.title or each.name or "",
                 updated_at=datetime.fromtimestamp(each.updated, UTC).isoformat(),
             )
-            for each in found[start : start + PAGE]
+            for each in infos[start : start + PAGE]
         ]
         following = start + PAGE
         response = sdk.ListSessionsResponse(sessions=sessions)
-        if following < len(found):
+        if following < len(infos):
             response.next_cursor = str(following)
         return response
 
@@ -198,7 +198,7 @@ class AcpAgent:
         files.session_id = conversation.info.session_id
         session = self._sessions[files.session_id] = Session(conversation, self.client)
         if unread := sdk.servers_given() - len(servers or ()):
-            session.notices.append(f"Ignored {counted(unread, 'MCP server')} of the editor that wolo cannot read.")
+            session.notices.append(f"Ignored {quantity(unread, 'MCP server')} of the editor that wolo cannot read.")
         return session
 
     async def _state(self, session: Session) -> dict[str, Any]:
@@ -221,9 +221,9 @@ class AcpAgent:
     ) -> StartOptions:
         from wolo.conversation.resources.startup import StartOptions  # noqa: PLC0415  # after `initialize`
 
-        given = dict(self._given)
+        flags = dict(self._flags)
         if directories:
-            given["add_dir"] = [*many(given, "add_dir"), *directories]
+            flags["add_dir"] = [*many(flags, "add_dir"), *directories]
         if servers:
             by_name: dict[str, Any] = {}
             for each in servers:
@@ -235,12 +235,12 @@ class AcpAgent:
                     by_name[each.name] = {"type": each.type, "url": each.url, "headers": headers}
                 else:
                     raise UsageError(f"wolo cannot use the MCP server {each.name}.", hint="It uses stdio, http and sse.")
-            given["mcp_config"] = [*many(given, "mcp_config"), json.dumps({"mcpServers": by_name})]
+            flags["mcp_config"] = [*many(flags, "mcp_config"), json.dumps({"mcpServers": by_name})]
         if resume:
-            given["resume"] = resume
+            flags["resume"] = resume
         if fork:
-            given["fork"] = True
-        return StartOptions(given=given, attended=False, cwd=cwd, answers_approvals=True, answers_questions=True, editor=editor)
+            flags["fork"] = True
+        return StartOptions(flags=flags, attended=False, cwd=cwd, answers_approvals=True, answers_questions=True, editor=editor)
 
 
 def _directory(cwd: str) -> Path:
@@ -256,7 +256,7 @@ def _require_absolute(cwd: str) -> Path:
     return path
 
 
-def _listed(cwd: str | None) -> list[Any]:
+def _list_in(cwd: str | None) -> list[Any]:
     """Raises UsageError for a relative path."""
     if cwd is not None:
         _require_absolute(cwd)
@@ -277,7 +277,7 @@ def _delete(session_id: str) -> None:
 
 def _find(store: Store, session_id: str) -> str:
     """Ids only: part of a title names no session of a client."""
-    found = store.named(session_id)
+    found = store.exactly(session_id)
     if found is None or found.id != session_id:
         raise SessionError(f"There is no session {clean_line(session_id)}.", hint="session/list lists them.")
     return found.id

@@ -183,12 +183,12 @@ class AcpClient:
         """Does nothing once the client is gone: its turns are being interrupted."""
         notification = SessionNotification(session_id=session_id, update=update)
         with suppress(ConnectionError):
-            await self._connection.send_notification(CLIENT_METHODS["session_update"], _written(notification))
+            await self._connection.send_notification(CLIENT_METHODS["session_update"], _dump(notification))
 
     async def ask_permission(self, session_id: str, call: ToolCallUpdate, options: Sequence[PermissionOption]) -> str | None:
         """Returns the id of the chosen option; None: the client cancelled."""
         request = RequestPermissionRequest(session_id=session_id, tool_call=call, options=list(options))
-        answer = await self._connection.send_request(CLIENT_METHODS["session_request_permission"], _written(request))
+        answer = await self._connection.send_request(CLIENT_METHODS["session_request_permission"], _dump(request))
         outcome = RequestPermissionResponse.model_validate(answer).outcome
         return outcome.option_id if isinstance(outcome, AllowedOutcome) else None
 
@@ -210,12 +210,12 @@ class AcpClient:
     async def read_file(self, session_id: str, path: str) -> str:
         """The text of a file as the client has it, with changes that are not saved."""
         request = ReadTextFileRequest(session_id=session_id, path=path)
-        answer = await self._connection.send_request(CLIENT_METHODS["fs_read_text_file"], _written(request))
+        answer = await self._connection.send_request(CLIENT_METHODS["fs_read_text_file"], _dump(request))
         return ReadTextFileResponse.model_validate(answer).content
 
     async def write_file(self, session_id: str, path: str, content: str) -> None:
         request = WriteTextFileRequest(session_id=session_id, path=path, content=content)
-        await self._connection.send_request(CLIENT_METHODS["fs_write_text_file"], _written(request))
+        await self._connection.send_request(CLIENT_METHODS["fs_write_text_file"], _dump(request))
 
 
 def connect(agent: Any, transport: Any, more: Mapping[str, Any]) -> Connection:
@@ -250,5 +250,5 @@ def connect(agent: Any, transport: Any, more: Mapping[str, Any]) -> Connection:
     return connection
 
 
-def _written(model: BaseModel) -> dict[str, Any]:
+def _dump(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from queue import SimpleQueue
 from typing import Any
 
-from wolo.config.cli_options import Given
+from wolo.config.cli_options import Flags
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp.acp_agent import AcpAgent
 
@@ -21,9 +21,9 @@ CLOSE_S = 1.5
 """Time for turns and servers to end when the client is gone; sessions are saved as they go."""
 
 
-async def serve(given: Given, exit_codes: Mapping[signal.Signals, int]) -> None:
+async def serve(flags: Flags, exit_codes: Mapping[signal.Signals, int]) -> None:
     """Ends the process: with exit code 0 at the end of input, else with that of the signal."""
-    agent = AcpAgent(given)
+    agent = AcpAgent(flags)
     transport = Stdio()
     connection = sdk.connect(agent, transport, agent.more)
     serving = asyncio.create_task(connection.main_loop())
@@ -40,7 +40,7 @@ async def serve(given: Given, exit_codes: Mapping[signal.Signals, int]) -> None:
     with contextlib.suppress(TimeoutError, ConnectionError):
         async with asyncio.timeout(CLOSE_S):
             await agent.close()
-            await transport.answered()
+            await transport.wait_for_answers()
             await agent.close()  # sessions that were being opened
     agent.kill()
     sys.stderr.flush()
@@ -109,7 +109,7 @@ class Stdio:
             if not self._open:
                 self._is_answered.set()
 
-    async def answered(self) -> None:
+    async def wait_for_answers(self) -> None:
         """Returns when every request has its answer, or the client is gone."""
         if not self._is_lost:
             await self._is_answered.wait()

@@ -98,15 +98,15 @@ def blocks_of(parts: Sequence[AnyPart]) -> Iterator[Any]:
 
 def readable(files: Sequence[Path], allow: Callable[[Path], None]) -> tuple[Path, ...]:
     """The linked files that may be attached; the model knows the names of the others."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for path in files:
         try:
             allow(path)
             if path.stat().st_size <= MOST_OF_LINK:
-                found.append(path)
+                paths.append(path)
         except (UsageError, OSError):
             continue
-    return tuple(found)
+    return tuple(paths)
 
 
 MOST_OF_LINK = 256 * 1024

@@ -51,12 +51,12 @@ class Session:
 
     async def prompt(self, blocks: list[Any]) -> Any:
         """Returns the response. Raises WoloError when the model or the session fails."""
-        given, cancelled = read_prompt(blocks), self._cancelled
+        request, cancelled = read_prompt(blocks), self._cancelled
         async with self._running:
-            if self._cancelled == cancelled and given.text.startswith("/") and await self._command(given.text, cancelled):
+            if self._cancelled == cancelled and request.text.startswith("/") and await self._command(request.text, cancelled):
                 return sdk.PromptResponse(stop_reason="end_turn" if self._cancelled == cancelled else "cancelled")
             if self._cancelled == cancelled:
-                message = await self._message(given)
+                message = await self._message(request)
             if self._cancelled != cancelled:
                 return sdk.PromptResponse(stop_reason="cancelled")
             ended: TurnEnded | None = None
@@ -154,9 +154,9 @@ class Session:
             task.cancel()
         await self.conversation.close()
 
-    async def _message(self, given: GivenPrompt) -> UserPrompt:
+    async def _message(self, request: GivenPrompt) -> UserPrompt:
         unread: list[str] = []
-        conversation, typed, text = self.conversation, given.typed, given.text
+        conversation, typed, text = self.conversation, request.typed, request.text
         if text.startswith("/"):
             from wolo.commands.expansion import expand, switch_model  # noqa: PLC0415  # all commands, which few prompts need
 
@@ -173,12 +173,12 @@ class Session:
             origin="keyboard",
             notify=unread.append,
             typed=typed,
-            files=readable(given.files, conversation.files.allow_attachment),
+            files=readable(request.files, conversation.files.allow_attachment),
         )
         for notice in unread:
             await self.update(sdk.update_agent_thought_text(f"{notice}\n"))
-        whole = replace(message, parts=(*message.parts, *given.parts))
-        return must_be_sent(conversation.choice, whole) if any(isinstance(part, MediaPart) for part in given.parts) else whole
+        whole = replace(message, parts=(*message.parts, *request.parts))
+        return must_be_sent(conversation.choice, whole) if any(isinstance(part, MediaPart) for part in request.parts) else whole
 
     async def _command(self, line: str, cancelled: int) -> bool:
         """Runs a command that makes no prompt; False: the line is no such command. Raises WoloError."""
@@ -232,7 +232,7 @@ class Session:
         options.append(sdk.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
         if asked.denial:
             options.append(sdk.PermissionOption(option_id="never", name=f"Never allow {asked.denial}", kind="reject_always"))
-        chosen = await self._chosen(call_to_approve(asked), options)
+        chosen = await self._choose(call_to_approve(asked), options)
         if chosen not in {each.option_id for each in options}:
             conversation.dismiss(asked.id)
         elif chosen in ("reject", "never"):
@@ -275,7 +275,7 @@ class Session:
             status="pending",
             content=[sdk.tool_content(sdk.text_block(described))] if described else [],
         )
-        chosen = await self._chosen(call, options)
+        chosen = await self._choose(call, options)
         known = {str(at): option.label for at, option in enumerate(question.options)}
         return Reply((known[chosen],)) if chosen in known else Reply()
 
@@ -296,10 +296,10 @@ class Session:
             status="pending",
             content=[sdk.tool_content(sdk.text_block(question.text))],
         )
-        chosen = await self._chosen(call, options)
+        chosen = await self._choose(call, options)
         return Reply((chosen,)) if chosen in {option.option_id for option in options} else Reply()
 
-    async def _chosen(self, call: Any, options: list[Any]) -> str | None:
+    async def _choose(self, call: Any, options: list[Any]) -> str | None:
         """None: the client cancelled, or cannot ask."""
         try:
             return await self._client.ask_permission(self.id, call, options)

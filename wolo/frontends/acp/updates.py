@@ -94,7 +94,7 @@ class Updates:
             case CallEnded():
                 yield from self._begin(event.part)
                 self._output.pop(event.part.id, None)
-                yield _ended(event.part, event.view, event.locations)
+                yield _call_end(event.part, event.view, event.locations)
                 if isinstance(event.view, TodoList):
                     yield _plan(event.view.items)
             case ModeChanged():
@@ -122,7 +122,7 @@ class Updates:
                         case ToolPart():
                             self._known.add(part.id)
                             yield _start(part)
-                            yield _ended(part, None, ())
+                            yield _call_end(part, None, ())
         if items := latest_todos(messages):
             yield _plan(items)
 
@@ -197,7 +197,7 @@ def _start(part: ToolPart) -> Any:
     )
 
 
-def _ended(part: ToolPart, view: View | None, locations: Sequence[Location]) -> Any:
+def _call_end(part: ToolPart, view: View | None, locations: Sequence[Location]) -> Any:
     update = sdk.ToolCallProgress(
         session_update="tool_call_update",
         tool_call_id=part.id,

@@ -149,7 +149,7 @@ class AttachedSession:
     async def _read(self, lines: AsyncIterator[str]) -> None:
         await self._until_ready(anything=True)
         async for line in lines:
-            self._printer.entered()
+            self._printer.note_enter()
             if line.strip() in LEAVING:
                 self._leave(0)
                 return
@@ -168,7 +168,7 @@ class AttachedSession:
                 elif line.strip():
                     if self._is_terminal:
                         self._printer.own[line] += 1
-                    await self._say(line)
+                    await self._send_text(line)
                 else:
                     self._prompt()
             except Refused as error:
@@ -192,12 +192,12 @@ class AttachedSession:
             self._changed.clear()
             await self._changed.wait()
 
-    async def _say(self, text: str) -> None:
+    async def _send_text(self, text: str) -> None:
         """Steers a turn that runs, else begins one; another client may have begun or ended it meanwhile."""
         for attempt in range(2):
             kind = "steer" if self._busy != bool(attempt) else "prompt"
             try:
-                found = await self._send(
+                reply = await self._send(
                     kind, {"text": text} | ({"typed": True} if kind == "prompt" and self._is_terminal else {})
                 )
             except Refused as error:
@@ -206,7 +206,7 @@ class AttachedSession:
                 self._printer.own[text] = 0
                 raise
             if kind == "prompt":
-                self._newest = max(self._newest, int(found.get("last_event_id", 0)))
+                self._newest = max(self._newest, int(reply.get("last_event_id", 0)))
                 self._busy = self._idle_since <= self._newest
             return
 
@@ -216,7 +216,7 @@ class AttachedSession:
         if decision not in asked["decisions"] or (rest and decision not in ("no", "never")):
             self._prompt()
             return
-        await self._settled("approve", id, {"call_id": id, "decision": decision, "reason": rest.strip()})
+        await self._send_decision("approve", id, {"call_id": id, "decision": decision, "reason": rest.strip()})
 
     async def _answer(self, id: str, asked: dict[str, Any], line: str) -> None:
         self._replies.append(_reply(asked["questions"][len(self._replies)], line.strip()))
@@ -224,9 +224,9 @@ class AttachedSession:
             self._prompt()
             return
         replies, self._replies = self._replies, []
-        await self._settled("answer", id, {"call_id": id, "answers": replies})
+        await self._send_decision("answer", id, {"call_id": id, "answers": replies})
 
-    async def _settled(self, what: str, id: str, body: dict[str, Any]) -> None:
+    async def _send_decision(self, what: str, id: str, body: dict[str, Any]) -> None:
         try:
             self._deciding = id
             await self._send(what, body)
@@ -272,16 +272,16 @@ async def choose_session(server: ServerClient, lines: AsyncIterator[str], *, is_
         return None
     while True:
         printer.ask("Number or id, n for a new session: ")
-        given = (await anext(lines, "")).strip()
-        printer.entered()
-        if not given or given in LEAVING:
+        typed = (await anext(lines, "")).strip()
+        printer.note_enter()
+        if not typed or typed in LEAVING:
             return None
-        if given in ("n", "new"):
+        if typed in ("n", "new"):
             return ""
-        if not given.isdecimal():
-            return given
-        if 0 < int(given) <= len(rows[:30]):
-            return str(rows[int(given) - 1].get("id"))
+        if not typed.isdecimal():
+            return typed
+        if 0 < int(typed) <= len(rows[:30]):
+            return str(rows[int(typed) - 1].get("id"))
 
 
 async def new_session(server: ServerClient, cwd: str) -> str:

@@ -42,7 +42,7 @@ class LinePrinter:
         write(("" if self._at_start else "\n") + visible(text))
         self._at_start = False
 
-    def entered(self) -> None:
+    def note_enter(self) -> None:
         """The user has typed Enter, which began a new line of a terminal."""
         self._at_start = self._at_start or self._is_terminal
 
@@ -180,9 +180,9 @@ class LinePrinter:
             )
 
 
-def _short(given: Any) -> str:
-    if isinstance(given, dict) and len(given) == 1:
-        (given,) = given.values()
-    text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
+def _short(value: Any) -> str:
+    if isinstance(value, dict) and len(value) == 1:
+        (value,) = value.values()
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     text = " ".join(text.split())
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

@@ -63,15 +63,15 @@ class ServerClient:
     async def check(self) -> None:
         """Raises UsageError for a wrong token and a server that is none of ours or of another version."""
         try:
-            found = await self.ask("GET", "/openapi.json")
-            title, paths = found["info"]["title"], set(found["paths"])
+            schema = await self.ask("GET", "/openapi.json")
+            title, paths = schema["info"]["title"], set(schema["paths"])
         except (KeyError, TypeError, Refused) as error:
             if isinstance(error, Refused) and error.status in (401, 403):
                 raise UsageError(error.message, hint=error.hint) from error
             raise UsageError(f"There is no wolo server at {self._origin}.", hint=HOW) from error
         needed = {f"/api/sessions/{{id}}/{name}" for name in NEEDED}
         if title != "wolo serve" or not needed <= paths:
-            version = str(found["info"].get("version", "?"))[:40]
+            version = str(schema["info"].get("version", "?"))[:40]
             raise UsageError(f"The server at {self._origin} is another version ({version}).", hint="Use the same wolo for both.")
 
     async def ask(self, method: str, path: str, body: object = None) -> Any:
@@ -127,12 +127,12 @@ def path_of(session_id: str, what: str = "") -> str:
 
 def _content(status: int, content: bytes) -> Any:
     try:
-        found = msgspec.json.decode(content)
+        value = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        found = None
-    if status < 400 and found is not None:
-        return found
-    error = found.get("error") if isinstance(found, dict) else None
+        value = None
+    if status < 400 and value is not None:
+        return value
+    error = value.get("error") if isinstance(value, dict) else None
     error = error if isinstance(error, dict) else {}
     message = str(error.get("message") or f"The server answered with status {status}.")
     raise Refused(status, message[:1000], str(error.get("hint") or "")[:1000])

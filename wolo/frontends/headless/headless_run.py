@@ -83,7 +83,7 @@ class Headless:
             from wolo.frontends.stream_json import init_line  # noqa: PLC0415  # text output needs none of it
 
             print_json(init_line(self._conversation))
-        with self._progress.shown(self._format != "stream-json"):
+        with self._progress.showing(self._format != "stream-json"):
             if form is None:
                 ended = await self._turn(prompt)
             else:
@@ -215,7 +215,7 @@ class ProgressLine:
         self._due: asyncio.TimerHandle | None = None
 
     @contextlib.contextmanager
-    def shown(self, is_enabled: bool = True) -> Iterator[None]:
+    def showing(self, is_enabled: bool = True) -> Iterator[None]:
         """Shows progress while the block runs, if stderr is a terminal with a movable cursor and stdout is not."""
         can_move = os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
         self.is_enabled = is_enabled and can_move and sys.stderr.isatty() and not sys.stdout.isatty()
@@ -254,7 +254,7 @@ class ProgressLine:
         seconds = time.monotonic() - self._began
         if self._words and seconds >= TICK_S and _is_in_front():
             self._is_shown = True
-            _write(f"\r{_fitted(self._words, f' · {seconds:.0f} s')}\x1b[K")
+            _write(f"\r{_fit(self._words, f' · {seconds:.0f} s')}\x1b[K")
 
 
 def _is_in_front() -> bool:
@@ -265,17 +265,17 @@ def _is_in_front() -> bool:
         return False
 
 
-def _fitted(words: str, end: str) -> str:
+def _fit(text: str, end: str) -> str:
     """Cut to one row."""
     try:
         room = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 2 - len(end)
     except (OSError, ValueError):
         return ""
-    for at, letter in enumerate(words):
+    for at, letter in enumerate(text):
         room -= 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         if room < 0:
-            return f"{words[:at]}…{end}"
-    return words + end
+            return f"{text[:at]}…{end}"
+    return text + end
 
 
 def _write(text: str) -> None:

@@ -110,12 +110,12 @@ def _answer_control(line: bytes, front: Headless) -> bool:
     if b"control_request" not in line:
         return False
     try:
-        said = json.loads(line)
+        control = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    if not isinstance(said, dict) or said.get("type") != "control_request":
+    if not isinstance(control, dict) or control.get("type") != "control_request":
         return False
-    request = said.get("request")
+    request = control.get("request")
     subtype = request.get("subtype") if isinstance(request, dict) else None
     answer: dict[str, Any] = {"subtype": "success"}
     if subtype == "interrupt":
@@ -123,7 +123,7 @@ def _answer_control(line: bytes, front: Headless) -> bool:
     else:
         answer = {"subtype": "error", "error": f"There is no control request {subtype!r}, only interrupt."}
     with suppress(OutputLost):  # the running turn finds out too
-        print_json({"type": "control_response", "response": {**answer, "request_id": said.get("request_id")}})
+        print_json({"type": "control_response", "response": {**answer, "request_id": control.get("request_id")}})
     return True
 
 

@@ -119,17 +119,17 @@ class _Calls:
                 case ListSessions():
                     directory = self._tasks.directory(arguments.cwd) if arguments.cwd else None
                     sessions = await asyncio.to_thread(list_sessions, arguments, directory, self._is_running)
-                    return _done(sessions, list_text(sessions))
+                    return _result(sessions, list_text(sessions))
                 case ReadSession():
                     content = await asyncio.to_thread(read_session, arguments, self._is_running)
-                    return _done(content, session_text(content))
+                    return _result(content, session_text(content))
                 case _:
                     session_id = await self._tasks.cancel(arguments.session_id)
-                    return _done(
+                    return _result(
                         CancelResult(session_id=session_id, cancelled=True), f"Cancelled the task of session {session_id}."
                     )
         except WoloError as error:
-            return _failed(error)
+            return _error_result(error)
 
     def _is_running(self, session_id: str) -> bool:
         return self._tasks.of_session(session_id) is not None
@@ -162,14 +162,14 @@ class _Calls:
             for each in asking:
                 each.cancel()
         if task.result is None:
-            return _failed(task.error or WoloError("The task ended without a result."))
+            return _error_result(task.error or WoloError("The task ended without a result."))
         result = as_result(task.result, task.session_id)
         texts = [result.text] if result.text else []
         if task.result.error is not None:
             texts.append(" ".join(filter(None, (task.result.error.message, task.result.error.hint))))
         elif task.result.is_error:
             texts.append(f"The task ended early: {task.result.stop_reason}.")
-        return _done(result, *texts, f"session_id: {result.session_id}", is_error=task.result.is_error)
+        return _result(result, *texts, f"session_id: {result.session_id}", is_error=task.result.is_error)
 
 
 async def _ask(context: Context, form: Form) -> None:
@@ -193,12 +193,12 @@ def _shows_forms(context: Context) -> bool:
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
-def _done(value: Struct, *texts: str, is_error: bool = False) -> types.CallToolResult:
+def _result(value: Struct, *texts: str, is_error: bool = False) -> types.CallToolResult:
     content: list[types.ContentBlock] = [types.TextContent(text=text) for text in texts]
     return types.CallToolResult(content=content, structured_content=as_json(value), is_error=is_error)
 
 
-def _failed(error: WoloError) -> types.CallToolResult:
+def _error_result(error: WoloError) -> types.CallToolResult:
     text = " ".join(filter(None, (error.message, error.hint)))
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
 
@@ -282,7 +282,7 @@ async def _over_stdio(server: Server[Any], tasks: ServerTasks) -> None:
             async for message in incoming:
                 await send.send(message)
             await asyncio.sleep(LAST_CALLS_S)
-            await tasks.answered()
+            await tasks.wait_for_answers()
 
     async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
         group.start_soon(relay, incoming)

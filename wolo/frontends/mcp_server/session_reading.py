@@ -40,23 +40,23 @@ def read_session(asked: ReadSession, is_running: IsRunning) -> SessionContent:
     """Raises SessionError for an unknown session."""
     with Store.open_to_read(find_places().data) as store:
         info = find_session(store, asked.session_id)
-        said = messages(store.load(info.id).entries)
+        history = messages(store.load(info.id).entries)
     shown = []
-    for message in said[-asked.last :]:
+    for message in history[-asked.last :]:
         calls = [
             CallText(tool=part.tool, input=part.input, status=part.status, output=shorten(part.output, MOST_OF_OUTPUT))
             for part in message.calls
         ]
         shown.append(MessageText(role=message.role, text=message.text, calls=calls or UNSET))
-    return SessionContent(session=_row(info, is_running), messages=shown, omitted=len(said) - len(shown))
+    return SessionContent(session=_row(info, is_running), messages=shown, omitted=len(history) - len(shown))
 
 
 def find_session(store: Store, session_id: str) -> SessionInfo:
     """Ids only: part of a title names no session of a client. Raises SessionError for an unknown one."""
-    found = store.named(session_id)
-    if found is None or found.id != session_id:
+    info = store.exactly(session_id)
+    if info is None or info.id != session_id:
         raise SessionError(f"There is no session {clean_line(session_id)}.", hint="list_sessions shows the ids.")
-    return found
+    return info
 
 
 def list_text(sessions: SessionList) -> str:

@@ -210,7 +210,7 @@ class ServerTasks:
 
     def run(self, prompt: str, *, cwd: str, mode: str, has_forms: bool) -> ServerTask:
         """Raises UsageError for a directory or a mode that cannot be had."""
-        mode, loosest = self._allowed(mode), self._mode or LOOSEST
+        mode, loosest = self._allowed_mode(mode), self._mode or LOOSEST
         return self._start(
             prompt,
             ServerTask(cwd=self.directory(cwd), mode=mode, loosest=loosest, model=self._model, has_forms=has_forms),
@@ -250,7 +250,7 @@ class ServerTasks:
         task.interrupt()
         return task.session_id
 
-    async def answered(self) -> None:
+    async def wait_for_answers(self) -> None:
         """Returns when the brief calls have their answers, after `ANSWERED_S` at the latest."""
         if self.brief:
             await asyncio.wait(self.brief, timeout=ANSWERED_S)
@@ -273,14 +273,14 @@ class ServerTasks:
         running = task.start(prompt)
         self._running.add(running)
 
-        def ended(run: asyncio.Task[None]) -> None:
+        def forget(run: asyncio.Task[None]) -> None:
             self._running.discard(run)
             self._tasks.pop(task.token, None)
 
-        running.add_done_callback(ended)
+        running.add_done_callback(forget)
         return task
 
-    def _allowed(self, mode: str) -> str:
+    def _allowed_mode(self, mode: str) -> str:
         """Raises UsageError for a mode looser than the server's."""
         if not mode:
             return self._mode

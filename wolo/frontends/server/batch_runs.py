@@ -45,7 +45,7 @@ class BatchRuns:
 
     def _totals(self, folder: Path) -> dict[str, Any]:
         with closing(open_ledger(folder, reads=True)) as ledger:
-            spent = ledger.spent()
+            spent = ledger.totals()
             return {
                 "name": folder.name,
                 "folder": str(folder),

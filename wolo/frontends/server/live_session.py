@@ -180,12 +180,12 @@ class LiveSession:
                 return HttpError(409, "The turn was interrupted before it began.")
             return HttpError(507 if ended.cause == "session_error" else 422, ended.error.message, ended.error.hint)
         except WoloError as error:
-            return self._failed(error)
+            return self._report_failure(error)
         except Exception as error:
             log.exception("a turn failed")
-            return self._failed(WoloError(f"wolo failed: {type(error).__name__}.", hint="The log file has the details."))
+            return self._report_failure(WoloError(f"wolo failed: {type(error).__name__}.", hint="The log file has the details."))
 
-    def _failed(self, error: WoloError) -> HttpError:
+    def _report_failure(self, error: WoloError) -> HttpError:
         head = result_head("model_error", error.exit_code, ErrorInfo.of(error), denied=False)
         self.emit(head | {"result": "", "num_turns": 0, "usage": usage_object(Usage()), "total_cost_usd": None}, completes=True)
         return as_http(error)
@@ -269,24 +269,24 @@ class LiveSession:
         """Slash commands that make prompts. Raises WoloError."""
         return await asyncio.to_thread(commands_of, await self.open())
 
-    async def undo(self, wanted: bodies.Undo) -> Line:
+    async def undo(self, undo: bodies.Undo) -> Line:
         """Raises HttpError 409 with the conflicts, and WoloError."""
-        paths = [self.cwd / path for path in wanted.paths]
-        return await self._revert(lambda undoing: undoing.undo(wanted.count, paths), wanted)
+        paths = [self.cwd / path for path in undo.paths]
+        return await self._revert(lambda undoing: undoing.undo(undo.count, paths), undo)
 
-    async def redo(self, wanted: bodies.Redo) -> Line:
+    async def redo(self, redo: bodies.Redo) -> Line:
         """Raises as `undo` does, and UsageError where nothing can be redone."""
-        return await self._revert(Undoing.redo, wanted)
+        return await self._revert(Undoing.redo, redo)
 
-    async def _revert(self, plan: Callable[[Undoing], PreparedUndo], wanted: bodies.Redo) -> Line:
+    async def _revert(self, plan: Callable[[Undoing], PreparedUndo], options: bodies.Redo) -> Line:
         self._require_idle()
         self.is_busy = True
         try:
             undoing = Undoing.of(conversation := await self.open())
             planned = await asyncio.to_thread(plan, undoing)
-            if wanted.preview:
+            if options.preview:
                 return as_row(planned.report) | {"draft": planned.draft}
-            if planned.report.conflicts and not wanted.anyway:
+            if planned.report.conflicts and not options.anyway:
                 paths = ", ".join(each.path for each in planned.report.conflicts)
                 raise HttpError(409, f"Changed since by another program: {paths}.", "“anyway” leaves them alone.")
             done = await asyncio.to_thread(undoing.carry_out, planned)
@@ -351,8 +351,8 @@ def _lasting(mode: str) -> str:
     return "auto" if mode == "yolo" else mode
 
 
-def start_options(cwd: Path, given: dict[str, str | bool | list[str]]) -> StartOptions:
-    return StartOptions(given=given, attended=False, cwd=cwd, answers_approvals=True, answers_questions=True)
+def start_options(cwd: Path, flags: dict[str, str | bool | list[str]]) -> StartOptions:
+    return StartOptions(flags=flags, attended=False, cwd=cwd, answers_approvals=True, answers_questions=True)
 
 
 MOST_MODELS = 200

@@ -63,10 +63,10 @@ class SessionHub:
 
     def _row(self, info: SessionInfo) -> dict[str, Any]:
         live = self._live.get(info.id)
-        found = row(info) | {"busy": False, "open": False, "mode": info.mode}
+        fields = row(info) | {"busy": False, "open": False, "mode": info.mode}
         if live is None:
-            return found
-        return found | {"busy": live.is_busy, "open": live.conversation is not None, "mode": live.mode, "model": live.model}
+            return fields
+        return fields | {"busy": live.is_busy, "open": live.conversation is not None, "mode": live.mode, "model": live.model}
 
     def _unsaved_row(self, live: LiveSession) -> dict[str, Any]:
         now = iso(time.time())
@@ -74,18 +74,18 @@ class SessionHub:
         empty = {"updated": now, "turns": 0, "tokens": 0, "cost_usd": None, "live": True}
         return facts | empty | {"busy": live.is_busy, "open": True, "mode": live.mode}
 
-    async def create(self, wanted: NewSession) -> dict[str, Any]:
+    async def create(self, new: NewSession) -> dict[str, Any]:
         """Raises HttpError and WoloError."""
-        cwd = await asyncio.to_thread(self._folder, wanted.cwd)
-        if wanted.name:
+        cwd = await asyncio.to_thread(self._folder, new.cwd)
+        if new.name:
             try:
-                plain = check_name(wanted.name)
+                plain = check_name(new.name)
             except SessionError as error:
                 raise HttpError(422, error.message, error.hint) from error
-            if await self._read(lambda store: store.named(plain)) is not None:
-                raise HttpError(409, f"There is a session of the name {wanted.name!r}.", "Choose another name.")
+            if await self._read(lambda store: store.exactly(plain)) is not None:
+                raise HttpError(409, f"There is a session of the name {new.name!r}.", "Choose another name.")
         given: dict[str, str | bool | list[str]] = {
-            name: value for name, value in (("model", wanted.model), ("mode", wanted.mode), ("session", wanted.name)) if value
+            name: value for name, value in (("model", new.model), ("mode", new.mode), ("session", new.name)) if value
         }
         conversation = await open_conversation(start_options(cwd, given))
         info = conversation.info
@@ -98,7 +98,7 @@ class SessionHub:
         """Raises HttpError for a title that is empty or another session's name, and WoloError."""
         if not (words := title_of(title)):
             raise HttpError(422, "The title is empty.")
-        if (other := await self._read(lambda store: store.named(words))) and other.id != live.id:
+        if (other := await self._read(lambda store: store.exactly(words))) and other.id != live.id:
             raise HttpError(409, f"Session {other.id} is already named {words}.", "Choose another title.")
         if live.conversation is not None:
             live.conversation.session.set_title(words)
@@ -208,8 +208,8 @@ class SessionHub:
 
         return await self._read(write)
 
-    async def search(self, words: str) -> list[dict[str, Any]]:
-        query = parse(words, time.time())
+    async def search(self, text: str) -> list[dict[str, Any]]:
+        query = parse(text, time.time())
 
         def look(store: Store) -> list[dict[str, Any]]:
             sessions = store.list()

@@ -119,13 +119,13 @@ def approval_line(asked: ApprovalAsked) -> Line:
     view = asked.view
     if isinstance(view, Diff):
         view = replace(view, path=exact(view.path), text=exact(view.text, keeps_tabs=True))
-    given = whole_throughout(asked.part.input)
+    arguments = whole_throughout(asked.part.input)
     decisions = ["once", "no"]
     if not asked.only_once:
         decisions[1:1] = ["session", "always"] if asked.rule else ["session"]
     if asked.denial:
         decisions.append("never")
-    return system_line("approval", approval_id=asked.id, call_id=asked.part.id, name=asked.part.tool, input=given) | {
+    return system_line("approval", approval_id=asked.id, call_id=asked.part.id, name=asked.part.tool, input=arguments) | {
         "arguments": msgspec.to_builtins(asked.arguments),
         "reason": exact(asked.reason),
         "rule": asked.rule,

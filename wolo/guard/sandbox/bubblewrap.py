@@ -65,14 +65,14 @@ def _is_of_the_system(binary: str) -> bool:
 class Descriptors:
     """Descriptors that the program inherits; -1 for none."""
 
-    def __init__(self, words: int, status: int, watch: int) -> None:
-        self.words, self.status, self.watch = words, status, watch
+    def __init__(self, args_fd: int, status: int, watch: int) -> None:
+        self.args_fd, self.status, self.watch = args_fd, status, watch
         self.filter = self.code = self.writable = -1
 
     @property
     def made(self) -> tuple[int, ...]:
         """The ones that are closed when the command ends."""
-        return tuple(fd for fd in (self.words, self.status, self.filter, self.code, self.writable) if fd >= 0)
+        return tuple(fd for fd in (self.args_fd, self.status, self.filter, self.code, self.writable) if fd >= 0)
 
     @property
     def passed(self) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ class Bubblewrap(Backend):
     def _line(self, descriptors: Descriptors) -> list[str]:
         """Command line that sets up the mounts and runs what follows."""
         namespaces = _ROOT_NAMESPACES if self._of_others else _NAMESPACES
-        line = [self._program, "--args", str(descriptors.words), "--json-status-fd", str(descriptors.status), *namespaces]
+        line = [self._program, "--args", str(descriptors.args_fd), "--json-status-fd", str(descriptors.status), *namespaces]
         if descriptors.filter >= 0:
             line += ["--seccomp", str(descriptors.filter)]
         descriptors.code = in_memory(self._inner)
@@ -230,6 +230,6 @@ class Namespaces(Bubblewrap):
         kept = ROOT_CAPABILITIES if self._of_others else 0
         return [
             *line_for(descriptors.code),
-            *map(str, (descriptors.words, descriptors.status, descriptors.watch, descriptors.filter, kept)),
+            *map(str, (descriptors.args_fd, descriptors.status, descriptors.watch, descriptors.filter, kept)),
             "--",
         ]

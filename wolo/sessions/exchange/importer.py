@@ -196,7 +196,7 @@ def _with_free_names(store: Store, facts: SessionFields) -> tuple[SessionFields,
         facts = msgspec.structs.replace(facts, id=new_session_id(time.time()))
     if facts.name:
         try:
-            holder = store.named(check_name(facts.name))
+            holder = store.exactly(check_name(facts.name))
         except SessionError:
             holder = None
             facts = msgspec.structs.replace(facts, name=None)

@@ -89,11 +89,11 @@ class Stats(Struct, frozen=True, kw_only=True):
     tools: tuple[ToolUsage, ...]
 
 
-def count(index: Index, sessions: Sequence[SessionInfo], since: float = 0.0) -> Stats:
+def count(index: Index, sessions: Sequence[SessionInfo], since_at: float = 0.0) -> Stats:
     """Counts everything since `since`. Raises SessionError."""
     directories = {info.id: info.cwd for info in sessions}
     with index.reading() as connection:
-        return _Counting(directories).of(connection, since)
+        return _Counting(directories).of(connection, since_at)
 
 
 class _Counting:

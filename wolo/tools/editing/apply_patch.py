@@ -384,5 +384,5 @@ def _refuse_folder_name(path: str) -> None:
 
 def _refuse_link(resolved: Resolved, shown: str, services: ToolServices) -> None:
     """Refuses to delete or move the target of a link, which would leave the link dangling."""
-    if (services.workspace.start / resolved.given).is_symlink():
-        raise ToolError(f"`{resolved.given}` is a link to `{shown}`; name that file itself, or remove the link with `shell`.")
+    if (services.workspace.start / resolved.spelling).is_symlink():
+        raise ToolError(f"`{resolved.spelling}` is a link to `{shown}`; name that file itself, or remove the link with `shell`.")

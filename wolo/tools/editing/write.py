@@ -128,9 +128,9 @@ def intends_to_write(resolved: Resolved) -> WriteIntent:
     except OSError:
         is_file = False
     if not is_file:
-        return WriteIntent(resolved.path, resolved.given, resolved.inside)
+        return WriteIntent(resolved.path, resolved.spelling, resolved.inside)
     in_place = not os.access(resolved.path.parent, os.W_OK) and os.access(resolved.path, os.W_OK)
-    return WriteIntent(resolved.path, resolved.given, resolved.inside, links=status.st_nlink, in_place=in_place)
+    return WriteIntent(resolved.path, resolved.spelling, resolved.inside, links=status.st_nlink, in_place=in_place)
 
 
 async def finish(work: Callable[[], CallResult]) -> CallResult:
@@ -166,6 +166,6 @@ def text_change(path: Path, before: str | None, after: str | None) -> TextChange
 
 
 def links_note(written: WrittenFile) -> str:
-    if written.links < 2:
+    if written.num_links < 2:
         return ""
-    return f" The file had {written.links} names (hard links); the others keep the old content."
+    return f" The file had {written.num_links} names (hard links); the others keep the old content."

@@ -152,7 +152,7 @@ def look_for_files(
         selection = FileSelection(resolved.path.parent)
         return selection, _readable([resolved.path.name], selection, services)
     if not stat.S_ISDIR(mode):
-        raise ToolError(f"`{resolved.given}` is neither a file nor a folder.")
+        raise ToolError(f"`{resolved.spelling}` is neither a file nor a folder.")
     selection = FileSelection(resolved.path)
     filters = [of_type] if of_type else []
     if glob:
@@ -173,8 +173,8 @@ def _walk_noting_gaps(paths: Iterator[str], bounds: WalkLimits, selection: FileS
         yield from paths
     except WalkStopped as stopped:
         selection.gaps.append(Gap(f"The search stopped {stopped}: narrow `path`.", f"stopped {stopped}"))
-    if bounds.unreadable_folders:
-        selection.gaps.append(not_read(bounds.unreadable_folders, "folder"))
+    if bounds.num_unreadable:
+        selection.gaps.append(not_read(bounds.num_unreadable, "folder"))
 
 
 def _readable(paths: Iterable[str], selection: FileSelection, services: ToolServices) -> Iterator[str]:

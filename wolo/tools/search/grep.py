@@ -255,7 +255,7 @@ class _ResultLines:
             number = f"{hit.line}{mark}" if self._args.line_numbers else ""
             text = self._secrets.hide_cut(hit.text) if hit.is_cut else self._secrets.hide(hit.text)
             return f"{name}{mark}{number}{_around(text, hit.column)}"
-        return f"{name}:{hit.count}" if hit.count else name
+        return f"{name}:{hit.num_matches}" if hit.num_matches else name
 
 
 def _around(text: str, column: int) -> str:

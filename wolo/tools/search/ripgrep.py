@@ -80,7 +80,7 @@ class GrepHit(Struct, frozen=True):
     text: str = ""
     column: int = 0
     """Start of the match in bytes, from 1; 0 for a neighbour."""
-    count: int = 0
+    num_matches: int = 0
     is_cut: bool = False
     """The line continues."""
 
@@ -217,11 +217,11 @@ def _read(query: GrepQuery, output: bytes) -> Iterator[GrepHit]:
     if query.mode == "content":
         return _read_lines(output)
     if not query.crosses_lines:
-        return (GrepHit(os.fsdecode(match[1]), count=int(match[2])) for match in re.finditer(_COUNT, output))
+        return (GrepHit(os.fsdecode(match[1]), num_matches=int(match[2])) for match in re.finditer(_COUNT, output))
     counts: dict[str, int] = {}
     for hit in _read_lines(output):
         counts[hit.path] = counts.get(hit.path, 0) + 1
-    return (GrepHit(path, count=count) for path, count in counts.items())
+    return (GrepHit(path, num_matches=count) for path, count in counts.items())
 
 
 def _read_lines(output: bytes) -> Iterator[GrepHit]:

@@ -46,7 +46,7 @@ class KillMarker:
         self._child.wait()
 
 
-def killed_at_ns(path: Path) -> int:
+def kill_time_ns(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:

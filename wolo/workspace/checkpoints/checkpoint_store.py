@@ -115,7 +115,7 @@ class RunningCommand(NamedTuple):
     turn: str
     call: str
     owner: str
-    changes: int
+    last_change: int
     """Id of the last change before it began."""
     runs_on: int
     """It left processes running."""

@@ -21,7 +21,7 @@ from wolo.workspace.checkpoints.attribution import (
     ScanOwner,
     find_command,
     is_recorded,
-    killed_at_ns,
+    kill_time_ns,
     source_after_kill,
     summed_changes,
 )
@@ -283,12 +283,12 @@ class FileTracker:
         whose, source = find_command(store.running(), asking) if changes else (None, "unclear")
         if whose is None:
             return
-        told = {path: store.of_path(path, whose.changes) for path in {change.path for change in changes}}
+        told = {path: store.of_path(path, whose.last_change) for path in {change.path for change in changes}}
         unknown = [
             change for change in changes if not any(is_recorded(noted.change, change.after) for noted in told[change.path])
         ]
         is_killed = whose.kill_marker and whose.id not in self._running.values()
-        end_ns = killed_at_ns(store.path.with_name(whose.kill_marker)) if is_killed else 0
+        end_ns = kill_time_ns(store.path.with_name(whose.kill_marker)) if is_killed else 0
         sources = [source_after_kill(change, end_ns) if end_ns else source for change in unknown]
         store.add(
             RecordedChange(change, whose.session, whose.turn, whose.call, source)

@@ -30,7 +30,7 @@ class FileChanged(ToolError):
 class WrittenFile(Struct, frozen=True):
     hash: str
     created: bool
-    links: int
+    num_links: int
     """More than 1: other names of the old file have the old content."""
 
 

@@ -100,7 +100,7 @@ _HIGH_BYTES = bytes(range(128, 256))
 
 
 class PageLimits(Struct, frozen=True):
-    lines: int
+    max_lines: int
     width: int
     """In characters; longer lines are cut."""
     size_bytes: int
@@ -174,7 +174,7 @@ def _page_of_whole(data: bytes, offset: int, limits: PageLimits) -> FilePage:
     text = encoding.decode(data)
     every = split_lines(text)
     first = _first(offset, len(every))
-    wanted = every[first - 1 : first - 1 + limits.lines]
+    wanted = every[first - 1 : first - 1 + limits.max_lines]
     cut = (_line(number, line, 0, limits) for number, line in enumerate(wanted, start=first))
     return FilePage(_fill(cut, limits), len(every), content_hash(data), encoding, newline_name(text))
 
@@ -192,7 +192,7 @@ def _fill(lines: Iterable[NumberedLine], limits: PageLimits) -> list[NumberedLin
         if room < 0 and page:
             break
         page.append(line)
-        if len(page) == limits.lines:
+        if len(page) == limits.max_lines:
             break
     return page
 

@@ -89,7 +89,7 @@ Cause = Literal["exited", "timed_out", "crowded"]
 class Finished(Struct, frozen=True):
     exit_code: int
     """The program's code; minus the signal's number after a signal."""
-    seconds: float
+    elapsed_s: float
     cause: Cause = "exited"
     leftovers: tuple[TreeProcess, ...] = ()
     """Processes left running; they end with wolo."""

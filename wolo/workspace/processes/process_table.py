@@ -63,7 +63,7 @@ class Status(Struct, frozen=True):
     parent: int
     group: int
     session: int
-    started: float
+    started_s: float
     """Seconds since boot."""
 
 
@@ -123,7 +123,7 @@ def mark_text(pid: int) -> str:
 def owner_name() -> str:
     """Identifies this process uniquely: pids are reused, and differ between containers."""
     own = status_of(os.getpid())
-    return f"{_namespace()}.{os.getpid()}.{own.started if own else 0}"
+    return f"{_namespace()}.{os.getpid()}.{own.started_s if own else 0}"
 
 
 def is_dead_owner(name: str) -> bool:
@@ -133,7 +133,7 @@ def is_dead_owner(name: str) -> bool:
     if namespace != _namespace() or not pid.isdecimal():
         return False
     found = status_of(int(pid))
-    return found is None or str(found.started) != started
+    return found is None or str(found.started_s) != started
 
 
 def is_apart(pid: int) -> bool:

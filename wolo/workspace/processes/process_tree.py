@@ -178,7 +178,7 @@ class ProcessTree:
         family = self._family()
         heads = {status.pid for status in family if status.parent == self.leader and is_apart(status.pid)}
         inside = [status for status in family if heads and status.pid != self.leader and status.pid not in heads]
-        return sorted(inside, key=lambda status: (status.parent not in heads, status.started, status.pid))
+        return sorted(inside, key=lambda status: (status.parent not in heads, status.started_s, status.pid))
 
     def _family(self) -> list[Status]:
         family: list[Status] = []
@@ -220,8 +220,8 @@ class ProcessTree:
         table = list(everyone())
         pids = set[int]()
         for status in table:
-            is_led = self.leader in (status.session, status.group) and status.started <= self._leader_ended
-            if is_led or (status.started >= self._since and self.mark.number in numbers_of(status.pid)):
+            is_led = self.leader in (status.session, status.group) and status.started_s <= self._leader_ended
+            if is_led or (status.started_s >= self._since and self.mark.number in numbers_of(status.pid)):
                 pids.add(status.pid)
         grew = bool(pids)
         while grew:

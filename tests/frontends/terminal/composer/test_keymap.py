@@ -10,23 +10,23 @@ from wolo.frontends.terminal.composer.keymap import ACTIONS, Keymap, parse
 
 def test_the_usual_keys() -> None:
     keymap = Keymap({})
-    assert keymap.pressed("editor") == (("c-g",),)
-    assert keymap.pressed("send_later") == (("escape", "c-m"),)
-    assert all(action.name in keymap.listed() for action in ACTIONS)
+    assert keymap.key_presses("editor") == (("c-g",),)
+    assert keymap.key_presses("send_later") == (("escape", "c-m"),)
+    assert all(action.name in keymap.table() for action in ACTIONS)
 
 
 def test_keys_of_ones_own_and_none_at_all() -> None:
     keymap = Keymap({"editor": "ctrl-x ctrl-e", "mode": ("f2", "alt-m"), "suspend": ()})
-    assert keymap.pressed("editor") == (("c-x", "c-e"),)
-    assert keymap.pressed("mode") == (("f2",), ("escape", "m"))
-    assert keymap.pressed("suspend") == ()
-    assert "(no key)" in keymap.listed()
+    assert keymap.key_presses("editor") == (("c-x", "c-e"),)
+    assert keymap.key_presses("mode") == (("f2",), ("escape", "m"))
+    assert keymap.key_presses("suspend") == ()
+    assert "(no key)" in keymap.table()
 
 
 def test_key_is_taken_from_its_former_action() -> None:
     keymap = Keymap({"search": "ctrl-g"})
-    assert keymap.pressed("search") == (("c-g",),)
-    assert keymap.pressed("editor") == ()
+    assert keymap.key_presses("search") == (("c-g",),)
+    assert keymap.key_presses("editor") == ()
 
 
 def test_a_key_cannot_be_given_away_twice() -> None:
@@ -42,7 +42,7 @@ def test_invalid_key_is_refused(written: str) -> None:
 
 @pytest.mark.parametrize("columns", [39, 79, 119])
 def test_key_list_is_indented_where_wrapped(columns: int) -> None:
-    *table, _, _ = Keymap({}).listed(columns).split("\n")
+    *table, _, _ = Keymap({}).table(columns).split("\n")
     names = {action.name for action in ACTIONS}
     assert all(len(line) <= columns for line in table)
     assert all(line.startswith("    ") or line.split()[0] in names for line in table)

@@ -9,8 +9,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.processors import Transformation, TransformationInput
 
-from wolo.frontends.terminal.composer.pastes import MOST_CHARS, MOST_LINES, Chips, Pastes, cleaned, readable
-from wolo.frontends.terminal.io.graphemes import spelled_out
+from wolo.frontends.terminal.composer.pastes import MOST_CHARS, MOST_LINES, Chips, Pastes, clean_paste, readable
+from wolo.frontends.terminal.io.graphemes import spell_out
 
 LONG = "line\n" * 5000
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -27,9 +27,9 @@ def test_folded_paste_is_one_labelled_character() -> None:
     pastes = Pastes()
     folded = f"see {pastes.fold(LONG)} there"
     assert len(folded) == len("see x there")
-    assert pastes.shown(folded) == "see [Pasted #1: 5,001 lines] there"
+    assert pastes.with_labels(folded) == "see [Pasted #1: 5,001 lines] there"
     assert pastes.unfold(folded) == f"see {LONG} there"
-    assert pastes.typed(folded) == "see   there"
+    assert pastes.without_pastes(folded) == "see   there"
 
 
 def test_private_character_of_the_text_is_kept() -> None:
@@ -77,10 +77,10 @@ def test_any_text_is_sent_and_returns_elsewhere(pieces: list[tuple[str, bool]], 
 
 @given(st.text(st.characters(), max_size=200))
 def test_cleaned_text_is_sendable_and_powerless(pasted: str) -> None:
-    text = cleaned(pasted)
+    text = clean_paste(pasted)
     text.encode()
     assert not any((ord(letter) < 32 and letter not in "\t\n") or 0x7F <= ord(letter) < 0xA0 for letter in text)
-    assert cleaned(text) == text
+    assert clean_paste(text) == text
     readable(pasted).encode()
 
 
@@ -121,4 +121,4 @@ def test_a_private_character_never_looks_like_another_emoji() -> None:
     assert len(text) == 1
     typed, _ = shown(text)
     assert typed != text
-    assert text in spelled_out(typed)
+    assert text in spell_out(typed)

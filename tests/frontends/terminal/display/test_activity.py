@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from wolo.frontends.terminal.display.activity import Activity, ActivityLine, fitted
+from wolo.frontends.terminal.display.activity import Activity, ActivityLine, fit_row
 from wolo.frontends.terminal.repl.status_bar import TodoPanel
 from wolo.tools.tool_values import TodoItem
 
@@ -28,7 +28,7 @@ class NoSurface:
     tick_s = 60.0
     is_alive = True
 
-    def changed(self, activity: Activity) -> None: ...
+    def on_change(self, activity: Activity) -> None: ...
     def tick(self, activity: Activity) -> None: ...
     def clear(self, activity: Activity) -> None: ...
     def rest(self) -> None: ...
@@ -62,12 +62,12 @@ async def test_a_stream_without_data_is_reported(running: Activity, clock: Clock
     running.start("writing")
     clock.now += 60
     assert "no data" not in texts(running, 80)[0]
-    running.received()
+    running.note_data()
     clock.now += 4
     assert "no data" not in texts(running, 80)[0]
     clock.now += 4
     assert texts(running, 80) == ["writing · no data for 8 s · 68 s"]
-    running.received()
+    running.note_data()
     assert "no data" not in texts(running, 80)[0]
 
 
@@ -120,7 +120,7 @@ def test_no_line_is_wider_than_there_is_room(words: str, printed: str, columns: 
 async def test_narrow_window_keeps_seconds_with_silence_first(running: Activity, clock: Clock) -> None:
     running.start("writing · 2 tokens")
     assert texts(running, 19, hint=" · Esc stops") == ["writing · 2… · 0 s"]
-    running.received()
+    running.note_data()
     clock.now += 8
     assert texts(running, 19, hint=" · Esc stops") == ["no data for 8 s"]
 
@@ -137,7 +137,7 @@ async def test_work_is_announced_once_when_it_is_slow(running: Activity, clock: 
 
 
 def test_wide_characters_are_cut_by_cells() -> None:
-    assert fitted("漢字漢字", " · 1 s", 12) == "漢字… · 1 s"
+    assert fit_row("漢字漢字", " · 1 s", 12) == "漢字… · 1 s"
 
 
 def test_the_todo_list_shows_what_is_open() -> None:

@@ -16,7 +16,7 @@ END = "The end."
 async def answer(drawn: DrawnTerminal, text: str) -> None:
     drawn.screen.show(RequestStarted(model="m", attempt=1, context_tokens=1))
     drawn.screen.show(TextStreamed(text=f"{text}\n\n"))
-    drawn.screen.say(END)
+    drawn.screen.show_text(END)
     drawn.screen.stdout.flush()
     await drawn.wait_for(END)
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 import wolo
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.io.theme import DARK, GROUNDS, LIGHT, ROLES, STYLES, Depth, is_light, painted
+from wolo.frontends.terminal.io.theme import DARK, GROUNDS, LIGHT, ROLES, STYLES, Depth, is_light, paint
 from wolo.frontends.terminal.panels.region_styles import RegionColours, as_rows
 
 
@@ -81,7 +81,7 @@ DEPTHS: tuple[Depth, ...] = ("256", "truecolor")
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_is_readable_on_the_background(role: str, depth: Depth, on_light: bool) -> None:
-    shown = painted(STYLES[role], on_light=on_light, depth=depth)
+    shown = paint(STYLES[role], on_light=on_light, depth=depth)
     assert shown.color is not None
     assert contrast(shown.color.name, own(on_light)[1]) > ENOUGH
 
@@ -91,7 +91,7 @@ def test_every_role_is_readable_on_the_background(role: str, depth: Depth, on_li
 @pytest.mark.parametrize("ground", GROUNDS)
 @pytest.mark.parametrize("role", ["text", *ROLES])
 def test_every_role_is_readable_on_theme_backgrounds(role: str, ground: str, depth: Depth, on_light: bool) -> None:
-    shown = painted(STYLES.get(role, Style()) + Style(bgcolor=ground_colour(ground)), on_light=on_light, depth=depth)
+    shown = paint(STYLES.get(role, Style()) + Style(bgcolor=ground_colour(ground)), on_light=on_light, depth=depth)
     assert shown.bgcolor is not None
     text, behind = own(on_light)
     written = shown.color.name if shown.color is not None and shown.color.name != "default" else text
@@ -106,11 +106,11 @@ def ground_colour(name: str) -> Color:
 
 
 def test_sixteen_colours_keep_text_and_reverse_words() -> None:
-    assert painted(STYLES["added line"], on_light=False, depth="standard") == Style(color="green")
-    assert painted(STYLES["removed word"], on_light=True, depth="standard") == Style(color="red", reverse=True)
-    assert painted(STYLES["selection"], on_light=True, depth="standard") == Style(bold=True, reverse=True)
-    assert painted(STYLES["said"], on_light=True, depth="standard") == Style()
-    assert painted(STYLES["bold warning"], on_light=False, depth="standard") == Style.parse("bold yellow")
+    assert paint(STYLES["added line"], on_light=False, depth="standard") == Style(color="green")
+    assert paint(STYLES["removed word"], on_light=True, depth="standard") == Style(color="red", reverse=True)
+    assert paint(STYLES["selection"], on_light=True, depth="standard") == Style(bold=True, reverse=True)
+    assert paint(STYLES["said"], on_light=True, depth="standard") == Style()
+    assert paint(STYLES["bold warning"], on_light=False, depth="standard") == Style.parse("bold yellow")
 
 
 @pytest.mark.parametrize("on_light", [True, False])

@@ -84,7 +84,7 @@ async def test_other_output_follows_earlier_streamed_text(monkeypatch: pytest.Mo
     with in_terminal(monkeypatch) as screen_fd:
         screen, region = new_region()
         screen.show(TextStreamed(text="first\n"))
-        screen.say("second")
+        screen.show_text("second")
         region.flush()
         screen.status.stop()
         shown = os.read(screen_fd, 65_536).decode()

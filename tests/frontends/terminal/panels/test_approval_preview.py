@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wolo.agent.events import ApprovalAsked, SandboxState
 from wolo.frontends.terminal.panels.approval_preview import proposal
 from wolo.frontends.terminal.panels.region_styles import as_rows
-from wolo.frontends.terminal.render.file_diffs import replaced
+from wolo.frontends.terminal.render.file_diffs import replacement
 from wolo.guard.intents import Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.parts import ToolPart
 from wolo.tools.editing.matching import with_line_endings_of
@@ -113,7 +113,7 @@ def test_waiting_calls_are_counted_and_named() -> None:
 
 
 def test_only_the_words_that_differ_are_marked() -> None:
-    gone, come = replaced("    return one + two", "    return one - two")
+    gone, come = replacement("    return one + two", "    return one - two")
     assert (gone.plain, come.plain) == ("-     return one + two", "+     return one - two")
     assert [gone.plain[span.start : span.end] for span in gone.spans if span.style == "removed word"] == ["+"]
     assert [come.plain[span.start : span.end] for span in come.spans if span.style == "added word"] == ["-"]
@@ -141,7 +141,7 @@ SEEN_FORMATS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08
 @given(st.text(), st.text(), st.integers(2, 40))
 @example("", "\u0600", 10)
 def test_change_is_whole_at_any_width(old: str, new: str, columns: int) -> None:
-    lines = replaced(old, new)
+    lines = replacement(old, new)
     rows = as_rows(lines, columns)
     written = "".join(piece[1] for row in rows for piece in row)
     assert written == "".join(line.plain for line in lines)

@@ -35,7 +35,7 @@ class Asked:
 
     async def scope(self) -> str:
         """What was allowed; empty for a no."""
-        given = (await asyncio.wait_for(self.answer, 30)).given
+        given = (await asyncio.wait_for(self.answer, 30)).approval
         return given.scope if given.allowed else ""
 
 

@@ -87,13 +87,15 @@ class Suggestions(Completer):
     def _resources(self, server: str, typed: str) -> Iterator[Completion]:
         servers = self._context().conversation.servers
         resources = servers.resources.get(server, ())
-        found = [(each.uri, each.name) for each in resources if not each.is_template and typed.casefold() in each.uri.casefold()]
+        matches = [
+            (each.uri, each.name) for each in resources if not each.is_template and typed.casefold() in each.uri.casefold()
+        ]
         for template in (each.uri for each in resources if each.is_template):
             if typed.startswith(template.partition("{")[0]):
                 from wolo.mcp.uri_templates import complete_template  # noqa: PLC0415  # few servers have templates
 
-                found += [(uri, template) for uri in complete_template(servers, server, template, typed)]
-        for uri, name in found[:MOST_OFFERED]:
+                matches += [(uri, template) for uri in complete_template(servers, server, template, typed)]
+        for uri, name in matches[:MOST_OFFERED]:
             yield Completion(uri, -len(typed), display=clean_line(uri), display_meta=clean_line(name))
 
 
@@ -129,22 +131,24 @@ class NameIndex:
 
     def best(self, typed: str) -> list[str]:
         """Returns names that contain the typed letters in order, best match first."""
-        wanted = typed.casefold()
-        if not wanted:
+        folded_typed = typed.casefold()
+        if not folded_typed:
             return nsmallest(MOST_OFFERED, self.names[:MOST_UNASKED], key=lambda name: (name.rstrip("/").count("/"), name))
         last, candidates = self._last
-        if not wanted.startswith(last):
+        if not folded_typed.startswith(last):
             candidates = range(len(self.names))
         names, folded = self.names, self._folded
-        contains = re.compile("".join(f"[^{letter}]*+{letter}" for letter in map(re.escape, wanted))).match
+        contains = re.compile("".join(f"[^{letter}]*+{letter}" for letter in map(re.escape, folded_typed))).match
         matches: list[int] = []
         best: list[tuple[int, int, str]] = []
         for start in range(0, len(candidates), AT_ONCE):
             found = [at for at in candidates[start : start + AT_ONCE] if contains(folded[at])]
             matches += found
-            best = nsmallest(MOST_OFFERED, [*best, *((_distance(wanted, folded[at]), len(names[at]), names[at]) for at in found)])
+            best = nsmallest(
+                MOST_OFFERED, [*best, *((_distance(folded_typed, folded[at]), len(names[at]), names[at]) for at in found)]
+            )
             time.sleep(BREATH_S)
-        self._last = (wanted, matches)
+        self._last = (folded_typed, matches)
         return [name for *_, name in best]
 
 
@@ -172,12 +176,12 @@ def outside(cwd: Path, typed: str) -> list[str]:
     folder, slash, begun = typed.rpartition("/")
     try:
         with os.scandir(cwd / os.path.expanduser(f"{folder}{slash}")) as entries:  # noqa: PTH111  # a path as it is typed
-            found = [
+            names = [
                 f"{folder}{slash}{entry.name}{'/' if entry.is_dir() else ''}" for entry in entries if entry.name.startswith(begun)
             ]
     except (OSError, ValueError):
         return []
-    return sorted(found)
+    return sorted(names)
 
 
 def _arguments(context: CommandContext, command: Command | None) -> Sequence[tuple[str, str]]:
@@ -189,11 +193,11 @@ def _arguments(context: CommandContext, command: Command | None) -> Sequence[tup
         return ()  # the command itself reports it
 
 
-def _distance(wanted: str, name: str) -> int:
+def _distance(typed: str, name: str) -> int:
     last = name.rstrip("/").rpartition("/")[2]
-    if last.startswith(wanted) or name.startswith(wanted):
+    if last.startswith(typed) or name.startswith(typed):
         return 0
-    return 1 if wanted in last else 2 if wanted in name else 3
+    return 1 if typed in last else 2 if typed in name else 3
 
 
 def _look(directory: Path) -> Iterator[str]:

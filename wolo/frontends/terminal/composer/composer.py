@@ -21,7 +21,7 @@ from prompt_toolkit.search import SearchDirection, start_search
 from wolo.agent.events import Event, PromptRefused
 from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.composer.completion import is_command_name, offers_completions
-from wolo.frontends.terminal.composer.pastes import Pastes, as_mentions, cleaned, readable
+from wolo.frontends.terminal.composer.pastes import Pastes, as_mentions, clean_paste, readable
 from wolo.frontends.terminal.composer.prompt_storage import DirectoryHistory, Drafts
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.display.terminal_state import TerminalState
@@ -45,18 +45,18 @@ class MessageQueue:
         """Typed text by message id."""
 
     def rows(self) -> Sequence[Row]:
-        steered = (f"  ↪ {self._line(self.typed(message))}" for message in self._conversation.steering.waiting)
+        steered = (f"  ↪ {self._line(self.editable(message))}" for message in self._conversation.steering.waiting)
         return [[("class:dim", line)] for line in (*steered, *(f"  ⧗ {self._line(text)}" for text in self.later))]
 
     def steer(self, message: UserPrompt, typed: str) -> None:
         self._steered[message.id] = typed
-        self._state.typed_texts[message.id] = self._pastes.shown(typed)
+        self._state.typed_texts[message.id] = self._pastes.with_labels(typed)
         self._conversation.steer(message)
 
     def texts(self) -> list[str]:
         """All that waits, in the order of sending."""
         steered = self._conversation.steering.waiting if self._state.conversation is not None else ()
-        return [*(self.typed(message) for message in steered), *self.later]
+        return [*(self.editable(message) for message in steered), *self.later]
 
     def pop_newest(self) -> str:
         """Withdraws the newest message. Empty when none waits."""
@@ -64,19 +64,19 @@ class MessageQueue:
             return self.later.pop()
         for message in reversed(self._conversation.steering.waiting):
             if self._conversation.steering.withdraw(message.id):
-                return self.typed(message)
+                return self.editable(message)
         return ""
 
     def end_turn(self) -> None:
         """Moves steered messages that the turn ended without to the front of the queue."""
-        self.later.extendleft(self.typed(message) for message in reversed(self._conversation.steering.take_all()))
+        self.later.extendleft(self.editable(message) for message in reversed(self._conversation.steering.take_all()))
 
     def pop_all(self) -> str:
         text = "\n".join(self.later)
         self.later.clear()
         return text
 
-    def typed(self, message: Message) -> str:
+    def editable(self, message: Message) -> str:
         """The message as text to edit."""
         return self._steered.get(message.id) or self._pastes.fold(message.text)
 
@@ -86,7 +86,7 @@ class MessageQueue:
         return self._state.conversation
 
     def _line(self, text: str) -> str:
-        return clean_line(self._pastes.shown(text))
+        return clean_line(self._pastes.with_labels(text))
 
 
 GO_BACK = "/rewind"
@@ -187,7 +187,7 @@ class Composer:
     def on_event(self, event: Event) -> None:
         """Gives back a steered message that a hook refused."""
         if isinstance(event, PromptRefused) and event.reason and not event.prompt.is_prompt:
-            self.give_back(self.queue.typed(event.prompt))
+            self.give_back(self.queue.editable(event.prompt))
 
     def quit(self) -> None:
         """Makes `read` raise EOFError."""
@@ -287,7 +287,7 @@ class Composer:
 
     def paste(self, data: str) -> None:
         """Inserts text as a whole: line ends in it send nothing."""
-        text = cleaned(data)
+        text = clean_paste(data)
         if mentions := as_mentions(text, self._directory):
             self.buffer.insert_text(mentions)
             return
@@ -324,8 +324,8 @@ class Composer:
             return None
         return offered[0]
 
-    def _hint(self, words: str) -> None:
-        self._state.hint = words
+    def _hint(self, text: str) -> None:
+        self._state.hint = text
         get_app().invalidate()
 
     def _accept(self, buffer: Buffer) -> bool:

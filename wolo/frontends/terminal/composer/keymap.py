@@ -82,7 +82,7 @@ class Keymap:
                 raise ConfigError(f"{SETTING}: there is no action {name}.", hint=_nearest(name, known))
         taken: dict[tuple[str, ...], str] = {}
         for name in self._changed:
-            for key in self._chosen(name):
+            for key in self._own_keys(name):
                 if taken.setdefault(parse(key), name) != name:
                     raise ConfigError(f"{SETTING}: {key} cannot be both {taken[parse(key)]} and {name}.")
         self._taken = taken
@@ -91,18 +91,18 @@ class Keymap:
     def keys(self, action: Action) -> tuple[str, ...]:
         """Keys by their names in settings."""
         if action.name in self._changed:
-            return self._chosen(action.name)
+            return self._own_keys(action.name)
         return tuple(key for key in action.keys if parse(key) not in self._taken)
 
-    def _chosen(self, name: str) -> tuple[str, ...]:
+    def _own_keys(self, name: str) -> tuple[str, ...]:
         given = self._changed[name]
         return (given,) if isinstance(given, str) else given
 
-    def pressed(self, name: str) -> tuple[tuple[str, ...], ...]:
+    def key_presses(self, name: str) -> tuple[tuple[str, ...], ...]:
         """Keys by prompt_toolkit's names."""
         return self._pressed[name]
 
-    def listed(self, columns: int = 80) -> str:
+    def table(self, columns: int = 80) -> str:
         """A table of actions and their keys, for /keys; in a narrow window a note is below its keys."""
         rows = [(action.name, ", ".join(self.keys(action)) or "(no key)", action) for action in ACTIONS]
         names, keys = max(len(row[0]) for row in rows), max(len(row[1]) for row in rows)
@@ -160,7 +160,7 @@ def composer_keys(composer: Composer, keymap: Keymap, repl: KeyTarget) -> KeyBin
     keys = KeyBindings()
     has_focus = Condition(lambda: get_app().layout.current_buffer is composer.buffer)
     for action in reversed(ACTIONS):  # of two actions with one key the first in the list wins while it is accepted
-        for pressed in keymap.pressed(action.name):
+        for pressed in keymap.key_presses(action.name):
             is_accepted = Condition(partial(composer.accepts, action.name))
             keys.add(*pressed, filter=has_focus & is_accepted)(partial(_perform, composer, repl, action.name))
 

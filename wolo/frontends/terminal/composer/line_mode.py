@@ -57,7 +57,7 @@ class LineMode:
                 # The next lines, behind the text that was given back unsent
                 screen, buffer = self._terminal.screen, self._composer.buffer
                 if buffer.text:
-                    screen.say(f"Not sent yet; Enter sends it, Ctrl-C drops it: {buffer.text}")
+                    screen.show_text(f"Not sent yet; Enter sends it, Ctrl-C drops it: {buffer.text}")
                 lines = [await self._line()]
                 while lines[-1].endswith(CONTINUES):
                     lines[-1] = lines[-1].removesuffix(CONTINUES)

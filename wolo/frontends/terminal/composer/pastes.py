@@ -59,11 +59,11 @@ class Pastes:
         """The whole text, to be sent."""
         return _PRIVATE.sub(lambda found: self._whole.get(found[0], found[0]), text)
 
-    def shown(self, text: str) -> str:
+    def with_labels(self, text: str) -> str:
         """The text with labels for folded pastes."""
         return _PRIVATE.sub(lambda found: self.label(found[0]) or found[0], text)
 
-    def typed(self, text: str) -> str:
+    def without_pastes(self, text: str) -> str:
         """The text without folded pastes."""
         return _PRIVATE.sub(lambda found: " " if found[0] in self._whole else found[0], text)
 
@@ -106,7 +106,7 @@ class Pastes:
         return character
 
 
-def cleaned(pasted: str) -> str:
+def clean_paste(pasted: str) -> str:
     """Pasted text with line feeds as line ends, without control characters and sequences; tabs stay."""
     text = pasted.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text:

@@ -51,7 +51,7 @@ async def offer_embedded(terminal: Terminal) -> str:
             stopped.set()
             terminal.screen.status.stop()
     except WoloError as error:
-        terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "warning")
+        terminal.screen.show_text(f"{error.message} {error.hint}".rstrip(), "warning")
         return ""
     return f"local/{DEFAULT}"
 
@@ -63,7 +63,7 @@ class _DownloadAbandoned(Exception):
 async def _install_engine(terminal: Terminal) -> bool:
     """True once the engine is installed. Prints the command for users who prefer to run it themselves."""
     command = install_command(this_installation(), EMBEDDED_EXTRA)
-    terminal.screen.say(f"This installs the engine:\n  {shlex.join(command)}")
+    terminal.screen.show_text(f"This installs the engine:\n  {shlex.join(command)}")
     if not await confirm("Run it now?", terminal, no="No, I'll run it myself", yes="Yes, install"):
         return False
     terminal.screen.status.start("installing")
@@ -77,7 +77,7 @@ async def _install_engine(terminal: Terminal) -> bool:
             if process.returncode is None:
                 process.kill()
     except OSError as error:
-        terminal.screen.say(f"{command[0]} cannot be run: {error.strerror}.", "warning")
+        terminal.screen.show_text(f"{command[0]} cannot be run: {error.strerror}.", "warning")
         return False
     finally:
         terminal.screen.status.stop()
@@ -85,5 +85,5 @@ async def _install_engine(terminal: Terminal) -> bool:
     if process.returncode == 0 and has_engine():
         return True
     output = "\n".join(clean(printed.decode("utf-8", "replace")).strip().splitlines()[-LAST_LINES:])
-    terminal.screen.say(f"The installation failed (status {process.returncode}):\n{output}", "warning")
+    terminal.screen.show_text(f"The installation failed (status {process.returncode}):\n{output}", "warning")
     return False

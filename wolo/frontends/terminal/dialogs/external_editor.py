@@ -52,14 +52,14 @@ async def edit_file(path: Path) -> None:
 
 def _find() -> list[str]:
     for name in ("VISUAL", "EDITOR"):
-        if given := os.environ.get(name, "").strip():
+        if command := os.environ.get(name, "").strip():
             try:
-                argv = shlex.split(given)
+                argv = shlex.split(command)
             except ValueError as error:
-                raise UsageError(f"{name} is not a valid command: {given}", hint=HINT) from error
+                raise UsageError(f"{name} is not a valid command: {command}", hint=HINT) from error
             if argv and shutil.which(argv[0]):
                 return argv
-            raise UsageError(f"{name} is set to {given}, which is not installed.", hint=HINT)
+            raise UsageError(f"{name} is set to {command}, which is not installed.", hint=HINT)
     found = next(filter(shutil.which, USUAL), None)
     if found is None:
         raise UsageError("No editor found.", hint=HINT)

@@ -102,7 +102,7 @@ async def _offer(terminal: Terminal) -> str:
         return ""
     spec = chosen.removesuffix("?")
     set_value(find_places(), "model", spec)
-    terminal.screen.say(f"{spec} is now your default model. `-m` or the setting `model` changes it.", "dim")
+    terminal.screen.show_text(f"{spec} is now your default model. `-m` or the setting `model` changes it.", "dim")
     if chosen.endswith("?"):
         await try_out(choose_now(), terminal)
     return spec
@@ -142,14 +142,14 @@ def _print_offer(offer: ModelOffer, terminal: Terminal) -> None:
     screen = terminal.screen
     if offer.models:
         running = " and ".join(server.label for server in offer.servers if server.models)
-        screen.say(f"No model is set up, but {running} runs on this machine:")
+        screen.show_text(f"No model is set up, but {running} runs on this machine:")
         print_numbered([Item(name, name) for name in offer.models], terminal)
-        screen.say("A ? after the number also tries out what it can do, with a few tiny requests.", "dim")
+        screen.show_text("A ? after the number also tries out what it can do, with a few tiny requests.", "dim")
     if offer.has_embedded:
-        screen.say("A small one can run inside wolo, without key or account:")
+        screen.show_text("A small one can run inside wolo, without key or account:")
         print_numbered([Item(EMBEDDED, "the embedded model")], terminal, first=len(offer.models) + 1)
-        screen.say(f"     {about_embedded()}", "dim")
-    screen.say("Or use an API key of a provider:" if offer.before_providers else "No model is set up. Choose a provider:")
+        screen.show_text(f"     {about_embedded()}", "dim")
+    screen.show_text("Or use an API key of a provider:" if offer.before_providers else "No model is set up. Choose a provider:")
     show_providers(offer.providers, terminal, first=offer.before_providers + 1)
     behind = offer.before_providers + len(offer.providers) + 1
     print_numbered([Item(setup, SETUPS[setup]) for setup in offer.setups], terminal, first=behind)
@@ -160,10 +160,10 @@ async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:
     typed = (await ask_line("Which one? Enter for none › ", terminal.screen, terminal.keyboard)).strip()
     if not typed:
         raise EOFError
-    wanted = typed.removesuffix("?").rstrip()
-    number = int(wanted) - 1 if wanted.isdecimal() else -1
+    name = typed.removesuffix("?").rstrip()
+    number = int(name) - 1 if name.isdecimal() else -1
     if 0 <= number < len(offer.models):
-        return offer.models[number] + typed[len(wanted) :].strip()
+        return offer.models[number] + typed[len(name) :].strip()
     if offer.has_embedded and number == len(offer.models):
         return await offer_embedded(terminal)
     if "://" in typed:
@@ -175,7 +175,7 @@ async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:
     provider = offer.providers[behind] if is_provider else find_provider(typed, offer.providers)
     if provider is not None:
         return await _choose_provider(provider, terminal)
-    terminal.screen.say(f"There is no {'number' if wanted.isdecimal() else 'provider'} {typed}.", "warning")
+    terminal.screen.show_text(f"There is no {'number' if name.isdecimal() else 'provider'} {typed}.", "warning")
     return ""
 
 
@@ -196,7 +196,7 @@ def _key_variable(provider: Provider) -> str:
 async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
     """Asks for a key only if there is none."""
     if variable := _key_variable(provider):
-        terminal.screen.say(f"Using the API key of {provider.label} in ${variable}.", "dim")
+        terminal.screen.show_text(f"Using the API key of {provider.label} in ${variable}.", "dim")
     elif not await log_in(provider, terminal):
         return ""
     shown = list(dict.fromkeys((provider.default_model, *(each.id for each in provider.models))))[:MOST_SHOWN]
@@ -205,7 +205,7 @@ async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
         try:
             _, model, _ = Catalog(os.environ, overrides).look_up(f"{provider.name}/{wanted}")
         except ConfigError as error:
-            terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "warning")
+            terminal.screen.show_text(f"{error.message} {error.hint}".rstrip(), "warning")
             continue
         return f"{provider.name}/{model.id}"
     return ""
@@ -218,7 +218,7 @@ async def _ask_model(provider: Provider, shown: Sequence[str], terminal: Termina
         menu = Menu(f"Which model of {provider.label}?", lambda is_on: items, is_numbered=True, written=str)
         picked = await pick(menu, terminal)
         return picked.value if picked else ""
-    terminal.screen.say(f"Models of {provider.label}:")
+    terminal.screen.show_text(f"Models of {provider.label}:")
     print_numbered(items, terminal)
     question = "Which model? Enter selects 1; other names work, too › "
     typed = (await ask_line(question, terminal.screen, terminal.keyboard)).strip()

@@ -51,7 +51,7 @@ async def ask_secret(question: str, terminal: Terminal) -> str:
     terminal.screen.ask_space()
     await asyncio.sleep(READING_S)
     terminal.keyboard.forget_typed()
-    terminal.screen.say(question)
+    terminal.screen.show_text(question)
     try:
         typed = await _read_line()
     finally:

@@ -33,12 +33,12 @@ def show_providers(providers: Sequence[Provider], terminal: Terminal, *, first: 
 
 def find_provider(typed: str, providers: Sequence[Provider]) -> Provider | None:
     """Finds a provider by its name, its label, or an unambiguous beginning of either."""
-    wanted = typed.strip().lower()
+    typed = typed.strip().lower()
     spelled = [(each, {each.name.lower(), each.label.lower()}) for each in providers]
-    exact = [each for each, names in spelled if wanted in names]
-    begun = [each for each, names in spelled if any(name.startswith(wanted) for name in names)]
+    exact = [each for each, names in spelled if typed in names]
+    begun = [each for each, names in spelled if any(name.startswith(typed) for name in names)]
     found = exact or begun
-    return found[0] if wanted and (exact or len(begun) == 1) else None
+    return found[0] if typed and (exact or len(begun) == 1) else None
 
 
 async def ask_provider(providers: Sequence[Provider], terminal: Terminal) -> Provider:
@@ -49,21 +49,21 @@ async def ask_provider(providers: Sequence[Provider], terminal: Terminal) -> Pro
         if picked is None:
             raise EOFError
         return next(each for each in providers if each.name == picked.value)
-    terminal.screen.say("Which provider?")
+    terminal.screen.show_text("Which provider?")
     show_providers(providers, terminal)
     while True:
         typed = (await ask_line("Number or name › ", terminal.screen, terminal.keyboard)).strip()
         if typed.isdecimal() and 1 <= int(typed) <= len(providers):
             return providers[int(typed) - 1]
-        if found := find_provider(typed, providers):
-            return found
-        terminal.screen.say(f"There is no provider {typed}." if typed else "Ctrl-D quits.", "warning")
+        if provider := find_provider(typed, providers):
+            return provider
+        terminal.screen.show_text(f"There is no provider {typed}." if typed else "Ctrl-D quits.", "warning")
 
 
 async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, in_keyring: bool = True) -> bool:
     """True once a key is saved. Raises EOFError when the user cancels, and ConfigError when the key cannot be saved."""
     if provider.hint:
-        terminal.screen.say(provider.hint, "dim")
+        terminal.screen.show_text(provider.hint, "dim")
     while True:
         key = await ask_secret(f"Paste your {provider.label} API key (input is hidden)", terminal)
         if not key:
@@ -71,7 +71,7 @@ async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, 
         try:
             trial = await _try(provider, key, terminal) if tests else None
         except ConfigError as error:
-            terminal.screen.say(f"{error.message} {error.hint}", "warning")
+            terminal.screen.show_text(f"{error.message} {error.hint}", "warning")
             continue
         is_refused = trial is not None and trial.verdict == "refused"  # such a key is never saved
         if (
@@ -79,7 +79,7 @@ async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, 
             or trial.may_be_kept
             or (not is_refused and await confirm("Save it anyway?", terminal, no="No, discard it", yes="Yes, save it"))
         ):
-            terminal.screen.say(f"The key is saved in {save_key(provider, key, in_keyring=in_keyring)}.", "dim")
+            terminal.screen.show_text(f"The key is saved in {save_key(provider, key, in_keyring=in_keyring)}.", "dim")
             return True
 
 
@@ -89,5 +89,5 @@ async def _try(provider: Provider, key: str, terminal: Terminal) -> KeyCheck:
         trial = await check_key(provider, key)
     finally:
         terminal.screen.status.stop()
-    terminal.screen.say(f"{trial.words} {trial.hint}".rstrip(), "" if trial.may_be_kept else "warning")
+    terminal.screen.show_text(f"{trial.message} {trial.hint}".rstrip(), "" if trial.may_be_kept else "warning")
     return trial

@@ -15,7 +15,7 @@ from wolo.frontends.terminal.dialogs.picker import ABOUT_SERVER, EMBEDDED, SERVE
 from wolo.frontends.terminal.display.history_preview import last_exchange
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.live.temporary_region import temporary_region
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 from wolo.models import address
 from wolo.models.http.server_lookup import find_servers, served_models
 from wolo.places import find_places
@@ -42,10 +42,10 @@ def sessions_menu(cwd: Path, here: str = "") -> Menu[str]:
     near = [info for info in everything if info.cwd == directory]
     far = [info for info in everything if info.cwd != directory]
 
-    def listed(also_far: bool) -> Sequence[Item[str]]:
+    def items(also_far: bool) -> Sequence[Item[str]]:
         return [_session(info) for info in near] + [_session(info, info.cwd) for info in (far if also_far or not near else ())]
 
-    return Menu("Which session?", listed, "all directories" if near and far else "", _last_exchange_of)
+    return Menu("Which session?", items, "all directories" if near and far else "", _last_exchange_of)
 
 
 async def pick_session(terminal: Terminal) -> str:
@@ -73,23 +73,23 @@ def models_menu(context: CommandContext, *, ahead: bool = False) -> Menu[str]:
     config = conversation.permissions.config
     known = [each for each in model_info.models_here(config) if not each.label.endswith(ANY_NAME)]
     if config.endpoint.base_url:
-        at_hand = [_served(f"{conversation.choice.provider.name}/{name}") for name in served_models(conversation.choice)]
+        at_hand = [_served_item(f"{conversation.choice.provider.name}/{name}") for name in served_models(conversation.choice)]
         here = address.origin(config.endpoint.base_url)
         known = [each for each in known if each.provider.base_url and address.origin(each.provider.base_url) == here]
     else:
-        at_hand = [_served(name) for server in find_servers(os.environ) for name in server.models]
+        at_hand = [_served_item(name) for server in find_servers(os.environ) for name in server.models]
     current = Item(conversation.info.model, f"{conversation.info.model}", "current")
     others = [] if ahead else [Item(name, SETUPS[name]) for name in (() if has_engine() else (EMBEDDED,)) + (SERVER,)]
 
-    def listed(also_without: bool) -> Sequence[Item[str]]:
+    def items(also_without: bool) -> Sequence[Item[str]]:
         shown = [each for each in known if each.has_key or also_without]
-        found = {item.value: item for item in at_hand}
+        by_name = {item.value: item for item in at_hand}
         for each in shown:
             known_facts = " ".join(word for word in model_info.in_brief(each).split() if word != "?")
-            found[each.label] = Item(each.label, each.label, known_facts)
-        facts = found.pop(current.value, current).facts
+            by_name[each.label] = Item(each.label, each.label, known_facts)
+        facts = by_name.pop(current.value, current).facts
         marked = Item(current.value, current.label, " · ".join(filter(None, dict.fromkeys((current.facts, facts)))))
-        return [marked, *found.values(), *others]
+        return [marked, *by_name.values(), *others]
 
     def preview(label: str, is_on: bool) -> Sequence[str]:
         if label in SETUPS:
@@ -99,10 +99,10 @@ def models_menu(context: CommandContext, *, ahead: bool = False) -> Menu[str]:
         except WoloError as error:
             return [error.message]
 
-    return Menu("Which model?", listed, "those without a key, too" if known else "", preview, written=str)
+    return Menu("Which model?", items, "those without a key, too" if known else "", preview, written=str)
 
 
-def _served(label: str) -> Item[str]:
+def _served_item(label: str) -> Item[str]:
     return Item(label, label, "on this server")
 
 
@@ -112,7 +112,7 @@ def rewind_menu(context: CommandContext) -> Menu[OutlineItem]:
     prompts = [place for place in outline(*conversation.session.tree()) if place.is_on_way and place.kind == "prompt"]
     newest_first = prompts[::-1]
 
-    def listed(with_files: bool) -> Sequence[Item[OutlineItem]]:
+    def items(with_files: bool) -> Sequence[Item[OutlineItem]]:
         return [Item(place, f"{place.number}  {' '.join(place.text.split())}", age(place.at)) for place in newest_first]
 
     def preview(place: OutlineItem, with_files: bool) -> Sequence[str]:
@@ -131,17 +131,17 @@ def rewind_menu(context: CommandContext) -> Menu[OutlineItem]:
         )
         return changed if with_files else [f"{stay}:", *changed]
 
-    return Menu("Back to before which prompt?", listed, "files too", preview)
+    return Menu("Back to before which prompt?", items, "files too", preview)
 
 
 def files_menu(cwd: Path) -> Menu[str]:
     """Files and folders as git lists them, relative to `cwd`."""
     names = FileNames().below(cwd)
 
-    def listed(is_on: bool) -> Sequence[Item[str]]:
+    def items(is_on: bool) -> Sequence[Item[str]]:
         return [Item(name, name) for name in sorted(names, key=lambda name: (name.count("/"), name))]
 
-    return Menu("Which file?", listed, preview=lambda name, is_on: _beginning(cwd / name))
+    return Menu("Which file?", items, preview=lambda name, is_on: _beginning(cwd / name))
 
 
 def turns_back(menu: Menu[OutlineItem], place: OutlineItem) -> int:
@@ -153,7 +153,7 @@ def _beginning(path: Path) -> Sequence[str]:
     """The first lines. Opens regular files only."""
     try:
         if path.is_dir():
-            return [counted(len(list(path.iterdir())), "entry", "entries")]
+            return [quantity(len(list(path.iterdir())), "entry", "entries")]
         handle = open_regular(Path(os.path.realpath(path)))
         try:
             data = read_all(handle, BEGINNING_BYTES)
@@ -165,7 +165,7 @@ def _beginning(path: Path) -> Sequence[str]:
 
 
 def _session(info: SessionInfo, where: str = "") -> Item[str]:
-    turns = counted(info.turns, "turn")
+    turns = quantity(info.turns, "turn")
     facts = [age(info.updated), turns, "open elsewhere" if info.live else "", where]
     return Item(info.id, info.name or info.title, " · ".join(filter(None, facts)))
 

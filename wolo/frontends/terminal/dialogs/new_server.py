@@ -31,14 +31,14 @@ async def add_server(terminal: Terminal, url: str = "") -> str:
         if not url:
             return ""
         key = await ask_secret("Paste its API key (input is hidden), or press Enter for none", terminal)
-        found = await _look_up(url, key, terminal)
-        model = await _ask_model(found.models, terminal) if found else ""
-        if found is None or not model:
+        server = await _look_up(url, key, terminal)
+        model = await _ask_model(server.models, terminal) if server else ""
+        if server is None or not model:
             return ""
-        choice = Catalog({}).find(f"custom/{model}", base_url=found.base_url, api_key=key or None)
+        choice = Catalog({}).find(f"custom/{model}", base_url=server.base_url, api_key=key or None)
         if not await try_out(choice, terminal) and not await confirm("Save it anyway?", terminal):
             return ""
-        return await _save(found, model, key, terminal)
+        return await _save(server, model, key, terminal)
     except PassedOver:
         return ""
 
@@ -52,7 +52,7 @@ async def try_out(choice: ModelChoice, terminal: Terminal) -> bool:
         found = await Probe(choice, transport, lambda finding: _show(finding, terminal)).run(window)
         probe_cache.write(find_places().cache, found)
     except (ProviderError, OSError) as error:
-        terminal.screen.say(f"Cannot try out the model: {error}", "warning")
+        terminal.screen.show_text(f"Cannot try out the model: {error}", "warning")
         return False
     finally:
         terminal.screen.status.stop()
@@ -61,21 +61,21 @@ async def try_out(choice: ModelChoice, terminal: Terminal) -> bool:
 
 
 def _show(finding: ProbeFinding, terminal: Terminal) -> None:
-    terminal.screen.say(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip(), "dim")
+    terminal.screen.show_text(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip(), "dim")
 
 
 async def _look_up(url: str, key: str, terminal: Terminal) -> FoundServer | None:
     terminal.screen.status.start("asking the server for its models")
     try:
-        found = await asyncio.to_thread(look_up_server, url, key)
+        server = await asyncio.to_thread(look_up_server, url, key)
     except ConfigError as error:
-        terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "warning")
+        terminal.screen.show_text(f"{error.message} {error.hint}".rstrip(), "warning")
         return None
     finally:
         terminal.screen.status.stop()
-    if not found.models:
-        terminal.screen.say(f"No models are listed at {clean_line(found.base_url)}, or nothing answers there.", "warning")
-    return found
+    if not server.models:
+        terminal.screen.show_text(f"No models are listed at {clean_line(server.base_url)}, or nothing answers there.", "warning")
+    return server
 
 
 async def _ask_model(models: Sequence[str], terminal: Terminal) -> str:
@@ -90,15 +90,15 @@ async def _ask_model(models: Sequence[str], terminal: Terminal) -> str:
     return typed or (shown[0] if shown else "")
 
 
-async def _save(found: FoundServer, model: str, key: str, terminal: Terminal) -> str:
-    suggested = suggested_name(found.base_url, taken_names())
+async def _save(server: FoundServer, model: str, key: str, terminal: Terminal) -> str:
+    suggested = suggested_name(server.base_url, taken_names())
     while True:
         name = await ask_text(f"Name of this provider, Enter for {suggested} › ", terminal) or suggested
         try:
-            await asyncio.to_thread(save_provider, name, found, key)
+            await asyncio.to_thread(save_provider, name, server, key)
         except UsageError as error:
-            terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "warning")
+            terminal.screen.show_text(f"{error.message} {error.hint}".rstrip(), "warning")
             continue
-        count = "1 model" if len(found.models) == 1 else f"{len(found.models)} models"
-        terminal.screen.say(f"Saved provider {name} with {count} in {find_places().config / 'config.toml'}.", "dim")
+        count = "1 model" if len(server.models) == 1 else f"{len(server.models)} models"
+        terminal.screen.show_text(f"Saved provider {name} with {count} in {find_places().config / 'config.toml'}.", "dim")
         return f"{name}/{model}"

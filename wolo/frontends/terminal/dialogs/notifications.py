@@ -34,9 +34,9 @@ class Notifier:
         self._ringing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def while_asking(self, words: str) -> AsyncIterator[None]:
+    async def while_asking(self, text: str) -> AsyncIterator[None]:
         """Notifies once if the user is away, or leaves, before the block ends."""
-        ringing = asyncio.ensure_future(self._ring_when_away(words))
+        ringing = asyncio.ensure_future(self._ring_when_away(text))
         try:
             yield
         finally:
@@ -44,19 +44,19 @@ class Notifier:
             with suppress(asyncio.CancelledError):
                 await ringing
 
-    def turn_ended(self, duration_s: float, words: str) -> None:
+    def turn_ended(self, duration_s: float, text: str) -> None:
         """Does not wait for the user's command."""
         dialog_host, after_s = self._dialog_host, self._ui.notify_after_s
         if dialog_host is not None and duration_s >= after_s and dialog_host.presence.is_away(after_s):
-            self._ringing = asyncio.ensure_future(self._ring(dialog_host, words))
+            self._ringing = asyncio.ensure_future(self._ring(dialog_host, text))
 
-    async def _ring_when_away(self, words: str) -> None:
+    async def _ring_when_away(self, text: str) -> None:
         if self._dialog_host is not None:
             await self._dialog_host.presence.until_away(self._ui.notify_after_s)
-            await self._ring(self._dialog_host, words)
+            await self._ring(self._dialog_host, text)
 
-    async def _ring(self, dialog_host: DialogHost, words: str) -> None:
-        text = f"wolo: {clean_line(words)}"[:LONGEST_TEXT]
+    async def _ring(self, dialog_host: DialogHost, text: str) -> None:
+        text = f"wolo: {clean_line(text)}"[:LONGEST_TEXT]
         if self._ui.notify_command:
             await _run(self._ui.notify_command, text)
         else:

@@ -98,7 +98,7 @@ async def _pick_by_number(menu: Menu[T], terminal: Terminal) -> Picked[T] | None
             return None
         if not typed or (typed.isdecimal() and 1 <= int(typed) <= len(items)):
             return Picked(items[int(typed or 1) - 1].value, is_on=False)
-        terminal.screen.say(f"There is no number {typed}.", "warning")
+        terminal.screen.show_text(f"There is no number {typed}.", "warning")
 
 
 class Picker(Panel[Picked[T] | None]):
@@ -128,7 +128,7 @@ class Picker(Panel[Picked[T] | None]):
     def ignores_keys(self) -> bool:
         return False
 
-    def edited(self) -> None:
+    def on_edit(self) -> None:
         typed = self.field.text.strip()
         if self._menu.is_numbered and typed.isdecimal() and 1 <= int(typed) <= len(self._items):
             self._found = self._items
@@ -171,7 +171,7 @@ class Picker(Panel[Picked[T] | None]):
             chosen = self._found[self._at].value if self._found else None
             self._is_on = not self._is_on
             self._list()
-            self.edited()
+            self.on_edit()
             self._move_to(next((at for at, each in enumerate(self._found) if each.value == chosen), 0))
 
     def _list(self) -> None:

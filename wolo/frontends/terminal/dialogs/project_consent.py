@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from wolo.config import consents, project
-from wolo.config.cli_options import Given
+from wolo.config.cli_options import Flags
 from wolo.config.configured_servers import find_unanswered, save_server_consent
 from wolo.conversation.resources.conversation_hooks import awaiting_consent, save_consent
 from wolo.conversation.resources.mcp_servers import servers_here
@@ -44,18 +44,18 @@ TRUST = Wording("Trust it?", "Yes, trust it", "the files of this project", "trus
 HOOKS = Wording("Run them?", "Yes, run them", "the hooks of this project", "they run", "run")
 
 
-async def ask_project_consent(given: Given, terminal: Terminal) -> None:
+async def ask_project_consent(flags: Flags, terminal: Terminal) -> None:
     """Anything but a yes counts as no. Raises Dismissed for Ctrl-C, and ConfigError for wrong settings."""
-    await _ask_trust(given, terminal)
-    await _ask_servers(given, terminal)
+    await _ask_trust(flags, terminal)
+    await _ask_servers(flags, terminal)
     site = find_site()
-    for hooks in awaiting_consent(site, given):
+    for hooks in awaiting_consent(site, flags):
         lines = [
             Text.assemble(("? ", "bold warning"), ("Hooks of this project want to run, from ", "bold"), _in_full(hooks.source))
         ]
         for event, hook in hooks.hooks:
             lines.append(Text(f"  {event}", "dim"))
-            lines += [_quoted(f"    {called:<11} ", value) for called, value in describe_hook(hook)]
+            lines += [_quote(f"    {called:<11} ", value) for called, value in describe_hook(hook)]
         answer = await _ask(
             [
                 *lines,
@@ -75,15 +75,15 @@ async def ask_project_consent(given: Given, terminal: Terminal) -> None:
             _report_unsaved(error, terminal)
 
 
-async def _ask_trust(given: Given, terminal: Terminal) -> None:
+async def _ask_trust(flags: Flags, terminal: Terminal) -> None:
     root, places = find_root(), find_places()
     files = project.find(root, Path.cwd())
-    if not files or given.get("trust") == str(root) or consents.trust_in(places, root, Notices()):
+    if not files or flags.get("trust") == str(root) or consents.trust_in(places, root, Notices()):
         return
     width = max(len(each.kind) for each in files)
     lines = [Text.assemble(("? ", "bold warning"), ("This folder contains files that configure wolo:", "bold"))]
-    lines += [_quoted(f"  {each.kind:<{width}}  ", str(each.path.relative_to(root))) for each in files]
-    lines.append(_quoted("  in ", str(root)))
+    lines += [_quote(f"  {each.kind:<{width}}  ", str(each.path.relative_to(root))) for each in files]
+    lines.append(_quote("  in ", str(root)))
     answer = await _ask(
         [
             *lines,
@@ -101,16 +101,16 @@ async def _ask_trust(given: Given, terminal: Terminal) -> None:
     except ConfigError as error:
         _report_unsaved(error, terminal)
         if answer == "yes":
-            terminal.screen.say("--trust trusts the folder for one run.", "dim")
+            terminal.screen.show_text("--trust trusts the folder for one run.", "dim")
 
 
-async def _ask_servers(given: Given, terminal: Terminal) -> None:
+async def _ask_servers(flags: Flags, terminal: Terminal) -> None:
     root, places = find_root(), find_places()
     if not any(each.kind == project.MCP_SERVERS.name for each in project.find(root, Path.cwd())):
         return
-    if given.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
+    if flags.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
         return
-    for wanted in find_unanswered(servers_here(given, find_site()), places, root):
+    for wanted in find_unanswered(servers_here(flags, find_site()), places, root):
         answer = await _ask(_server(wanted), _server_wording(wanted), terminal)
         try:
             if answer:
@@ -146,28 +146,28 @@ async def _ask(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> s
 
 
 def _report_unsaved(error: ConfigError, terminal: Terminal) -> None:
-    terminal.screen.say(f"Cannot save your answer: {error.message}", "warning")
+    terminal.screen.show_text(f"Cannot save your answer: {error.message}", "warning")
 
 
-def _server(wanted: ConfiguredServer) -> list[Text]:
-    lines = [Text.assemble(("? ", "bold warning"), ("This project configures an MCP server: ", "bold"), _in_full(wanted.name))]
-    lines += [_quoted(f"  {called:<11} ", value) for called, value in describe_server(wanted.server)]
+def _server(server: ConfiguredServer) -> list[Text]:
+    lines = [Text.assemble(("? ", "bold warning"), ("This project configures an MCP server: ", "bold"), _in_full(server.name))]
+    lines += [_quote(f"  {called:<11} ", value) for called, value in describe_server(server.server)]
     return [
         *lines,
-        _quoted("  from        ", wanted.source),
-        Text(f"  {REMOTE if wanted.server.url else LOCAL}", "dim"),
+        _quote("  from        ", server.source),
+        Text(f"  {REMOTE if server.server.url else LOCAL}", "dim"),
         Text("  If any of this changes, you are asked again.", "dim"),
     ]
 
 
-def _server_wording(wanted: ConfiguredServer) -> Wording:
-    subject = f"the MCP server {clean_line(wanted.name)}"
-    if wanted.server.url:
+def _server_wording(server: ConfiguredServer) -> Wording:
+    subject = f"the MCP server {clean_line(server.name)}"
+    if server.server.url:
         return Wording("Use it?", "Yes, use it", subject, "used", "used")
     return Wording("Start it?", "Yes, start it", subject, "started", "started")
 
 
-def _quoted(label: str, text: str) -> Text:
+def _quote(label: str, text: str) -> Text:
     """Not to be wrapped at spaces: a blank at the end of a row is part of the text."""
     return Text.assemble((label, "dim"), _in_full(text), no_wrap=True)
 

@@ -50,12 +50,12 @@ async def _approve_by_line(
     """Only an offered letter is a yes; any other text is a no with that reason."""
     rule, screen = asked.rule, terminal.screen
     if may_accept_edits:
-        screen.say("  f: yes, and accept edits from now on", "dim")
+        screen.show_text("  f: yes, and accept edits from now on", "dim")
     while True:
         if rule:
-            screen.say(f"  always: adds the rule {rule} for this workspace, everywhere: for all", "dim")
+            screen.show_text(f"  always: adds the rule {rule} for this workspace, everywhere: for all", "dim")
         if asked.denial:
-            screen.say(f"  v: never, denies {asked.denial} in this workspace from now on", "dim")
+            screen.show_text(f"  v: never, denies {asked.denial} in this workspace from now on", "dim")
         if asked.walls == "again":
             question = "  outside: [y]es, once  [s]ession  [N]o, or type why not › "
         elif asked.only_once:
@@ -71,7 +71,7 @@ async def _approve_by_line(
                 return PreviewAnswer(_read_answer(asked, typed, rule))
             edited = (await ask_line("  rule › ", screen, terminal.keyboard, draft=rule)).strip()
             if wrong := conversation.approvals.rule_problem(asked, edited) if edited not in ("", rule) else "":
-                screen.say(f"  {wrong}", "warning")
+                screen.show_text(f"  {wrong}", "warning")
             else:
                 rule = edited or rule
         except EOFError:
@@ -103,8 +103,8 @@ async def ask_questions(asked: QuestionsAsked, terminal: Terminal) -> Replies | 
         return await _ask_about_plan(asked.questions[0], terminal)
     screen = terminal.screen
     if (dialog_host := screen.dialog_host) is None:
-        replies: list[Reply] = []
-        screen.say(_HOW.format("Esc" if screen.stdout.can_move else "Ctrl-D"), "dim")
+        answers: list[Reply] = []
+        screen.show_text(_HOW.format("Esc" if screen.stdout.can_move else "Ctrl-D"), "dim")
         for number, question in enumerate(asked.questions, start=1):
             _print_question(question, screen, f" ({number} of {len(asked.questions)})" if len(asked.questions) > 1 else "")
             try:
@@ -118,17 +118,17 @@ async def ask_questions(asked: QuestionsAsked, terminal: Terminal) -> Replies | 
                 )
             except (PassedOver, EOFError):
                 return None
-            replies.append(read_reply(question, typed))
-        return tuple(replies)
+            answers.append(read_reply(question, typed))
+        return tuple(answers)
     from wolo.frontends.terminal.panels.questions import QuestionsPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     screen.ask_space()
-    given = await dialog_host.show_dialog(QuestionsPanel(asked.questions))
-    if given is None:
-        screen.say("? you skipped the questions", "dim")
-    for question, reply in zip(asked.questions, given or (), strict=False):
+    replies = await dialog_host.show_dialog(QuestionsPanel(asked.questions))
+    if replies is None:
+        screen.show_text("? you skipped the questions", "dim")
+    for question, reply in zip(asked.questions, replies or (), strict=False):
         screen.print(as_line(question, reply))
-    return given
+    return replies
 
 
 async def _ask_about_plan(question: Question, terminal: Terminal) -> Replies | None:
@@ -144,7 +144,7 @@ async def _ask_about_plan(question: Question, terminal: Terminal) -> Replies | N
             screen.ask_space()
             reply = await dialog_host.show_dialog(PlanPanel(labels))
         if reply is None:
-            screen.say("? not decided; plan mode continues", "dim")
+            screen.show_text("? not decided; plan mode continues", "dim")
             return None
         if reply.chosen != ("revise",):
             screen.print(as_line(Question(text="", header="Plan"), reply))
@@ -182,7 +182,7 @@ async def _edit_plan(plan: str, terminal: Terminal) -> str:
         screen.show_error(error)
         return ""
     if problem := plan_problem(edited):
-        screen.say(f"The plan is unchanged: {problem}", "warning")
+        screen.show_text(f"The plan is unchanged: {problem}", "warning")
         return ""
     return "" if edited == plan.strip() else edited
 

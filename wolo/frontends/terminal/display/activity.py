@@ -51,7 +51,7 @@ class Surface:
     is_alive: bool
     """Text may change after it was shown."""
 
-    def changed(self, activity: Activity) -> None:
+    def on_change(self, activity: Activity) -> None:
         """Called when something begins, ends or is described anew."""
 
     def tick(self, activity: Activity) -> None:
@@ -67,7 +67,7 @@ class Surface:
 @dataclass(slots=True)
 class _Work:
     words: Words
-    began: float
+    began_at: float
     output: str = ""
     is_announced: bool = False
 
@@ -101,35 +101,35 @@ class Activity:
     def start(self, words: Words) -> None:
         """Begins something new; its seconds count from now."""
         self._main, self._data_at, self.is_thinking, self._shown_at = _Work(words, self._clock()), None, False, -1
-        self._changed()
+        self._note_change()
 
     def describe(self, words: Words, *, is_thinking: bool = False) -> None:
         """Describes the same work in other words."""
         if self._main is not None and words != self._main.words:
             self._main.words, self._shown_at = words, -1
         self.is_thinking = is_thinking
-        self._surface.changed(self)
+        self._surface.on_change(self)
 
-    def received(self) -> None:
+    def note_data(self) -> None:
         """The stream has sent data."""
         self._data_at = self._clock()
 
-    def start_call(self, id: str, words: str) -> None:
+    def start_call(self, id: str, text: str) -> None:
         self._main = self._data_at = None
-        self._calls[id] = _Work(escaped_line(words), self._clock())
-        self._changed()
+        self._calls[id] = _Work(escaped_line(text), self._clock())
+        self._note_change()
 
     def add_output(self, id: str, output: str) -> None:
         if call := self._calls.get(id):
             call.output = (call.output + output)[-TAIL_CHARS:]
-            self._surface.changed(self)
+            self._surface.on_change(self)
 
     def end_call(self, id: str) -> None:
         self._calls.pop(id, None)
         if self.is_over:
             self.stop()
         else:
-            self._surface.changed(self)
+            self._surface.on_change(self)
 
     def clear(self) -> None:
         """Called before anything else is printed."""
@@ -148,10 +148,10 @@ class Activity:
             self._ticker.cancel()
             self._ticker = None
         self._surface.rest()
-        self._surface.changed(self)
+        self._surface.on_change(self)
 
-    def _changed(self) -> None:
-        self._surface.changed(self)
+    def _note_change(self) -> None:
+        self._surface.on_change(self)
         if self._ticker is None:
             self._ticker = asyncio.get_running_loop().call_later(self._surface.tick_s, self._tick)
 
@@ -164,7 +164,7 @@ class Activity:
     def slow_words(self) -> list[str]:
         """Work that has taken longer than a second and was not announced yet."""
         works = [*([self._main] if self._main else []), *self._calls.values()]
-        slow = [work for work in works if not work.is_announced and self._clock() - work.began >= SLOW_S]
+        slow = [work for work in works if not work.is_announced and self._clock() - work.began_at >= SLOW_S]
         for work in slow:
             work.is_announced = True
         return [escaped_line(_text(work.words)) for work in slow]
@@ -182,26 +182,26 @@ class Activity:
             if rows == 1:
                 words = (newest_lines(calls[-1].output, 1) or [_text(calls[-1].words)])[0]
                 count = f"{len(calls)} calls · " if len(calls) > 1 else ""
-                return [ActivityLine("spinner", _with_end(count + words, end, _seconds(now - calls[0].began), columns))]
+                return [ActivityLine("spinner", _with_end(count + words, end, _seconds(now - calls[0].began_at), columns))]
             if len(calls) == 1:
-                first = _with_end(_text(calls[0].words), end, _seconds(now - calls[0].began), columns)
+                first = _with_end(_text(calls[0].words), end, _seconds(now - calls[0].began_at), columns)
                 newest = newest_lines(calls[0].output, min(TAIL_LINES, rows - 1))
                 return [
                     ActivityLine("spinner", first),
-                    *(ActivityLine("rail", fitted(line, "", max(columns - 2, 1))) for line in newest),
+                    *(ActivityLine("rail", fit_row(line, "", max(columns - 2, 1))) for line in newest),
                 ]
             lines: list[ActivityLine] = []
             most = min(MOST_CALLS, rows - (len(calls) > rows))
             for call in calls[:most]:
                 words = _text(call.words) + "".join(f" · {line}" for line in newest_lines(call.output, 1))
                 lines.append(
-                    ActivityLine("spinner", _with_end(words, end if not lines else "{}", _seconds(now - call.began), columns))
+                    ActivityLine("spinner", _with_end(words, end if not lines else "{}", _seconds(now - call.began_at), columns))
                 )
             return [*lines, *([ActivityLine("", f"and {len(calls) - most} more")] if len(calls) > most else [])]
         if self._main is None:
             return []
         now = self._clock()
-        second = int(now - self._main.began)
+        second = int(now - self._main.began_at)
         second -= second % 2 if self.is_streaming else 0  # text that streams in moves enough: every frame costs bytes
         if second != self._shown_at:
             self._shown, self._shown_at = escaped_line(_text(self._main.words)), second
@@ -211,7 +211,9 @@ class Activity:
         silent = f"no data for {now - self._data_at:.0f} s"
         candidates = (f"{words} · {silent}{end.format(seconds)}", f"{silent}{end.format(seconds)}")
         return [
-            ActivityLine("spinner", next((text for text in candidates if cell_len(text) <= columns), fitted(silent, "", columns)))
+            ActivityLine(
+                "spinner", next((text for text in candidates if cell_len(text) <= columns), fit_row(silent, "", columns))
+            )
         ]
 
     @property
@@ -292,14 +294,14 @@ def newest_lines(output: str, most: int) -> list[str]:
     return [line for line in lines if line][-most:]
 
 
-def fitted(words: str, end: str, columns: int) -> str:
+def fit_row(text: str, end: str, columns: int) -> str:
     """Returns one row: the text is cut first, then the end is omitted."""
     room = columns - cell_len(end)
     if room < LEAST_WORDS:
-        return set_cell_size(words, columns).rstrip()
-    if cell_len(words) > room:
-        words = set_cell_size(words, room - 1).rstrip() + "…"
-    return words + end
+        return set_cell_size(text, columns).rstrip()
+    if cell_len(text) > room:
+        text = set_cell_size(text, room - 1).rstrip() + "…"
+    return text + end
 
 
 def progress_bar(done_bytes: int, total_bytes: int) -> str:
@@ -313,11 +315,11 @@ def _text(words: Words) -> str:
     return words if isinstance(words, str) else words()
 
 
-def _with_end(words: str, end: str, seconds: str, columns: int) -> str:
+def _with_end(text: str, end: str, seconds: str, columns: int) -> str:
     """Leaves out all but the seconds where there is little room."""
     whole = end.format(seconds)
-    return fitted(words, whole if columns - cell_len(whole) >= LEAST_WORDS else seconds, columns)
+    return fit_row(text, whole if columns - cell_len(whole) >= LEAST_WORDS else seconds, columns)
 
 
-def _seconds(seconds: float) -> str:
-    return f" · {int(seconds)} s"
+def _seconds(elapsed_s: float) -> str:
+    return f" · {int(elapsed_s)} s"

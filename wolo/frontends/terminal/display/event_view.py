@@ -50,7 +50,7 @@ from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.io.theme import STYLES, is_light
 from wolo.frontends.terminal.render import tool_calls
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
-from wolo.frontends.wrapping import wrapped
+from wolo.frontends.wrapping import wrap
 from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean, clean_line, escaped_line
@@ -72,7 +72,7 @@ def user_text(text: str, stdout: Stdout) -> Text:
     if not stdout.can_move or columns < SAID_FROM_COLUMNS:
         return Text.assemble((PROMPT_MARK, "bold accent"), clean(text))
     block = Text(no_wrap=True)
-    for at, row in enumerate(wrapped(clean(text), columns).split("\n")):
+    for at, row in enumerate(wrap(clean(text), columns).split("\n")):
         block.append("\n" if at else "").append(PROMPT_MARK if not at else "  ", MARK_STYLE).append(row, "said")
     return block
 
@@ -154,7 +154,7 @@ class Screen:
                 self._count(event.text, is_thinking=True)
             case CallStreamed():
                 self._end_thinking()
-                self.status.received()
+                self.status.note_data()
                 self.status.describe(
                     f"writing the call of {clean_line(event.tool) or 'a tool'} · {event.size_bytes / 1000:.1f} kB"
                 )
@@ -164,7 +164,7 @@ class Screen:
             case AttemptFailed():
                 self._attempt_failed(event)
             case ModelReplaced() | Compacted():
-                self._say_void(describe(event))
+                self._show_void(describe(event))
             case CompactionStarted() | VerifyStarted() | HookAwaited():
                 self.status.start(escaped_line(describe(event)))
             case CallStarted():
@@ -172,9 +172,9 @@ class Screen:
             case CallProgressed():
                 self.status.add_output(event.part_id, event.text)
             case TaskEnded() if event.background:
-                self.say(f"{escaped_line(describe(event))} The model gets its result with your next prompt.", "dim")
+                self.show_text(f"{escaped_line(describe(event))} The model gets its result with your next prompt.", "dim")
             case JobEnded():
-                self.say(escaped_line(describe(event)), "dim")
+                self.show_text(escaped_line(describe(event)), "dim")
             case CallDenied():
                 self._refusals[event.part.id] = event.reason
             case CallEnded():
@@ -182,13 +182,13 @@ class Screen:
             case MessageAdded() if event.message.is_from_user:
                 self.show_user_text(self.state.typed_texts.get(event.message.id, event.message.text))
             case PromptRefused() if event.reason and not event.prompt.is_prompt:
-                self.say(describe(event), "warning")
+                self.show_text(describe(event), "warning")
             case Verified():
-                self.say(escaped_line(describe(event)), "warning" if event.new_failures else "dim")
+                self.show_text(escaped_line(describe(event)), "warning" if event.new_failures else "dim")
             case Noticed():
                 self._notice(event)
             case ModeChanged():
-                self.say(describe(event), "dim")
+                self.show_text(describe(event), "dim")
             case TurnEnded():
                 self._turn_ended(event)
 
@@ -199,14 +199,14 @@ class Screen:
             self._draw(self._markdown.feed(text))
             self._show_unfinished(self._markdown.unfinished)
 
-    def say(self, words: str, style: str = "") -> None:
+    def show_text(self, text: str, style: str = "") -> None:
         """Prints a sentence, cleaned of control characters."""
-        self.print(Text.assemble((clean(words), style)))
+        self.print(Text.assemble((clean(text), style)))
 
     def show_error(self, error: WoloError) -> None:
-        self.say(error.message, "error")
+        self.show_text(error.message, "error")
         if error.hint:
-            self.say(error.hint, "dim")
+            self.show_text(error.hint, "dim")
 
     def show_user_text(self, text: str) -> None:
         """Prints what the user said, set apart by a soft background."""
@@ -281,14 +281,14 @@ class Screen:
 
     def _count(self, text: str, *, is_thinking: bool = False) -> None:
         self._chars += len(text)
-        self.status.received()
+        self.status.note_data()
         self._tail = (self._tail + text)[-TAIL_CHARS:] if is_thinking else ""
         self.status.describe(self._thinking if is_thinking else self._progress, is_thinking=is_thinking)
 
     def _end_thinking(self) -> None:
         """Reports the length of the thinking, which can be expanded."""
         if report := self.thinking.end():
-            self.say(f"{report}{self.folded.hint}", "italic dim")
+            self.show_text(f"{report}{self.folded.hint}", "italic dim")
             self.folded.add(partial(Text, self.thinking.text.strip(), "italic dim"))
 
     def _progress(self) -> str:
@@ -299,16 +299,16 @@ class Screen:
 
     def _attempt_failed(self, event: AttemptFailed) -> None:
         if event.tries or event.attempt == 1:
-            self._say_void(describe(event))
+            self._show_void(describe(event))
         due, why = time.monotonic() + event.delay_s, clean_line(event.error.message).rstrip(".")
         self.status.start(lambda: f"retrying in {max(due - time.monotonic(), 0):.0f} s · {why}")
 
-    def _say_void(self, words: str) -> None:
+    def _show_void(self, text: str) -> None:
         """Prints a notice that discards the answer so far."""
         void = " Discard the answer above." if self._has_text else ""
         self._markdown, self._has_text = self._new_markdown(), False
         self.thinking.begin()
-        self.say(f"{words}{void}", "warning")
+        self.show_text(f"{text}{void}", "warning")
 
     # Calls
 
@@ -332,7 +332,7 @@ class Screen:
     def _notice(self, event: Noticed) -> None:
         if event.text not in self._notices and (event.level == "warning" or self.says_more):
             self._notices.add(event.text)
-            self.say(describe(event), "warning" if event.level == "warning" else "dim")
+            self.show_text(describe(event), "warning" if event.level == "warning" else "dim")
 
     def _turn_ended(self, event: TurnEnded) -> None:
         self._end_thinking()
@@ -340,13 +340,13 @@ class Screen:
         self._end_line()
         self.status.stop()
         if event.error is not None:
-            self.say(describe(event), "warning" if event.cause == "interrupted" else "error")
+            self.show_text(describe(event), "warning" if event.cause == "interrupted" else "error")
             if event.error.hint:
-                self.say(event.error.hint, "dim")
+                self.show_text(event.error.hint, "dim")
         if event.work.line:
-            self.say(event.work.line, "warning" if event.work.status == "failed" else "dim")
+            self.show_text(event.work.line, "warning" if event.work.status == "failed" else "dim")
         if event.usage.context_tokens:
-            self.say(f"{in_words(event.usage, tells_unknown=False)} · {duration(event.duration_s)}", "dim")
+            self.show_text(f"{in_words(event.usage, tells_unknown=False)} · {duration(event.duration_s)}", "dim")
 
     # Ink
 

@@ -45,8 +45,8 @@ def _rows(message: Message, screen: Screen) -> list[Text]:
     """The message as it was first drawn."""
     columns, wrapper, drawn = screen.stdout.columns, Wrapper(), Text()
     if not screen.stdout.can_move:
-        return list(Text().join(_said(message, screen.stdout)).split("\n"))
-    for text in _said(message, screen.stdout):
+        return list(Text().join(_message(message, screen.stdout)).split("\n"))
+    for text in _message(message, screen.stdout):
         drawn.append_text(wrapper.wrap(text, columns))
     rows: list[Text] = []
     for line in drawn.split("\n"):
@@ -55,7 +55,7 @@ def _rows(message: Message, screen: Screen) -> list[Text]:
     return rows
 
 
-def _said(message: Message, stdout: Stdout) -> Iterator[Text]:
+def _message(message: Message, stdout: Stdout) -> Iterator[Text]:
     if message.is_from_user:
         if message.text.strip():
             yield Text("\n", no_wrap=True).append_text(user_text(message.text.strip(), stdout)).append("\n")

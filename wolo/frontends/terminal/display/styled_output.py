@@ -13,7 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from wolo.frontends.terminal.io.terminal_output import Stdout
-from wolo.frontends.terminal.io.theme import FULL_WIDTH, THEME, Depth, painted
+from wolo.frontends.terminal.io.theme import FULL_WIDTH, THEME, Depth, paint
 from wolo.frontends.terminal.render.markdown_tables import Grid
 from wolo.frontends.terminal.render.row_wrapping import Wrapper
 from wolo.messages.terminal_text import clean
@@ -62,12 +62,12 @@ class StyledOutput:
         self._wrapper = Wrapper()
 
     def _write(self, segments: Iterable[Segment]) -> None:
-        self._console.print(Segments(self._painted(segments)), soft_wrap=True, end="")
+        self._console.print(Segments(self._paint(segments)), soft_wrap=True, end="")
 
-    def _painted(self, segments: Iterable[Segment]) -> Iterator[Segment]:
+    def _paint(self, segments: Iterable[Segment]) -> Iterator[Segment]:
         is_filled = False
         for segment in segments:
-            style = segment.style and painted(segment.style, on_light=self._is_light, depth=self._depth)
+            style = segment.style and paint(segment.style, on_light=self._is_light, depth=self._depth)
             ground = segment.style.bgcolor if segment.style is not None else None
             fills_row = ground is not None and ground.name in FULL_WIDTH
             if style and fills_row and not is_filled and style.bgcolor is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.io.theme import is_light
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from prompt_toolkit.layout import AnyContainer
@@ -73,7 +73,7 @@ class TerminalState:
         jobs = self.conversation.jobs if self.conversation is not None else None
         tasks = self.conversation.subagents.background if self.conversation is not None else None
         counts = (("job", len(jobs.running) if jobs is not None else 0), ("task", len(tasks.running) if tasks is not None else 0))
-        return " · ".join(counted(count, what) for what, count in counts if count)
+        return " · ".join(quantity(count, what) for what, count in counts if count)
 
     @property
     def alongside(self) -> str:

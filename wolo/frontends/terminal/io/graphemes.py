@@ -41,7 +41,7 @@ def stand_in(grapheme: str) -> str:
     return _stand_ins[grapheme]
 
 
-def spelled_out(shown: str) -> str:
+def spell_out(shown: str) -> str:
     """Replaces stand-ins by their graphemes; returns the same object where there are none."""
     return shown if not _spelled or shown.isascii() else _STANDS_IN.sub(lambda found: _spelled.get(found[0], found[0]), shown)
 

@@ -57,9 +57,9 @@ class FocusTracker:
         self._pressed_at = time.monotonic()
         self._changed = asyncio.Event()
 
-    def report(self, wanted: bool) -> None:
+    def report(self, enabled: bool) -> None:
         if self._sender is not None:
-            self._sender.send(REPORT if wanted else NO_REPORT)
+            self._sender.send(REPORT if enabled else NO_REPORT)
         self._is_in_front = None
 
     def on_key(self, data: str) -> bool:
@@ -131,20 +131,20 @@ class TerminalInput(KeyInput):
     def _parse(self, text: str) -> str:
         """Parses the beginning, and returns the rest."""
         if self._open is not None:
-            return self._marked(text)
+            return self._read_marked_paste(text)
         text = self._without_reports(text)
         before, mark, behind = text.partition(BEGIN)
         if mark:
             self.parse_keys(before)
             self._open, self._does_mark = "", True
-            return self._marked(behind)
+            return self._read_marked_paste(behind)
         self._held = _beginning_of_mark(text)
         if self._held and (more := self._more(SAME_PASTE_S)):
             self._held = ""
             return text + more
-        return self._unmarked(text.removesuffix(self._held))
+        return self._read_unmarked_paste(text.removesuffix(self._held))
 
-    def _marked(self, text: str) -> str:
+    def _read_marked_paste(self, text: str) -> str:
         """Reads a paste as far as it has come, and returns the text behind its end.
 
         An end mark that is followed by more text and another end mark was pasted itself.
@@ -163,7 +163,7 @@ class TerminalInput(KeyInput):
         self._paste(within)
         return behind + following
 
-    def _unmarked(self, text: str) -> str:
+    def _read_unmarked_paste(self, text: str) -> str:
         """Treats several lines at once, or one very long one, as a paste: its line ends do not send.
 
         Returns the rest, from the first escape sequence on.

@@ -85,11 +85,11 @@ class PaintedRenderer(Renderer):
     """Gives access to what was painted last, so that it can be corrected."""
 
     @property
-    def painted(self) -> Screen | None:
+    def last_painted(self) -> Screen | None:
         return self._last_screen
 
-    @painted.setter
-    def painted(self, screen: Screen | None) -> None:
+    @last_painted.setter
+    def last_painted(self, screen: Screen | None) -> None:
         self._last_screen = screen
 
     @property

@@ -99,7 +99,7 @@ def is_light(theme: str, environment: Mapping[str, str]) -> bool:
 
 
 @cache
-def painted(style: Style, *, on_light: bool, depth: Depth = "truecolor") -> Style:
+def paint(style: Style, *, on_light: bool, depth: Depth = "truecolor") -> Style:
     """The style with the colours of its roles."""
     ground = style.bgcolor.name if style.bgcolor is not None else ""
     written = style.color.name if style.color is not None else ""

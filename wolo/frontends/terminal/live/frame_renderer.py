@@ -17,7 +17,7 @@ from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.styles import DEFAULT_ATTRS, Attrs
 
-from wolo.frontends.terminal.io.graphemes import spelled_out
+from wolo.frontends.terminal.io.graphemes import spell_out
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import BufferedOutput, PaintedRenderer, RegionApplication
 from wolo.frontends.terminal.io.terminal_output import AsyncOutput, Flushable
 from wolo.frontends.terminal.panels.region_styles import colour_depth
@@ -89,7 +89,7 @@ class FrameOutput(BufferedOutput):
             super().disable_autowrap()
         if data.startswith("\r\n"):
             data = data.replace("\r\n", "\n")  # the terminal returns to the first column by itself
-        spelled = spelled_out(data)
+        spelled = spell_out(data)
         if spelled is data:
             super().write(data)
         else:
@@ -144,7 +144,7 @@ class FrameRenderer(PaintedRenderer):
         `keeps`: the tail keeps its rows; otherwise they become empty. False: not possible here, nothing is written.
         """
         self._follow_reflow()
-        screen, size = self.painted, self.output.get_size()
+        screen, size = self.last_painted, self.output.get_size()
         taken = rows_taken(text, size.columns) if len(text) <= size.rows * size.columns * _CHARS_IN_CELL else None
         if screen is None or size != self.painted_size or taken is None or not self.can_insert:
             return False
@@ -171,11 +171,11 @@ class FrameRenderer(PaintedRenderer):
         return True
 
     def _insert(self, sequence: str, tail: Window, region: Shown, rows: int, kept: int = 0, row: int = 0) -> None:
-        assert self.painted is not None
+        assert self.last_painted is not None
         self.output.hide_cursor()
         self.output.write_raw(sequence)
         # the screen with a tail of so many rows: the first `kept` ones as they were, the others empty
-        screen, moved, more = self.painted, Screen(), rows - region.tail
+        screen, moved, more = self.last_painted, Screen(), rows - region.tail
         for y in range(region.tail, region.height):
             moved.data_buffer[y + more] = screen.data_buffer[y]
         for y in range(kept):
@@ -187,12 +187,12 @@ class FrameRenderer(PaintedRenderer):
         moved.visible_windows_to_write_positions.pop(tail, None)
         if rows:
             moved.visible_windows_to_write_positions[tail] = WritePosition(0, 0, screen.width, rows)
-        self.painted = moved
+        self.last_painted = moved
         self.cursor = Point(x=0, y=row)
 
     def paint_tail(self, rows: Sequence[str]) -> None:
         """Paints only the tail, after `insert` has resized it: ASCII in the terminal's own colours."""
-        screen = self.painted
+        screen = self.last_painted
         assert screen is not None
         at, pieces = self.cursor, []
         for y, row in enumerate(rows):
@@ -210,10 +210,10 @@ class FrameRenderer(PaintedRenderer):
 
     def leaves_rows(self, last: Window) -> bool:
         """The region has become lower: there are empty rows below its `last` window."""
-        if self.painted is None:
+        if self.last_painted is None:
             return False
-        at = self.painted.visible_windows_to_write_positions.get(last)
-        return at is not None and at.ypos + at.height < self.painted.height
+        at = self.last_painted.visible_windows_to_write_positions.get(last)
+        return at is not None and at.ypos + at.height < self.last_painted.height
 
     def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:
         self._follow_reflow()
@@ -225,15 +225,15 @@ class FrameRenderer(PaintedRenderer):
 
     def _follow_reflow(self) -> None:
         columns = self.output.get_size().columns
-        if self.painted is None or self.painted_size is None or columns == self.painted_size.columns:
+        if self.last_painted is None or self.painted_size is None or columns == self.painted_size.columns:
             return
         if columns < self.painted_size.columns and self.does_reflow:
-            rows, cursor = self.painted.data_buffer, self.cursor
+            rows, cursor = self.last_painted.data_buffer, self.cursor
             above = sum(_rows_taken(rows[row], _length(rows[row]), columns) for row in range(cursor.y))
             within = _rows_taken(rows[cursor.y], cursor.x + 1, columns) - 1
             self.cursor = Point(x=cursor.x % columns, y=above + within)
         self.painted_size = Size(rows=self.painted_size.rows, columns=columns)
-        self.painted = None
+        self.last_painted = None
 
 
 class FrameApplication(RegionApplication):

@@ -63,7 +63,7 @@ class ActivityView(Surface):
         drawn = [[(accent if line.mark == "spinner" else "class:dim", marks[line.mark]), (style, line.text)] for line in lines]
         return [[("", "")], *drawn] if self._region.rows >= GAP_FROM_ROWS else drawn
 
-    def changed(self, activity: Activity) -> None:
+    def on_change(self, activity: Activity) -> None:
         self._activity = activity
         self._region.paint()
 

@@ -11,11 +11,11 @@ from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.errors import ToolError
-from wolo.frontends.terminal.render.file_diffs import DiffLine, replaced, rewritten, signed_lines, spelled
+from wolo.frontends.terminal.render.file_diffs import DiffLine, replacement, rewritten, signed_lines, spell
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.call_arguments import call_line, named_arguments
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import clean, counted, escaped_line, escaped_pieces
+from wolo.messages.terminal_text import clean, escaped_line, escaped_pieces, quantity
 from wolo.tools.editing.drawn_arguments import changed_texts
 from wolo.tools.toolbox import Toolbox
 
@@ -58,17 +58,17 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     if isinstance(verdict, dict) and verdict.get("rule") and f"{verdict['rule']}" in asked.reason and verdict.get("source"):
         lines.append(Text(f"  rule from {escaped_line(str(verdict['source']))}", "dim"))
     if waiting:
-        lines.append(Text(f"  {counted(len(waiting), 'more approval')} pending:", "dim"))
+        lines.append(Text(f"  {quantity(len(waiting), 'more approval')} pending:", "dim"))
     for part in waiting[:MOST_TITLES]:
         call = call_line(part, most_chars=LONGEST_TITLE, most_of_change=0)
-        lines.append(Text("    · ", "dim").append_text(spelled(call, "dim")))
+        lines.append(Text("    · ", "dim").append_text(spell(call, "dim")))
     if len(waiting) > MOST_TITLES:
         lines.append(Text(f"    and {len(waiting) - MOST_TITLES} more", "dim"))
     return lines
 
 
 class PreviewAnswer(NamedTuple):
-    given: ApprovalGiven
+    approval: ApprovalGiven
     accepts_edits: bool = False
     """Later edits need no approval."""
 
@@ -82,24 +82,24 @@ def is_edit(asked: ApprovalAsked) -> bool:
 
 def outcome(asked: ApprovalAsked, answer: PreviewAnswer) -> Text | None:
     """The line that records the answer. None: the line of the denied call says it."""
-    given = answer.given
+    approval = answer.approval
     owner = f"{escaped_line(asked.agent)}: " if asked.agent else ""
     what = f"{owner}{call_line(asked.part, most_chars=LONGEST_TITLE, most_of_change=0)}"
-    if not given.allowed and given.scope != "once":
+    if not approval.allowed and approval.scope != "once":
         return Text.assemble(("✗ ", "warning"), ("never here", "bold"), f", by the rule {escaped_line(asked.denial)}: {what}")
-    if not given.allowed:
-        stays = f" · {escaped_line(given.reason)}" if given.reason else ""
+    if not approval.allowed:
+        stays = f" · {escaped_line(approval.reason)}" if approval.reason else ""
         denied = {"again": "not run outside the sandbox", "restored": "changes not allowed"}.get(asked.walls)
         return Text.assemble(("✗ ", "warning"), (denied, "bold"), f": {what}", (stays, "dim")) if denied else None
     if answer.accepts_edits:
         return Text.assemble(("✓ ", "added"), ("allowed, with all later edits", "bold"), f": {what}")
-    rule = given.rule or asked.rule
+    rule = approval.rule or asked.rule
     held = {
         "once": {"again": "once outside the sandbox", "restored": "with its changes"}.get(asked.walls, "once"),
-        "session": f"for this session{f', by the rule {escaped_line(given.rule)}' if given.rule else ''}",
+        "session": f"for this session{f', by the rule {escaped_line(approval.rule)}' if approval.rule else ''}",
         "always": f"always here, by the rule {escaped_line(rule)}",
         "everywhere": f"always everywhere, by the rule {escaped_line(rule)}",
-    }[given.scope]
+    }[approval.scope]
     return Text.assemble(("✓ ", "added"), ("allowed", "bold"), f" {held}: {what}")
 
 
@@ -129,68 +129,68 @@ def _describe(intent: Intent) -> list[Text]:
     """Never cut. Each line of a command has a mark, so that none can pass for a line of wolo's own."""
     match intent:
         case RunIntent():
-            return _marked(intent.command, "  $ ", "  > ")
+            return _mark_lines(intent.command, "  $ ", "  > ")
         case ReadIntent() | WriteIntent():
-            lines = _marked(str(intent.path), "  ", "  ")
+            lines = _mark_lines(str(intent.path), "  ", "  ")
             if not intent.inside:
                 lines[-1].append("   outside the workspace", "warning")
             return lines
         case FetchIntent():
-            return _marked(intent.url, "  ", "  ")
+            return _mark_lines(intent.url, "  ", "  ")
         case CallIntent():
-            return _marked(intent.target, "  ", "  ")
+            return _mark_lines(intent.target, "  ", "  ")
 
 
 def _arguments(asked: ApprovalAsked, decoded: Any) -> list[Text]:
     """Arguments that are not shown as a command, an address, a file or a change."""
-    given = named_arguments(asked.part)
+    arguments = named_arguments(asked.part)
     if not any(isinstance(intent, CallIntent) for intent in asked.intents):
         shown = {intent.command for intent in asked.intents if isinstance(intent, RunIntent)}
         shown |= {intent.url for intent in asked.intents if isinstance(intent, FetchIntent)}
         paths = [str(intent.path) for intent in asked.intents if isinstance(intent, ReadIntent | WriteIntent)]
         covered = set(changed_texts(asked.part.input, decoded))
-        given = [
+        arguments = [
             (name, value)
-            for name, value in given
+            for name, value in arguments
             if name not in covered
             and value not in shown
             and not any(path.endswith(f"/{value}") or path == value for path in paths)
         ]
-    return [line for name, value in given for line in _marked(f"{name}: {value}", "  ", "    ")]
+    return [line for name, value in arguments for line in _mark_lines(f"{name}: {value}", "  ", "    ")]
 
 
-def _marked(shown: str, first: str, following: str) -> list[Text]:
-    lines = [_begun(first)]
+def _mark_lines(shown: str, first: str, following: str) -> list[Text]:
+    lines = [_begin_line(first)]
     for piece, is_escape in escaped_pieces(shown):
         for number, line in enumerate(piece.split("\n")):
             if number:
-                lines.append(_begun(following))
+                lines.append(_begin_line(following))
             lines[-1].append(line, "reverse" if is_escape else "accent")
     return lines
 
 
-def _begun(mark: str) -> Text:
+def _begin_line(mark: str) -> Text:
     """Cut between characters: a blank at the end of a row is part of what would run."""
     return Text.assemble((mark, "dim"), no_wrap=True)
 
 
-def _changes(given: Any, before: str | None) -> Iterator[Text]:
+def _changes(args: Any, before: str | None) -> Iterator[Text]:
     from wolo.tools.editing.apply_patch import ApplyPatchArgs  # noqa: PLC0415  # a tool is loaded at its first call
     from wolo.tools.editing.edit import EditArgs  # noqa: PLC0415
     from wolo.tools.editing.matching import Replacement, with_line_endings_of  # noqa: PLC0415
     from wolo.tools.editing.write import WriteArgs  # noqa: PLC0415
 
-    match given:
+    match args:
         case WriteArgs() if before:
-            yield from rewritten(before, with_line_endings_of(before, given.content.removeprefix("\ufeff")))
+            yield from rewritten(before, with_line_endings_of(before, args.content.removeprefix("\ufeff")))
         case WriteArgs():
-            yield from rewritten("", given.content)
+            yield from rewritten("", args.content)
         case EditArgs():
-            for each in given.edits or (Replacement(given.old or "", given.new or "", given.replace_all),):
+            for each in args.edits or (Replacement(args.old or "", args.new or "", args.replace_all),):
                 if each.replace_all:
                     yield Text("every occurrence:", "dim")
                 is_unique = bool(before and each.old) and (before or "").count(each.old) == 1
                 first = before.count("\n", 0, before.index(each.old)) + 1 if before and is_unique else None
-                yield from replaced(each.old, each.new, first=first)
+                yield from replacement(each.old, each.new, first=first)
         case ApplyPatchArgs():
-            yield from signed_lines(DiffLine(line[:1] or " ", line[1:]) for line in given.patch.strip("\n").split("\n"))
+            yield from signed_lines(DiffLine(line[:1] or " ", line[1:]) for line in args.patch.strip("\n").split("\n"))

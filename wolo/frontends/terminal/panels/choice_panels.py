@@ -14,7 +14,7 @@ from rich.text import Text
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
 from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer
 from wolo.frontends.terminal.panels.panel import FRAME_FROM_ROWS, NARROW_COLUMNS, Complaint, Panel, key_hints, one_row
-from wolo.frontends.terminal.render.file_diffs import spelled
+from wolo.frontends.terminal.render.file_diffs import spell
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.tool_values import Reply
 
@@ -186,9 +186,9 @@ class ApprovalPanel(Panel[PreviewAnswer]):
     def content(self) -> list[Text]:
         lines = [without_mark(line) for line in self._lines]
         if self._rule:
-            lines.append(Text("“Always” adds the rule ", "dim").append_text(spelled(self._rule, "accent")))
+            lines.append(Text("“Always” adds the rule ", "dim").append_text(spell(self._rule, "accent")))
         if self._asked.denial:
-            lines.append(Text("“Never” denies ", "dim").append_text(spelled(self._asked.denial, "accent")))
+            lines.append(Text("“Never” denies ", "dim").append_text(spell(self._asked.denial, "accent")))
         return lines
 
     def choices(self, columns: int) -> list[Text]:
@@ -217,11 +217,11 @@ class ApprovalPanel(Panel[PreviewAnswer]):
             self._row = self._new_row()
             self._row.select("a" if written.strip() else "n")
             self.leave_field()
-            self.changed()
+            self.redraw()
         else:
             self._wrong = wrong
 
-    def edited(self) -> None:
+    def on_edit(self) -> None:
         written = self.field.text.strip()
         self._wrong = self._complaint(written) if written and self._label == RULE else ""
 

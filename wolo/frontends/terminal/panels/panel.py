@@ -79,7 +79,7 @@ class Panel(Generic[T]):
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.field = Buffer(on_text_changed=lambda _: self.edited())
+        self.field = Buffer(on_text_changed=lambda _: self.on_edit())
         self._label = ""
         """Before the field; empty while no text is typed."""
         self._top = 0
@@ -98,7 +98,7 @@ class Panel(Generic[T]):
         self._was_unfolded = False
         self._key_guard = KeyGuard(self)
         self._body = Window(
-            FormattedTextControl(self._painted, focusable=True, show_cursor=False, key_bindings=self._choosing_keys()),
+            FormattedTextControl(self._paint, focusable=True, show_cursor=False, key_bindings=self._choosing_keys()),
             dont_extend_height=True,
         )
         self._line = Window(
@@ -142,7 +142,7 @@ class Panel(Generic[T]):
     def submit(self, written: str) -> None:
         """Handles Enter in the field."""
 
-    def edited(self) -> None:
+    def on_edit(self) -> None:
         """Called after each change of the field."""
 
     def on_keys(self, keys: list[str]) -> None:
@@ -219,7 +219,7 @@ class Panel(Generic[T]):
         self._showing, self._in_view = None, _ANYWHERE
         return True
 
-    def changed(self, *, showing: int | None = None) -> None:
+    def redraw(self, *, showing: int | None = None) -> None:
         """Draws new content; `showing` is the line that has to be visible."""
         self._wrapped, self._showing, self._in_view = (0, ()), showing, _ANYWHERE
         get_app().invalidate()
@@ -234,7 +234,7 @@ class Panel(Generic[T]):
         size = get_app().output.get_size()
         return self.title() is not None and size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
 
-    def _painted(self) -> StyleAndTextTuples:
+    def _paint(self) -> StyleAndTextTuples:
         columns, room = self._room()
         rows = self._with_side(self.rows(columns, room))
         if not self.is_writing:
@@ -317,11 +317,11 @@ class Panel(Generic[T]):
         keys.add(Keys.Any)(lambda event: self._key_guard.handle_key(event.data))  # not eager: it matches Esc, too
 
         @keys.add(Keys.BracketedPaste, eager=True)
-        def pasted(event: KeyPressEvent) -> None:
+        def take_paste(event: KeyPressEvent) -> None:
             was_ignoring = self.ignores_keys
             self._key_guard.ignore_for(PASTE_S)
             if not was_ignoring:
-                self.pasted(event.data)
+                self.on_paste(event.data)
 
         keys.add("c-z", eager=True)(lambda event: self._step_aside())
         keys.add("escape")(lambda event: self.escape())
@@ -337,7 +337,7 @@ class Panel(Generic[T]):
 
         run_in_terminal(away)
 
-    def pasted(self, text: str) -> None:
+    def on_paste(self, text: str) -> None:
         """Handles a paste; by default it answers nothing."""
 
     def _writing_keys(self) -> KeyBindings:
@@ -389,10 +389,10 @@ def line_columns(columns: int) -> int:
 
 
 def horizontal_line(corner: str = "") -> Window:
-    def drawn() -> StyleAndTextTuples:
+    def draw() -> StyleAndTextTuples:
         return [("class:border", corner.ljust(line_columns(get_app().output.get_size().columns), "─"))]
 
-    return Window(FormattedTextControl(drawn), height=1)
+    return Window(FormattedTextControl(draw), height=1)
 
 
 def _side() -> Window:

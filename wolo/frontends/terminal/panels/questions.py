@@ -138,11 +138,11 @@ class QuestionsPanel(Panel[Replies | None]):
             super().on_keys(keys)
         else:
             self.handle_keys(keys[:moves])
-            self.pasted(written)
+            self.on_paste(written)
         if written and self.is_writing and keys[-1] == "enter":
             self.submit(self.field.text)
 
-    def pasted(self, text: str) -> None:
+    def on_paste(self, text: str) -> None:
         if not self._is_review:
             self.write(OWN_WORDS, self._page_now.text + text)
 
@@ -209,4 +209,4 @@ class QuestionsPanel(Panel[Replies | None]):
     def _show(self) -> None:
         at = None if self._is_review else self._page_now.at
         above = len(self._tabs()) + (0 if self._is_review else self._page_now.question.text.count("\n") + 1)
-        self.changed(showing=0 if at is None else above + at)
+        self.redraw(showing=0 if at is None else above + at)

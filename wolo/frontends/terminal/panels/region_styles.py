@@ -17,7 +17,7 @@ from rich.style import Style
 from rich.text import Text
 
 from wolo.frontends.terminal.io.theme import BLACK, DARK, GROUNDS, LIGHT, ROLES, THEME, Shade
-from wolo.frontends.terminal.render.row_wrapping import wrapped
+from wolo.frontends.terminal.render.row_wrapping import wrap
 
 Row = StyleAndTextTuples
 
@@ -30,7 +30,7 @@ _STYLES = Console(color_system=None, theme=THEME)
 def as_rows(lines: Iterable[Text], columns: int) -> list[Row]:
     """Wraps sentences at spaces; text with `no_wrap` is cut between characters."""
     columns = max(columns, 2)
-    return [row for line in lines for row in _cut(wrapped(line, columns), columns)]
+    return [row for line in lines for row in _cut(wrap(line, columns), columns)]
 
 
 def _cut(line: Text, columns: int) -> Iterator[Row]:

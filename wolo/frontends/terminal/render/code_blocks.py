@@ -50,7 +50,7 @@ class CodeBlock:
         return _colour("".join(f"{line}\n" for line in self._seen), self._syntax, skip=len(self._seen) - len(new))
 
 
-def coloured(lines: list[str], path: str) -> list[Text]:
+def highlight(lines: list[str], path: str) -> list[Text]:
     """Highlights lines of a file in the language of its name."""
     from rich.syntax import Syntax  # noqa: PLC0415  # as below
 

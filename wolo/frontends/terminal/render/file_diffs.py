@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.text import Text
 
 from wolo.frontends.terminal.io.theme import STYLES
-from wolo.frontends.terminal.render.code_blocks import coloured
+from wolo.frontends.terminal.render.code_blocks import highlight
 from wolo.messages.terminal_text import clean, escaped_pieces
 from wolo.tools.tool_values import Diff
 from wolo.workspace.files.encodings import split_lines
@@ -54,7 +54,7 @@ def diff_lines(view: Diff, most_rows: int | None, columns: int = 80) -> tuple[li
     lines = list(_parse(view))
     gutter = Gutter(lines)
     shown = lines[: len(lines) if most_rows is None else max(most_rows, 1)]
-    after = iter(coloured([each.text for each in shown if each.sign in ("+", " ")], view.path))
+    after = iter(highlight([each.text for each in shown if each.sign in ("+", " ")], view.path))
     drawn: list[Text] = []
     for each in shown:
         style = LINE_STYLES.get(each.sign, "dim")
@@ -105,7 +105,7 @@ def _parse(view: Diff) -> Iterator[DiffLine]:
 # A change that has to be approved: complete, with every hidden character visible
 
 
-def replaced(old: str, new: str, *, first: int | None = None) -> list[Text]:
+def replacement(old: str, new: str, *, first: int | None = None) -> list[Text]:
     """The change from one text to another; `first` is the number of its first line."""
     before, after = (text.split("\n") if text else [] for text in (old, new))
     if old.endswith("\n") and new.endswith("\n"):
@@ -124,23 +124,23 @@ def rewritten(old: str, new: str) -> list[Text]:
         lines.append(each._replace(text=each.text.removesuffix(hidden)))
         if each.sign != " " and not each.text.endswith(("\n", "\r")):
             lines.append(DiffLine("\\", "no newline at end of file"))
-    return signed_lines(_folded(lines))
+    return signed_lines(_fold(lines))
 
 
 def _compared_lines(before: list[str], after: list[str], first: int | None) -> list[DiffLine]:
     def lines(sign: str, texts: list[str], at: int) -> list[DiffLine]:
         return [DiffLine(sign, text, None if first is None else first + at + step) for step, text in enumerate(texts)]
 
-    found: list[DiffLine] = []
+    diff: list[DiffLine] = []
     position = shift = 0
     for a, b, c, d in compare(before, after):
-        found += lines(" ", before[position:a], position + shift)
-        found += lines("-", before[a:b], a) + lines("+", after[c:d], c)
+        diff += lines(" ", before[position:a], position + shift)
+        diff += lines("-", before[a:b], a) + lines("+", after[c:d], c)
         position, shift = b, d - b
-    return [*found, *lines(" ", before[position:], position + shift)]
+    return [*diff, *lines(" ", before[position:], position + shift)]
 
 
-def _folded(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
+def _fold(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
     at = 0
     for is_unchanged, run in groupby(lines, key=lambda each: each.sign == " "):
         shown = list(run)
@@ -163,12 +163,12 @@ def signed_lines(lines: Iterable[DiffLine]) -> list[Text]:
         style = LINE_STYLES.get(line.sign, "dim")
         text = gutter.begin(line, style)
         for piece, is_changed in marked.get(row) or [(line.text, False)]:
-            text.append_text(spelled(piece, WORD_STYLES[line.sign] if is_changed else style))
+            text.append_text(spell(piece, WORD_STYLES[line.sign] if is_changed else style))
         texts.append(text)
     return texts
 
 
-def spelled(shown: str, style: str) -> Text:
+def spell(shown: str, style: str) -> Text:
     """Escapes hidden characters of a line."""
     text = Text()
     for piece, is_escape in escaped_pieces(shown.replace("\t", TAB)):
@@ -199,7 +199,7 @@ def changed_words(lines: Sequence[DiffLine]) -> Iterator[tuple[int, Pieces]]:
         removed = _run_end(lines, row, "-")
         added = _run_end(lines, removed, "+")
         for before, after in zip(range(row, removed), range(removed, added), strict=False):
-            if pieces := _compared(lines[before].text, lines[after].text):
+            if pieces := _compare(lines[before].text, lines[after].text):
                 yield from zip((before, after), pieces, strict=True)
         row = max(added, row + 1)
 
@@ -211,7 +211,7 @@ def _run_end(lines: Sequence[DiffLine], start: int, sign: str) -> int:
     return end
 
 
-def _compared(old: str, new: str) -> tuple[Pieces, Pieces] | None:
+def _compare(old: str, new: str) -> tuple[Pieces, Pieces] | None:
     """Both lines in pieces; None where they are not similar."""
     from difflib import SequenceMatcher  # noqa: PLC0415  # 6 ms that a screen without changes need not pay
 

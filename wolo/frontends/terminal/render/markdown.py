@@ -24,7 +24,7 @@ from wolo.frontends.terminal.render.markdown_syntax import (
     is_unfinished,
     last_gap,
     read_heading,
-    unindented,
+    unindent,
     with_box,
 )
 from wolo.frontends.terminal.render.markdown_tables import LONGEST_ROW, Grid, GrowingTable
@@ -109,7 +109,7 @@ class MarkdownStream:
         code: list[str] = []
         for line in lines:
             if self._fence and not self.is_mid_line and not self._closes_fence(line):
-                code.append(unindented(line, self._fence_indent))
+                code.append(unindent(line, self._fence_indent))
                 continue
             self._put_code(code)
             code = []

@@ -43,12 +43,12 @@ _UNFINISHED = ("**", "__", "~~", "`")
 
 def read_heading(line: str) -> tuple[int, str] | None:
     """The level and the text of a heading."""
-    found = _HEADING.match(line)
-    if found is None:
+    heading = _HEADING.match(line)
+    if heading is None:
         return None
-    text = line[found.end() :].strip()
+    text = line[heading.end() :].strip()
     bare = text.rstrip("#")
-    return len(found[1]), bare.rstrip() if not bare or bare[-1] in " \t" else text
+    return len(heading[1]), bare.rstrip() if not bare or bare[-1] in " \t" else text
 
 
 def is_below_header(line: str, header: str) -> bool:
@@ -66,7 +66,7 @@ def with_box(text: str) -> str:
     return _TASK.sub(lambda found: "☐" if found[1] == " " else "☑", text)
 
 
-def unindented(line: str, columns: int) -> str:
+def unindent(line: str, columns: int) -> str:
     """Removes the indentation that a list item gives its code, which must be copied without it."""
     margin = len(line) - len(line.lstrip(" "))
     return line[min(margin, columns) :]
@@ -123,17 +123,17 @@ def spans(children: list[Token]) -> Text:
         elif side == "close" and kind in _EMPHASIS:
             styles.pop()
         elif token.type == "image":
-            text.append(f"image: {clean(token.content)}", _combined(*styles))
+            text.append(f"image: {clean(token.content)}", _combine(*styles))
             _add_target(text, str(token.attrGet("src") or ""), len(text))
         elif token.type in ("softbreak", "hardbreak"):
             text.append("\n")
         else:
             also = (PLAIN_CODE,) if token.type == "code_inline" else ()
-            text.append(clean(token.content), _combined(*styles, *also))
+            text.append(clean(token.content), _combine(*styles, *also))
     return text
 
 
-def _combined(*styles: Style) -> Style:
+def _combine(*styles: Style) -> Style:
     return sum(styles, Style())
 
 

@@ -39,7 +39,7 @@ class Wrapper:
         return _broken(text, offsets, leads) if offsets else text
 
 
-def wrapped(text: Text, columns: int) -> Text:
+def wrap(text: Text, columns: int) -> Text:
     """Wraps a text that begins at the first column."""
     return Wrapper().wrap(text, columns)
 

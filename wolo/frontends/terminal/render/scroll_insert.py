@@ -101,7 +101,7 @@ def rows_taken(text: str, columns: int) -> int | None:
             rows += max(-(-len(line) // columns), 1)
             continue
         least, most = zip(*map(_cells, line), strict=True)
-        if (of_line := _wrapped(least, columns)) != _wrapped(most, columns):
+        if (of_line := _num_rows(least, columns)) != _num_rows(most, columns):
             return None
         rows += of_line
     return rows
@@ -129,7 +129,7 @@ def _cells(char: str) -> tuple[int, int]:
     return (1, 1) if char < _SIMPLE_UNTIL and width != "A" else (0, 2)
 
 
-def _wrapped(widths: Iterable[int], columns: int) -> int:
+def _num_rows(widths: Iterable[int], columns: int) -> int:
     """Counts rows; a wide character is never split over two."""
     rows, column = 1, 0
     for width in widths:
@@ -139,7 +139,7 @@ def _wrapped(widths: Iterable[int], columns: int) -> int:
     return rows
 
 
-def _move(count: int, letter: str) -> str:
-    if count <= 0:
+def _move(num_rows: int, letter: str) -> str:
+    if num_rows <= 0:
         return ""
-    return f"\x1b[{count if count > 1 else ''}{letter}"
+    return f"\x1b[{num_rows if num_rows > 1 else ''}{letter}"

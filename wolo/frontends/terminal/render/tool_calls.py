@@ -10,10 +10,10 @@ from rich.text import Text
 
 from wolo.agent.tool_execution import NO_REASON, NOT_ANSWERED, READ_ONLY
 from wolo.frontends.terminal.render.file_diffs import diff_lines
-from wolo.frontends.wrapping import wrapped
+from wolo.frontends.wrapping import wrap
 from wolo.messages.call_arguments import arguments_line
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import clean, clean_line, counted, escaped_line
+from wolo.messages.terminal_text import clean, clean_line, escaped_line, quantity
 from wolo.tools.tool_values import Answered, Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
 MAX_DIFF_LINES = 40
@@ -137,7 +137,7 @@ def _summary(view: View | None) -> Text:
             counts = [(f" +{view.added}", "added")] * bool(view.added) + [(f" −{view.removed}", "removed")] * bool(view.removed)
             return Text.assemble(*counts)
         case Fetched():
-            size = f"{view.size_bytes / 1000:,.1f} kB" if view.size_bytes >= 1000 else counted(view.size_bytes, "byte")
+            size = f"{view.size_bytes / 1000:,.1f} kB" if view.size_bytes >= 1000 else quantity(view.size_bytes, "byte")
             return Text.assemble((f" · {view.status} · {size}", "error" if view.status >= 400 else "dim"))
         case Listing():
             incomplete = f" · incomplete: {view.incomplete}" if view.incomplete else ""
@@ -151,7 +151,7 @@ def _summary(view: View | None) -> Text:
         case Answered():
             return Text.assemble((f" · {view.seconds:.1f} s", "dim"))
         case Delegated():
-            calls = counted(len(view.calls), "call")
+            calls = quantity(len(view.calls), "call")
             used = f" · {calls} · {view.tokens:,} tokens · {view.seconds:.1f} s"
             stopped = "" if view.ended in ("done", "interrupted") else f" · {view.ended}"
             return Text.assemble((stopped, "warning"), (used, "dim"))
@@ -170,16 +170,16 @@ def _end_of(output: str, style: str, layout: ResultLayout, *, wraps: bool = Fals
     left = 0 if layout.is_whole else max(len(lines) - MAX_OUTPUT_LINES, 0)
     seen = lines[left:]
     if wraps and not layout.is_whole:
-        seen = wrapped("\n".join(map(_shortened, seen)), max(layout.columns - len(layout.indent), 1)).split("\n")
+        seen = wrap("\n".join(map(_shorten, seen)), max(layout.columns - len(layout.indent), 1)).split("\n")
     drawn, is_cut = _lines(seen, style, layout)
     return DrawnResult(_on_rail([*_more(left, layout, is_cut=is_cut), *drawn], layout), left > 0 or is_cut)
 
 
 def _todo_rows(item: TodoItem, layout: ResultLayout) -> list[Text]:
     mark, style = _TODO_MARKS[item.status]
-    words = _shortened(clean_line(item.text))
+    words = _shorten(clean_line(item.text))
     if not layout.is_whole:
-        words = wrapped(words, max(layout.columns - len(layout.indent) - len(TODO_INDENT), 1))
+        words = wrap(words, max(layout.columns - len(layout.indent) - len(TODO_INDENT), 1))
     first, *others = words.split("\n")
     return [Text(f"{mark} {first}", style), *(Text(f"{TODO_INDENT}{row}", style) for row in others)]
 
@@ -194,7 +194,7 @@ def _lines(lines: Iterable[str], style: str, layout: ResultLayout) -> tuple[list
 
 def _more(number: int, layout: ResultLayout, *, is_cut: bool = False) -> Sequence[Text]:
     if number > 0:
-        return [Text(f"… {counted(number, 'more line')}{layout.hint}", "dim")]
+        return [Text(f"… {quantity(number, 'more line')}{layout.hint}", "dim")]
     return [Text(f"… long lines are cut{layout.hint}", "dim")] if is_cut else []
 
 
@@ -205,5 +205,5 @@ def _on_rail(lines: Iterable[Text], layout: ResultLayout) -> Text:
     return text
 
 
-def _shortened(line: str) -> str:
+def _shorten(line: str) -> str:
     return line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]}…"

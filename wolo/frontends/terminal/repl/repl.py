@@ -29,7 +29,7 @@ from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.repl.command_registry import CommandRegistry
 from wolo.frontends.terminal.repl.status_bar import StatusBar, TodoPanel, print_banner
 from wolo.frontends.terminal.repl.submissions import (
-    answered_by,
+    answering_with,
     is_note,
     make_message,
     run_command,
@@ -96,10 +96,10 @@ class Repl:
         if isinstance(self._input, LiveRegion):
             self._screen.attach(self._input)
         print_banner(self.conversation, self._screen)
-        self._screen.say(f"{self._input.keys_in_short}, /help shows the rest.", "dim")
+        self._screen.show_text(f"{self._input.keys_in_short}, /help shows the rest.", "dim")
         recall(self.conversation.history, self._screen)
         if self._composer.restore_draft():
-            self._screen.say("Restored your unsent draft.", "dim")
+            self._screen.show_text("Restored your unsent draft.", "dim")
         self._screen.space()
         self._status_bar.refresh()
         self._run_in_background(self._refresh_todos())
@@ -171,7 +171,7 @@ class Repl:
     def _start_work(self, text: str) -> None:
         self._screen.fresh()
         if not self._input.echoes_input:
-            self._screen.show_user_text(self._composer.pastes.shown(text))
+            self._screen.show_user_text(self._composer.pastes.with_labels(text))
         self._screen.status.start(self._registry.doing(text) if is_command(text) else "getting ready")
         self._work = asyncio.ensure_future(self._perform(text))
         self._work.add_done_callback(self._on_work_done)
@@ -264,7 +264,7 @@ class Repl:
             case ShowText(is_answer=True):
                 self._screen.answer(outcome.text)
             case ShowText():
-                self._screen.say(escape_hidden(outcome.text))
+                self._screen.show_text(escape_hidden(outcome.text))
             case SwitchConversation():
                 self.change_to(outcome)
                 if jobs is not None and self.conversation.jobs is not jobs:
@@ -277,7 +277,7 @@ class Repl:
                 show_prompt(outcome, self._screen)
                 with self._terminal.signals.during(self.conversation.interrupt):
                     outcome = await run_embedded(outcome, self.conversation, self._screen.show)
-                async with answered_by(outcome.model, self.conversation, self, self._screen):
+                async with answering_with(outcome.model, self.conversation, self, self._screen):
                     await self._send(outcome, line)
             case EditFile():
                 if not self._is_editing:
@@ -292,7 +292,7 @@ class Repl:
         self.conversation = opened.conversation
         self.conversation.listen_while_idle(self._on_idle_event)
         if opened.text:
-            self._screen.say(opened.text, "dim")
+            self._screen.show_text(opened.text, "dim")
         else:
             print_banner(self.conversation, self._screen)
         if is_other:
@@ -313,16 +313,16 @@ class Repl:
             self._screen.show_error(error)
 
     @contextmanager
-    def _listed_alongside(self, words: str) -> Iterator[None]:
+    def _listed_alongside(self, text: str) -> Iterator[None]:
         """Adds slow work to the end of the status line."""
         background = self._state.background
-        due = asyncio.get_running_loop().call_later(SLOW_S, background.append, words)
+        due = asyncio.get_running_loop().call_later(SLOW_S, background.append, text)
         try:
             yield
         finally:
             due.cancel()
-            if words in background:
-                background.remove(words)
+            if text in background:
+                background.remove(text)
 
     # Actions of keys and commands
 
@@ -333,7 +333,7 @@ class Repl:
                     thoughts = (message.reasoning_content for message in reversed(self.conversation.history))
                     thinking = next((text for text in thoughts if text.strip()), "").strip()
                     self._screen.fresh()
-                    self._screen.say(thinking or "Nothing to expand.", "dim")
+                    self._screen.show_text(thinking or "Nothing to expand.", "dim")
             case "editor":
                 self.open_editor()
             case "files":
@@ -379,7 +379,7 @@ class Repl:
         return self._input if isinstance(self._input, LiveRegion) else None
 
     def keys_listed(self) -> str:
-        return KEYS if isinstance(self._input, LineMode) else self._keymap.listed(self._screen.stdout.columns - 1)
+        return KEYS if isinstance(self._input, LineMode) else self._keymap.table(self._screen.stdout.columns - 1)
 
     def use_theme(self, theme: str) -> None:
         self._screen.use_theme(theme)

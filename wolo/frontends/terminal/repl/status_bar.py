@@ -12,7 +12,7 @@ from rich.text import Text
 from wolo.agent.budget import NOTHING, add
 from wolo.agent.events import AnswerEnded, CallEnded, Compacted, Event, RequestStarted, TaskEnded
 from wolo.conversation.conversation import Conversation
-from wolo.frontends.terminal.display.activity import fitted
+from wolo.frontends.terminal.display.activity import fit_row
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.live.component import Row
@@ -176,4 +176,4 @@ class TodoPanel:
             done = sum(item.status == "completed" for item in self.items)
             more = f"{left} more open · " if left else ""
             lines.append(f"  {more}{done} of {len(self.items)} done")
-        return [[("class:dim", fitted(line, "", width))] for line in lines]
+        return [[("class:dim", fit_row(line, "", width))] for line in lines]

@@ -46,8 +46,8 @@ def make_message(
         pastes.unfold(text),
         conversation,
         origin="keyboard",
-        notify=screen.say,
-        typed=pastes.typed(typed),
+        notify=screen.show_text,
+        typed=pastes.without_pastes(typed),
         ran=tuple(ran),
     )
 
@@ -55,7 +55,7 @@ def make_message(
 def show_prompt(prompt: SendPrompt, screen: Screen) -> None:
     screen.show_user_text(prompt.shown or prompt.text)
     for notice in prompt.notices:
-        screen.say(notice, "warning")
+        screen.show_text(notice, "warning")
 
 
 class ConversationSwitch(Protocol):
@@ -63,7 +63,9 @@ class ConversationSwitch(Protocol):
 
 
 @asynccontextmanager
-async def answered_by(model: str, conversation: Conversation, switch: ConversationSwitch, screen: Screen) -> AsyncIterator[None]:
+async def answering_with(
+    model: str, conversation: Conversation, switch: ConversationSwitch, screen: Screen
+) -> AsyncIterator[None]:
     """Switches to the model while the block runs; stays with the current one if it is empty or not available."""
     if model in ("", conversation.info.model):
         yield
@@ -76,7 +78,7 @@ async def answered_by(model: str, conversation: Conversation, switch: Conversati
     except HandoverFailed:
         raise
     except WoloError as error:
-        screen.say(f"{error.message} {conversation.info.model} answers instead.", "warning")
+        screen.show_text(f"{error.message} {conversation.info.model} answers instead.", "warning")
         yield
         return
     switch.change_to(SwitchConversation(other, text=f"{other.info.model} answers this prompt."))
@@ -120,10 +122,10 @@ async def save_note(line: str, conversation: Conversation, terminal: Terminal) -
         return True
     path = note_path(answer, conversation.info.root)
     if path is None:
-        terminal.screen.say("The note was not saved.", "dim")
+        terminal.screen.show_text("The note was not saved.", "dim")
     else:
         append_note(line, path)
-        terminal.screen.say(f"Saved in {path}; new conversations read it.", "dim")
+        terminal.screen.show_text(f"Saved in {path}; new conversations read it.", "dim")
     return False
 
 

@@ -18,7 +18,7 @@ from wolo.config.settings_writer import set_value
 from wolo.errors import UsageError
 from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.live.component import TerminalActions
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import quantity
 from wolo.places import find_places
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.root import Workspace
@@ -100,7 +100,7 @@ async def _run(actions: TerminalActions, context: CommandContext, rest: str) -> 
             f"Cannot copy {what[0].lower()}{what[1:]}: no clipboard takes {len(text.encode()):,} bytes.",
             hint="/export writes a file; wl-copy, xclip, xsel and pbcopy take more than a terminal.",
         )
-    return ShowText(f"Copied {what[0].lower()}{what[1:]} ({counted(len(text), 'character')}), using {' and '.join(ways)}.")
+    return ShowText(f"Copied {what[0].lower()}{what[1:]} ({quantity(len(text), 'character')}), using {' and '.join(ways)}.")
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
@@ -140,7 +140,7 @@ def _answers(context: CommandContext) -> list[str]:
 def _block(answer: str, which: str) -> str:
     found = blocks(answer)
     if not which.isdecimal() or not 1 <= int(which) <= len(found):
-        count = counted(len(found), "code block") if found else "no code block"
+        count = quantity(len(found), "code block") if found else "no code block"
         raise UsageError(f"The last answer has {count}.", hint="/copy copies all of it, /copy N one block.")
     return found[int(which) - 1]
 

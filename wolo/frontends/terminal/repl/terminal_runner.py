@@ -25,7 +25,7 @@ from wolo.frontends.terminal.dialogs.project_consent import ask_project_consent
 from wolo.frontends.terminal.display.line_prompt import Dismissed
 from wolo.frontends.terminal.display.terminal import Terminal, hold_terminal
 from wolo.frontends.terminal.repl.turn_runner import print_jobs_left, run_turn
-from wolo.messages.terminal_text import clean_line, counted
+from wolo.messages.terminal_text import clean_line, quantity
 from wolo.places import find_places, make_private
 from wolo.workspace.files.unfinished import write_whole
 
@@ -44,17 +44,17 @@ class TerminalTask(Struct, frozen=True, kw_only=True):
 async def start(opening: StartOptions, task: TerminalTask) -> int:
     """Returns the exit status. Raises WoloError for errors that the user can fix."""
     with hold_terminal() as terminal:
-        terminal.screen.make_plain(bool(opening.given.get("plain")))
-        terminal.screen.says_more = bool(opening.given.get("verbose"))
+        terminal.screen.make_plain(bool(opening.flags.get("plain")))
+        terminal.screen.says_more = bool(opening.flags.get("verbose"))
         terminal.state.is_interactive = task.stay
         try:
-            await ask_project_consent(opening.given, terminal)
-            if opening.given.get("resume") == "":  # `-r` without a session
+            await ask_project_consent(opening.flags, terminal)
+            if opening.flags.get("resume") == "":  # `-r` without a session
                 from wolo.frontends.terminal.dialogs.menu_sources import pick_session  # noqa: PLC0415  # only then
 
                 if not (session_id := await pick_session(terminal)):
                     return 0
-                opening = replace(opening, given={**opening.given, "resume": session_id})
+                opening = replace(opening, flags={**opening.flags, "resume": session_id})
             return await _run(opening, task, terminal)
         except Dismissed:
             return 130
@@ -74,22 +74,22 @@ async def _run(opening: StartOptions, task: TerminalTask, terminal: Terminal) ->
     try:
         if task.prompt.strip() or task.piped.strip():
             prompt, typed = task.prompt, None
-            if prompt.startswith("/") and (made := await _expanded(prompt, conversation, terminal)):
+            if prompt.startswith("/") and (made := await _expand(prompt, conversation, terminal)):
                 from wolo.commands.expansion import switch_model  # noqa: PLC0415  # few prompts come from commands
 
                 prompt, typed = made.text, made.typed
-                if "model" not in opening.given:
-                    conversation = await switch_model(made.model, conversation, terminal.screen.say)
+                if "model" not in opening.flags:
+                    conversation = await switch_model(made.model, conversation, terminal.screen.show_text)
             message = write_prompt(
                 prompt,
                 conversation,
                 origin="keyboard",
-                notify=terminal.screen.say,
+                notify=terminal.screen.show_text,
                 typed=typed,
                 piped=task.piped,
                 files=task.files,
             )
-            if task.files and "ignore_unsupported" not in opening.given:
+            if task.files and "ignore_unsupported" not in opening.flags:
                 message = must_be_sent(conversation.choice, message)
             terminal.state.conversation, terminal.state.is_working = conversation, True
             ended = await run_turn(conversation, message, terminal)
@@ -131,7 +131,7 @@ def _offer_import(terminal: Terminal) -> None:
         asked.touch()
     if found := [each.label for each in AGENTS if is_there(each)]:
         names = " and ".join(filter(None, (", ".join(found[:-1]), found[-1])))
-        terminal.screen.say(f"Found settings of {names}: `wolo import-config` shows what wolo can take over.", "dim")
+        terminal.screen.show_text(f"Found settings of {names}: `wolo import-config` shows what wolo can take over.", "dim")
 
 
 def _name_waiting_notes(conversation: Conversation, terminal: Terminal) -> None:
@@ -142,11 +142,11 @@ def _name_waiting_notes(conversation: Conversation, terminal: Terminal) -> None:
 
     with suppress(ConfigError):
         if waiting := LearnedNotes(places, conversation.info.root).waiting():
-            notes = counted(len(waiting), "note waits", "notes wait")
-            terminal.screen.say(f"{notes} for your decision: /memory inbox", "dim")
+            notes = quantity(len(waiting), "note waits", "notes wait")
+            terminal.screen.show_text(f"{notes} for your decision: /memory inbox", "dim")
 
 
-async def _expanded(prompt: str, conversation: Conversation, terminal: Terminal) -> SendPrompt | None:
+async def _expand(prompt: str, conversation: Conversation, terminal: Terminal) -> SendPrompt | None:
     """The prompt that a slash command makes; None: it is text."""
     from wolo.commands.expansion import expand  # noqa: PLC0415  # few prompts come from commands
     from wolo.frontends.terminal.repl.submissions import show_prompt  # noqa: PLC0415  # as above
@@ -174,14 +174,14 @@ async def _open(opening: StartOptions, terminal: Terminal) -> Conversation:
 async def _follow_directory(conversation: Conversation, opening: StartOptions, terminal: Terminal) -> Conversation:
     """Asks whether a session of another directory continues there or here, unless `-C` decides."""
     there = conversation.info.started_in
-    if "cd" in opening.given or not _is_elsewhere(there, conversation.info.cwd):
+    if "cd" in opening.flags or not _is_elsewhere(there, conversation.info.cwd):
         return conversation
     try:
         question = f"This session was started in {clean_line(there)}. Continue there?"
         if not await confirm(question, terminal, no="No, stay here", yes="Yes, continue there"):
             return conversation
         os.chdir(there)
-        await ask_project_consent(opening.given, terminal)
+        await ask_project_consent(opening.flags, terminal)
     except EOFError:
         return conversation
     except Dismissed:
@@ -192,7 +192,7 @@ async def _follow_directory(conversation: Conversation, opening: StartOptions, t
     except HandoverFailed as failed:
         if failed.conversation is None:
             raise
-        terminal.screen.say(f"{failed.message} {failed.hint}".rstrip(), "error")
+        terminal.screen.show_text(f"{failed.message} {failed.hint}".rstrip(), "error")
         return failed.conversation
 
 
@@ -207,4 +207,4 @@ def _write_answer(path: Path | None, answer: str, terminal: Terminal) -> None:
         try:
             write_whole(path, (answer.rstrip("\n") + "\n").encode("utf-8", "replace"), mode=0o666)
         except (OSError, ValueError) as error:
-            terminal.screen.say(f"Cannot write {path}: {error}.", "error")
+            terminal.screen.show_text(f"Cannot write {path}: {error}.", "error")

@@ -81,7 +81,7 @@ async def run_work(conversation: Conversation, events: AsyncIterator[Event], ter
                 if is_stopping:
                     conversation.interrupt()  # the first one came before there was anything to interrupt
                 if isinstance(event, Noticed):
-                    screen.say(event.text)
+                    screen.show_text(event.text)
                 else:
                     screen.show(event)
     finally:
@@ -91,9 +91,9 @@ async def run_work(conversation: Conversation, events: AsyncIterator[Event], ter
 def print_jobs_left(jobs: BackgroundJobs, running: Iterable[Job], screen: Screen) -> None:
     """Reports jobs that ended with their conversation, and detached ones that continue."""
     for job in running:
-        screen.say(f"Ended with the conversation: {escaped_line(job.name)}.", "dim")
+        screen.show_text(f"Ended with the conversation: {escaped_line(job.name)}.", "dim")
     for job in jobs.detached:
-        screen.say(f"Still running: {escaped_line(job.name)}, pid {job.program.pid}; output: {job.spool.path}", "dim")
+        screen.show_text(f"Still running: {escaped_line(job.name)}, pid {job.program.pid}; output: {job.spool.path}", "dim")
 
 
 class EventBuffer:
@@ -217,14 +217,14 @@ class _Turn:
                         ask_approval(asked, lines, self._terminal, self._conversation, may_accept_edits=may_accept_edits)
                     )
                     if answer := await events.while_asking(asked, asking):
-                        given = answer.given
+                        given = answer.approval
                         if answer.accepts_edits and (notice := self._conversation.set_mode("edit")):
-                            self._terminal.screen.say(notice, "warning")
+                            self._terminal.screen.show_text(notice, "warning")
                         self._conversation.answer(
                             given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule
                         )
                     elif not asked.task:
-                        self._terminal.screen.say(f"✗ no answer in time: {escaped_line(asked.part.tool)}", "dim")
+                        self._terminal.screen.show_text(f"✗ no answer in time: {escaped_line(asked.part.tool)}", "dim")
             else:
                 async with self._notifier.while_asking("the model asks a question"):
                     self._question = replying = asyncio.ensure_future(ask_questions(asked, self._terminal))

@@ -115,7 +115,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.Found
         if not path.stem.startswith("agent-") and discovery.same_directory(about, cwd):
             looked_at = [*records, *discovery.tail(path)]
             title = _title(looked_at, {text(each, "uuid") for each in looked_at}) or next(_prompts(records), "")
-            sessions.append(discovery.FoundSession(path, path.stem, title, discovery.updated_at(path)))
+            sessions.append(discovery.FoundSession(path, path.stem, title, discovery.last_change_at(path)))
     return discovery.newest_first(sessions)
 
 

@@ -95,7 +95,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.Found
             id = text(meta, "id") or path.stem
             given = (text(record(each, "payload"), "thread_name") for each in reversed(discovery.tail(path)))
             title = next(filter(None, given), "") or names.get(id) or next(_prompts(discovery.head(path)), "")
-            sessions.append(discovery.FoundSession(path, id, title, discovery.updated_at(path)))
+            sessions.append(discovery.FoundSession(path, id, title, discovery.last_change_at(path)))
     return discovery.newest_first(sessions)
 
 
@@ -274,13 +274,13 @@ class CodexReader:
             ]
         self._recent = [*self._recent[-REMEMBERED:], SeenMessage(role, words, {source}, draft)]
 
-    def _find_repetition(self, role: str, source: Source, words: str) -> SeenMessage | None:
+    def _find_repetition(self, role: str, source: Source, text: str) -> SeenMessage | None:
         """Finds the same message from another kind of record, which may contain only part of it."""
         others = [each for each in reversed(self._recent) if each.role == role and source not in each.sources]
-        same = next((each for each in others if each.words == words), None)
-        if same is not None or not words or _INJECTED.match(words):  # messages added by Codex may quote anything
+        same = next((each for each in others if each.words == text), None)
+        if same is not None or not text or _INJECTED.match(text):  # messages added by Codex may quote anything
             return same
-        quoted = (each for each in others if each.words and (each.words in words or words in each.words))
+        quoted = (each for each in others if each.words and (each.words in text or text in each.words))
         return next((each for each in quoted if not _INJECTED.match(each.words)), None)
 
     def _answer(self, at: float) -> Draft:
@@ -295,5 +295,5 @@ def _prompt(event: Record) -> list[AnyPart]:
     return [*_text(text(event, "message")), *(medium(address) for address in addresses)]
 
 
-def _text(words: str) -> list[AnyPart]:
-    return [part] if (part := text_part(words)) else []
+def _text(value: str) -> list[AnyPart]:
+    return [part] if (part := text_part(value)) else []

@@ -72,7 +72,7 @@ def tail(path: Path) -> list[Record]:
         return []
 
 
-def updated_at(path: Path) -> float:
+def last_change_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:

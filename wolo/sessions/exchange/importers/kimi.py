@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, Outcome, ToolPart
 from wolo.sessions.exchange.importers import builder, kimi_v2
-from wolo.sessions.exchange.importers.discovery import FoundSession, children, head, home_of, newest_first, updated_at
+from wolo.sessions.exchange.importers.discovery import FoundSession, children, head, home_of, last_change_at, newest_first
 from wolo.sessions.exchange.importers.kimi_v2 import ENCRYPTED
 from wolo.sessions.exchange.json_files import (
     FilePreview,
@@ -74,7 +74,7 @@ def read(source: Path) -> Imported:
         "~/.kimi/sessions",
         title=text(read_object(folder / "state.json"), "custom_title") or wire.title,
         cwd=cwd,
-        created_at=wire.created or updated_at(path),
+        created_at=wire.created or last_change_at(path),
         skipped=lines.skipped,
         notices=builder.count_notice(
             len(children(folder, "context_*.jsonl")),
@@ -91,7 +91,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     for path in children(home / "sessions", f"*{_folder_name(str(cwd))}/*/{CONTEXT}"):
         if first := next(_prompts(head(path)), ""):
             title = text(read_object(path.with_name("state.json")), "custom_title") or first
-            sessions.append(FoundSession(path.parent, path.parent.name, title, updated_at(path)))
+            sessions.append(FoundSession(path.parent, path.parent.name, title, last_change_at(path)))
     return newest_first(sessions)
 
 

@@ -96,7 +96,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.Found
         about = text(state, "workDir") or text(record(state, "custom"), "cwd") or indexed.get(folder.name, "")
         if discovery.same_directory(about, cwd):
             title = text(state, "customTitle") or text(state, "title") or text(state, "lastPrompt")
-            sessions.append(discovery.FoundSession(folder, folder.name, title, discovery.updated_at(path)))
+            sessions.append(discovery.FoundSession(folder, folder.name, title, discovery.last_change_at(path)))
     return discovery.newest_first(sessions)
 
 

@@ -18,7 +18,14 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.places import Notices
 from wolo.sessions.exchange.importers.builder import count_notice
-from wolo.sessions.exchange.importers.discovery import FoundSession, children, home_of, newest_first, same_directory, updated_at
+from wolo.sessions.exchange.importers.discovery import (
+    FoundSession,
+    children,
+    home_of,
+    last_change_at,
+    newest_first,
+    same_directory,
+)
 from wolo.sessions.exchange.importers.opencode_messages import MessageRow, convert_row, gather
 from wolo.sessions.exchange.json_files import (
     FilePreview,
@@ -89,7 +96,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     for path in children(home / "storage" / "session", "*/ses_*.json"):
         info = read_object(path)
         if same_directory(text(info, "directory"), cwd) and not info.get("parentID"):
-            at = unix_time(record(info, "time").get("updated")) or updated_at(path)
+            at = unix_time(record(info, "time").get("updated")) or last_change_at(path)
             sessions[path.stem] = FoundSession(path, path.stem, text(info, "title"), at)
     for path in children(home, "opencode*.db"):
         try:

@@ -110,7 +110,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.Found
         if discovery.same_directory(text(header, "cwd"), cwd):
             names = [text(each, "name") for each in [*begin, *discovery.tail(path)] if each.get("type") == "session_info"]
             title = next(filter(None, reversed(names)), "") or next(_prompts(begin), "")
-            sessions.append(discovery.FoundSession(path, text(header, "id") or path.stem, title, discovery.updated_at(path)))
+            sessions.append(discovery.FoundSession(path, text(header, "id") or path.stem, title, discovery.last_change_at(path)))
     return discovery.newest_first(sessions)
 
 

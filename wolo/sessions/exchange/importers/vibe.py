@@ -65,7 +65,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.Found
         meta = read_object(path.with_name(META))
         if discovery.same_directory(_cwd(meta), cwd):
             title = text(meta, "title") or next(_prompts(discovery.head(path)), "")
-            sessions.append(discovery.FoundSession(path.parent, path.parent.name, title, discovery.updated_at(path)))
+            sessions.append(discovery.FoundSession(path.parent, path.parent.name, title, discovery.last_change_at(path)))
     return discovery.newest_first(sessions)
 
 
