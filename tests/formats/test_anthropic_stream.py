@@ -42,7 +42,7 @@ from wolo.formats.anthropic.encode import PREFIX, REDACTED, SIGNATURE
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
-from wolo.models.http.stream_framing import SseSplitter
+from wolo.models.http.response_body import SseSplitter
 
 RECORDINGS = sorted((Path(__file__).with_name("recordings") / "anthropic").glob("*.txt"))
 

@@ -20,7 +20,7 @@ from wolo.messages.deltas import Assembler
 from wolo.messages.message import Producer, user
 from wolo.models.catalog import Catalog
 from wolo.models.format_selection import FORMATS, format_of
-from wolo.models.http.stream_framing import LineSplitter, SseSplitter
+from wolo.models.http.response_body import LineSplitter, SseSplitter
 
 RECORDINGS = sorted(path for path in Path(__file__).with_name("recordings").glob("*/*") if path.is_file())
 Step = str | int

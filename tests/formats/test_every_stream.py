@@ -18,7 +18,7 @@ from wolo.messages.deltas import Assembler, Delta, FinishDelta, join
 from wolo.messages.message import Message, Producer, user
 from wolo.models.catalog import Catalog
 from wolo.models.format_selection import format_of
-from wolo.models.http.stream_framing import LineSplitter, SseSplitter
+from wolo.models.http.response_body import LineSplitter, SseSplitter
 
 ROOT = Path(__file__).with_name("recordings")
 RECORDINGS = sorted(path for path in ROOT.glob("*/*") if path.is_file())

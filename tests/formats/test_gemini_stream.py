@@ -30,7 +30,7 @@ from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.deltas import Assembler, Delta, TextDelta
 from wolo.messages.message import Message, Producer, Usage, user
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
-from wolo.models.http.stream_framing import SseSplitter
+from wolo.models.http.response_body import SseSplitter
 from wolo.models.retry import RetrySettings, tries_for
 
 OWN = Producer(provider="gemini", format="gemini", model="gemini-3-test")

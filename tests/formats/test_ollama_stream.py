@@ -17,7 +17,7 @@ from wolo.errors import AuthError, BadAnswer, ContextOverflow, ProviderError, Un
 from wolo.formats.ollama import Ollama, OllamaDialect
 from wolo.messages.deltas import Assembler, FinishDelta
 from wolo.messages.message import Message
-from wolo.models.http.stream_framing import LineSplitter
+from wolo.models.http.response_body import LineSplitter
 
 RECORDINGS = sorted((Path(__file__).parent / "recordings/ollama").glob("*.ndjson"))
 READ_A = {"path": "a"}

@@ -30,7 +30,7 @@ from wolo.formats.openai_responses.encode import ENCRYPTED, ORIGINAL_PARTS
 from wolo.messages.deltas import Assembler, TextDelta
 from wolo.messages.message import Message, user
 from wolo.messages.parts import Blob, TextPart, ThinkingPart
-from wolo.models.http.stream_framing import SseSplitter
+from wolo.models.http.response_body import SseSplitter
 
 RECORDINGS = {path.stem: path.read_bytes() for path in (Path(__file__).parent / "recordings/openai-responses").glob("*.sse")}
 BROKEN_OFF = ("failed", "error_then_failed")

@@ -934,7 +934,7 @@ def test_a_refusal_ends_with_its_prompt(root: Path) -> None:
     guarded = judge(root)
     guarded.remember("shell", [run("make")], {"command": "make"}, allowed=False)
     guarded.remember("shell", [run("make x")], {"command": "make x"}, allowed=True)
-    guarded.grants.forget_refusals()
+    guarded.grants.refused.clear()
     assert guarded.judge("shell", [run("make")], {"command": "make"}).decision == "ask"
     assert guarded.judge("shell", [run("make x")], {"command": "make x"}).decision == "allow"
 
@@ -944,7 +944,7 @@ def test_never_is_a_rule_for_the_session(root: Path) -> None:
     guarded.remember("shell", [run("git push")], {}, allowed=True)
     guarded.remember("shell", [run("git push")], {}, allowed=False, rule=guarded.suggest_denial([run("git push")]))
     guarded.remember("read", [read("notes/a")], {}, allowed=False, rule="read:notes/**")
-    guarded.grants.forget_refusals()
+    guarded.grants.refused.clear()
     for command in ("git push", "git status && git push", "if true; then git push; fi"):
         assert decision(guarded, run(command)) == "deny", command
     assert decision(guarded, read("notes/a")) == "deny"

@@ -343,7 +343,7 @@ def test_address_comes_from_environment_or_settings(endpoint: str, address: str)
     assert by_variable.base_url == by_setting.base_url == address
     assert by_variable.api_key == by_setting.api_key == "key-of-azure"
     assert by_setting.provider.query == {"api-version": "1"}
-    assert key_headers(by_setting) == {"api-key": "key-of-azure"}
+    assert key_headers(by_setting, by_setting.format) == {"api-key": "key-of-azure"}
 
 
 def test_missing_address_names_every_way_to_give_one() -> None:

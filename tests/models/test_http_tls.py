@@ -233,7 +233,7 @@ async def test_certificates_that_cannot_be_read_are_named(port: int, content: st
 
 @pytest.mark.parametrize("through_proxy", [False, True])
 async def test_a_handshake_without_end_is_named(through_proxy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wolo.models.http.direct_connection.HANDSHAKE_S", 0.3)
+    monkeypatch.setattr("wolo.models.http.http_transport.HANDSHAKE_S", 0.3)
     monkeypatch.setattr("wolo.models.http.proxied_connection.CONNECT_S", 0.3)
 
     async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -18,9 +18,10 @@ from wolo.messages.deltas import TextDelta, size_of
 from wolo.messages.message import Message, Producer, user
 from wolo.models import client
 from wolo.models.catalog import Catalog
-from wolo.models.client import ClientOptions, HttpModelClient
+from wolo.models.client import ClientOptions, HttpModelClient, StreamLimits
 from wolo.models.format_selection import FORMATS, format_of
-from wolo.models.http.http_transport import PATIENCE, HttpTransport, StreamLimits
+from wolo.models.http.http_transport import HttpTransport
+from wolo.models.http.transport import PATIENCE
 from wolo.models.retry import RetrySettings
 
 Ask = Callable[..., Any]

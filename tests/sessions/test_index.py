@@ -88,10 +88,10 @@ def test_a_turn_is_taken_in_without_a_search(store: Store) -> None:
     session = store.create("/").id
     store.append(session, [said("a needle")])
     with Index.open(store.data_dir) as index:
-        index_update.after_turn(index, store, session)
+        index.add_turn(store, session)
         store.append(session, [said("a second needle")])
-        index_update.after_turn(index, store, session)
-        index_update.after_turn(index, store, session)
+        index.add_turn(store, session)
+        index.add_turn(store, session)
     assert rows(store)["words"] == 2
 
 

@@ -43,7 +43,7 @@ from wolo.messages.message import (
     nudge,
 )
 from wolo.messages.parts import CHANGED, TextPart
-from wolo.models.probe_cache import is_near
+from wolo.models.address import is_near
 from wolo.models.protocol import ModelQuestion
 from wolo.tools.toolbox import PRESENT_PLAN
 
@@ -74,14 +74,16 @@ class AgentLoop:
         """The content of the next request, by source."""
         from wolo.agent.compaction_run import context_usage  # noqa: PLC0415  # not needed for a prompt
 
-        return context_usage(self.services.compactor, history, self.services.measure_fixed())
+        services = self.services
+        return context_usage(services.compactor, history, services.prefix.measure_fixed(services.asker.choice.model.context))
 
     def preview(self, history: Sequence[Message]) -> CompactionPreview:
         """The effect that `compact` would have; asks no model and changes nothing."""
         from wolo.agent.compaction_run import can_summarize, preview  # noqa: PLC0415  # not needed for a prompt
 
         services = self.services
-        return preview(services.compactor, history, services.measure_fixed(), may_ask=can_summarize(services.asker))
+        fixed = services.prefix.measure_fixed(services.asker.choice.model.context)
+        return preview(services.compactor, history, fixed, may_ask=can_summarize(services.asker))
 
     async def compact(self, history: Sequence[Message], focus: str = "") -> None:
         """Compacts on the user's request and emits the result; `interrupt` leaves everything as it was."""
@@ -144,7 +146,7 @@ class TurnRunner:
         self._history = services.history
         self._history.messages = list(history)
         self._cancellation = cancellation
-        self._policy = TurnPolicy(is_local=is_near(services.asker.choice))
+        self._policy = TurnPolicy(is_local=is_near(services.asker.choice.base_url))
         self._prompt = prompt
         self._compaction: CompactionRun | None = None
         """None: nothing was compacted during this turn."""
@@ -226,7 +228,7 @@ class TurnRunner:
         await self._emit(TurnStarted(prompt=self._prompt))
         self._history.messages.append(self._prompt)  # only after the prompt was saved
         if services.prefix.changed_instructions is not None:
-            sent = services.compactor.cut.apply(self._history.messages)
+            sent = services.compactor.apply_cut(self._history.messages)
             if message := await asyncio.to_thread(services.prefix.changed_instructions, sent):
                 names = ", ".join(message.metadata[INSTRUCTIONS])
                 await self._notice(f"Changed instructions: {names}. The model gets the new text.")
@@ -273,14 +275,14 @@ class TurnRunner:
     async def _ask(self) -> Message | None:
         """Returns None after a compaction; the loop must start over."""
         services, messages = self._services, self._history.messages
-        fixed = services.measure_fixed()
+        fixed = services.prefix.measure_fixed(services.asker.choice.model.context)
         self._relay = None
         if not services.compactor.fits(messages, fixed):
             run = self._compaction_run()
             if await self._has_compacted(run, run.before_request(messages)):
                 return None
-        shown = services.compactor.cut.apply(messages)
         services.compactor.check(messages, fixed)
+        shown = services.compactor.apply_cut(messages)
         question = ModelQuestion(
             messages=shown,
             system=fixed.system,
@@ -343,19 +345,20 @@ class TurnRunner:
         """Saves the answer and runs its calls. None: ask again."""
         step = self._policy.after(answer)
         if step.save_answer:
-            self._answer = self._before_pause + answer.text or self._answer
-            self._before_pause = self._answer if answer.finish_reason == "paused" and not answer.calls else ""
-            if stop := await self._save_answer(answer, step):
+            text, has_calls = answer.text, bool(answer.calls)
+            self._answer = self._before_pause + text or self._answer
+            self._before_pause = self._answer if answer.finish_reason == "paused" and not has_calls else ""
+            if stop := await self._save_answer(answer, step, has_calls=has_calls):
                 return stop
         await self._notice(step.notice)
         if step.nudge:
             await self._add_message(nudge(step.nudge, EMPTY_ANSWER))
         return step.stop
 
-    async def _save_answer(self, answer: Message, step: NextStep) -> Stop | None:
+    async def _save_answer(self, answer: Message, step: NextStep, *, has_calls: bool) -> Stop | None:
         """Returns a stop when the result of a call ends the turn."""
         calls, messages = self._services.calls, self._history.messages
-        planned = [] if step.refuse or not answer.calls else calls.plan(answer)
+        planned = [] if step.refuse or not has_calls else calls.plan(answer)
         if planned:
             answer = answer.with_parts(call.part for call in planned)
         messages.append(answer)

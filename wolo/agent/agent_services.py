@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from wolo.agent.budget import Account, Limits
 from wolo.agent.cancellation import SteeringQueue
-from wolo.agent.compaction.compactor import Compactor, Fixed
+from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
@@ -93,6 +93,3 @@ class AgentServices(Struct, frozen=True, kw_only=True):
     tasks: BackgroundWork | None = None
     is_subagent: bool = False
     clock: Callable[[], float] = time.monotonic
-
-    def measure_fixed(self) -> Fixed:
-        return Fixed(self.prefix.system, self.prefix.tools, self.asker.choice.model.context)

@@ -60,14 +60,12 @@ class CompactionRun:
 
     async def before_request(self, messages: Sequence[Message]) -> Compacted | None:
         services = self._services
-        return await self._emit_result(
-            await services.compactor.fit(messages, services.measure_fixed(), self._summarizer_or_none())
-        )
+        return await self._emit_result(await services.compactor.fit(messages, self._measure_fixed(), self._summarizer_or_none()))
 
     async def after_overflow(self, messages: Sequence[Message], error: ContextOverflow | None) -> Compacted | None:
         services = self._services
         return await self._emit_result(
-            await services.compactor.fit_after_overflow(messages, services.measure_fixed(), error, self._summarizer_or_none())
+            await services.compactor.fit_after_overflow(messages, self._measure_fixed(), error, self._summarizer_or_none())
         )
 
     async def on_request(self, messages: Sequence[Message]) -> None:
@@ -77,7 +75,7 @@ class CompactionRun:
             if response.decision == "deny":
                 await services.emit(Noticed(text=f"A hook blocked the compaction: {response.reason}"))
                 return
-            done = await services.compactor.compact(messages, services.measure_fixed(), self._summarizer_or_none())
+            done = await services.compactor.compact(messages, self._measure_fixed(), self._summarizer_or_none())
         except Cancelled:
             await services.emit(Noticed(text=STOPPED))
         else:
@@ -85,7 +83,10 @@ class CompactionRun:
 
     async def restore(self, messages: Sequence[Message]) -> None:
         services = self._services
-        await self._emit_result(services.compactor.restore(messages, services.measure_fixed()), if_none=NOTHING_TO_RESTORE)
+        await self._emit_result(services.compactor.restore(messages, self._measure_fixed()), if_none=NOTHING_TO_RESTORE)
+
+    def _measure_fixed(self) -> Fixed:
+        return self._services.prefix.measure_fixed(self._services.asker.choice.model.context)
 
     def _summarizer_or_none(self) -> Summarize | None:
         services = self._services

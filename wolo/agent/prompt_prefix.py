@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from wolo.agent.compaction.compactor import Compactor
+from wolo.agent.compaction.compactor import Compactor, Fixed
 from wolo.formats.default_prompt import NAME, default_prompt, with_display_name
 from wolo.formats.format import ToolSpec
 from wolo.guard.secrets.redactor import Secrets
@@ -83,6 +83,10 @@ class PromptPrefix:
     def tools(self) -> tuple[ToolSpec, ...]:
         """`expand_message` is among them once messages were left out."""
         return self._toolbox.specs(compacted=not self._compactor.cut.is_empty)
+
+    def measure_fixed(self, context: int | None) -> Fixed:
+        """What every request holds, besides the messages, in a model's context window."""
+        return Fixed(self.system, self.tools, context)
 
     def reload(self) -> None:
         """Reads the instructions again. Called after a compaction, when the cached prefix is lost anyway."""

@@ -289,7 +289,7 @@ class Conversation:
 
     def steer(self, message: UserPrompt) -> None:
         """Sends a message into the running turn after the current call; calls after that one are skipped."""
-        self.permissions.judge.grants.forget_refusals()
+        self.permissions.judge.grants.refused.clear()
         self.steering.add(self._secrets.hide_message(message))
 
     async def save_steering(self, message: Message) -> None:
@@ -398,7 +398,7 @@ class Conversation:
         await self.agent.uncompact(self.history)
 
     async def _run_turn(self, message: Message) -> None:
-        self.permissions.judge.grants.forget_refusals()
+        self.permissions.judge.grants.refused.clear()
         if RESOURCES in message.metadata:
             message = await self._with_resources(message)
         opened, self._opened = self._opened, {}

@@ -99,32 +99,29 @@ class Grants:
     def __init__(self) -> None:
         self.rules: tuple[Rule, ...] = ()
         self._allowed: set[str] = set()
-        self._refused: dict[str, str] = {}
+        self.refused: dict[str, str] = {}
+        """Calls and reasons, until the user's next prompt; a deny rule holds longer."""
 
     def remember(self, call: str, *, allowed: bool, rule: Rule | None = None, reason: str = "") -> None:
         """`call` is a `fingerprint`. With a rule, every call that it matches is allowed."""
         if not allowed:
-            self._refused[call] = reason
+            self.refused[call] = reason
             return
-        self._refused.pop(call, None)
+        self.refused.pop(call, None)
         if rule is None:
             self._allowed.add(call)
         elif rule not in self.rules:
             self.rules = (*self.rules, rule)
-
-    def forget_refusals(self) -> None:
-        """A refusal holds until the user's next prompt; a deny rule holds longer."""
-        self._refused.clear()
 
     def allows(self, call: str) -> bool:
         return call in self._allowed
 
     def refusal(self, call: str) -> str | None:
         """Reason given with the denial (may be empty); None if it was not denied."""
-        return self._refused.get(call)
+        return self.refused.get(call)
 
     def __bool__(self) -> bool:
-        return bool(self._allowed or self._refused)
+        return bool(self._allowed or self.refused)
 
 
 def fingerprint(tool_name: str, intents: Sequence[Intent], arguments: Mapping[str, Any]) -> str:

@@ -77,6 +77,11 @@ def is_loopback(host: str) -> bool:
     return host in LOOPBACK_NAMES or host.endswith(".localhost") or (host.startswith("127.") and host.replace(".", "").isdigit())
 
 
+def is_near(url: str) -> bool:
+    """Check for an address on this machine."""
+    return is_loopback(urlsplit(url).hostname or "")
+
+
 def proxy_for(url: str, environ: Mapping[str, str]) -> str:
     """Proxy from the environment for this URL; empty: direct. Loopback never uses one."""
     target = urlsplit(url)

@@ -6,25 +6,25 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
-from wolo.errors import ContextOverflow, ProviderError, RateLimited, Unavailable, Unexplained, Unreachable
+from wolo.errors import BadAnswer, ContextOverflow, ProviderError, RateLimited, Unavailable, Unexplained, Unreachable
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
-from wolo.messages.deltas import Assembler, Delta, join
+from wolo.messages.deltas import Assembler, CallDelta, Delta, join, size_of
 from wolo.messages.message import Message, Usage, common_prefix_length
+from wolo.messages.parts import MediaPart, ToolPart
 from wolo.messages.secret_values import ValueRedactor
 from wolo.models import retry
 from wolo.models.address import display_url, join_url
-from wolo.models.capabilities import AttachmentNotices, join_names, media_of, names_of
+from wolo.models.capabilities import AttachmentNotices, join_names, names_of
 from wolo.models.format_selection import format_of, key_of, redact, request_headers
 from wolo.models.headers import HeaderSettings, introduce
-from wolo.models.http.http_transport import MOST_BYTES, StreamLimits
-from wolo.models.http.transport import Batch, Exchange, HttpCall, HttpStatusError, Transport, WireLog
+from wolo.models.http.transport import PATIENCE, Batch, Exchange, HttpCall, HttpStatusError, Transport, WireLog
 from wolo.models.prompt_cache import PrefixWatch, find_miss
 from wolo.models.protocol import MUST_BE_SENT, Listener, ModelQuestion, producer_of, request_for
 from wolo.models.provider import MEDIA, ModelChoice, cost_of
@@ -46,6 +46,15 @@ CUT_OFF_TOKENS = 3_000
 
 NEAR_SHARE = 0.7
 """Share of the window above which an unexplained error may mean a prompt that is too long."""
+
+
+MOST_BYTES = 4_000_000
+MOST_CALLS = 2_000
+"""Maximum calls per response."""
+KEEP_ALIVES = (b'"ping"', b'"keepalive"')
+"""Keep-alive events, accepted as long as keep-alive comments."""
+_KIND_BYTES = 80
+"""The event type appears within this many bytes."""
 
 
 class ClientOptions(msgspec.Struct, frozen=True):
@@ -106,14 +115,15 @@ class HttpModelClient:
 
     async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         attempt, first_failure, options = 1, None, self._options
-        limiter = retry.limiter_of(self._choice.base_url, self._choice.api_key)
         new = question.messages[common_prefix_length(self._without_media, question.messages) :]
-        if any(any(media_of(message)) for message in new):
+        new_parts = (part for message in new for part in message.parts)
+        if any(isinstance(part, MediaPart) or (isinstance(part, ToolPart) and part.output_parts) for part in new_parts):
             self._attachment_notices = self._attachment_notices or AttachmentNotices()
             if notice := self._attachment_notices.notice(self._choice, question.messages):
                 await listener.on_notice(notice)
         else:
             self._without_media = question.messages
+        limiter = retry.limiter_of(self._choice.base_url, self._choice.api_key)
         while True:
             try:
                 # A first attempt waits while another agent is rate limited; a retry has waited already.
@@ -307,3 +317,44 @@ async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder, li
             return await anext(batches, None)
     except (TimeoutError, Unavailable):
         return None
+
+
+class StreamLimits:
+    """Limits one response. Only text, reasoning and calls count; other events are silence."""
+
+    def __init__(self, max_bytes: int, idle_s: float, clock: Callable[[], float]) -> None:
+        """`idle_s` 0: no limit."""
+        self._max_bytes = max_bytes
+        self._idle_s = idle_s
+        self._clock = clock
+        self._delta_bytes = 0
+        self._slots: set[int] = set()
+        self._size_bytes = 0
+        self._grown = clock()
+        """Time of the last growth."""
+        self._ended: float | None = None
+
+    def since_end_s(self) -> float:
+        """Seconds since the complete response last grew; call only after its end."""
+        if self._ended is None:
+            self._ended = self._clock()
+        return self._clock() - max(self._ended, self._grown)
+
+    def take(self, payloads: Sequence[bytes], deltas: Sequence[Delta], held_chars: int) -> None:
+        """Raises BadAnswer for too much text or too many calls, Unavailable for too long silence."""
+        self._slots.update(delta.slot for delta in deltas if isinstance(delta, CallDelta))
+        self._delta_bytes += size_of(deltas)
+        size_bytes = self._delta_bytes + held_chars
+        if size_bytes > self._max_bytes:
+            raise BadAnswer(
+                f"The answer is longer than {self._max_bytes:,} bytes; it was stopped.",
+                hint="Ask for less at a time, or raise limits.max_answer_bytes.",
+            )
+        if len(self._slots) > MOST_CALLS:
+            raise BadAnswer(f"The answer makes more than {MOST_CALLS:,} calls; it was stopped.", hint="Ask for less at a time.")
+        if size_bytes != self._size_bytes:
+            self._size_bytes, self._grown = size_bytes, self._clock()
+        elif self._idle_s and (silence_s := self._clock() - self._grown) > self._idle_s:
+            is_kept_alive = any(mark in payload[:_KIND_BYTES] for payload in payloads for mark in KEEP_ALIVES)
+            if not is_kept_alive or silence_s > self._idle_s * PATIENCE:
+                raise Unavailable(f"The model sent nothing but empty events for {silence_s:.0f} s.")

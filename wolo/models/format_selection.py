@@ -31,41 +31,41 @@ D = TypeVar("D", bound=msgspec.Struct)
 
 def format_of(choice: ModelChoice) -> Format:
     """Create the wire format for a model. Raises ConfigError."""
-    match choice.format:
+    match format := choice.format:
         case "openai-chat":
             from wolo.formats.chat_dialect import ChatDialect
             from wolo.formats.openai_chat import OpenAIChat
 
-            return OpenAIChat(_dialect(choice, ChatDialect), provider_hint=choice.provider.hint)
+            return OpenAIChat(_dialect(choice, format, ChatDialect), provider_hint=choice.provider.hint)
         case "ollama":
             from wolo.formats.ollama import Ollama, OllamaDialect
 
-            return Ollama(_dialect(choice, OllamaDialect), provider_hint=choice.provider.hint)
+            return Ollama(_dialect(choice, format, OllamaDialect), provider_hint=choice.provider.hint)
         case "anthropic":
             from wolo.formats.anthropic import Anthropic, AnthropicDialect
 
-            return Anthropic(_dialect(choice, AnthropicDialect), provider_hint=choice.provider.hint)
+            return Anthropic(_dialect(choice, format, AnthropicDialect), provider_hint=choice.provider.hint)
         case "openai-responses":
             from wolo.formats.openai_responses import OpenAIResponses, ResponsesDialect
 
-            return OpenAIResponses(_dialect(choice, ResponsesDialect), provider_hint=choice.provider.hint)
+            return OpenAIResponses(_dialect(choice, format, ResponsesDialect), provider_hint=choice.provider.hint)
         case "xml":
             from wolo.formats.openai_chat import OpenAIChat
             from wolo.formats.xml_tools import XmlDialect, XmlTools, carrier_dialect
 
-            xml = _dialect(choice, XmlDialect)
+            xml = _dialect(choice, format, XmlDialect)
             return XmlTools(OpenAIChat(carrier_dialect(xml), provider_hint=choice.provider.hint), xml)
         case "gemini":
             from wolo.formats.gemini import Gemini, GeminiDialect
 
-            return Gemini(_dialect(choice, GeminiDialect), provider_hint=choice.provider.hint)
+            return Gemini(_dialect(choice, format, GeminiDialect), provider_hint=choice.provider.hint)
         case unknown:
             raise unknown_format(unknown)
 
 
 def dialect_of(choice: ModelChoice) -> msgspec.Struct:
     """Effective dialect of a model. Raises ConfigError."""
-    return _dialect(choice, dialect_type(type(format_of(choice))))
+    return _dialect(choice, choice.format, dialect_type(type(format_of(choice))))
 
 
 def dialect_type(format: type[Format]) -> type[msgspec.Struct]:
@@ -78,12 +78,12 @@ def unknown_format(name: str) -> ConfigError:
     return ConfigError(f"There is no wire format `{name}`.", hint=f"Known are {', '.join(FORMATS)}.")
 
 
-def key_headers(choice: ModelChoice) -> dict[str, str]:
-    """Authentication headers with lower-case names. Without a key, credentials of the URL are used."""
+def key_headers(choice: ModelChoice, format: str) -> dict[str, str]:
+    """Authentication headers of a format, with lower-case names. Without a key, credentials of the URL are used."""
     if not choice.api_key:
         basic = basic_auth(choice.base_url)
         return {"authorization": basic} if basic else {}
-    match choice.provider.auth or AUTH.get(choice.format, "bearer"):
+    match choice.provider.auth or AUTH.get(format, "bearer"):
         case "bearer":
             return {"authorization": f"Bearer {choice.api_key}"}
         case "none":
@@ -107,12 +107,13 @@ def key_of(choice: ModelChoice) -> ValueRedactor:
 def request_headers(choice: ModelChoice) -> dict[str, str]:
     """Headers of the format, the key and the provider, in lower case. The provider's override the others."""
     own = {name.lower(): encode_value(str(value)) for name, value in choice.provider.headers.items()}
-    return {**HEADERS.get(choice.format, {}), **key_headers(choice), **own}
+    format = choice.format
+    return {**HEADERS.get(format, {}), **key_headers(choice, format), **own}
 
 
-def _dialect(choice: ModelChoice, kind: type[D]) -> D:
+def _dialect(choice: ModelChoice, format: str, kind: type[D]) -> D:
     provider = choice.provider
-    shared = provider.dialect if choice.format == provider.format else provider.also.get(choice.format, OtherApi()).dialect
+    shared = provider.dialect if format == provider.format else provider.also.get(format, OtherApi()).dialect
     known = {each.name for each in msgspec.structs.fields(kind)}
     own = {name: value for name, value in choice.model.dialect.items() if name in known or name not in FACTS}
     flags = {**shared, **own}

@@ -7,13 +7,12 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from wolo.models.address import display_url, is_loopback
+from wolo.models.address import display_url, is_near
 from wolo.models.catalog_files import in_format
 from wolo.models.provider import MEDIA, Ability, DriveMode, ModelChoice, ModelSettings, ProviderSettings
 from wolo.places import make_private
@@ -64,11 +63,6 @@ class ProbeResult(Struct, frozen=True, kw_only=True):
     """As the server reported them then."""
     drive: DriveMode | None = None
     """Driving mode for this model."""
-
-
-def is_near(choice: ModelChoice) -> bool:
-    """Check for an address on this machine."""
-    return is_loopback(urlsplit(choice.base_url).hostname or "")
 
 
 def place_of(cache: Path, base_url: str, model: str) -> Path:
@@ -136,7 +130,7 @@ def apply_probe(choice: ModelChoice, card: ProbeResult, *, own: ProviderSettings
         dialect={**model.dialect, **card.dialect, **own.dialect, **media, **(row.dialect or {})},
         abilities=model.abilities if card.abilities is None or row.abilities is not None else card.abilities,
     )
-    choice = replace(choice, drive=choice.drive or card.drive) if not is_near(choice) else choice
+    choice = replace(choice, drive=choice.drive or card.drive) if not is_near(choice.base_url) else choice
     keeps_format = keeps_format or choice.drive == "native"
     if not card.format or keeps_format or own.api is not None or row.format is not None or row.abilities is not None:
         return replace(choice, model=changed)

@@ -176,7 +176,7 @@ class _Replay:
             )
         )
         self._enter_mode(turn.prompt.id)
-        self._parts.judge.grants.forget_refusals()
+        self._parts.judge.grants.refused.clear()
         self._steer(turn.user_input.first)
         done = await agent.run(history, turn.prompt)
         self._check_all_used(turn, done.new)

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from wolo.errors import SessionError
 from wolo.sessions.database_file import is_remote
@@ -46,6 +46,8 @@ CREATE TABLE calls (
     passage INTEGER NOT NULL, PRIMARY KEY (session, part)
 ) WITHOUT ROWID;
 """
+PER_TURN_BYTES = 2_000_000
+"""Limit at the end of a turn; the next search does the rest."""
 _BY_SESSION = ("passages", "prompts", "answers", "calls", "progress")
 
 TimedEntry = tuple[int, float, AnyEntry]
@@ -57,6 +59,14 @@ class IndexPosition(NamedTuple):
 
     seq: int
     hash: bytes
+
+
+class EntrySource(Protocol):
+    """Sessions to index, as `Store` has them."""
+
+    def hash_at(self, session_id: str, seq: int) -> bytes: ...
+
+    def read_after(self, session_id: str, after: int, most_bytes: int) -> tuple[list[TimedEntry], IndexPosition | None]: ...
 
 
 class IndexDamaged(SessionError):
@@ -119,6 +129,24 @@ class Index:
         with self.reading() as connection:
             row = connection.execute("SELECT seq, hash FROM progress WHERE session = ?", (session_id,)).fetchone()
         return IndexPosition(*row) if row else None
+
+    def add_turn(self, source: EntrySource, session_id: str) -> None:
+        """Adds the entries of a turn unless another process is writing. Raises SessionError."""
+        self.add_next(source, session_id, self.mark(session_id), most_bytes=PER_TURN_BYTES, wait_s=0.0)
+
+    def add_next(
+        self, source: EntrySource, session_id: str, mark: IndexPosition | None, *, most_bytes: int, wait_s: float
+    ) -> bool:
+        """Adds the next entries of a session; False when there were none."""
+        if mark is not None and source.hash_at(session_id, mark.seq) != mark.hash:
+            # Another session has this id now, or the database was restored from a backup.
+            self.forget(session_id, wait_s=wait_s)
+            mark = None
+        entries, end = source.read_after(session_id, mark.seq if mark else 0, most_bytes)
+        if end is None:
+            return False
+        self.add(session_id, entries, end, wait_s=wait_s)
+        return True
 
     def add(self, session_id: str, entries: Sequence[TimedEntry], mark: IndexPosition, *, wait_s: float) -> None:
         extracted = extract(entries)

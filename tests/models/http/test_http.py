@@ -332,7 +332,7 @@ async def test_no_limit_means_no_limit(server: ProviderServer) -> None:
 
 
 async def test_stream_kept_open_after_its_end_is_left(server: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wolo.models.http.http_transport.REST_S", 0.2)
+    monkeypatch.setattr("wolo.models.http.response_body.REST_S", 0.2)
     server.script(events().ends("stall"), events())
     transport = HttpTransport({})
     assert payloads(await received(call_to(server), transport)) == EVENTS
@@ -452,7 +452,7 @@ async def test_a_compression_nobody_knows_is_named(server: ProviderServer) -> No
 
 
 async def test_an_answer_without_end_stops_at_a_limit(server: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wolo.models.http.http_transport.LARGEST_ANSWER_BYTES", 1 << 20)
+    monkeypatch.setattr("wolo.models.http.response_body.LARGEST_ANSWER_BYTES", 1 << 20)
     server.script(text("word " * 10_000, size=1))
     with pytest.raises(BadAnswer, match="larger than"):
         await received(call_to(server))

@@ -13,7 +13,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Pause, Piece, Reply, error
 from wolo.errors import BadAnswer, Unavailable
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.http.stream_framing import LineSplitter
+from wolo.models.http.response_body import LineSplitter
 from wolo.models.http.transport import Batch, HttpCall, HttpStatusError
 
 LINES = [b'{"a":1}', '{"b":"字\u2028\u2029\x85é🙂"}'.encode(), b'{"done":true}']

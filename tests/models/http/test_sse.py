@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.clock import processor_time_below
 from wolo.errors import BadAnswer
-from wolo.models.http.stream_framing import SseSplitter
+from wolo.models.http.response_body import SseSplitter
 
 
 def payloads(stream: bytes, size_bytes: int | None = None) -> list[bytes]:

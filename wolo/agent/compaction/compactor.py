@@ -188,7 +188,7 @@ class Compactor:
 
     def apply_cut(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Returns the messages that are sent."""
-        return self.cut.apply(messages)
+        return tuple(messages) if self.cut.is_empty else self.cut.apply(messages)
 
     def fits(self, messages: Sequence[Message], fixed: Fixed) -> bool:
         """False when a request with these messages must become smaller first."""

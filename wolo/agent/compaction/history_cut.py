@@ -47,14 +47,11 @@ class Cut:
         self.left_out = frozenset(left_out)
         self.lead = lead
         """Message that replaces those left out; placed before all others except system messages."""
+        self.is_empty = not self.left_out and not self.shortened
         self._short: dict[str, tuple[Message, Message]] = {}
         """Cached, because formats recognize encoded messages by identity."""
         self._applied: tuple[tuple[Message, ...], list[Message]] = ((), [])
         """The last messages, and which of them are sent."""
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.left_out and not self.shortened
 
     def apply(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Returns the messages to send."""

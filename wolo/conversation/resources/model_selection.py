@@ -290,7 +290,9 @@ def _over_network(
         limiter=os.environ.get(LIMITER_VARIABLE, ""),
         secrets=lambda: access.secrets.exact,
     )
-    transport = access.transport or HttpTransport(certificates=certificates or load_certificates(choice.base_url))
+    transport = access.transport or HttpTransport(
+        certificates=load_certificates(choice.base_url) if access.attended else certificates
+    )
 
     def open_plain(choice: ModelChoice) -> ModelClient:
         return HttpModelClient(choice, format_of(choice), transport, options)

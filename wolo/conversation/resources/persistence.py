@@ -20,7 +20,6 @@ from wolo.sessions.index import Index, IndexDamaged
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import LOAD_LIMIT_BYTES, EntryNode, opening, too_large_notice
 from wolo.sessions.locks import SessionLock
-from wolo.sessions.search.index_update import after_turn
 from wolo.sessions.session_rows import new_session_id, total_cost
 from wolo.sessions.store import Store
 
@@ -186,7 +185,7 @@ class SavedSession:
                 self._store.checkpoint()
             try:
                 self._index = self._index or Index.open(self._store.data_dir)
-                after_turn(self._index, self._store, self.session_id)
+                self._index.add_turn(self._store, self.session_id)
             except IndexDamaged:
                 self._index = None  # the next turn makes a new one
             except SessionError as error:

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from wolo.formats.encoding.pairing import visible_message
 from wolo.formats.encoding.wire_forms import IdPolicy, wire_id
 from wolo.formats.format import Block, Blocks, ToolSpec
 from wolo.messages.message import Message, common_prefix_length
-from wolo.messages.parts import ToolPart
+from wolo.messages.parts import TextPart, ToolPart
 
 CONTINUE = "Continue."
 """User message where a server expects one."""
@@ -30,6 +30,7 @@ CACHED_BLOCK_READ = "(the conversation so far was read)"
 """Assistant message after a cached block."""
 CLOSE = "close"
 """Label of closing items."""
+SUMMARIES = ("branch_summary", "compaction_summary")
 DIGEST_BYTES = 8
 
 encode_json = msgspec.json.Encoder().encode
@@ -46,6 +47,7 @@ class MessageLayout(Struct, frozen=True):
     encoded: bytes = b""
     """The items as bytes, if the layout encoded them itself."""
     was_behind_block: bool = False
+    is_cached_block: bool = False
 
 
 class Layout(ABC):
@@ -69,7 +71,9 @@ class Layout(ABC):
 
     def add(self, message: Message) -> MessageLayout:
         new_calls = [call.id for call in message.calls if call.id not in self._seen_calls]
-        layout_step = MessageLayout([], self.role, [], new_calls, was_behind_block=self.is_behind_block)
+        layout_step = MessageLayout(
+            [], self.role, [], new_calls, was_behind_block=self.is_behind_block, is_cached_block=message.is_cached_block
+        )
         visible = visible_message(message, self._seen_calls)
         if visible is not None:
             for item in self._items(visible, layout_step):
@@ -77,7 +81,7 @@ class Layout(ABC):
                 layout_step.items.extend(self._between(role))
                 layout_step.items.append(item)
                 self.role = role
-            self.is_behind_block = message.is_cached_block
+            self.is_behind_block = layout_step.is_cached_block
         return layout_step
 
     def undo(self, layout_step: MessageLayout) -> None:
@@ -224,7 +228,7 @@ class EncodedHistory:
                 self._joined += b","
             self._joined += encoded
             self._ends.append(len(self._joined))
-            if message is not None and message.is_cached_block:
+            if layout_step.is_cached_block:
                 self._cached.append(len(self._sent))
             self._sent.append(added)
             if label != CLOSE:
@@ -238,6 +242,31 @@ class EncodedHistory:
         del self._joined[self._ends[-1] if self._ends else 0 :]
         if self._cached and self._cached[-1] == len(self._sent):
             self._cached.pop()
+
+
+def visible_message(message: Message, seen: set[str]) -> Message | None:
+    """The message as sent to a model; None if it must not be sent.
+
+    Summaries become user messages. Omitted are empty messages, those of extensions, and responses stopped by the provider's
+    filter, which would be refused again. A call that occurs in two messages counts once: `seen` collects call ids.
+    """
+    if message.role == "custom" or message.finish_reason == "refused":
+        return None
+    visible = replace(message, role="user") if message.role in SUMMARIES else message
+    kept = []
+    for part in visible.parts:
+        if isinstance(part, ToolPart):
+            if part.id in seen or visible.role != "assistant":
+                continue  # sent before, or not a message that may hold calls
+            seen.add(part.id)
+        kept.append(part)
+    visible = visible if len(kept) == len(visible.parts) else replace(visible, parts=tuple(kept))
+    return visible if has_content(visible) else None
+
+
+def has_content(message: Message) -> bool:
+    """Servers refuse messages with only reasoning."""
+    return any(bool(part.text.strip()) if isinstance(part, TextPart) else part.type != "thinking" for part in message.parts)
 
 
 def split_system(messages: tuple[Message, ...], system: str) -> tuple[str, tuple[Message, ...]]:

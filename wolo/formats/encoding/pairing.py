@@ -1,4 +1,4 @@
-"""Makes histories sendable: every call has exactly one result."""
+"""The arguments and results of calls as they are sent: every call has exactly one result."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from wolo.formats.tolerant_json import read_json
-from wolo.messages.message import Message
-from wolo.messages.parts import Outcome, TextPart, ToolPart
+from wolo.messages.parts import Outcome, ToolPart
 from wolo.messages.unicode import clean, whole
 
 OPENINGS: Mapping[Outcome, str] = {
@@ -35,32 +33,6 @@ _SAYS_SO: Mapping[Outcome, str] = {
 _LOOKED_AT_CHARACTERS = 200
 EMPTY = "(no output)"
 BLANK = "(blank output)"
-SUMMARIES = ("branch_summary", "compaction_summary")
-
-
-def visible_message(message: Message, seen: set[str]) -> Message | None:
-    """The message as sent to a model; None if it must not be sent.
-
-    Summaries become user messages. Omitted are empty messages, those of extensions, and responses stopped by the provider's
-    filter, which would be refused again. A call that occurs in two messages counts once: `seen` collects call ids.
-    """
-    if message.role == "custom" or message.finish_reason == "refused":
-        return None
-    visible = replace(message, role="user") if message.role in SUMMARIES else message
-    kept = []
-    for part in visible.parts:
-        if isinstance(part, ToolPart):
-            if part.id in seen or visible.role != "assistant":
-                continue  # sent before, or not a message that may hold calls
-            seen.add(part.id)
-        kept.append(part)
-    visible = visible if len(kept) == len(visible.parts) else replace(visible, parts=tuple(kept))
-    return visible if has_content(visible) else None
-
-
-def has_content(message: Message) -> bool:
-    """Servers refuse messages with only reasoning."""
-    return any(bool(part.text.strip()) if isinstance(part, TextPart) else part.type != "thinking" for part in message.parts)
 
 
 def result_text(part: ToolPart, notes: Iterable[str] = ()) -> str:

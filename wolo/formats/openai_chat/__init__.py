@@ -46,10 +46,10 @@ class OpenAIChat:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         before = (encode_json({"model": request.model})[:-1], b',"messages":[')
         tools = self._tools.take(request.tools, self._functions)
+        system, messages = split_system(request.messages, request.system)
         options = encode_json(self._options(request))[1:]
         withheld = request.dropped_fields & MESSAGE_FIELDS
         encoder = ChatEncoder(self._dialect, request.producer, withheld, history=self._history, for_server=True)
-        system, messages = split_system(request.messages, request.system)
         return encoder.join(messages, system, before, (b"]", b',"tools":' if tools else b"", tools, b",", options))
 
     def blocks(self) -> Blocks:

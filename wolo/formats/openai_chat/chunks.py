@@ -247,22 +247,16 @@ class OpenCalls:
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
-        self._calls: list[_OpenCall] = []
+        self.calls: list[_OpenCall] = []
         self._by_index: dict[int, _OpenCall] = {}
         self._by_place: dict[int, _OpenCall] = {}
         """Position of fragments without an index in their payload."""
 
-    def __bool__(self) -> bool:
-        return bool(self._calls)
-
-    def __len__(self) -> int:
-        return len(self._calls)
-
     def are_whole(self) -> bool:
-        return all(call.is_whole() for call in self._calls)
+        return all(call.is_whole() for call in self.calls)
 
     def has(self, tool: str, arguments: str) -> bool:
-        return any(self._names.get(call.name, call.name) == tool and _same(call.text, arguments) for call in self._calls)
+        return any(self._names.get(call.name, call.name) == tool and _same(call.text, arguments) for call in self.calls)
 
     def add_written(self, leaked: LeakedCall, deltas: list[Delta]) -> None:
         """Add a call that was written as text, with our own tool name and all arguments."""
@@ -289,7 +283,7 @@ class OpenCalls:
 
     def _find(self, index: int | None, wire_id: str, name: str, arguments: str, place: int | None) -> _OpenCall:
         if index is None:
-            before = self._by_place.get(place) if place is not None else self._calls[-1] if self._calls else None
+            before = self._by_place.get(place) if place is not None else self.calls[-1] if self.calls else None
             continues = before is not None and wire_id in ("", before.id) and self._continues_name(before, name)
             call = before if before and continues else self._find_unnumbered(wire_id, name, place)
         else:
@@ -306,7 +300,7 @@ class OpenCalls:
             with_id = self._with_id(wire_id)
             if with_id is not None and (not name or with_id not in self._by_index.values()):
                 return with_id
-            return self._calls[-1] if self._calls and not wire_id and not name else self._begin()
+            return self.calls[-1] if self.calls and not wire_id and not name else self._begin()
         if not name or (wire_id and wire_id == known.id):
             return known
         if not known.name and not (known.is_whole() and arguments.lstrip().startswith("{")):
@@ -321,7 +315,7 @@ class OpenCalls:
         return self._begin() if another else known
 
     def _find_unnumbered(self, wire_id: str, name: str, place: int | None) -> _OpenCall:
-        last = self._calls[-1] if self._calls else None
+        last = self.calls[-1] if self.calls else None
         if wire_id:
             known = self._with_id(wire_id)
             if known is not None:
@@ -341,11 +335,11 @@ class OpenCalls:
         return any(tool.startswith(call.name + name) for tool in self._names)
 
     def _with_id(self, wire_id: str) -> _OpenCall | None:
-        return next((call for call in reversed(self._calls) if call.id == wire_id), None) if wire_id else None
+        return next((call for call in reversed(self.calls) if call.id == wire_id), None) if wire_id else None
 
     def _begin(self) -> _OpenCall:
-        call = _OpenCall(len(self._calls))
-        self._calls.append(call)
+        call = _OpenCall(len(self.calls))
+        self.calls.append(call)
         return call
 
     def _extend(self, call: _OpenCall, wire_id: str, name: str, arguments: str, extra: bytes) -> CallDelta:

@@ -113,10 +113,10 @@ class ChatDecoder:
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
         deltas: list[Delta] = []
-        native = len(self._calls)
+        native = len(self._calls.calls)
         self._text.finish(deltas, lambda leaked: self._resolve_leak(leaked, native))
         has_stopped = bool(self._finish) and normalize_finish(self._finish) == "stop"
-        if self._reasoning and not self._calls and not self._has_text and has_stopped:
+        if self._reasoning and not self._calls.calls and not self._has_text and has_stopped:
             from wolo.formats.text_recovery.leaked_calls import find_calls_in_reasoning  # noqa: PLC0415  # as for text
 
             for leaked in find_calls_in_reasoning("".join(self._reasoning), self._offered):
@@ -126,7 +126,7 @@ class ChatDecoder:
             deltas.append(ThinkingDelta("", self._reasoning_fields[0], (blob,)))
         if self._usage is not None and (usage := read_usage(self._usage)) is not None:
             deltas.append(UsageDelta(usage))
-        has_calls = bool(self._calls)
+        has_calls = bool(self._calls.calls)
         reason = resolve_finish(self._finish, has_calls=has_calls) if self._finish else self._finish_without_reason()
         return [*deltas, FinishDelta(reason, self._finish)]
 
@@ -233,9 +233,9 @@ class ChatDecoder:
 
     def _finish_without_reason(self) -> FinishReason:
         """Without a finish reason, only `[DONE]` after complete content ends a response."""
-        if self._done and self._calls and self._calls.are_whole():
+        if self._done and self._calls.calls and self._calls.are_whole():
             return "tool_calls"
-        if self._done and self._has_text and not self._calls:
+        if self._done and self._has_text and not self._calls.calls:
             return "stop"
         raise ended_early_error(self._chunks.skipped)
 
@@ -252,14 +252,14 @@ def read_usage(raw: bytes) -> Usage | None:
     usage = read_json(raw)
     if not isinstance(usage, dict):
         return None
-    counts = token_counts(usage)
+    of_prompt = _mapping(usage, "prompt_tokens_details", "input_tokens_details")
+    of_output = _mapping(usage, "completion_tokens_details", "output_tokens_details")
+    counts, of_prompt, of_output = token_counts(usage), token_counts(of_prompt), token_counts(of_output)
     prompt = _first(counts, "prompt_tokens", "input_tokens")
-    details = token_counts(_mapping(usage, "prompt_tokens_details", "input_tokens_details"))
-    read = min(_first(details, "cached_tokens") or _first(counts, "cached_tokens", "prompt_cache_hit_tokens"), prompt)
-    write = min(_first(details, "cache_write_tokens", "cache_creation_tokens"), prompt - read)
+    read = min(_first(of_prompt, "cached_tokens") or _first(counts, "cached_tokens", "prompt_cache_hit_tokens"), prompt)
+    write = min(_first(of_prompt, "cache_write_tokens", "cache_creation_tokens"), prompt - read)
     output = _first(counts, "completion_tokens", "output_tokens")
-    details = token_counts(_mapping(usage, "completion_tokens_details", "output_tokens_details"))
-    reasoning = _first(details, "reasoning_tokens") or _first(counts, "reasoning_tokens")
+    reasoning = _first(of_output, "reasoning_tokens") or _first(counts, "reasoning_tokens")
     if reasoning and counts.get("total_tokens") == prompt + output + reasoning:
         output += reasoning  # the total shows that the completion count excludes it (xAI)
     dollars, cost = usage.get("cost"), None  # only OpenRouter reports it

@@ -89,7 +89,7 @@ class ChatLayout(Layout):
     # Messages
 
     def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[dict[str, Any]]:
-        self._is_block = message.role != "assistant" and message.is_cached_block
+        self._is_block = message.role != "assistant" and layout_step.is_cached_block
         if message.role != "assistant":
             said: Item = {"role": "user", "content": self._user_content(message)}
             yield with_cache_mark(said) if self._dialect.cache_marks and self._is_block else said
@@ -113,7 +113,7 @@ class ChatLayout(Layout):
                 pieces.append(self._media(part))
         texts = [piece for piece in pieces if isinstance(piece, str)]
         if len(texts) == len(pieces):
-            return ("\n" if len(message.of(TextPart)) < len(message.parts) else "").join(texts)
+            return ("" if all(isinstance(part, TextPart) for part in message.parts) else "\n").join(texts)
         return [
             _text_item(piece) if isinstance(piece, str) else piece
             for piece in pieces

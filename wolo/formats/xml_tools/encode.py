@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.formats.encoding.pairing import arguments_text, outcome_of, result_text, visible_message
+from wolo.formats.encoding.encoder import visible_message
+from wolo.formats.encoding.pairing import arguments_text, outcome_of, result_text
 from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import ToolSpec
 from wolo.formats.tolerant_json import read_json

@@ -1,131 +1,50 @@
-"""Direct connections to a server: one request at a time, on an asyncio transport."""
+"""A direct connection to a server: one request at a time, on an asyncio transport."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-import ssl
 import time
 from collections.abc import Mapping
 from math import inf
-from urllib.parse import SplitResult, quote, urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from wolo.models.address import DEFAULT_PORTS
-from wolo.models.headers import may_be_set
 from wolo.models.http.transport import (
     PATIENCE,
-    ConnectTimeout,
     FirstByteTimeout,
-    HandshakeTimeout,
     HttpCall,
-    InvalidRequest,
     InvalidResponse,
     NetworkFailure,
     ReadTimeout,
 )
 
 CONNECT_S = 30.0
-HANDSHAKE_S = 15.0
 KEEP_ALIVE_S = 90.0
 """Lifetime of idle connections, since tools run between requests."""
 KEPT_CONNECTIONS = 8
-HAPPY_EYEBALLS_S = 0.25
-"""Head start of one address of a host before the next is tried as well (RFC 8305)."""
 LARGEST_HEAD_BYTES = 100 * 1024
 """Limit of one head, and of anything else without content, such as trailers."""
 AHEAD_BYTES = 1024 * 1024
 """Received bytes that may wait to be read."""
 LARGE_BODY_BYTES = 128 * 1024
 SHOWN_BYTES = 60
-LONGEST_LABEL = 63
-"""Letters between two dots of a host name (RFC 1035)."""
 SWITCHING_PROTOCOLS, NO_CONTENT, NOT_MODIFIED = 101, 204, 304
 
 Place = tuple[str, str, int]
 """Scheme, host and port."""
 
 
-class DirectConnections:
-    """Opens connections, and keeps them for later requests."""
-
-    def __init__(self) -> None:
-        self._idle: list[tuple[Place, float, _HttpConnection]] = []
-
-    async def open(self, call: HttpCall, headers: Mapping[str, str], context: ssl.SSLContext | None) -> DirectResponse:
-        """Sends the request and reads the head of the response. Raises NetworkFailure or OSError.
-
-        A kept connection may have been closed by the server: then the request is sent once more, on a new one.
-        """
-        target = _parse(call.url)
-        place = (target.scheme, target.hostname or "", target.port or DEFAULT_PORTS[target.scheme])
-        host = target.netloc.removesuffix(f":{DEFAULT_PORTS[target.scheme]}")
-        path = quote(target.path or "/", safe="/%:@!$&'()*+,;=~")
-        query = f"?{quote(target.query, safe='/%:@!$&()*+,;=~?')}" if target.query else ""
-        lines = [f"{call.method} {path}{query} HTTP/1.1", f"host: {host}"]
-        # A header with other characters would change the request.
-        for name, value in headers.items():
-            if not (
-                may_be_set(name) and value.isascii() and value.replace("\t", " ").isprintable()
-            ):  # it would change the request
-                raise InvalidRequest(f"unusable header {name!r}")
-            lines.append(f"{name}: {value}")
-        request = ("\r\n".join((*lines, f"content-length: {len(call.body)}", "", "")).encode(), call.body)
-        if (kept := self._take(place)) is not None:
-            try:
-                return await self._ask(kept, place, request, call)
-            except NetworkFailure as failure:
-                if type(failure) is not NetworkFailure or kept.has_received:
-                    raise
-        return await self._ask(await _connect(place, context), place, request, call)
-
-    async def close(self) -> None:
-        for _, _, connection in self._idle:
-            connection.abort()
-        self._idle.clear()
-        await asyncio.sleep(0)  # sockets are closed in the next round of the loop
-
-    async def _ask(
-        self, connection: _HttpConnection, place: Place, request: tuple[bytes, bytes], call: HttpCall
-    ) -> DirectResponse:
-        response = DirectResponse(self, place, connection, call)
-        try:
-            connection.send(*request, response)
-            await response.read_head()
-        except BaseException:
-            connection.abort()
-            raise
-        return response
-
-    def _take(self, place: Place) -> _HttpConnection | None:
-        """The connection used last, without those that are closed, too old or of another event loop."""
-        loop, oldest = asyncio.get_running_loop(), time.monotonic() - KEEP_ALIVE_S
-        usable = [each for each in self._idle if each[2].is_usable(loop) and each[1] > oldest]
-        for each in self._idle:
-            if each not in usable:
-                each[2].abort()
-        self._idle = usable
-        found = next((each for each in reversed(usable) if each[0] == place), None)
-        if found is None:
-            return None
-        usable.remove(found)
-        return found[2]
-
-    def keep(self, place: Place, connection: _HttpConnection) -> None:
-        self._idle.append((place, time.monotonic(), connection))
-        if len(self._idle) > KEPT_CONNECTIONS:
-            self._idle.pop(0)[2].abort()
-
-
-class _HttpConnection(asyncio.Protocol):
-    """Hands received bytes to the current response."""
+class DirectConnection(asyncio.Protocol):
+    """One connection to a server, used by one response at a time."""
 
     transport: asyncio.Transport
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, place: Place, idle: list[DirectConnection]) -> None:
+        """After a whole response it joins the connections that are `idle`, oldest first."""
+        self.place = place
+        self.idle_since = 0.0
+        self._idle = idle
+        self._loop = asyncio.get_running_loop()
         self._response: DirectResponse | None = None
         self.has_received = False
         """Since the last request."""
@@ -162,19 +81,29 @@ class _HttpConnection(asyncio.Protocol):
     def is_usable(self, loop: asyncio.AbstractEventLoop) -> bool:
         return self._loop is loop and not self.transport.is_closing()
 
-    def send(self, head: bytes, body: bytes, response: DirectResponse) -> None:
-        """In one write, unless copying the body takes longer than another."""
+    async def ask(self, head: bytes, call: HttpCall) -> DirectResponse:
+        """Sends the request and reads the head of the response."""
+        response = self._response = DirectResponse(self, call)
         self.has_received = False
-        self._response = response
-        if len(body) < LARGE_BODY_BYTES:
-            self.transport.write(head + body)
-        else:
-            self.transport.write(head)
-            self.transport.write(body)
+        try:
+            if len(call.body) < LARGE_BODY_BYTES:  # beyond, copying takes longer than a second write
+                self.transport.write(head + call.body)
+            else:
+                self.transport.write(head)
+                self.transport.write(call.body)
+            await response.read_head()
+        except BaseException:
+            self.abort()
+            raise
+        return response
 
     def release(self) -> None:
         self._response = None
         self.transport.resume_reading()
+        self.idle_since = time.monotonic()
+        self._idle.append(self)
+        if len(self._idle) > KEPT_CONNECTIONS:
+            self._idle.pop(0).abort()
 
     def abort(self) -> None:
         self._response = None
@@ -185,12 +114,10 @@ class _HttpConnection(asyncio.Protocol):
 class DirectResponse:
     """Response on a direct connection. Pieces that were received between two reads are read as one."""
 
-    def __init__(self, connections: DirectConnections, place: Place, connection: _HttpConnection, call: HttpCall) -> None:
+    def __init__(self, connection: DirectConnection, call: HttpCall) -> None:
         self.status = 0
         self._headers: dict[str, str] = {}
         self.headers: Mapping[str, str] = self._headers
-        self._connections = connections
-        self._place = place
         self._connection = connection
         self._first_byte_s = call.first_byte_s
         self._idle_s = call.idle_s
@@ -254,7 +181,6 @@ class DirectResponse:
     async def close(self) -> None:
         if self._is_complete and self._may_keep and not self._pieces:
             self._connection.release()
-            self._connections.keep(self._place, self._connection)
         else:
             self._connection.abort()
 
@@ -341,49 +267,3 @@ class DirectResponse:
 
     def _fail(self, failure: NetworkFailure) -> None:
         self._failure = self._failure or failure
-
-
-async def _connect(place: Place, context: ssl.SSLContext | None) -> _HttpConnection:
-    loop = asyncio.get_running_loop()
-    scheme, host, port = place
-    try:
-        async with asyncio.timeout(CONNECT_S):
-            # An address is connected to without a race, which loses its socket if it is cancelled as it ends.
-            is_address = ":" in host or host.replace(".", "").isdigit()
-            _, connection = await loop.create_connection(
-                lambda: _HttpConnection(loop),
-                host,
-                port,
-                ssl=context,
-                server_hostname=host if scheme == "https" else None,
-                ssl_handshake_timeout=HANDSHAKE_S if scheme == "https" else None,
-                happy_eyeballs_delay=None if is_address else HAPPY_EYEBALLS_S,
-            )
-    except TimeoutError:
-        raise ConnectTimeout from None
-    except ConnectionAbortedError as error:  # what asyncio raises after the limit of a handshake
-        raise (HandshakeTimeout if error.errno is None else NetworkFailure) from error
-    except OSError as error:
-        # asyncio joins the failures of several addresses into one text without an error number.
-        numbers = re.findall(r"\[Errno (\d+)\]", str(error)) if error.errno is None else []
-        number = int(numbers[-1]) if numbers else 0
-        raise (OSError(number, os.strerror(number)) if number else error) from error
-    return connection
-
-
-def _parse(url: str) -> SplitResult:
-    """Raises InvalidRequest."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        if not host.isascii():
-            import idna  # noqa: PLC0415  # for names in other scripts only
-
-            host = idna.encode(host, uts46=True).decode()
-        is_name = all(0 < len(label) <= LONGEST_LABEL for label in host.removesuffix(".").split("."))
-        if parts.scheme in DEFAULT_PORTS and is_name and url.isprintable() and " " not in url:
-            netloc = f"[{host}]" if ":" in host else host
-            return parts._replace(netloc=f"{netloc}:{parts.port}" if parts.port else netloc)
-    except ValueError:
-        pass
-    raise InvalidRequest("unusable URL")

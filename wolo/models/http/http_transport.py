@@ -1,31 +1,37 @@
-"""HTTP transport: sends requests on direct connections or through a proxy, and reads streams, lines or one document."""
+"""HTTP transport: sends requests on direct connections, which it keeps, or through a proxy."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
+import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import Future
-from math import inf
-from time import monotonic
-from typing import TYPE_CHECKING, Literal
-from urllib.parse import urljoin
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, quote, urlsplit
 
-from wolo.errors import BadAnswer, Unavailable, WoloError
+from wolo.errors import WoloError
 from wolo.formats.format import Framing
-from wolo.messages.deltas import CallDelta, Delta, size_of
-from wolo.models.address import display_url, host_of, proxy_for
-from wolo.models.http.direct_connection import DirectConnections
-from wolo.models.http.network_errors import PROXY_HINT, describe_network_error
-from wolo.models.http.stream_framing import BYTE_ORDER_MARK, MEBIBYTE, LineSplitter, SseSplitter
+from wolo.models.address import DEFAULT_PORTS, proxy_for
+from wolo.models.headers import may_be_set
+from wolo.models.http.direct_connection import CONNECT_S, KEEP_ALIVE_S, DirectConnection, DirectResponse, Place
+from wolo.models.http.network_errors import describe_network_error
+from wolo.models.http.response_body import read_batches
 from wolo.models.http.tls import load_certificates
-from wolo.models.http.transport import PATIENCE, Batch, HttpCall, HttpStatusError, InvalidResponse, NetworkFailure, Response
+from wolo.models.http.transport import (
+    Batch,
+    ConnectTimeout,
+    HandshakeTimeout,
+    HttpCall,
+    HttpStatusError,
+    InvalidRequest,
+    NetworkFailure,
+    Response,
+)
 
 if TYPE_CHECKING:
-    import zlib
-
     from wolo.models.http.proxied_connection import ProxiedConnections
 
 ACCEPT: Mapping[Framing, str] = {
@@ -97,249 +103,102 @@ class HttpTransport:
         return await asyncio.wrap_future(self._certificates)
 
 
-LARGEST_REFUSAL_BYTES = 64 * 1024
-LARGEST_ANSWER_BYTES = 256 * MEBIBYTE
-LARGEST_DOCUMENT_BYTES = 64 * MEBIBYTE
-DONE = b"[DONE]"
-"""Final event of a Chat Completions stream."""
-REST_S = 3.0
-"""Time to read the unneeded rest of a body."""
-SNIFFED_BYTES = 8
-"""Bytes needed to tell a stream from a document."""
-STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
-SHOWN_LETTERS = 200
-AUTOMATIC_HEADER = 32
-"""Makes zlib detect gzip and deflate."""
-
-LINES_KINDS = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")
-
-Shape = Literal["stream", "lines", "document", "page", "nothing"]
+HANDSHAKE_S = 15.0
+HAPPY_EYEBALLS_S = 0.25
+"""Head start of one address of a host before the next is tried as well (RFC 8305)."""
+LONGEST_LABEL = 63
+"""Letters between two dots of a host name (RFC 1035)."""
 
 
-async def read_batches(response: Response, call: HttpCall) -> AsyncIterator[Batch]:
-    """Detect the kind of body. Raises for everything that is not a model response."""
-    if call.tap:
-        shown_headers = (f"{name}: {value}" for name, value in response.headers.items() if name != "set-cookie")
-        call.tap("\r\n".join((f"HTTP {response.status}", *shown_headers, "", "")).encode("utf-8", "replace"))
-    if not 200 <= response.status < 300:
-        raise await _refusal(response, call)
-    body = _Body(response, call)
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    head, shape = await _shape(body, kind)
-    if call.framing == "lines" and (head.startswith(b"{") or (shape == "page" and kind in LINES_KINDS)):
-        shape = "lines"
-    if shape in ("stream", "lines"):
-        return _payloads(head, body, call, SseSplitter() if shape == "stream" else LineSplitter())
-    if shape == "document":
-        body.begin()
-        return _document(head, body)
-    if shape == "nothing":
-        raise Unavailable(f"{host_of(call.url)} sent an empty answer.", hint="Try again, or check the base URL and the model.")
-    words = _words(await body.some(head))
-    raise BadAnswer(
-        f"{display_url(call.url)} sent {kind or 'something'} where a model's answer should be: {words}.",
-        hint="Check the base URL: it usually ends in /v1.",
-        status=response.status,
-    )
+class DirectConnections:
+    """Opens connections, and keeps them for later requests."""
+
+    def __init__(self) -> None:
+        self._idle: list[DirectConnection] = []
+
+    async def open(self, call: HttpCall, headers: Mapping[str, str], context: ssl.SSLContext | None) -> DirectResponse:
+        """Sends the request and reads the head of the response. Raises NetworkFailure or OSError.
+
+        A kept connection may have been closed by the server: then the request is sent once more, on a new one.
+        """
+        target = _parse(call.url)
+        place = (target.scheme, target.hostname or "", target.port or DEFAULT_PORTS[target.scheme])
+        host = target.netloc.removesuffix(f":{DEFAULT_PORTS[target.scheme]}")
+        path = quote(target.path or "/", safe="/%:@!$&'()*+,;=~")
+        query = f"?{quote(target.query, safe='/%:@!$&()*+,;=~?')}" if target.query else ""
+        lines = [f"{call.method} {path}{query} HTTP/1.1", f"host: {host}"]
+        # A header with other characters would change the request.
+        for name, value in headers.items():
+            if not (may_be_set(name) and value.isascii() and value.replace("\t", " ").isprintable()):
+                raise InvalidRequest(f"unusable header {name!r}")
+            lines.append(f"{name}: {value}")
+        head = "\r\n".join((*lines, f"content-length: {len(call.body)}", "", "")).encode()
+        if (kept := self._take(place)) is not None:
+            try:
+                return await kept.ask(head, call)
+            except NetworkFailure as failure:
+                if type(failure) is not NetworkFailure or kept.has_received:
+                    raise
+        return await (await _connect(DirectConnection(place, self._idle), context)).ask(head, call)
+
+    async def close(self) -> None:
+        for connection in self._idle:
+            connection.abort()
+        self._idle.clear()
+        await asyncio.sleep(0)  # sockets are closed in the next round of the loop
+
+    def _take(self, place: Place) -> DirectConnection | None:
+        """The connection used last, without those that are closed, too old or of another event loop."""
+        loop, oldest = asyncio.get_running_loop(), time.monotonic() - KEEP_ALIVE_S
+        for each in [each for each in self._idle if not each.is_usable(loop) or each.idle_since <= oldest]:
+            self._idle.remove(each)
+            each.abort()
+        fits = next((each for each in reversed(self._idle) if each.place == place), None)
+        if fits is not None:
+            self._idle.remove(fits)
+        return fits
 
 
-class _Body:
-    """Reads the body in pieces, up to a size limit."""
-
-    def __init__(self, response: Response, call: HttpCall) -> None:
-        self._receive, self.begin = response.read, response.begin
-        self._encoding = response.headers.get("content-encoding", "").strip().lower()
-        self._unpacker = _unpacker(self._encoding)
-        self._packed = b""
-        self._has_unpacked = False
-        self._tap = call.tap
-        self._left_bytes = LARGEST_ANSWER_BYTES
-
-    async def read(self) -> bytes:
-        """The next piece; empty at the end."""
-        piece = await (self._unpack() if self._unpacker else self._receive())
-        self._left_bytes -= len(piece)
-        if self._left_bytes < 0:
-            raise BadAnswer(f"The answer is larger than {LARGEST_ANSWER_BYTES // MEBIBYTE} MiB; reading was stopped.")
-        if self._tap:
-            self._tap(piece)
-        return piece
-
-    async def _unpack(self) -> bytes:
-        """At most one mebibyte at a time, whatever the compression ratio."""
-        while packed := self._packed or await self._receive():
-            if piece := self._decompress(packed):
-                return piece
-        return b""
-
-    def _decompress(self, packed: bytes) -> bytes:
-        """A gzip body may consist of several members (RFC 1952), and `deflate` may lack its header (as many servers send it)."""
-        import zlib  # noqa: PLC0415  # as below
-
-        assert self._unpacker
-        if self._unpacker.eof:
-            packed = packed.lstrip(b"\0")  # padding
-            self._unpacker = _unpacker(self._encoding)
-            assert self._unpacker
-        try:
-            piece = self._unpacker.decompress(packed, MEBIBYTE)
-        except zlib.error as error:
-            if self._encoding != "deflate" or self._has_unpacked:
-                raise InvalidResponse("the compressed body is damaged") from error
-            self._unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-            self._has_unpacked = True
-            return self._decompress(packed)
-        self._has_unpacked = True
-        self._packed = self._unpacker.unconsumed_tail or self._unpacker.unused_data
-        return piece
-
-    async def all(self, head: bytes) -> bytes:
-        pieces, size_bytes = [head], len(head)
-        while piece := await self.read():
-            pieces.append(piece)
-            size_bytes += len(piece)
-            if size_bytes > LARGEST_DOCUMENT_BYTES:
-                raise BadAnswer(f"The answer is one document of more than {LARGEST_DOCUMENT_BYTES // MEBIBYTE} MiB.")
-        return b"".join(pieces)
-
-    async def some(self, head: bytes = b"") -> bytes:
-        """Beginning of the body for an error message, even if the connection breaks."""
-        taken = head
-        with contextlib.suppress(TimeoutError, NetworkFailure):
-            async with asyncio.timeout(REST_S):
-                while len(taken) < LARGEST_REFUSAL_BYTES and (piece := await self.read()):
-                    taken += piece
-        return taken[:LARGEST_REFUSAL_BYTES]
-
-
-async def _shape(body: _Body, kind: str) -> tuple[bytes, Shape]:
-    """Detect the kind of body by its first bytes, since content types may be wrong."""
-    head = b""
-    while piece := await body.read():
-        head = (head + piece).lstrip()
-        if len(head.removeprefix(BYTE_ORDER_MARK)) >= SNIFFED_BYTES:
-            break
-    start = head.removeprefix(BYTE_ORDER_MARK).lstrip()
-    if not start:
-        return head, "nothing"
-    if start.startswith((b"{", b"[")):
-        return start, "document"
-    if start.startswith(b"<") or not (kind == "text/event-stream" or start.startswith(STREAM_STARTS)):
-        return head, "page"
-    return head, "stream"
-
-
-async def _payloads(head: bytes, body: _Body, call: HttpCall, splitter: SseSplitter | LineSplitter) -> AsyncIterator[Batch]:
-    patience_s = call.idle_s * PATIENCE or inf
-    last_event = monotonic()
-    piece = head
-    while piece:
-        if payloads := splitter.feed(piece):
-            end = next((at for at, payload in enumerate(payloads, 1) if payload.startswith(DONE)), None)
-            yield Batch(tuple(payloads[:end]))
-            if end is not None:
-                # To its end, so that the connection can be reused.
-                with contextlib.suppress(TimeoutError, BadAnswer, NetworkFailure):
-                    async with asyncio.timeout(REST_S):
-                        while await body.read():
-                            pass
-                return
-            last_event = monotonic()
-            body.begin()
-        elif monotonic() - last_event > patience_s:
-            raise Unavailable(f"{host_of(call.url)} kept the connection alive for {patience_s:g} s without sending data.")
-        piece = await body.read()
-    if payloads := splitter.end():
-        yield Batch(tuple(payloads))
-
-
-async def _document(head: bytes, body: _Body) -> AsyncIterator[Batch]:
-    yield Batch(whole=await body.all(head))
-
-
-async def _refusal(response: Response, call: HttpCall) -> Exception:
-    status, headers = response.status, response.headers
-    if 300 <= status < 400:
-        target = display_url(urljoin(call.url, headers.get("location", "")))
-        return BadAnswer(
-            f"{display_url(call.url)} redirects to {target}; redirects are not followed, to protect the key.",
-            hint="If you trust the new address, use it as the base URL.",
-            status=status,
-        )
-    if status == 407:
-        message = f"The proxy for {host_of(call.url)} requires a user name and password."
-        return BadAnswer(message, hint=PROXY_HINT, status=status)
-    body = b""
-    with contextlib.suppress(BadAnswer):  # of an unknown compression the status is known
-        body = await _Body(response, call).some()
-    return HttpStatusError(status, headers, body, call.url)
-
-
-def _unpacker(encoding: str) -> zlib._Decompress | None:
-    """Decompressor for servers that compress although asked not to."""
-    if encoding in ("", "identity"):
-        return None
-    if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise BadAnswer(f"The answer is compressed in a way that was not asked for: {encoding}.")
-    import zlib  # noqa: PLC0415  # rarely needed
-
-    return zlib.decompressobj(zlib.MAX_WBITS | AUTOMATIC_HEADER)
-
-
-def _words(body: bytes) -> str:
-    """Readable beginning of a body."""
-    from wolo.formats.errors.error_body import html_text  # noqa: PLC0415  # for unreadable answers only
-
-    text = body.decode("utf-8", "replace")
-    words = " ".join((html_text(text) or text).split())
-    return "".join(letter for letter in words if letter.isprintable())[:SHOWN_LETTERS] or "nothing readable"
-
-
-MOST_BYTES = 4_000_000
-MOST_CALLS = 2_000
-"""Maximum calls per response."""
-KEEP_ALIVES = (b'"ping"', b'"keepalive"')
-"""Keep-alive events, accepted as long as keep-alive comments."""
-_KIND_BYTES = 80
-"""The event type appears within this many bytes."""
-
-
-class StreamLimits:
-    """Limits one response. Only text, reasoning and calls count; other events are silence."""
-
-    def __init__(self, max_bytes: int, idle_s: float, clock: Callable[[], float]) -> None:
-        """`idle_s` 0: no limit."""
-        self._max_bytes = max_bytes
-        self._idle_s = idle_s
-        self._clock = clock
-        self._delta_bytes = 0
-        self._slots: set[int] = set()
-        self._size_bytes = 0
-        self._grown = clock()
-        """Time of the last growth."""
-        self._ended: float | None = None
-
-    def since_end_s(self) -> float:
-        """Seconds since the complete response last grew; call only after its end."""
-        if self._ended is None:
-            self._ended = self._clock()
-        return self._clock() - max(self._ended, self._grown)
-
-    def take(self, payloads: Sequence[bytes], deltas: Sequence[Delta], held_chars: int) -> None:
-        """Raises BadAnswer for too much text or too many calls, Unavailable for too long silence."""
-        self._delta_bytes += size_of(deltas)
-        size_bytes = self._delta_bytes + held_chars
-        if size_bytes > self._max_bytes:
-            raise BadAnswer(
-                f"The answer is longer than {self._max_bytes:,} bytes; it was stopped.",
-                hint="Ask for less at a time, or raise limits.max_answer_bytes.",
+async def _connect(connection: DirectConnection, context: ssl.SSLContext | None) -> DirectConnection:
+    scheme, host, port = connection.place
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            # An address is connected to without a race, which loses its socket if it is cancelled as it ends.
+            is_address = ":" in host or host.replace(".", "").isdigit()
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection,
+                host,
+                port,
+                ssl=context,
+                server_hostname=host if scheme == "https" else None,
+                ssl_handshake_timeout=HANDSHAKE_S if scheme == "https" else None,
+                happy_eyeballs_delay=None if is_address else HAPPY_EYEBALLS_S,
             )
-        self._slots.update(delta.slot for delta in deltas if isinstance(delta, CallDelta))
-        if len(self._slots) > MOST_CALLS:
-            raise BadAnswer(f"The answer makes more than {MOST_CALLS:,} calls; it was stopped.", hint="Ask for less at a time.")
-        if size_bytes != self._size_bytes:
-            self._size_bytes, self._grown = size_bytes, self._clock()
-        elif self._idle_s and (silence_s := self._clock() - self._grown) > self._idle_s:
-            is_kept_alive = any(mark in payload[:_KIND_BYTES] for payload in payloads for mark in KEEP_ALIVES)
-            if not is_kept_alive or silence_s > self._idle_s * PATIENCE:
-                raise Unavailable(f"The model sent nothing but empty events for {silence_s:.0f} s.")
+    except TimeoutError:
+        raise ConnectTimeout from None
+    except ConnectionAbortedError as error:  # what asyncio raises after the limit of a handshake
+        raise (HandshakeTimeout if error.errno is None else NetworkFailure) from error
+    except OSError as error:
+        # asyncio joins the failures of several addresses into one text without an error number.
+        numbers = re.findall(r"\[Errno (\d+)\]", str(error)) if error.errno is None else []
+        number = int(numbers[-1]) if numbers else 0
+        raise (OSError(number, os.strerror(number)) if number else error) from error
+    return connection
+
+
+def _parse(url: str) -> SplitResult:
+    """Raises InvalidRequest."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if not host.isascii():
+            import idna  # noqa: PLC0415  # for names in other scripts only
+
+            host = idna.encode(host, uts46=True).decode()
+        is_name = all(0 < len(label) <= LONGEST_LABEL for label in host.removesuffix(".").split("."))
+        if parts.scheme in DEFAULT_PORTS and is_name and url.isprintable() and " " not in url:
+            netloc = f"[{host}]" if ":" in host else host
+            return parts._replace(netloc=f"{netloc}:{parts.port}" if parts.port else netloc)
+    except ValueError:
+        pass
+    raise InvalidRequest("unusable URL")

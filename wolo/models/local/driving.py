@@ -16,12 +16,12 @@ from wolo.errors import BadAnswer, ConfigError, WoloError
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import EMPTY_ANSWER, Message, named_mode, nudge
 from wolo.models import probe_cache
-from wolo.models.address import join_url
+from wolo.models.address import is_near, join_url
 from wolo.models.capabilities import LOCAL
 from wolo.models.catalog_files import in_format
 from wolo.models.format_selection import request_headers
 from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
-from wolo.models.probe_cache import ServerFacts, ServerKind, is_near
+from wolo.models.probe_cache import ServerFacts, ServerKind
 from wolo.models.protocol import Listener, ModelClient, ModelQuestion
 from wolo.models.provider import DRIVE_MODES, DRIVEN, DriveMode, ModelChoice
 
@@ -126,7 +126,7 @@ def may_differ(choice: ModelChoice) -> bool:
     """
     if choice.format not in CARRIERS:
         return False
-    if choice.drive in DRIVEN or is_near(choice):
+    if choice.drive in DRIVEN or is_near(choice.base_url):
         return True
     is_self_hosted = choice.provider.loopback or choice.provider.name == "custom"
     count = parameters_in(choice.model.id) if is_self_hosted and choice.drive is None else None
@@ -238,7 +238,7 @@ async def known_facts(transport: Transport, choice: ModelChoice, cache: Path, *,
     `elsewhere`: also ask a server on another machine.
     """
     from_name = facts_by_name(choice)
-    if not (is_near(choice) or elsewhere):
+    if not (is_near(choice.base_url) or elsewhere):
         return from_name
     found = await look_up(transport, choice)
     if found == from_name:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from wolo.errors import SessionError
-from wolo.sessions.index import FILE, Index, IndexDamaged, IndexPosition
+from wolo.sessions.index import FILE, Index, IndexDamaged
 from wolo.sessions.store import Store
 
 log = logging.getLogger(__name__)
@@ -19,8 +19,6 @@ Progress = Callable[[int, int], None]
 
 BATCH_BYTES = 4_000_000
 """Size of entries per commit."""
-PER_TURN_BYTES = 2_000_000
-"""Limit at the end of a turn; the next search does the rest."""
 
 
 def ask(store: Store, question: Callable[[Index], T], progress: Progress | None = None) -> T:
@@ -70,27 +68,9 @@ def catch_up(index: Index, store: Store, *, progress: Progress | None = None, wa
     changed = [session_id for session_id, end in ends.items() if marks.get(session_id) != end]
     for done, session_id in enumerate(changed):
         mark = marks.get(session_id)
-        while _add_next(index, store, session_id, mark, BATCH_BYTES, wait_s):
+        while index.add_next(store, session_id, mark, most_bytes=BATCH_BYTES, wait_s=wait_s):
             mark = index.mark(session_id)
             if progress is not None:
                 progress(done, len(changed))
     if progress is not None:
         progress(len(changed), len(changed))
-
-
-def after_turn(index: Index, store: Store, session_id: str) -> None:
-    """Adds the entries of a turn unless another process is writing. Raises SessionError."""
-    _add_next(index, store, session_id, index.mark(session_id), PER_TURN_BYTES, 0.0)
-
-
-def _add_next(index: Index, store: Store, session_id: str, mark: IndexPosition | None, most_bytes: int, wait_s: float) -> bool:
-    """Adds the next entries of a session; False when there were none."""
-    if mark is not None and store.hash_at(session_id, mark.seq) != mark.hash:
-        # Another session has this id now, or the database was restored from a backup.
-        index.forget(session_id, wait_s=wait_s)
-        mark = None
-    entries, end = store.read_after(session_id, mark.seq if mark else 0, most_bytes)
-    if end is None:
-        return False
-    index.add(session_id, entries, end, wait_s=wait_s)
-    return True
