@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fakes.command import run_wolo
 from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
@@ -206,6 +208,17 @@ async def test_unusable_plan_is_not_shown(provider: ProviderServer, plan: str, p
     assert not any(isinstance(event, QuestionsAsked) for event in events)
     assert part in next(event.part.output for event in events if isinstance(event, CallEnded))
     await conversation.close()
+
+
+async def test_unattended_handover_replays(provider: ProviderServer) -> None:
+    provider.script(present(), WRITE, text("done"))
+    given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": "plan"}
+    conversation = await open_conversation(StartOptions(given=given, attended=False, answers_questions=True))
+    await say(conversation, Reply(("revise",), "- only this"), Reply(("edit",)))
+    await conversation.close()
+    Path("new.txt").unlink()
+    done = await asyncio.to_thread(run_wolo, "replay", conversation.info.session_id, "--json")
+    assert done.exit_code == 0, done.stdout + done.stderr
 
 
 async def test_interrupted_panel_leaves_plan_mode_on(provider: ProviderServer) -> None:

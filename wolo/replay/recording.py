@@ -45,6 +45,7 @@ from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.tools.tool import DIAGNOSTICS, CallContext
 from wolo.tools.tool_values import CallResult
+from wolo.tools.toolbox import NEEDS_PLANNER, NEEDS_USER
 from wolo.workspace.root import find_site
 
 ENDS = ("stop", "length")
@@ -247,6 +248,7 @@ def _needed_person(call: ToolPart) -> bool:
     decided = verdict if isinstance(verdict, dict) else {}
     return (
         call.outcome == "denied_by_person"
+        or (call.tool in NEEDS_USER | NEEDS_PLANNER and call.outcome != "invalid")
         or call.metadata.get("decided_by") == BY_PERSON
         or decided.get("decision") == "ask"
         or decided.get("source") == "session"
