@@ -129,6 +129,7 @@ def test_panel_starts_in_another_mode(provider: ProviderServer) -> None:
         panel(terminal)
         terminal.type("e")
         terminal.wait_for("Mode edit: edits inside the workspace run")
+        terminal.wait_for("The plan is saved in")
         terminal.wait_for("Fine.")
         terminal.wait_for("☐ Cache it")
         terminal.wait_for_prompt()

@@ -270,6 +270,8 @@ class ModeChanged(Event, frozen=True, kw_only=True, tag="mode_changed"):
     mode: str
     notice: str = ""
     """Set if the mode differs from the chosen one."""
+    plan_file: str = ""
+    """The plan that was approved."""
 
 
 class JobStarted(Event, frozen=True, kw_only=True, tag="job_started"):

@@ -192,10 +192,10 @@ class Conversation:
             self._opened["mode"] = plan.mode.name
         return plan.notice
 
-    def _change_mode(self, name: str) -> None:
+    def _change_mode(self, name: str, plan_file: str) -> None:
         """For the model's plan, which the user has approved."""
         notice = self.set_mode(name)
-        self.events.pass_on(ModeChanged(mode=self.info.mode, notice=notice))
+        self.events.pass_on(ModeChanged(mode=self.info.mode, notice=notice, plan_file=plan_file))
 
     def give_way(self, path: str) -> None:
         """Call before a file of the workspace is written: what runs in the sandbox is ended if `path` is protected."""

@@ -64,7 +64,8 @@ def describe(event: Event) -> str:
         case Noticed():
             return event.text
         case ModeChanged():
-            return " ".join(filter(None, (event.notice, f"Mode {event.mode}: {MODES[event.mode].about}.")))
+            place = f"The plan is saved in {event.plan_file}." if event.plan_file else ""
+            return " ".join(filter(None, (event.notice, f"Mode {event.mode}: {MODES[event.mode].about}.", place)))
         case TurnStarted():
             return "getting ready"
         case RequestStarted():

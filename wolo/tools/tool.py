@@ -99,8 +99,8 @@ class ModeSwitch(Struct):
 
     name: str
     """The mode in force."""
-    change: Callable[[str], None] = lambda name: None
-    """Enters a mode, or the nearest one where there is no sandbox for it."""
+    change: Callable[[str, str], None] = lambda name, plan_file: None
+    """Enters a mode for the plan in that file, or the nearest one where there is no sandbox for it."""
 
 
 class EditChecks(Protocol):

@@ -147,7 +147,7 @@ class _Handover:
             path = await asyncio.to_thread(self._call.services.save_output, "plan.md", self._plan.encode("utf-8", "replace"))
         except (OSError, WoloError) as error:
             raise ToolError(f"The plan was approved, but it cannot be saved: {error}. {WAIT}") from error
-        self._mode.change(mode)
+        self._mode.change(mode, str(path))
         mode, items = self._mode.name, plan_steps(self._plan)
         text = APPROVED.format(
             plan="this plan, which they have edited" if self._is_edited else "the plan",
