@@ -53,6 +53,7 @@ conformance: .venv/.test  # the official MCP suite, with wolo as the client; ski
 
 soak: .venv/.test
 	$(BIN)/python -m pytest -q -m soak --timeout 3600  # also the model's tests
+	$(BIN)/python -m pytest -q --workers 2 -m sweep  # every case
 	$(BIN)/python -m pytest -q --workers 2 -m hypothesis --hypothesis-profile=soak --timeout 3600  # properties, with random examples
 
 mutants: .venv/.test  # changes sampled lines of wolo; the tests of their room must notice

@@ -6,6 +6,7 @@ import ipaddress
 import os
 import signal
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -43,7 +44,7 @@ STARTERS = {
 settings.register_profile(
     "soak", deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-settings.register_profile("test", settings.get_profile("soak"), max_examples=30, derandomize=True)
+settings.register_profile("test", settings.get_profile("soak"), max_examples=10, derandomize=True)
 settings.load_profile("test")
 """`test` tries the same few examples each time; `make soak` tries many random ones, whose failures are kept as `@example`."""
 
@@ -72,6 +73,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long tests begin first, or all wait for them. In a terminal of another kind only those tests are run that have one."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    if "not soak" in config.option.markexpr:
+        _leave_swept_cases_to_soak(config, items)
     if config.getoption("--fast"):
         modules = {item.module for item in items if isinstance(item, pytest.Function)}
         slow = {module for module in modules if _may_start_a_process(module)}
@@ -91,6 +94,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for unfit in item.iter_markers("unfit"):
             if kind == unfit.args[0]:
                 item.add_marker(pytest.mark.skip(reason=unfit.kwargs["reason"]))
+
+
+def _leave_swept_cases_to_soak(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """One in `every` cases of a test marked `sweep` stays; `every`, coprime to inner parameters, meets each of their values."""
+    num_seen: Counter[str] = Counter()
+    left_out = []
+    for item in items:
+        sweep = item.get_closest_marker("sweep")
+        if sweep is None:
+            continue
+        test = item.nodeid.partition("[")[0]
+        if num_seen[test] % sweep.kwargs["every"]:
+            left_out.append(item)
+        num_seen[test] += 1
+    config.hook.pytest_deselected(items=left_out)
+    dropped = set(left_out)
+    items[:] = [item for item in items if item not in dropped]
 
 
 def _may_start_a_process(module: ModuleType) -> bool:

@@ -1,6 +1,6 @@
 """Runs the collected tests in forked workers: `pytest --workers 5`.
 
-Tests are collected once, and what they import is loaded once, before the workers start; pytest-xdist does both in each worker.
+Tests are collected once, and what they import is loaded once, before the workers start.
 A worker asks for its next tests before it runs the last of those it has: so what a module or a session shares is kept while it
 may still be used. One that dies fails the test that it ran, and another takes its place.
 """

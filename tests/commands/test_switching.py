@@ -80,6 +80,7 @@ async def conversation(provider: ProviderServer, request: pytest.FixtureRequest)
     await begun.close()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("spec", CANNOT_BE_OPENED)
 async def test_a_model_that_cannot_be_opened_changes_nothing(
     provider: ProviderServer, conversation: Conversation, spec: str

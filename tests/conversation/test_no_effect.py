@@ -97,6 +97,7 @@ async def test_refused_level_is_omitted_once_with_a_notice(provider: ProviderSer
     assert [b"reasoning_effort" in asked.body for asked in provider.requests] == [True, False, False]
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if load(name, environ={}).models])
 def test_ineffective_level_is_reported_for_every_model(name: str) -> None:
     """Where the requests of all levels are the same, and only there."""

@@ -82,6 +82,7 @@ def test_every_option_has_a_row() -> None:
     assert {option.name for option in OPTIONS} == set(PROOFS)
 
 
+@pytest.mark.sweep(every=4)
 @pytest.mark.parametrize("script", [(fine,), (writes, fine), (reads, fine), (lambda: runs("touch made"), fine), (broken, fine)])
 @pytest.mark.parametrize("args", [GO, STREAM, ("--json", *GO)])
 def test_runs_do_not_differ_by_themselves(
@@ -98,6 +99,7 @@ def test_effect_test_named_elsewhere_exists(name: str) -> None:
     assert f"def {proof.name}(" in (TESTS / proof.path).read_text()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", [name for name, proof in PROOFS.items() if isinstance(proof, Effect)])
 def test_it_makes_a_difference(name: str, tmp_path: Path) -> None:
     effect = PROOFS[name]

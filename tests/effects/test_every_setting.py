@@ -218,6 +218,7 @@ def test_effect_test_named_elsewhere_exists(key: str) -> None:
     assert f"def {proof.name}(" in (TESTS / proof.path).read_text()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("key", [key for key, proof in PROOFS.items() if isinstance(proof, Effect)])
 def test_it_makes_a_difference(key: str, tmp_path: Path) -> None:
     effect = PROOFS[key]

@@ -122,6 +122,7 @@ def _directory(process: Path) -> str:
         return ""
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.unfit("small", reason="it does not show the whole of what is open")
 @pytest.mark.parametrize(
     ("scene", "ends", "status"),

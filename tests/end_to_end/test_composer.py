@@ -734,6 +734,7 @@ def test_failed_attachment_is_reported_and_the_prompt_stays(provider: ProviderSe
 MARKED = "\x1b[200~löng\r\nzwei 🙂\tx\rdrei\x1b[201~"
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("cut", [1, 2, 5, 6, 8, 12, 13, -7, -6, -5, -1])
 def test_a_paste_that_halts_anywhere_is_one_message(provider: ProviderServer, cut: int) -> None:
     provider.script(text("Read."))

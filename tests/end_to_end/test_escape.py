@@ -71,6 +71,7 @@ def is_running(command: str) -> bool:
     return command in listed.splitlines()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("key", ["escape", "ctrl-c"])
 @pytest.mark.parametrize("state", STATES)
 def test_running_work_ends_and_unheard_text_comes_back(provider: ProviderServer, state: str, key: str) -> None:
@@ -226,6 +227,7 @@ def assert_as_it_was(terminal: Terminal) -> None:
     assert terminal.raw.rfind(b"\x1b[?25h") > terminal.raw.rfind(b"\x1b[?25l")
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("busy", [False, True])
 def test_terminal_is_restored_after_a_signal(provider: ProviderServer, number: signal.Signals, busy: bool) -> None:

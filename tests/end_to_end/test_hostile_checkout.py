@@ -369,6 +369,7 @@ LISTINGS = (
 )
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("argv", LISTINGS, ids=" ".join)
 def test_no_listing_executes_or_reads_anything_of_it(argv: list[str], checkout: Checkout) -> None:
     done = trace(argv, checkout)

@@ -166,6 +166,7 @@ def sent(provider: ProviderServer) -> str:
     return str([message for message in provider.requests[0].messages if message["role"] == "user"])
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", DOORS)
 def test_mentions_act_as_far_as_their_origin_permits(folder: ProviderServer, name: str, tmp_path: Path) -> None:
     door, acting = DOORS[name]
@@ -176,6 +177,7 @@ def test_mentions_act_as_far_as_their_origin_permits(folder: ProviderServer, nam
     assert {word for word, is_there in found.items() if is_there} == {*acting.split()} - {"command"}
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", [name for name in DOORS if name not in ("stdin beside an argument", "the body of a command")])
 def test_slash_commands_act_where_a_person_types(folder: ProviderServer, name: str, tmp_path: Path) -> None:
     door, acting = DOORS[name]
@@ -184,6 +186,7 @@ def test_slash_commands_act_where_a_person_types(folder: ProviderServer, name: s
     assert ("/greet Ada" in sent(folder)) == ("command" not in acting)
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", [name for name in DOORS if name != "at the prompt"])
 def test_exclamation_mark_runs_nothing_outside_the_prompt(folder: ProviderServer, name: str, tmp_path: Path) -> None:
     door, _ = DOORS[name]

@@ -88,6 +88,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("state", STATES)
 def test_ctrl_c_ends_a_task_wherever_it_is(provider: ProviderServer, state: str) -> None:
     reply, args, shown = STATES[state]

@@ -98,6 +98,7 @@ CALLS: dict[str, tuple[Reply, list[str]]] = {
 }
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("row", CALLS)
 def test_meant_calls_run_once_in_order(provider: ProviderServer, row: str) -> None:
     reply, results = CALLS[row]
@@ -170,6 +171,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("row", BROKEN)
 @pytest.mark.parametrize("ending", ["clean", "reset"])
 def test_a_broken_attempt_is_taken_back_whole(provider: ProviderServer, row: str, ending: Any) -> None:
@@ -250,6 +252,7 @@ ENDS: dict[str, tuple[list[Reply], int, int, str | None]] = {
 }
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("row", ENDS)
 def test_every_end_has_its_requests_status_and_kind(provider: ProviderServer, row: str) -> None:
     replies, requests, exit_code, kind = ENDS[row]

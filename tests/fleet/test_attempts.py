@@ -135,6 +135,7 @@ async def test_task_without_repo_starts_empty_with_unpatched_setup(provider: Pro
     assert "around" not in said
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     ("replies", "fields", "state", "retryable"),
     [

@@ -128,6 +128,7 @@ def test_a_conversation_from_disk_makes_the_same_bytes(side: Side, history: tupl
     assert side.encode(reloaded) == side.encode(again)
 
 
+@pytest.mark.sweep(every=7)
 @handed_over
 @PAIR_EXAMPLES
 @given(history=histories)
@@ -190,6 +191,7 @@ def test_own_data_is_never_sent(side: Side) -> None:
         assert secret not in body
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("provider", [name for name in PROVIDERS if load(name).models])
 @settings(max_examples=8)
 @given(history=histories, data=st.data())

@@ -104,6 +104,7 @@ def test_the_cuts_of_the_network_change_nothing(path: Path) -> None:
         assert str(cut.error) == str(whole.error)
 
 
+@pytest.mark.sweep(every=3)
 @recorded
 @pytest.mark.parametrize("most", [100, pytest.param(10**9, marks=pytest.mark.soak)], ids=["some", "all"])
 def test_broken_stream_runs_nothing_and_loses_no_word(path: Path, most: int) -> None:

@@ -166,6 +166,7 @@ def both_ways(text: str) -> Message:
     return message
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("form", FORMS)
 def test_quoted_call_is_text_to_the_letter(form: str) -> None:
     call = FORMS[form]

@@ -65,6 +65,7 @@ def run_refused(folder: Path, backend: str, step: str) -> tuple[bool, str, bool]
             walls.close()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(("backend", "step"), TABLE, ids=[f"{backend}-{step}" for backend, step in TABLE])
 @pytest.mark.parametrize("user", USERS)
 def test_a_refused_step_lets_nothing_run(backend: str, step: str, user: str) -> None:

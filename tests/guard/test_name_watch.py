@@ -105,6 +105,7 @@ def hidden(folder: Path, backend: str, way: str) -> tuple[list[str], list[str], 
         return sorted(known - after), sorted(after - known), restored is not None and bool(restored.paths)
 
 
+@pytest.mark.sweep(every=5)
 @pytest.mark.parametrize("way", HIDDEN)
 @both
 @everyone
@@ -183,6 +184,7 @@ def lifted(folder: Path, backend: str, way: str) -> tuple[str, str]:
         return ground.text("work/AGENTS.md") + ground.text("work/sub/.git/config"), why()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("way", LIFTS)
 @with_mounts
 @everyone

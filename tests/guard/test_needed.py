@@ -54,6 +54,7 @@ def found(folder: Path, backend: str) -> set[str]:
             walls.close()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("user", USERS)
 def test_only_tools_are_visible_at_any_number(backend: str, user: str) -> None:

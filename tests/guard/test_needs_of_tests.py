@@ -97,6 +97,7 @@ def tried(folder: Path, backend: str, name: str) -> str:
             walls.close()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", NEEDS)
 @pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
 @pytest.mark.parametrize("user", USERS)
@@ -106,6 +107,7 @@ def test_it_works_in_namespaces(name: str, backend: str, user: str) -> None:
         assert USERS[user](tried, folder, backend, name) == "fine\n"
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", sorted(NEEDS.keys() - {"a terminal"}))
 def test_with_landlock_its_refusal_is_recognised(name: str) -> None:
     need("landlock")

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -132,6 +133,7 @@ def untold(folder: Path, backend: str, command: str) -> list[str]:
     return [path for path in differs if not any(path == each or path.startswith(f"{each}/") for each in lost)]
 
 
+@pytest.mark.sweep(every=2)
 @both
 @everyone
 @settings(max_examples=max(4, settings().max_examples // 6))

@@ -105,6 +105,7 @@ def restored(folder: Path, command: str) -> tuple[bool, bool, str]:
     return found is not None, after == before, "" if after == before else str({*after.items()} ^ {*before.items()})
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("way", WAYS)
 def test_command_changes_to_protected_files_are_restored(way: str) -> None:
     with land() as folder:

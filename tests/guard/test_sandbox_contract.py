@@ -59,6 +59,7 @@ def harm_done(folder: Path, number: int, backend: str) -> tuple[bool, str]:
                 walls.close()
 
 
+@pytest.mark.sweep(every=5)
 @attacks
 @both
 @everyone

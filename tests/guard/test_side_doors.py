@@ -140,6 +140,7 @@ def made_with_bits(folder: Path, backend: str) -> list[str]:
         return sorted(path.name for path in ground.work.iterdir() if path.is_file() and path.stat().st_mode & 0o6000)
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers above are those of one machine")
 @everywhere
 @everyone
@@ -206,6 +207,7 @@ CHANGING = (
 )
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("way", CHANGING[1])
 @everywhere
 @everyone

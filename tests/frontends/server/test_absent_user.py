@@ -70,6 +70,7 @@ async def test_question_waits_for_a_listener(provider: ProviderServer, reply: Re
     await hub.close()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("ends_server", [True, False])
 @pytest.mark.parametrize("reply", [FORM, APPROVAL, QUESTION])
 async def test_question_ends_unaccepted_with_its_turn(provider: ProviderServer, reply: Reply, ends_server: bool) -> None:

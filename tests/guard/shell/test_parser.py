@@ -204,6 +204,7 @@ NESTED = {
 }
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("form", NESTED)
 @pytest.mark.parametrize(
     ("mode", "rules"),

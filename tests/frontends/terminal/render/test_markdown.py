@@ -114,6 +114,7 @@ def test_a_wide_table_fits_a_narrow_terminal() -> None:
     assert max(map(len, shown.split("\n"))) <= 30
 
 
+@pytest.mark.sweep(every=4)
 @pytest.mark.parametrize("width", [5, 10, 20, 40, 80])
 @pytest.mark.parametrize("columns", [2, 3, 5, 8, 12, 26, 500])
 def test_every_table_cell_is_readable_in_any_window(width: int, columns: int) -> None:

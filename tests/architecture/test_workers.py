@@ -1,0 +1,34 @@
+"""How the tests are run: in workers, and with fewer cases of a sweep."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).parents[2]
+HOOKS = ("pytest_addoption", "pytest_configure", "pytest_collection_modifyitems", "pytest_runtestloop")
+
+
+def run(folder: Path, tests: str, *options: str) -> str:
+    """What pytest prints about the tests with the project's conftest."""
+    (folder / "conftest.py").write_text(f"from tests.conftest import {', '.join(HOOKS)}\n")
+    (folder / "test_it.py").write_text(tests)
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    sweep(every): \n    soak: \n")
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "test_it.py"]
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(TOP), "HOME": str(folder)}
+    return subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True).stdout
+
+
+def test_dead_worker_fails_its_test_alone(tmp_path: Path) -> None:
+    tests = "import os\n" + "".join(f"def test_{number}(): {number} == 3 and os._exit(7)\n" for number in range(8))
+    printed = run(tmp_path, tests, "--workers", "2")
+    assert "1 failed, 7 passed" in printed
+    assert "test_it.py::test_3 - the worker that ran it ended with 7" in printed
+
+
+def test_sweep_runs_evenly_fewer_cases(tmp_path: Path) -> None:
+    marks = "@pytest.mark.sweep(every=3)\n@pytest.mark.parametrize('case', range(10))\n"
+    tests = f"import pytest\n{marks}def test_it(case): print(case)\n"
+    assert "10 passed" in run(tmp_path, tests, "--workers", "2")
+    printed = run(tmp_path, tests, "--workers", "2", "-m", "not soak", "-rP")
+    assert "4 passed, 6 deselected" in printed
+    assert sorted(line for line in printed.splitlines() if line.isdigit()) == ["0", "3", "6", "9"]
