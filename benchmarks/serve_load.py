@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import uvicorn
 
-from wolo.frontends.server.application import make_application
+from wolo.frontends.server.http_server import make_application
 from wolo.frontends.server.live_session import LiveSession
 from wolo.frontends.server.session_hub import SessionHub
 

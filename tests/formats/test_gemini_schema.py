@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.formats.gemini.openapi_schema import reduce_schema
+from wolo.formats.gemini import reduce_schema
 from wolo.formats.lint.gemini import lint
 
 names = st.sampled_from(["a", "b", "c d", "ü"])

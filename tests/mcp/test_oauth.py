@@ -27,7 +27,6 @@ from wolo.config.mcp_logins import MCPLogins
 from wolo.config.schema import Settings
 from wolo.errors import ConfigError, ToolError
 from wolo.guard.secrets.redactor import Secrets
-from wolo.mcp import sdk
 from wolo.mcp.connection import ADDRESSES, PEER
 from wolo.mcp.listings import CachedListings
 from wolo.mcp.logins import SavedLogin, login_key
@@ -35,6 +34,7 @@ from wolo.mcp.oauth.callback import LoginFailed
 from wolo.mcp.oauth.clients import revocations
 from wolo.mcp.oauth.login import log_in, log_out
 from wolo.mcp.oauth.metadata_addresses import MetadataAddresses
+from wolo.mcp.sdk_transport import plain_client
 from wolo.mcp.server import ConfiguredServer, OAuth, Server, ServerEnvironment
 from wolo.mcp.server_requests import Caller
 from wolo.mcp.servers import Servers
@@ -166,7 +166,7 @@ async def test_a_name_of_the_private_network_leads_anywhere(server: str) -> None
 async def test_a_checked_request_goes_to_the_checked_address(remote: OAuthServer) -> None:
     """A second lookup of the name could mean another machine."""
     port = urlsplit(remote.url).port
-    async with sdk.plain_client(remote.url, {}, 10) as client:
+    async with plain_client(remote.url, {}, 10) as client:
         request = httpx2.Request(
             "GET", f"http://no-such-name.example:{port}/revoke?token=x", extensions={ADDRESSES: ("127.0.0.1",)}
         )

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.sessions.samples import digest, environment, python_argv, said, texts, tool_turn
 from wolo.errors import SessionError
 from wolo.sessions import migrations
+from wolo.sessions.salvage import Pages
 from wolo.sessions.session_rows import ROW_LIMIT_BYTES
-from wolo.sessions.sqlite_pages import Pages
 from wolo.sessions.store import Store
 
 PAGE = 4096

@@ -222,7 +222,7 @@ def _codex_document(text: str, name: str) -> Document:
 
 def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: Notices) -> AgentProfile:
     """Raises ExtensionError for invalid settings."""
-    from wolo.extensions import agent_fields, agent_rights  # noqa: PLC0415  # only where there are files
+    from wolo.extensions import agent_fields  # noqa: PLC0415  # only where there are files
 
     if document.text("kind") == "remote" or document.text("agent_card_url"):
         raise document.wrong("kind", "is remote: agents of other servers are not supported")
@@ -248,7 +248,7 @@ def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: No
         max_turns=agent_fields.max_turns(document),
         is_hidden=document.flag("hidden", default=False),
         color=clean_line(document.text("color")),
-        ceiling=agent_rights.ceiling(document, name),
+        ceiling=agent_fields.ceiling(document, name),
         path=path,
         is_projects=shelf.project is not None or shelf.plugin is not None,
         plugin=shelf.namespace if shelf.plugin else "",

@@ -1,4 +1,4 @@
-"""MCP connections through the SDK, which only this file imports.
+"""MCP connections through the SDK, which only this file and `sdk_transport.py` import.
 
 Loading the SDK takes most of a second, so it happens in a thread and only when a server starts.
 """
@@ -6,50 +6,39 @@ Loading the SDK takes most of a second, so it happens in a thread and only when 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from types import TracebackType
-from typing import Any, Self, TypeGuard
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any, TypeGuard
 
 import anyio
 import httpx2
 import mcp_types as types
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.client import Client
-from mcp.client.session import IncomingMessage
+from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
 from msgspec.structs import replace
 from pydantic import ValidationError
 
 from wolo import __version__
-from wolo.errors import ConfigError
-from wolo.mcp.connection import ADDRESSES, PEER, Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
+from wolo.errors import ConfigError, WoloError
+from wolo.mcp.connection import Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
 from wolo.mcp.listings import MOST_PROMPTS, MOST_RESOURCES, MOST_TOOLS, ServerListing, read_listed, read_prompts, read_resources
 from wolo.mcp.schema_check import UnusableSchema, first_violation
-from wolo.mcp.sdk_requests import client_callbacks
-from wolo.mcp.server_requests import ServerRequests
-from wolo.mcp.stdio_process import LONGEST_LINE_BYTES, McpServerProcess
+from wolo.mcp.sdk_transport import INVALID, RAW, Transport, make_http_client, pipe_streams, raw_result, tidy
+from wolo.mcp.server_requests import SampleRequest, ServerRequests
+from wolo.mcp.stdio_process import McpServerProcess
 from wolo.mcp.tool_answer import Item, ToolAnswer, read_answer, read_contents, read_items
 from wolo.messages.terminal_text import clean
-from wolo.models.address import proxy_for
-from wolo.models.http.tls import ssl_context
 from wolo.places import Notices
 
-CONNECT_S = 20.0
 _MOST_PAGES = 50
 _MOST_EXTENSIONS = 10
 """Progress extends the time of a call, to this many times its timeout."""
-_INVALID = "its answer does not follow the protocol"
+_MOST_SAMPLE_TOKENS = 8_192
 _List = Callable[..., Awaitable[Any]]
-_Item = SessionMessage | Exception
-_Transport = AbstractAsyncContextManager[tuple[Any, Any]]
-"""SDK streams for incoming and outgoing messages."""
 
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # errors are reported to the caller
 
@@ -57,7 +46,7 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)  # errors are reported to th
 @asynccontextmanager
 async def connect_child(child: McpServerProcess, requests: ServerRequests) -> AsyncIterator[Connection]:
     """Raises ConnectionLost and RequestRejected."""
-    async with _connect(lambda: _over_pipes(child), requests) as link:
+    async with _connect(lambda: pipe_streams(child), requests) as link:
         yield link
 
 
@@ -80,13 +69,13 @@ async def connect_http(
     made: list[httpx2.AsyncClient] = []
 
     def client(**more: Any) -> httpx2.AsyncClient:
-        made.append(_http_client(url, headers, environ, on_message, auth=auth, **more))
+        made.append(make_http_client(url, headers, environ, on_message, auth=auth, **more))
         return made[-1]
 
-    def modern() -> _Transport:
+    def modern() -> Transport:
         return streamable_http_client(url, http_client=client())
 
-    def sse() -> _Transport:
+    def sse() -> Transport:
         return sse_client(url, httpx_client_factory=lambda headers=None, timeout=None, auth=None: client())
 
     try:
@@ -97,83 +86,8 @@ async def connect_http(
             await each.aclose()  # the SDK leaves a stream open that it was reading
 
 
-def plain_client(url: str, environ: Mapping[str, str], timeout_s: float) -> httpx2.AsyncClient:
-    """For single requests to an authorization server."""
-
-    async def on_message(response: httpx2.Response) -> None:
-        await response.aread()
-
-    client = _http_client(url, {}, environ, on_message, auth=httpx2.Auth())
-    client.timeout = httpx2.Timeout(timeout_s)
-    return client
-
-
-def _http_client(
-    url: str, headers: Mapping[str, str], environ: Mapping[str, str], on_message: Callable[[httpx2.Response], Any], **more: Any
-) -> httpx2.AsyncClient:
-    """Uses the same proxies and certificates as model requests."""
-    proxy = proxy_for(url, environ)
-    secure = url.startswith("https:") or proxy.startswith("https:") or more.get("auth") is not None
-    context = ssl_context(environ) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx2.AsyncClient(
-        headers={"User-Agent": f"wolo/{__version__}", "Accept-Encoding": "identity", **headers},
-        transport=_Bounded(verify=context, proxy=proxy or None),
-        timeout=httpx2.Timeout(None, connect=CONNECT_S),
-        event_hooks={"response": [on_message]},
-        trust_env=False,
-        **more,
-    )
-
-
-class _Bounded(httpx2.AsyncHTTPTransport):
-    """Limits message size and refuses compression, which could expand to gigabytes."""
-
-    def __init__(self, verify: ssl.SSLContext, proxy: str | None) -> None:
-        super().__init__(verify=verify, proxy=proxy)
-        self._is_direct = proxy is None
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = await super().handle_async_request(_at_address(request))
-        stream = response.extensions.get("network_stream")
-        if self._is_direct and stream is not None and (peer := stream.get_extra_info("server_addr")):
-            response.extensions[PEER] = peer[0]
-        if response.headers.get("Content-Encoding", "identity") != "identity":
-            await response.aclose()
-            raise httpx2.DecodingError("it compresses what it sends, which it was asked not to")
-        assert isinstance(response.stream, httpx2.AsyncByteStream)  # always so for async transports
-        has_events = response.headers.get("Content-Type", "").startswith("text/event-stream")
-        response.stream = _Counted(response.stream, has_events=has_events)
-        return response
-
-
-def _at_address(request: httpx2.Request) -> httpx2.Request:
-    """The request to the IP address that was checked; the server and its certificate still see the name."""
-    if not (addresses := request.extensions.get(ADDRESSES)):
-        return request
-    extensions = {**request.extensions, "sni_hostname": request.url.host}
-    url = request.url.copy_with(host=addresses[0])
-    return httpx2.Request(request.method, url, headers=request.headers, stream=request.stream, extensions=extensions)
-
-
-class _Counted(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, *, has_events: bool) -> None:
-        self._stream = stream
-        self._ends = (b"\n\n", b"\r\n\r\n") if has_events else ()
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size_bytes = 0
-        async for piece in self._stream:
-            size_bytes = 0 if any(end in piece for end in self._ends) else size_bytes + len(piece)
-            if size_bytes > LONGEST_LINE_BYTES:
-                raise httpx2.ReadError("one message is too large")
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
 @asynccontextmanager
-async def _connect(transport: Callable[[], _Transport], requests: ServerRequests) -> AsyncIterator[Connection]:
+async def _connect(transport: Callable[[], Transport], requests: ServerRequests) -> AsyncIterator[Connection]:
     """Connect with the legacy handshake, then with the newer one if the server refuses it."""
     link = _Link(requests)
     try:
@@ -200,15 +114,15 @@ class _Link:
         self._client: Client | None = None
         self._output_schemas: dict[str, Mapping[str, Any]] = {}
 
-    async def open(self, stack: AsyncExitStack, transport: _Transport, mode: str) -> None:
+    async def open(self, stack: AsyncExitStack, transport: Transport, mode: str) -> None:
         client = Client(
-            _tidy(transport, self.ended),
+            tidy(transport, self.ended),
             mode=mode,
             client_info=types.Implementation(name="wolo", version=__version__),
             message_handler=self._on_message,
             cache=None,
             log_level="info",
-            **client_callbacks(self._requests),
+            **_client_callbacks(self._requests),
         )
         self._client = await stack.enter_async_context(client)
 
@@ -256,7 +170,7 @@ class _Link:
                     if error.code == types.METHOD_NOT_FOUND:  # it offers none of these, whatever it announced
                         break
                     raise
-                listed = (result.meta or {}).get(_RAW, {}).get(key, [])
+                listed = (result.meta or {}).get(RAW, {}).get(key, [])
                 entries += listed if key != "tools" else _without_rejected(listed, {tool.name for tool in result.tools})
                 cursor = result.next_cursor
                 if cursor in seen:
@@ -280,7 +194,7 @@ class _Link:
                     result = await self._connected.call_tool(tool, dict(arguments), progress_callback=on_message)
                 except MCPError as error:
                     raise (await self._after_pages(error) if error.code == types.URL_ELICITATION_REQUIRED else error) from error
-        raw = _raw(result)
+        raw = raw_result(result)
         return read_answer(raw, "" if raw.get("isError") else _complaint(raw, self._output_schemas.get(tool)))
 
     async def _after_pages(self, error: MCPError) -> RequestRejected:
@@ -296,13 +210,13 @@ class _Link:
         async with _limit(timeout_s):
             with _translating():
                 result = await self._connected.read_resource(uri)
-        return tuple(read_contents(_raw(result).get("contents")))
+        return tuple(read_contents(raw_result(result).get("contents")))
 
     async def prompt(self, name: str, arguments: Mapping[str, str], timeout_s: float) -> tuple[PromptMessage, ...]:
         async with _limit(timeout_s):
             with _translating():
                 result = await self._connected.get_prompt(name, dict(arguments))
-        messages = _raw(result).get("messages")
+        messages = raw_result(result).get("messages")
         return tuple(_prompt_message(each) for each in messages if isinstance(each, dict)) if isinstance(messages, list) else ()
 
     async def complete(self, completing: Completing) -> tuple[str, ...]:
@@ -338,6 +252,49 @@ _LISTS_CHANGED = (
     types.PromptListChangedNotification,
     types.ResourceListChangedNotification,
 )
+
+
+def _client_callbacks(requests: ServerRequests) -> dict[str, Any]:
+    """Arguments of the SDK's client; each callback that is there announces its capability."""
+
+    async def elicit(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult.model_validate(await requests.elicit(params.model_dump(mode="json", by_alias=True)))
+
+    async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:
+        return types.ListRootsResult(
+            roots=[types.Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in requests.roots]
+        )
+
+    async def log(params: types.LoggingMessageNotificationParams) -> None:
+        said = params.data if isinstance(params.data, str) else repr(params.data)
+        requests.note(params.level, f"{params.logger}: {said}" if params.logger else said)
+
+    async def sample(
+        context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.ErrorData:
+        try:
+            messages = []
+            for message in params.messages:
+                dumped = message.model_dump(mode="json", by_alias=True)["content"]
+                items = read_items(dumped if isinstance(dumped, list) else [dumped])
+                messages.append(
+                    (str(message.role), "\n".join(item if isinstance(item, str) else "[not text, left out]" for item in items))
+                )
+            answer = await requests.use_model(
+                SampleRequest(params.system_prompt or "", tuple(messages), min(params.max_tokens, _MOST_SAMPLE_TOKENS))
+            )
+        except WoloError as error:
+            requests.note("warning", f"its request to the model was refused: {error.message}")
+            return types.ErrorData(code=types.INVALID_REQUEST, message=error.message)
+        return types.CreateMessageResult(
+            role="assistant",
+            content=types.TextContent(text=answer.text),
+            model=answer.model,
+            stop_reason="maxTokens" if answer.is_cut else "endTurn",
+        )
+
+    given: dict[str, Any] = {"elicitation_callback": elicit, "list_roots_callback": list_roots, "logging_callback": log}
+    return {**given, "sampling_callback": sample} if requests.sampling_tokens else given
 
 
 @asynccontextmanager
@@ -397,133 +354,6 @@ def _left_out_notice(kind: str, entries: list[object], kept: int, most: int) -> 
     return [f"{lost:,} of its {len(entries):,} {kind}s are not offered: {why}"]
 
 
-@asynccontextmanager
-async def _over_pipes(child: McpServerProcess) -> AsyncIterator[tuple[Any, Any]]:
-    to_session, incoming = anyio.create_memory_object_stream[_Item](0)
-    outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_listen, child, to_session)
-        tasks.start_soon(_talk, child, from_session)
-        try:
-            yield incoming, outgoing
-        finally:
-            tasks.cancel_scope.cancel()
-            for stream in (incoming, outgoing):
-                stream.close()
-
-
-async def _listen(child: McpServerProcess, session: MemoryObjectSendStream[_Item]) -> None:
-    """Skips lines that are not messages, such as banners."""
-    async with session:
-        with suppress(ValueError, OSError):  # an overlong line or a broken pipe counts as the end
-            while line := await child.lines.readline():
-                with suppress(ValidationError):
-                    await session.send(SessionMessage(_message(line)))
-
-
-def _message(line: bytes) -> types.JSONRPCMessage:
-    """Raises ValidationError. Invalid responses are repaired or become errors, since dropping one leaves its caller waiting."""
-    try:
-        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValidationError:
-        if not line.startswith(b"{"):
-            raise
-        with suppress(ValueError, RecursionError):
-            message = json.loads(line.decode(errors="replace"))
-            legible = json.dumps(message, ensure_ascii=False).encode(errors="replace")
-            with suppress(ValidationError):
-                return types.jsonrpc_message_adapter.validate_json(legible, by_name=False)
-            if "method" not in message and isinstance(message.get("id"), int | str):
-                error = types.ErrorData(code=types.INVALID_REQUEST, message=_INVALID)
-                return types.JSONRPCError(jsonrpc="2.0", id=message["id"], error=error)
-        raise
-
-
-async def _talk(child: McpServerProcess, session: MemoryObjectReceiveStream[SessionMessage]) -> None:
-    async with session:
-        with suppress(OSError):  # the process stopped reading; the other pipe reports the end
-            async for each in session:
-                await child.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
-
-
-@asynccontextmanager
-async def _tidy(transport: _Transport, ended: asyncio.Event) -> AsyncIterator[tuple[Any, Any]]:
-    async with transport as (incoming, outgoing):
-        yield _Tidied(incoming, ended), outgoing
-
-
-class _Tidied:
-    """Makes messages acceptable to the SDK, which rejects a whole result for one invalid item."""
-
-    def __init__(self, stream: Any, ended: asyncio.Event) -> None:
-        self._stream = stream
-        self._ended = ended
-
-    @property
-    def last_context(self) -> Any:
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> _Item:
-        item: _Item = await self._stream.receive()
-        if isinstance(item, SessionMessage) and isinstance(item.message, types.JSONRPCResponse):
-            item.message.result = _with_raw(item.message.result)
-        return item
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> _Item:
-        try:
-            return await self.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._ended.set()
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._ended.set()
-        await self.aclose()
-
-
-_HEADER = "x-mcp-header"
-_RAW = "wolo.raw"
-"""Key of `_meta` that carries the lists of a result past the SDK."""
-_LISTS = ("tools", "prompts", "resources", "resourceTemplates", "content", "contents", "messages")
-
-
-def _with_raw(result: dict[str, Any]) -> dict[str, Any]:
-    raw = {key: result[key] for key in _LISTS if isinstance(result.get(key), list)}
-    if not raw:
-        return result
-    raw |= {key: result[key] for key in ("structuredContent", "isError") if key in result}
-    if not isinstance(result.get("structuredContent"), dict):
-        result = {key: value for key, value in result.items() if key != "structuredContent"}
-    meta = result.get("_meta")
-    fit = {key: [each for tool in raw[key] if (each := _fit(tool))] if key == "tools" else [] for key in raw if key in _LISTS}
-    return {**result, **fit, "_meta": {**(meta if isinstance(meta, dict) else {}), _RAW: raw}}
-
-
-def _raw(result: Any) -> Mapping[str, Any]:
-    """The result as the server sent it."""
-    found: Mapping[str, Any] | None = (result.meta or {}).get(_RAW)
-    return result.model_dump(mode="json", by_alias=True, exclude_none=True) if found is None else found
-
-
-def _fit(tool: object) -> dict[str, Any] | None:
-    """The fields the SDK needs; it rejects the list for one invalid schema."""
-    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
-        return None
-    properties = tool["inputSchema"].get("properties") if isinstance(tool.get("inputSchema"), dict) else None
-    if isinstance(properties, dict) and _HEADER in repr(properties):  # the SDK sends these arguments as headers, too
-        return {"name": tool["name"], "inputSchema": {"type": "object", "properties": properties}}
-    return {"name": tool["name"], "inputSchema": {"type": "object"}}
-
-
 @contextmanager
 def _translating() -> Iterator[None]:
     try:
@@ -543,11 +373,11 @@ def _translate(error: Exception) -> Exception:
         case MCPError() as refused if refused.message == "Session terminated":
             return ConnectionLost("the server has forgotten this session", may_have_run=False)
         case MCPError() as refused if refused.message.startswith("Failed to parse"):
-            return RequestRejected(_INVALID)
+            return RequestRejected(INVALID)
         case MCPError() as refused:
             return RequestRejected(refused.message)
         case ValidationError() as wrong:
-            return RequestRejected(f"{_INVALID}: {_first_line(wrong)}")
+            return RequestRejected(f"{INVALID}: {_first_line(wrong)}")
         case httpx2.HTTPError() | OSError() | anyio.ClosedResourceError() | anyio.BrokenResourceError() as broken:
             return ConnectionLost(str(broken).rstrip(".") or type(broken).__name__)
         case other:

@@ -24,8 +24,8 @@ from wolo.fleet.ledger.ledger_folder import create_ledger
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Spent
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.tasks import BatchTask
-from wolo.frontends.server.application import PAGE, TYPES
 from wolo.frontends.server.http_errors import HttpError
+from wolo.frontends.server.http_server import PAGE, TYPES
 from wolo.frontends.server.request_bodies import Image, read_images
 from wolo.places import find_places
 from wolo.sessions.exchange.format_table import EXPORT_FORMATS

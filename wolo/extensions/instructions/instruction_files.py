@@ -1,18 +1,24 @@
 """Reads AGENTS.md files and their like, from general to specific, as one text for the system prompt.
 
 They are read without asking and cannot change permissions. The same files yield the same bytes.
+
+An `@path` import counts at the start of a word, outside code and HTML comments. It is relative to the file that contains it. A
+project's file imports only from its workspace; the user's own file also by `~/` and absolute paths.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.extensions.instructions.file_reading import InstructionFile, cut, one_line, read_file, read_named
+from wolo.extensions.instructions.file_reading import InstructionFile, cut, one_line, read_file, read_import, read_named
+from wolo.guard.protected_paths import is_secret
+from wolo.messages.terminal_text import escaped_line
 from wolo.places import Notices, find_home
 
 NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md")
@@ -111,8 +117,6 @@ def with_imports(
     """Adds the imported files, each behind the file that imports it; a file that is listed already is not imported."""
     if not any("@" in each.text for each in files):
         return [*files]
-    from wolo.extensions.instructions.imports import Imports  # noqa: PLC0415  # most files import nothing
-
     return Imports(files, notices, is_readable).expand()
 
 
@@ -151,3 +155,79 @@ def _within(files: Sequence[InstructionFile], limit: int, notices: Notices) -> l
             notices.add(f"{file.path} is left out: the instructions are too long for the model.")
         limit = max(0, limit - len(data))
     return kept[::-1]
+
+
+MAX_DEPTH = 5
+MAX_IMPORTS = 100
+_FENCE = r"(?m)^[ \t>]*(?P<sign>`{3,}|~{3,})[^\n]*\n(?:.*?^[ \t>]*(?P=sign)[`~]*[ \t]*$|.*\Z)"
+_NOT_TEXT = r"(?s)<!--.*?(?:-->|\Z)|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)"
+_IMPORT = r"(?:^|(?<=[\s(]))@((?:\\ |[^\s`\\])+)"
+_AFTER_A_PATH = ".,;:!?)]}>'\"*_"
+_FILE_NAME = r"\.(?:md|mdc|mdx|markdown|txt|rst|adoc|json|jsonc|toml|ya?ml)$"
+
+
+class Imports:
+    def __init__(self, files: Sequence[InstructionFile], notices: Notices, is_readable: Callable[[Path], bool]) -> None:
+        self._files = files
+        self._notices = notices
+        self._is_readable = is_readable
+        self._seen = {os.path.realpath(each.path) for each in files}
+        self._count = 0
+
+    def expand(self) -> list[InstructionFile]:
+        """Notes import nothing: a model wrote them."""
+        return [each for file in self._files for each in (file, *(self._expand_file(file, 1) if file.owner != "notes" else ()))]
+
+    def _expand_file(self, file: InstructionFile, depth: int) -> Iterator[InstructionFile]:
+        for target in imports_of(file.text):
+            path = self._resolve(target, file)
+            if path is None or str(path) in self._seen:
+                continue
+            if depth > MAX_DEPTH:
+                self._notices.add(f"{file.path}: @{escaped_line(target)} is not imported: more than {MAX_DEPTH} levels.")
+                continue
+            self._seen.add(str(path))
+            self._count += 1
+            if self._count > MAX_IMPORTS:
+                if self._count == MAX_IMPORTS + 1:
+                    self._notices.add(f"{file.path}: there are more than {MAX_IMPORTS} imports; the rest is left out.")
+                return
+            imported = read_import(path, file, self._notices)
+            if imported is not None:
+                yield imported
+                yield from self._expand_file(imported, depth + 1)
+
+    def _resolve(self, target: str, file: InstructionFile) -> Path | None:
+        """The file to import, with its folder resolved; None, with a notice where it is meant to be a file."""
+        is_own, is_at_home = file.owner != "project", target.startswith("~/")
+        path = find_home() / target[2:] if is_at_home else file.path.parent / target
+        try:
+            real = Path(os.path.realpath(path.parent)) / path.name
+            is_there = os.path.lexists(real) and path.name not in ("", "..")
+        except (OSError, ValueError):
+            return None
+        if is_there and real.is_dir():
+            return None
+        is_meant = target.startswith(("./", "../", "~/", "/")) or re.search(_FILE_NAME, target, re.IGNORECASE)
+        if not is_there and not is_meant:
+            return None
+        if why := self._refusal(real, file, is_own=is_own, is_at_home=is_at_home, is_there=is_there):
+            self._notices.add(f"{file.path}: @{escaped_line(target)} is not imported: {why}.")
+            return None
+        return real
+
+    def _refusal(self, real: Path, file: InstructionFile, *, is_own: bool, is_at_home: bool, is_there: bool) -> str:
+        if not is_own and (is_at_home or not real.is_relative_to(file.base)):
+            return f"a project imports only files inside {file.base}"
+        if not is_there:
+            return "the file does not exist"
+        if is_secret(str(real)) or is_secret(os.path.realpath(real)):
+            return "its name says that it contains secrets"
+        return "a rule denies reading it" if not is_own and not self._is_readable(real) else ""
+
+
+def imports_of(text: str) -> list[str]:
+    """Targets in order, without duplicates."""
+    prose = re.sub(_NOT_TEXT, " ", re.sub(_FENCE, " ", text, flags=re.DOTALL))
+    found = (each[1].replace("\\ ", " ").rstrip(_AFTER_A_PATH) for each in re.finditer(_IMPORT, prose, re.MULTILINE))
+    return list(dict.fromkeys(each for each in found if each))

@@ -1,14 +1,16 @@
-"""Fetches a source into a folder, without running anything in it."""
+"""Fetches a source into a folder, or checks out a commit of it, without running anything in it."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tarfile
 import urllib.request
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http.client import HTTPException
 from lzma import LZMAError
 from pathlib import Path
@@ -19,9 +21,10 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from wolo.errors import ExtensionError, UsageError
-from wolo.extensions.sources.git_checkout import check_out
 from wolo.extensions.sources.source import Source
 from wolo.extensions.sources.tree_copy import MOST_BYTES, check_size, copy_tree, tree_digest
+from wolo.workspace.git import GitFailed, run_git
+from wolo.workspace.git_repository import find_repository, local_path, open_repository
 
 
 class FetchedSource(Struct, frozen=True):
@@ -49,7 +52,7 @@ def fetch(source: Source, into: Path, files: Sequence[str] = ()) -> FetchedSourc
     return FetchedSource(tree, pin or tree_digest(tree))
 
 
-TIMEOUT_S = 60.0
+DOWNLOAD_S = 60.0
 MOST_ENTRIES = 20_000
 _BLOCK = 1 << 16
 
@@ -137,7 +140,7 @@ def _download(url: str, into: Path) -> Path:
     opener = urllib.request.build_opener(_NoDowngrade)
     request = urllib.request.Request(url, headers={"User-Agent": "wolo"})
     try:
-        with opener.open(request, timeout=TIMEOUT_S) as answer, into.open("wb") as file:
+        with opener.open(request, timeout=DOWNLOAD_S) as answer, into.open("wb") as file:
             size = 0
             while block := answer.read(_BLOCK):
                 size += len(block)
@@ -150,3 +153,70 @@ def _download(url: str, into: Path) -> Path:
         why = error.reason if type(error) is URLError else error
         raise ExtensionError(f"{url} cannot be fetched: {why}.") from error
     return into
+
+
+GIT_S = 300.0
+_COMMIT = r"[0-9a-f]{7,40}"
+
+
+class Checkout(Struct, frozen=True):
+    commit: str
+    folder: str = ""
+    """The part of the given name after the branch or tag."""
+
+
+def check_out(url: str, ref: str, into: Path) -> Checkout:
+    """`into` must not exist. Raises ExtensionError."""
+    try:
+        with _readable(url) as address:
+            folder = ""
+            if "/" in ref:
+                ref, folder = _split(ref, address)
+            _git("init", "-q", "--template=", str(into))
+            try:
+                _git("fetch", "-q", "--depth", "1", "--no-tags", "--", address, ref or "HEAD", cwd=into)
+                commit = _git("rev-parse", "FETCH_HEAD^{commit}", cwd=into)
+            except ExtensionError as error:
+                if not ref and "remote ref HEAD" in error.message:
+                    raise ExtensionError(
+                        f"The git repository {url} has no commit yet.", hint="Commit the files first."
+                    ) from error
+                if not re.fullmatch(_COMMIT, ref):
+                    raise
+                _git("fetch", "-q", "--", address, "+refs/heads/*:refs/remotes/source/*", "+refs/tags/*:refs/tags/*", cwd=into)
+                commit = _git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", cwd=into)
+            _git("config", "core.autocrlf", "false", cwd=into)
+            _git("checkout", "-q", "--detach", commit, cwd=into)
+            return Checkout(commit, folder)
+    except GitFailed as error:
+        raise ExtensionError(error.message, hint=error.hint) from error
+
+
+@contextmanager
+def _readable(url: str) -> Iterator[str]:
+    """The address to fetch from: git reads none of the settings of a repository on this machine."""
+    folder = local_path(url)
+    found = find_repository(folder) if folder is not None and folder.is_dir() else None
+    if found is None:
+        yield url
+        return
+    with open_repository(found) as repository:
+        yield str(repository.view)
+
+
+def _split(ref: str, address: str) -> tuple[str, str]:
+    """Splits a name and a folder at the slash where the repository has such a branch or tag."""
+    listed = _git("ls-remote", "--heads", "--tags", "--", address)
+    names = {re.sub(r"^refs/(?:heads|tags)/", "", line.partition("\t")[2]) for line in listed.splitlines()}
+    parts = ref.split("/")
+    for at in range(len(parts), 0, -1):
+        if "/".join(parts[:at]) in names:
+            return "/".join(parts[:at]), "/".join(parts[at:])
+    return (parts[0], "/".join(parts[1:])) if re.fullmatch(_COMMIT, parts[0]) else (ref, "")
+
+
+def _git(*words: str, cwd: Path | None = None) -> str:
+    done = run_git(*words, cwd=cwd or Path("/"), env={"GIT_LFS_SKIP_SMUDGE": "1"}, timeout_s=GIT_S)
+    if done.exit_code:
+        raise ExtensionError(f"git {words[0]}: {done.complaint}")
+    return done.stdout.strip()

@@ -121,7 +121,7 @@ def _make(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -
 
 
 async def _exchange(url: str, form: Mapping[str, str]) -> httpx2.Response:
-    from wolo.mcp.sdk import plain_client  # noqa: PLC0415  # for one grant only
+    from wolo.mcp.sdk_transport import plain_client  # noqa: PLC0415  # for one grant only
 
     async with plain_client(url, os.environ, EARLY_S) as client:
         return await client.post(url, data=dict(form))

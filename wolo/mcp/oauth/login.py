@@ -85,13 +85,13 @@ def server_url(server: Server, environ: Mapping[str, str]) -> str:
 
 
 async def _revoke(server: Server, saved: SavedLogin, environ: Mapping[str, str]) -> None:
-    from wolo.mcp import sdk  # noqa: PLC0415  # most of a second
     from wolo.mcp.oauth.clients import revocations  # noqa: PLC0415
     from wolo.mcp.oauth.metadata_addresses import MetadataAddresses  # noqa: PLC0415
+    from wolo.mcp.sdk_transport import plain_client  # noqa: PLC0415  # most of a second
 
     url = server_url(server, environ)
     oauth = expand(server.oauth, environ)
-    async with sdk.plain_client(url, environ, _REVOKE_S) as client:
+    async with plain_client(url, environ, _REVOKE_S) as client:
         for request in revocations(url, oauth, saved):
             request.extensions[ADDRESSES] = await MetadataAddresses(url, oauth.issuer).resolve(str(request.url))
             await client.send(request)

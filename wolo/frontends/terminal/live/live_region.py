@@ -20,34 +20,37 @@ from prompt_toolkit.application.current import get_app, set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, FilterOrBool, has_completions, is_done
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindingsBase
 from prompt_toolkit.layout import (
     AnyContainer,
     BufferControl,
+    ConditionalContainer,
     Dimension,
     DynamicContainer,
     FormattedTextControl,
     Layout,
+    ScrollbarMargin,
+    ScrollOffsets,
     Window,
 )
 from prompt_toolkit.layout.processors import AfterInput, BeforeInput, Processor
 from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.widgets import SearchToolbar
 
 from wolo.agent.events import Event
 from wolo.frontends.terminal.display.line_prompt import Dismissed, LineInterrupted
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
-from wolo.frontends.terminal.io.prompt_toolkit_adapter import Stack
+from wolo.frontends.terminal.io.prompt_toolkit_adapter import CompletionRows, Stack
 from wolo.frontends.terminal.io.terminal_output import AsyncOutput
 from wolo.frontends.terminal.live.component import Component, Row
 from wolo.frontends.terminal.live.frame_renderer import FrameApplication, FrameOutput
 from wolo.frontends.terminal.live.live_output import ActivityView, RegionOutput
-from wolo.frontends.terminal.live.region_containers import MeasuredContainer, offered_menu, search_line
 from wolo.frontends.terminal.panels.line_panels import LinePanel
-from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS, horizontal_line
+from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS, NARROW_COLUMNS, horizontal_line
 from wolo.frontends.terminal.panels.region_styles import RegionColours, as_fragments, colour_depth
 from wolo.frontends.terminal.render.row_wrapping import newest_rows
 from wolo.frontends.terminal.render.scroll_insert import rows_taken
@@ -391,3 +394,50 @@ class LiveRegion:
 
 def _window(text: Callable[[], AnyFormattedText], most_rows: int) -> Window:
     return Window(FormattedTextControl(text), wrap_lines=True, height=Dimension(max=most_rows), dont_extend_height=True)
+
+
+MENU_ROWS = 8
+LEAST_COLUMNS = 8
+
+
+def offered_menu() -> ConditionalContainer:
+    window = Window(
+        _Names(),
+        width=Dimension(min=LEAST_COLUMNS),
+        height=Dimension(min=1, max=MENU_ROWS),
+        scroll_offsets=ScrollOffsets(top=1, bottom=1),
+        right_margins=[ScrollbarMargin()],
+        dont_extend_width=True,
+        style="class:completion-menu",
+    )
+    return ConditionalContainer(window, filter=has_completions & ~is_done)
+
+
+def search_line() -> SearchToolbar:
+    return SearchToolbar(ignore_case=True, backward_search_prompt=lambda: "search: " if _is_narrow() else "search history: ")
+
+
+def _is_narrow() -> bool:
+    return get_app().output.get_size().columns < NARROW_COLUMNS
+
+
+class _Names(CompletionRows):
+    def shows_help(self) -> bool:
+        return not _is_narrow()
+
+
+class MeasuredContainer(ConditionalContainer):
+    """Measures its height once a frame; a split asks for it two or three times."""
+
+    def __init__(self, content: AnyContainer, filter: FilterOrBool = True) -> None:
+        super().__init__(content, filter)
+        self._measured_for = (-1, 0)
+        """The frame and the width of the last measurement."""
+        self._height = Dimension()
+
+    def preferred_height(self, width: int, max_available_height: int) -> Dimension:
+        measured_for = (get_app().render_counter, width)
+        if measured_for != self._measured_for or self._height.preferred > max_available_height:
+            self._height = super().preferred_height(width, max_available_height)
+            self._measured_for = measured_for
+        return self._height
