@@ -13,7 +13,7 @@ from msgspec import Struct
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
 from wolo.agent.agent import AgentLoop, Turn
 from wolo.agent.agent_services import AgentServices, MessageHistory
-from wolo.agent.budget import Account, Limits
+from wolo.agent.budget import Account, BudgetNotices, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event
 from wolo.agent.hook_calls import AgentHooks
@@ -255,6 +255,7 @@ class AgentHarness:
                 shell=services.shell,
                 account=Account(self.limits),
                 limits=self.limits,
+                budget=BudgetNotices(),
                 session_id="session_123",
             )
         )

@@ -6,11 +6,11 @@ from tests.architecture.hop_probe import BEFORE, TURN, probe
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 
-MOST_FILES_OF_A_PROMPT = 57
-MOST_MOVES_OF_A_PROMPT = 390
+MOST_FILES_OF_A_PROMPT = 58
+MOST_MOVES_OF_A_PROMPT = 394
 """A few more than there are: how many pieces a response arrives in varies."""
-MOST_FILES_OF_A_SHELL_CALL = 92
-MOST_FILES_BEFORE_THE_TURN = 99
+MOST_FILES_OF_A_SHELL_CALL = 93
+MOST_FILES_BEFORE_THE_TURN = 101
 
 
 def test_prompt_and_shell_call_enter_few_files(provider: ProviderServer) -> None:

@@ -48,6 +48,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "agent": Effect('agent = "explore"'),
     "context.window": Effect("context.window = 100", "compaction.auto = false"),
     "context.reserve": Elsewhere("agent/compaction/test_compactor.py", "test_smaller_of_declared_and_known_window_counts"),
+    "context.local": Elsewhere("end_to_end/test_local_context.py", "test_switched_off_context_is_not_sent"),
     "compaction.auto": Effect("compaction.auto = false", "context.window = 100"),
     "compaction.keep_turns": Elsewhere("effects/test_every_setting.py", "test_the_latest_turns_are_shortened_last"),
     "compaction.summary": Elsewhere(LADDER, "test_disabled_summary_is_not_requested"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import select
 import socket
 import struct
@@ -18,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 from tests.fakes.linter import lint
@@ -27,6 +29,7 @@ MODEL = "test-model"
 KEY = "test-key-0123456789abcdef"
 SESSION_HEADERS = ("x-opencode-session", "x-session-id")
 POLL_S = 0.01
+CONTEXT = r"(?s)\n\n<context>\n(.*?)\n</context>"
 LOOK_UPS = ("/api/show",)
 """What is looked up by POST."""
 
@@ -40,7 +43,7 @@ class Asked:
     headers: dict[str, str]
     """Names in lower case."""
     body: bytes
-    json: Any
+    whole: Any
     """The parsed body; None when it is not JSON."""
     arrived: float
     """`time.monotonic()` when its last byte was read."""
@@ -49,6 +52,16 @@ class Asked:
     """Set when the client hung up before the reply was through."""
     answered: threading.Event = field(default_factory=threading.Event)
     """Set when the reply was written to its end."""
+
+    @cached_property
+    def json(self) -> Any:
+        """The parsed body without the local context, which differs from day to day and from machine to machine."""
+        return without_context(self.whole)
+
+    @property
+    def local_contexts(self) -> list[str]:
+        """The texts between the marks, in order."""
+        return re.findall(CONTEXT, json.dumps(self.whole, ensure_ascii=False).replace("\\n", "\n").replace('\\"', '"'))
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -68,6 +81,19 @@ class Asked:
     def results(self) -> list[str]:
         """The text of every tool message, in order."""
         return [message["content"] for message in self.messages if message["role"] == "tool"]
+
+
+def without_context(value: Any) -> Any:
+    """Items of a list that are nothing else are gone."""
+    match value:
+        case dict():
+            return {key: without_context(each) for key, each in value.items()}
+        case list():
+            pairs = ((each, without_context(each)) for each in value)
+            return [new for old, new in pairs if not isinstance(new, dict) or new.get("text") != "" or old.get("text") == ""]
+        case str():
+            return re.sub(CONTEXT, "", value)
+    return value
 
 
 Script = Reply | Callable[[Asked], Reply]
@@ -245,17 +271,17 @@ class ProviderServer:
         if not self.linted:
             return
         label = f"request {len(self.requests) + 1}"
-        if not isinstance(asked.json, dict):
+        if not isinstance(asked.whole, dict):
             self.problems.append(f"{label}: the body is not a JSON object: {asked.body[:200]!r}")
             return
         session = next((asked.headers[name] for name in SESSION_HEADERS if name in asked.headers), "")
         if asked.is_summary:  # after it less is sent
             self._previous.pop(session, None)
         previous = None if asked.is_aside else self._previous.get(session)
-        found = lint(asked.path, asked.json, previous, strict_template=self.strict_template)
+        found = lint(asked.path, asked.whole, previous, strict_template=self.strict_template)
         self.problems.extend(f"{label}: {problem}" for problem in found)
         if not (asked.is_summary or asked.is_aside):
-            self._previous[session] = asked.json
+            self._previous[session] = asked.whole
 
     def _play(self, connection: socket.socket, asked: Asked, reply: Reply) -> bool:
         """Writes the reply; False when the connection is over."""

@@ -85,7 +85,7 @@ def test_foreign_call_becomes_own(name: str, arguments: dict[str, Any], own: str
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("name", "arguments", "complaint"),
     [
         ("Teleport", {}, "There is no tool `Teleport`"),
         (EDITOR, {"command": "insert", "path": "a", "insert_line": 1, "new_str": "x"}, "with the command `insert`. Use `read`"),
@@ -97,10 +97,10 @@ def test_foreign_call_becomes_own(name: str, arguments: dict[str, Any], own: str
         ("local_shell", {"command": [1]}, "must be text"),
     ],
 )
-def test_untranslatable_call_names_reason(name: str, arguments: dict[str, Any], said: str) -> None:
+def test_untranslatable_call_names_reason(name: str, arguments: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ToolError) as error:
         decode(Toolbox(), name, arguments)
-    assert said in error.value.message
+    assert complaint in error.value.message
 
 
 def test_foreign_names_are_no_own_names() -> None:

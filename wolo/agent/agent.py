@@ -32,6 +32,7 @@ from wolo.agent.turn_policy import NextStep, Stop, TurnPolicy
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.guard.modes import PLAN
 from wolo.messages.message import (
+    BUDGET,
     EMPTY_ANSWER,
     INSTRUCTIONS,
     JOB_ENDED,
@@ -165,12 +166,14 @@ class TurnRunner:
         self._finish_reason = ""
         self._used = NOTHING
         self._num_answers = 0
+        self._started_at = services.clock()
         self._provider_s = 0.0
         self._times_sent_back = 0
 
     async def run(self) -> Turn:
         services = self._services
-        started_at = services.clock()
+        if services.budget is not None:
+            services.budget.begin_turn()
         try:
             stop = await self._begin() or await self._loop()
         except Cancelled:
@@ -192,7 +195,7 @@ class TurnRunner:
             finish_reason=self._finish_reason,
             usage=used if is_priced else Usage(),
             num_answers=self._num_answers if services.is_subagent else services.account.answers,
-            duration_s=services.clock() - started_at,
+            duration_s=services.clock() - self._started_at,
             provider_s=self._provider_s + (self._compaction.waited_s if self._compaction else 0.0),
             error=stop.error,
             exit_code=stop.exit_code,
@@ -258,6 +261,10 @@ class TurnRunner:
                 return _limit_reached(services.account.limits, limit)
             if limit := limit_reached(services.limits, self._used, self._num_answers):
                 return _limit_reached(services.limits, limit)
+            if (budget := services.budget) is not None:
+                duration_s = services.clock() - self._started_at
+                if rest := budget.notice(services.account, services.limits, self._used, self._num_answers, duration_s):
+                    await self._add_message(nudge(rest, BUDGET))
             answer = await self._ask()
             if answer is None:
                 continue

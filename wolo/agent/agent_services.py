@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
-from wolo.agent.budget import Account, Limits
+from wolo.agent.budget import Account, BudgetNotices, Limits
 from wolo.agent.cancellation import SteeringQueue
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.hook_calls import AgentHooks
@@ -83,6 +83,8 @@ class AgentServices(Struct, frozen=True, kw_only=True):
     account: Account
     """Usage over all turns; a subagent shares its parent's, whose limits hold in addition to its own."""
     limits: Limits = field(default_factory=Limits)
+    budget: BudgetNotices | None = None
+    """None: there are no limits to tell of."""
     steering: SteeringQueue = field(default_factory=SteeringQueue)
     session_id: str = ""
     verify: Verify | None = None

@@ -88,6 +88,71 @@ class Account:
         return limit_reached(self.limits, self.used, self.answers)
 
 
+SHARES = (0.9, 0.5)
+"""Of a limit, at which the model is told what is left; the highest first."""
+REMAINDER = "Budget: {left} left; then the turn is stopped. {advice}"
+_ADVICE = {0.5: "Do the most important work first.", 0.9: "Bring the work to a state that holds now, and say what is missing."}
+
+
+class BudgetNotices:
+    """Notices about the limits of one agent: once for each limit and share."""
+
+    def __init__(self) -> None:
+        self._shares: dict[Spent, float] = {}
+        """The share that was told last, by limit."""
+
+    def begin_turn(self) -> None:
+        """Two limits hold for each turn anew."""
+        self._shares.pop("max_turns", None)
+        self._shares.pop("max_seconds", None)
+
+    def notice(self, account: Account, limits: Limits, used: Usage, num_answers: int, duration_s: float) -> str:
+        """What is left of all limits, when one of them has come to another share; else empty.
+
+        `account` is shared with the parent and its subagents; the rest is of this turn.
+        """
+        spent = _amounts(limits, used, num_answers, duration_s)
+        for limit, amounts in _amounts(account.limits, account.used, account.answers, 0.0).items():
+            spent[limit] = max(spent.get(limit, amounts), amounts, key=lambda each: each[0] / each[1])
+        shares = {
+            limit: next((share for share in SHARES if amount >= most * share), 0.0) for limit, (amount, most) in spent.items()
+        }
+        is_new = any(share > self._shares.get(limit, 0.0) for limit, share in shares.items())
+        self._shares |= shares
+        if not is_new:
+            return ""
+        rests = [_rest(limit, max(most - amount, 0)) for limit, (amount, most) in spent.items()]
+        left = " and ".join(filter(None, (", ".join(rests[:-1]), rests[-1])))
+        return REMAINDER.format(left=left, advice=_ADVICE[max(shares.values())])
+
+
+def _amounts(limits: Limits, used: Usage, num_answers: int, duration_s: float) -> dict[Spent, tuple[float, float]]:
+    """Amount and limit, of each limit that is set and known."""
+    cost = None if used.cost is None else used.cost.total
+    pairs: dict[Spent, tuple[float | None, float | None]] = {
+        "max_seconds": (duration_s, limits.max_seconds),
+        "max_cost": (cost, limits.max_cost),
+        "max_turns": (num_answers, limits.max_turns),
+        "max_tokens": (used.context_tokens, limits.max_tokens),
+    }
+    return {limit: (amount, most) for limit, (amount, most) in pairs.items() if amount is not None and most}
+
+
+def _rest(limit: Spent, amount: float) -> str:
+    match limit:
+        case "max_seconds":
+            return (
+                f"about {quantity(round(amount / 60), 'minute')}"
+                if amount >= 90
+                else f"about {quantity(round(amount), 'second')}"
+            )
+        case "max_cost":
+            return f"{amount:.2f} USD" if amount >= 0.1 else f"{amount:.4f} USD"
+        case "max_turns":
+            return quantity(round(amount), "answer")
+    return quantity(round(amount), "token")
+
+
 def describe(limits: Limits, cause: Spent) -> str:
     """Returns the sentence that the user sees."""
     seconds = limits.max_seconds or 0

@@ -87,10 +87,16 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
     if headless and not prompt.strip() and not piped.strip() and not reads_lines:
         raise UsageError("No prompt was given.", hint='wolo -p "create a calculator"')
     came = note_signals()
+    from wolo.conversation.local_context import LocalContext
+
+    local_context = LocalContext(Path.cwd().resolve())
+    if not {"continue", "resume", "session"} & {*line.values}:
+        local_context.begin()  # looks around while the rest of wolo is loaded
     from wolo.conversation.resources.startup import StartOptions
 
     log_to_file(has_screen=not headless and _is_terminal(sys.stderr))
-    opening = StartOptions(flags=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
+    progress = show_progress if _is_terminal(sys.stderr) else None
+    opening = StartOptions(flags=line.values, attended=not headless, progress=progress, local_context=local_context)
     with asyncio.Runner() as runner:
         if headless:
             return runner.run(_headless(opening, format, _Errand(prompt, origin, piped, files, last, reads_lines), came))

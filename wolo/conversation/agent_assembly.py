@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from wolo.agent.agent import AgentLoop
 from wolo.agent.agent_services import AgentServices, BackgroundWork, MessageHistory
 from wolo.agent.approvals import AskUser
-from wolo.agent.budget import Account, Limits
+from wolo.agent.budget import Account, BudgetNotices, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.prompt_prefix import ChangedInstructions, LateTools, PromptPrefix
@@ -114,6 +114,7 @@ def assemble(parts: AgentParts) -> AgentLoop:
             mode=services.mode,
             account=parts.account,
             limits=parts.limits,
+            budget=None if parts.limits == parts.account.limits == Limits() else BudgetNotices(),
             session_id=parts.session_id,
             verify=parts.verify,
             finish=parts.finish,

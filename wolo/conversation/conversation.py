@@ -16,6 +16,7 @@ from wolo.agent.agent import AgentLoop
 from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import ApprovalGiven, Event, JobEnded, JobStarted, ModeChanged, Noticed, Scope
 from wolo.config.schema import Ui
+from wolo.conversation.local_context import LocalContext
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream, Recorder, SessionAccess
@@ -90,6 +91,7 @@ class ConversationParts(Struct, frozen=True, kw_only=True):
     """Including those that may not run."""
     subagents: Subagents
     instructions: InstructionReader
+    local_context: LocalContext | None = None
     telemetry: Telemetry | None = None
 
 
@@ -401,6 +403,9 @@ class Conversation:
         self.permissions.judge.grants.refused.clear()
         if RESOURCES in message.metadata:
             message = await self._with_resources(message)
+        if self._parts.local_context is not None:
+            sent = self.agent.services.compactor.cut.apply(self.history)
+            message = await self._parts.local_context.add_to(message, sent, self.permissions.judge.readable)
         opened, self._opened = self._opened, {}
         if opened:
             message = replace(message, metadata={**message.metadata, OPENED: opened})

@@ -333,6 +333,7 @@ def _assemble_conversation(state: StartupState, found_servers: FoundServers, cus
         hooks=env.hooks.sets,
         subagents=subagents,
         instructions=requests.reader,
+        local_context=state.local_context,
         telemetry=outlets.telemetry,
     )
     return Conversation(

@@ -23,6 +23,7 @@ from wolo.errors import WoloError
 from wolo.formats.format import Format
 from wolo.guard.rules import Rule, parse_rule
 from wolo.messages.message import (
+    BUDGET,
     EMPTY_ANSWER,
     HOOK_OUTPUT,
     INSTRUCTIONS,
@@ -211,6 +212,7 @@ def _user_input(messages: Sequence[Message], begin: int, end: int) -> UserInput:
             place, last = place + 1, message
         elif message.metadata[NUDGE] not in (
             STEERED,
+            BUDGET,
             MCP_INSTRUCTIONS,
             HOOK_OUTPUT,
             INSTRUCTIONS,

@@ -7,16 +7,22 @@ settings that name programs (filters, drivers, monitors, promisors, helpers) hav
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import select
 import shutil
-from collections.abc import Mapping
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from msgspec import Struct
 
 from wolo.errors import WoloError
 from wolo.workspace.processes.process_runner import Processes
-from wolo.workspace.processes.run_with_input import run_with_input
 
 TIMEOUT_S = 1800.0
 """Enough to fetch a large repository."""
@@ -74,22 +80,16 @@ class Git:
 
     async def attempt(self, *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> GitEnd:
         """Raises GitFailed when git cannot be started, takes too long or prints too much."""
-        # Of an absolute folder: others would be looked for in a repository.
-        path = os.pathsep.join(folder for folder in os.get_exec_path() if folder.startswith("/"))
-        program = shutil.which("git", path=path)
-        if program is None:
-            raise GitFailed("git is not installed.", hint="Install it; wolo needs it for repositories.")
-        # The user's own environment, without what would lead git elsewhere, start something or make it ask.
-        passed = _PASSED_ON.split()
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in passed}
-        environ.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")
+        from wolo.workspace.processes.run_with_input import run_with_input  # noqa: PLC0415  # not for a reader
+
+        argv, environ = _prepare(words, env or {})
         try:
             done = await run_with_input(
                 self._processes,
-                (program, *_OPTIONS, *words),
+                argv,
                 b"",
                 cwd=cwd,
-                env={**environ, **_FIXED, "PATH": path, **(env or {})},
+                env=environ,
                 timeout_s=timeout_s,
                 kept_bytes=MAX_OUTPUT_BYTES,
             )
@@ -102,6 +102,86 @@ class Git:
         if len(done.stdout) > MAX_OUTPUT_BYTES:
             raise GitFailed(f"git {words[0]} printed more than {MAX_OUTPUT_BYTES >> 20} MiB.")
         return GitEnd(done.exit_code, done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode("utf-8", "replace"))
+
+
+def _prepare(words: Sequence[str], env: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command and its environment. Raises GitFailed when git is not installed."""
+    # Of an absolute folder: others would be looked for in a repository.
+    path = os.pathsep.join(folder for folder in os.get_exec_path() if folder.startswith("/"))
+    program = shutil.which("git", path=path)
+    if program is None:
+        raise GitFailed("git is not installed.", hint="Install it; wolo needs it for repositories.")
+    # The user's own environment, without what would lead git elsewhere, start something or make it ask.
+    passed = _PASSED_ON.split()
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in passed}
+    environ.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")
+    return (program, *_OPTIONS, *words), {**environ, **_FIXED, "PATH": path, **env}
+
+
+class GitReader:
+    """A git that only looks at files: started at once, read later, from any thread. Leaving the context kills it with its group.
+
+    Starting it costs a thirtieth of `run_git`, which also finds processes that git leaves behind.
+    """
+
+    def __init__(self, words: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -> None:
+        """Raises GitFailed."""
+        argv, environ = _prepare(words, env or {})
+        self._name = words[0]
+        try:
+            self._process = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise GitFailed(f"git cannot be started in {cwd}: {error.strerror}.") from error
+        atexit.register(self._end)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        atexit.unregister(self._end)
+        self._end()
+
+    def read(self, most_bytes: int, end_at: float) -> tuple[str, bool]:
+        """Its output, and whether that is all: git is stopped behind `most_bytes`. `end_at` is in `time.monotonic()`.
+
+        Raises GitFailed when it fails, or has not ended by then.
+        """
+        assert self._process.stdout is not None
+        pipe, poller = self._process.stdout.fileno(), select.poll()
+        poller.register(pipe, select.POLLIN)
+        pieces, size = list[bytes](), 0
+        while size <= most_bytes:
+            if not poller.poll(max(end_at - time.monotonic(), 0) * 1000):
+                raise GitFailed(f"git {self._name} took too long.")
+            piece = os.read(pipe, 1 << 16)
+            if not piece:
+                break
+            pieces.append(piece)
+            size += len(piece)
+        text, is_whole = b"".join(pieces)[:most_bytes].decode("utf-8", "surrogateescape"), size <= most_bytes
+        try:
+            if is_whole and (exit_code := self._process.wait(max(end_at - time.monotonic(), 0))):
+                raise GitFailed(f"git {self._name} failed (exit {exit_code}).")
+        except subprocess.TimeoutExpired as error:
+            raise GitFailed(f"git {self._name} took too long.") from error
+        return text, is_whole
+
+    def _end(self) -> None:
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):  # a file system that does not answer
+                self._process.wait(1)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
 
 def run_git(*words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> GitEnd:

@@ -1,4 +1,4 @@
-"""Reads the current git branch from files: git itself would run what a hostile checkout configures."""
+"""Finds the worktree and its branch from files: git itself would run what a hostile checkout configures."""
 
 from __future__ import annotations
 
@@ -11,13 +11,24 @@ from wolo.workspace.files.safe_open import open_regular, read_all
 from wolo.workspace.root import may_be_project
 
 MAX_BYTES = 4096
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_COMMIT = r"[0-9a-f]{40}|[0-9a-f]{64}"
 _SHOWN_DIGITS = 7
 _WORKTREES = "worktrees"
 
 
 def current_branch(cwd: Path) -> str:
     """Returns the branch, or the short commit id when detached; empty when unknown. `cwd` must be a real path."""
+    worktree = find_worktree(cwd)
+    head = _line_of(worktree[1] / "HEAD") if worktree else ""
+    kind, _, ref = head.partition(": ")
+    if kind == "ref" and ref.startswith("refs/heads/"):
+        name = ref.removeprefix("refs/heads/")
+        return name if name != ".invalid" else ""  # its name where refs are stored in a table
+    return head[:_SHOWN_DIGITS] if re.fullmatch(_COMMIT, head) else ""
+
+
+def find_worktree(cwd: Path) -> tuple[Path, Path] | None:
+    """The top of the worktree around a real path, and its git directory, which knows it. Runs nothing."""
     for folder in (cwd, *cwd.parents):
         if not may_be_project(folder):
             break
@@ -31,13 +42,8 @@ def current_branch(cwd: Path) -> str:
             # A checkout cannot make the directory of another repository refer to it. Both names may be relative.
             if linked.parent.name == _WORKTREES and os.path.realpath(linked / _line_of(linked / "gitdir")) == str(git):
                 directory = linked
-        head = _line_of(directory / "HEAD")
-        kind, _, ref = head.partition(": ")
-        if kind == "ref" and ref.startswith("refs/heads/"):
-            name = ref.removeprefix("refs/heads/")
-            return name if name != ".invalid" else ""  # its name where refs are stored in a table
-        return head[:_SHOWN_DIGITS] if _COMMIT.fullmatch(head) else ""
-    return ""
+        return folder, directory
+    return None
 
 
 def _line_of(path: Path) -> str:

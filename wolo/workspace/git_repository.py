@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +15,11 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.workspace.files.safe_open import open_regular, read_all
-from wolo.workspace.git import GitEnd, GitFailed, run_git
+from wolo.workspace.git import GitEnd, GitFailed, GitReader, run_git
 
 _LOOK_S = 60.0
 _MAX_HEAD_BYTES = 4096
+_MAX_SETTINGS_BYTES = 16 << 20
 _KEPT = """
 core.repositoryformatversion core.filemode core.symlinks core.ignorecase core.precomposeunicode core.protecthfs core.protectntfs
 core.autocrlf core.eol core.safecrlf core.checkstat core.trustctime core.sharedrepository core.bigfilethreshold
@@ -43,12 +45,18 @@ class OpenRepository(Struct, frozen=True):
     repository: Repository
     view: Path
     """The same repository with settings of wolo's; git may fetch from it."""
+    settings: Mapping[str, str]
+    """All that the repository has; git does not read them."""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """Leads git to the repository."""
+        top = {} if self.repository.is_bare else {"GIT_WORK_TREE": str(self.repository.top)}
+        return {"GIT_DIR": str(self.repository.git_dir), "GIT_COMMON_DIR": str(self.view), **top}
 
     def run(self, *words: str) -> GitEnd:
         """Raises GitFailed."""
-        top = {} if self.repository.is_bare else {"GIT_WORK_TREE": str(self.repository.top)}
-        env = {"GIT_DIR": str(self.repository.git_dir), "GIT_COMMON_DIR": str(self.view), **top}
-        return run_git(*words, cwd=self.repository.top, env=env)
+        return run_git(*words, cwd=self.repository.top, env=self.environ)
 
 
 def local_path(address: str) -> Path | None:
@@ -105,7 +113,7 @@ def open_repository(repository: Repository) -> Iterator[OpenRepository]:
             for entry in entries:
                 if entry.name not in _NOT_LINKED:
                     (view / entry.name).symlink_to(entry.path)
-        yield OpenRepository(repository, view)
+        yield OpenRepository(repository, view, settings)
 
 
 def _leads_to(link: Path, git_dir: Path) -> bool:
@@ -119,10 +127,11 @@ def _settings(file: Path) -> Mapping[str, str]:
     """The last value of each; names are in lower case."""
     if not file.is_file():
         return {}
-    asked = run_git("config", "--file", str(file), "--no-includes", "--null", "--list", cwd=Path("/"), timeout_s=_LOOK_S)
-    if asked.exit_code:
-        raise GitFailed(f"git: {asked.complaint}")
-    pairs = (entry.partition("\n") for entry in asked.stdout.split("\0")[:-1])
+    with GitReader(("config", "--file", str(file), "--no-includes", "--null", "--list"), Path("/")) as reader:
+        text, is_whole = reader.read(_MAX_SETTINGS_BYTES, time.monotonic() + _LOOK_S)
+    if not is_whole:
+        raise GitFailed(f"{file} has too many settings.")
+    pairs = (entry.partition("\n") for entry in text.split("\0")[:-1])
     return {name: value if has_value else "true" for name, has_value, value in pairs}
 
 

@@ -112,6 +112,8 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True):
     """Maximum tokens, if the model would take more; none: the model's window."""
     reserve: Positive | None = None
     """Tokens reserved for the answer; none: a tenth of the window, at most 16,384."""
+    local: bool = True
+    """Send the date, the branch, changed files, last commits and installed runtimes with the first prompt."""
 
     def window_of(self, known: int | None) -> int | None:
         """Returns the smaller of the setting and the model's window; None: unknown."""

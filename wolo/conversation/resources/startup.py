@@ -15,6 +15,7 @@ from wolo.agent.compaction.history_cut import Cut
 from wolo.config import keys, layers
 from wolo.config.cli_options import Flags, directories, many, text
 from wolo.config.schema import Config, Endpoint, WebSearchSettings
+from wolo.conversation.local_context import LocalContext
 from wolo.conversation.resources.model_selection import (
     check_prices,
     check_reachable,
@@ -115,6 +116,8 @@ class StartOptions(Struct, frozen=True, kw_only=True):
     """The editor that shows the files."""
     hook_functions: Mapping[str, HookFunction] = {}
     """Hooks of the embedding program, by event."""
+    local_context: LocalContext | None = None
+    """Has begun to look around in the directory of the first conversation; None: begins with the conversation."""
 
     @property
     def asks_approvals(self) -> bool:
@@ -169,6 +172,8 @@ class StartupState(Struct, frozen=True, kw_only=True):
     """The agent selected by `--agent`."""
     web_search: SearchService | None
     """None: the web cannot be searched."""
+    local_context: LocalContext | None = None
+    """None: prompts are sent without."""
     sink: SessionSink
     notices: tuple[str, ...]
 
@@ -225,6 +230,11 @@ def prepare_start(options: StartOptions) -> StartupState:
     try:
         session = find_session(store, given_options, options.change, cwd) if store else None
         named = options.change.model if options.change else ""
+        local_context = options.local_context if options.change is None else None
+        if local_context is None:
+            local_context = LocalContext(site.real_cwd)
+            if session is None and not options.history:
+                local_context.begin()  # looks around beside the rest of the start
         models = _choose_models(options, environment, session)
         config, choice, fallback = models.config, models.choice, models.fallback
         ad_hoc = bool(config.endpoint.base_url)
@@ -252,6 +262,7 @@ def prepare_start(options: StartOptions) -> StartupState:
         small=models.small,
         agent=environment.agent,
         web_search=environment.web_search,
+        local_context=local_context if config.settings.context.local and choice.provider.name != "local" else None,
         sink=sink,
         notices=(
             *site.notices,
