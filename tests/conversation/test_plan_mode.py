@@ -213,7 +213,7 @@ async def test_unusable_plan_is_not_shown(provider: ProviderServer, plan: str, p
 async def test_unattended_handover_replays(provider: ProviderServer) -> None:
     provider.script(present(), WRITE, text("done"))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": "plan"}
-    conversation = await open_conversation(StartOptions(given=given, attended=False, answers_questions=True))
+    conversation = await open_conversation(StartOptions(flags=given, attended=False, answers_questions=True))
     await say(conversation, Reply(("revise",), "- only this"), Reply(("edit",)))
     await conversation.close()
     Path("new.txt").unlink()

@@ -425,7 +425,8 @@ class TurnRunner:
         """Delivers steering messages, and notices about ended jobs and tasks. Raises Cancelled."""
         services = self._services
         await self._deliver_steering()
-        if notice := self._mode_notice():
+        is_begun = self._compaction is not None or len(self._history.messages) > self._start_index + 1
+        if is_begun and (notice := self._mode_notice()):  # the prompt has the first one
             await self._add_message(notice)
         jobs = services.shell.jobs
         if jobs is not None and jobs.unreported and (news := jobs.news()):
@@ -438,7 +439,7 @@ class TurnRunner:
     def _mode_notice(self) -> Message | None:
         """Names the mode where it differs from the one that the sent messages name last; if none: from all but plan mode."""
         services = self._services
-        if services.mode is None:
+        if services.mode is None or (services.mode.name != PLAN and not self._history.messages):
             return None
         mode, before = services.mode.name, named_mode(self._history.messages, services.compactor.cut.left_out)
         if mode == before or (mode != PLAN and not before):
