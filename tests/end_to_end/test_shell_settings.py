@@ -196,7 +196,7 @@ def test_invalid_name_is_refused_at_once(provider: ProviderServer, key: str, val
 
 def test_trusted_project_only_hides_more(provider: ProviderServer) -> None:
     Path(".wolo").mkdir()
-    settings = '[shell]\ninherit = "all"\nenv = ["GITHUB_TOKEN", "LD_PRELOAD"]\nhide = ["JAVA_HOME"]\n'
+    settings = '[shell]\ninherit = "all"\nenv = ["GITHUB_TOKEN", "LD_PRELOAD"]\nhide = ["JAVA_HOME"]\nsnapshot = true\n'
     Path(".wolo/config.toml").write_text(settings)
     write_settings('hide = ["NODE_ENV"]')
     variables = {"GITHUB_TOKEN": "hunter2-hunter2", "JAVA_HOME": "/java", "NODE_ENV": "test", "GOPATH": "/go"}

@@ -52,6 +52,8 @@ class ShellSettings(Struct, frozen=True, forbid_unknown_fields=True):
     (`CARGO_*`) pass only others."""
     hide: tuple[str, ...] = ()
     """Names and patterns of variables that commands do not get. A project may add to it."""
+    snapshot: bool = False
+    """Commands get the functions, aliases and PATH of your login shell, read once a session."""
 
 
 class BatchSettings(Struct, frozen=True, forbid_unknown_fields=True):

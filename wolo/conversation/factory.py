@@ -52,7 +52,9 @@ from wolo.conversation.resources.startup import HookSessionStart, StartOptions, 
 from wolo.conversation.resources.tool_environment import (
     ConversationFiles,
     SandboxSetup,
+    adopt_login_shell,
     command_variables,
+    find_login_shell,
     make_judge,
     new_shell,
     save_redacted,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from wolo.agent.finish.finish_check import FinishCheck
     from wolo.config.custom_tools import FoundTools
     from wolo.conversation.telemetry import Telemetry
+    from wolo.workspace.processes.login_shell import LoginShell
 
 OTEL_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
 """Variables that turn telemetry on."""
@@ -97,7 +100,9 @@ async def open_conversation(options: StartOptions) -> Conversation:
         state.sink.close()
         raise
     try:
-        conversation = _assemble_conversation(state, found_servers, await find_custom_tools(state.config, state.site))
+        custom = await find_custom_tools(state.config, state.site)
+        login = await find_login_shell(state.config, state.places, state.workspace, options.shell)
+        conversation = _assemble_conversation(state, found_servers, custom, login)
         await connect_servers(found_servers.servers, state.workspace, conversation.agent.services)
         return conversation
     except BaseException:
@@ -124,7 +129,7 @@ class _Environment(Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...]
 
 
-def _prepare_environment(state: StartupState, found_servers: FoundServers) -> _Environment:
+def _prepare_environment(state: StartupState, found_servers: FoundServers, login: LoginShell | None) -> _Environment:
     config, workspace, cwd, places, options = state.config, state.workspace, state.cwd, state.places, state.options
     user_files = UserFiles(config, state.site)
     skills = user_files.skills(state.choice)
@@ -146,7 +151,9 @@ def _prepare_environment(state: StartupState, found_servers: FoundServers) -> _E
     if own_hooks:
         skills, agents = user_files.skills(state.choice), user_files.agents(state.choice)
     hook_sets = (*find_hooks(config, site), *own_hooks)
-    variables = command_variables(config, secrets)
+    if login is not None:
+        adopt_login_shell(shell, login, make_judge(config, judge.mode, workspace, state.site, outputs, skill_folders), secrets)
+    variables = command_variables(config, secrets, shell.login_shell)
     hooks = ConversationHooks(hook_sets, workspace, shell, variables, history, before=options.hooks)
     judge.protect_files((*hooks.programs(), *found_servers.programs))
     sandbox = SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
@@ -164,7 +171,12 @@ def _prepare_environment(state: StartupState, found_servers: FoundServers) -> _E
         hooks=hooks,
         sandbox=sandbox,
         tracking=track_files(places, workspace, state.sink),
-        notices=(*found_servers.notices, *site.notices, *notices_about(hooks.sets, cwd, was_asked=options.was_asked)),
+        notices=(
+            *found_servers.notices,
+            *(login.notices if login else ()),
+            *site.notices,
+            *notices_about(hooks.sets, cwd, was_asked=options.was_asked),
+        ),
     )
 
 
@@ -296,8 +308,10 @@ def _open_outlets(state: StartupState, env: _Environment, requests: _Requests) -
     )
 
 
-def _assemble_conversation(state: StartupState, found_servers: FoundServers, custom: FoundTools | None) -> Conversation:
-    env = _prepare_environment(state, found_servers)
+def _assemble_conversation(
+    state: StartupState, found_servers: FoundServers, custom: FoundTools | None, login: LoginShell | None
+) -> Conversation:
+    env = _prepare_environment(state, found_servers, login)
     requests = _prepare_requests(state, found_servers, custom.tools if custom else (), env)
     outlets = _open_outlets(state, env, requests)
     parent = Parent(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Literal
 
@@ -38,7 +37,7 @@ async def run_user_command(
         services,
         tracker=None,
         shell_timeout_s=MOST_S if rights == "person" else services.shell_timeout_s,
-        environment=user_environment(os.environ) if rights == "person" else None,
+        environment=user_environment(services.variables.environ) if rights == "person" else None,
     )
     call = own.for_call(part.wire_id, progress.add, confined=rights == "confined")
     try:

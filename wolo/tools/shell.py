@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -115,8 +115,8 @@ class _ShellRun:
         return (await self._run_once())[0]
 
     async def _run_once(self) -> tuple[Finished, bool]:
-        with shell_report() as report:
-            start = self._start(report.script, report.fd)
+        with shell_report() as report, self._definitions() as (definitions, fds):
+            start = self._start(report.script + definitions, report.fd, *fds)
             try:
                 finished = await self._services.shell.processes.run(
                     start.argv,
@@ -144,8 +144,9 @@ class _ShellRun:
             raise ToolError("Nothing can run in the background here.")
         jobs = self._services.shell.jobs
         try:
-            start = self._start(in_background=True)
-            job = jobs.start(self._command, start, timeout_s=self._limit_s, confined=self._call.confined)
+            with self._definitions() as (definitions, fds):
+                start = self._start(definitions, *fds, in_background=True)
+                job = jobs.start(self._command, start, timeout_s=self._limit_s, confined=self._call.confined)
         except OSError as error:
             raise _unstartable(error) from error
         try:
@@ -164,10 +165,16 @@ class _ShellRun:
         first = f"[{self._place.vanished} no longer exists; this ran in {self._place.cwd}]\n" if self._place.vanished else ""
         return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
 
-    def _start(self, at_the_end: str = "", *fds: int, in_background: bool = False) -> ProgramStart:
+    def _definitions(self) -> AbstractContextManager[tuple[str, tuple[int, ...]]]:
+        """Code that loads what the login shell defines, and its descriptors."""
+        login = self._services.shell.login_shell
+        # A command is on the list of safe ones for what its programs do, not for aliases of their names.
+        return nullcontext(("", ())) if login is None or self._call.only_reads else login.load()
+
+    def _start(self, first: str = "", *fds: int, in_background: bool = False) -> ProgramStart:
         bash = find_program("bash", self._services.workspace)
         shell = [bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]
-        argv = [*shell, f'{at_the_end}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
+        argv = [*shell, f'{first}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
         enclosed = self._call.enclose(argv, self._place.cwd, in_background=in_background)
         return ProgramStart(
             argv=enclosed.argv,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wolo.workspace.checkpoints.tracker import FileTracker
     from wolo.workspace.files.atomic_write import PendingChange
     from wolo.workspace.files.file_reading import FileLedger
+    from wolo.workspace.processes.login_shell import LoginShell
 
 UNOFFERED = "x-unoffered"
 """Schema key of an argument that is accepted but not shown to the model."""
@@ -73,10 +74,12 @@ class ShellState(Struct):
     """Servers that check edits; None: none was started."""
     user_runs: list[UserRun] = field(default_factory=list)
     """Commands of the user, oldest first."""
+    login_shell: LoginShell | None = None
+    """What commands know of the user's login shell; None: nothing."""
 
     def go_on(self, cwd: Path) -> ShellState:
         """State for the next conversation of the same session; running processes continue."""
-        return ShellState(cwd, self.processes, self.jobs, self.closing, self.language_servers, self.user_runs)
+        return ShellState(cwd, self.processes, self.jobs, self.closing, self.language_servers, self.user_runs, self.login_shell)
 
     def close(self) -> None:
         """Ends everything except detached jobs. May be called again."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ from wolo.config.schema import Config
 from wolo.conversation.resources.persistence import SessionSink
 from wolo.errors import ConfigError, ToolError, UsageError
 from wolo.guard.command_judge import Confine
+from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode, effective, find_mode
 from wolo.guard.sandbox.profile import SandboxProfile, profile_for
@@ -29,6 +32,7 @@ from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
     from wolo.workspace.checkpoints.tracker import FileTracker
+    from wolo.workspace.processes.login_shell import Definition, LoginShell
 
 
 class ConversationFiles(Struct, frozen=True):
@@ -82,7 +86,7 @@ def new_shell(cwd: Path, state: Path, secrets: Secrets) -> ShellState:
     return ShellState(cwd, processes, BackgroundJobs(processes, jobs_folder(state), secrets))
 
 
-def command_variables(config: Config, secrets: Secrets) -> CommandVariables:
+def command_variables(config: Config, secrets: Secrets, login: LoginShell | None = None) -> CommandVariables:
     """Variables that commands get, as the settings say. Raises ConfigError for a name that cannot be one."""
     settings = config.settings.shell
     for key, names in (("shell.env", settings.env), ("shell.hide", settings.hide)):
@@ -92,7 +96,38 @@ def command_variables(config: Config, secrets: Secrets) -> CommandVariables:
                 raise ConfigError(f"{source}: {key}: {name!r} is not a variable name.")
             if key == "shell.env" and "*" in name and (rule := rule_against(name)):
                 raise ConfigError(f"{source}: {key}: {name} would pass variables that are hidden by rule ({rule}): name each.")
-    return CommandVariables(settings.inherit, settings.env, settings.hide, secrets.hide)
+    environ = dict(os.environ)
+    if login is not None:
+        environ["PATH"] = login.extend_path(environ.get("PATH", os.defpath))
+    return CommandVariables(settings.inherit, settings.env, settings.hide, secrets.hide, environ)
+
+
+async def find_login_shell(config: Config, places: Places, workspace: Workspace, shell: ShellState | None) -> LoginShell | None:
+    """The user's login shell, read once a session; None: commands get nothing of it, or `shell` of this session has it."""
+    if not config.settings.shell.snapshot or (shell and shell.login_shell):
+        return None
+    from wolo.workspace.processes.login_shell import read_login_shell  # noqa: PLC0415  # few users want it
+
+    return await read_login_shell(Processes(places.state / "commands"), workspace, os.environ)
+
+
+def adopt_login_shell(shell: ShellState, login: LoginShell, judge: Judge, secrets: Secrets) -> None:
+    """Leaves out what holds a secret, and names behind which a command would pass a rule or a question of the mode `auto`."""
+    judge.confine, judge.mode = "always", find_mode("auto")
+    has_rules = any(rule.tool == "shell" and rule.decision != "allow" for rule in judge.rules)
+
+    def is_harmless(definition: Definition) -> bool:
+        if secrets.hide(definition.text) != definition.text:
+            return False
+        if definition.is_alias:
+            command = " ".join(shlex.split(definition.text.partition("=")[2]))
+            return judge.judge("shell", [RunIntent(command, shell.cwd)]).decision == "allow"
+        if not has_rules:  # a function is like a script, which is not analysed either
+            return True
+        verdict = judge.judge("shell", [RunIntent(definition.text, shell.cwd)])
+        return verdict.decision != "deny" and not verdict.rule
+
+    shell.login_shell = login.select(is_harmless)
 
 
 def save_redacted(sink: SessionSink, secrets: Secrets, name: str, data: bytes) -> Path:

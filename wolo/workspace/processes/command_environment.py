@@ -57,7 +57,9 @@ alias bg bind break builtin caller cd command compgen complete compopt continue 
 export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly
 return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait
 """
-_EXPORTED_BUILTINS = tuple(f"BASH_FUNC_{name}%%" for name in _BUILTINS.split())
+BUILTINS = frozenset(_BUILTINS.split())
+"""Of bash; a function or an alias of such a name changes what a judged line means."""
+_EXPORTED_BUILTINS = tuple(f"BASH_FUNC_{name}%%" for name in BUILTINS)
 _MOST_EXPLAINED = 3
 _GIT_SETTINGS = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*")
 """Git refuses to start where one of them is missing."""

@@ -39,7 +39,7 @@ async def run_with_input(
     printed, errors = CapturedOutput(kept_bytes), CapturedOutput(kept_bytes)
     reading, writing = os.pipe()
     try:
-        with _unnamed_file() as file:
+        with unnamed_file() as file:
             file.write(data)
             file.flush()
             file.seek(0)
@@ -69,7 +69,7 @@ async def run_with_input(
     )
 
 
-def _unnamed_file() -> IO[bytes]:
+def unnamed_file() -> IO[bytes]:
     """A file in memory where possible: the input may be secret.
 
     Unlike a pipe it needs no writer when the program does not read.
