@@ -143,7 +143,7 @@ _NAMED = (
     r"(?P<place>[^\s:(]+\.\w+)(?::\d+(?::\d+)?:?|\(\d+(?:,\d+)?\):?)\s+(?P<complaint>.+)",
 )
 """An alternative per output format, with at most one name per line. A complaint about a file keeps file and words."""
-_LINE = "|".join(f"(?:{form})" for form in _NAMED)
+_LINE = f"(?:{')|(?:'.join(_NAMED)})"
 _COMPLAINS = r"(?i)error|fail|warn|\b[A-Z]{1,4}\d{3,4}\b"
 _RAISED = r"[\w.]+"
 """Matches the last line of a traceback, which names no test."""

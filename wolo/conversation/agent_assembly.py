@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -14,20 +14,17 @@ from wolo.agent.budget import Account, BudgetNotices, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.prompt_prefix import ChangedInstructions, LateTools, PromptPrefix
-from wolo.agent.tool_calls import AddInstructions, ToolCalls
+from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_execution import Emit
 from wolo.agent.verification import Verify
-from wolo.guard.intents import Intent, ReadIntent, WriteIntent
+from wolo.conversation.resources.nested_instructions import NestedGiven, NestedInstructions
 from wolo.guard.judge import Judge
-from wolo.messages.message import INSTRUCTIONS
-from wolo.messages.parts import ToolPart
 from wolo.models.protocol import ModelClient
 from wolo.tools.tool import ToolServices
 from wolo.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from wolo.agent.finish.finish_check import FinishCheck
-    from wolo.conversation.resources.nested_instructions import NestedGiven, NestedInstructions
 
 
 class AgentParts(Struct, frozen=True, kw_only=True):
@@ -60,29 +57,13 @@ class AgentParts(Struct, frozen=True, kw_only=True):
     is_subagent: bool = False
 
 
-def _instruction_adder(parts: AgentParts, read: NestedInstructions) -> AddInstructions:
-    tracker: NestedGiven | None = None
-
-    async def add(part: ToolPart, message_id: str, intents: Sequence[Intent]) -> ToolPart:
-        nonlocal tracker
-        if tracker is None:
-            from wolo.conversation.resources.nested_instructions import NestedGiven  # noqa: PLC0415  # not before the first call
-
-            compactor, history = parts.compactor, parts.history
-            tracker = NestedGiven(read, lambda: compactor.apply_cut(history.messages), parts.services.secrets.hide, parts.emit)
-        added = await tracker.add_to(part, message_id, intents)
-        if added is not part and parts.hooks.is_active:
-            touched = next((str(each.path) for each in intents if isinstance(each, ReadIntent | WriteIntent)), "")
-            for name in added.metadata[INSTRUCTIONS]:
-                facts = {"file_path": name, "load_reason": "nested_traversal", "trigger_file_path": touched}
-                await parts.hooks.run("InstructionsLoaded", **facts)
-        return added
-
-    return add
-
-
 def assemble(parts: AgentParts) -> AgentLoop:
     services, toolbox, emit = parts.services, parts.toolbox, parts.emit
+    nested = (
+        NestedGiven(parts.nested, parts.compactor, parts.history, services.secrets.hide, emit, parts.hooks)
+        if parts.nested
+        else None
+    )
     calls = ToolCalls(
         toolbox,
         services,
@@ -90,7 +71,7 @@ def assemble(parts: AgentParts) -> AgentLoop:
         emit=emit,
         ask_user=parts.ask_user,
         hooks=parts.hooks,
-        add_instructions=_instruction_adder(parts, parts.nested) if parts.nested else None,
+        add_instructions=nested.add_to if nested else None,
     )
     prefix = PromptPrefix(
         parts.system,

@@ -16,7 +16,7 @@ from msgspec import Struct
 from wolo.diagnostics.request_preview import NextRequest
 from wolo.formats.encoding.attachments import base64_text
 from wolo.formats.encoding.encoder import visible_message
-from wolo.formats.encoding.pairing import outcome_of
+from wolo.formats.encoding.wire_forms import outcome_of
 from wolo.formats.lint.linters import BODY_LIMITS_BYTES, LINTERS
 from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import Message

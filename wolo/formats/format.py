@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -55,12 +53,6 @@ class Request(Struct, frozen=True, kw_only=True):
     dropped_fields: frozenset[str] = frozenset()
     """Optional fields that this server has refused; they are omitted."""
 
-    @property
-    def sampling(self) -> dict[str, float]:
-        """Temperature and top_p where set; values that JSON cannot express are dropped."""
-        given = {"temperature": self.temperature, "top_p": self.top_p}
-        return {name: value for name, value in given.items() if value is not None and math.isfinite(value)}
-
 
 class Block(Struct, frozen=True):
     """A piece of the request prefix in caching order, without moving cache marks."""
@@ -79,15 +71,6 @@ class Blocks(Struct, frozen=True):
     """Shared with later requests, which append to it; those that change an earlier block make another list."""
     count: int
     """Number of `messages` that belong to this request."""
-
-    def __iter__(self) -> Iterator[Block]:
-        return chain(self.head, islice(self.messages, self.count))
-
-    def after(self, before: Blocks) -> list[Block] | None:
-        """Blocks that this request appends to one before; None if they are not known to be all that changed."""
-        if self.messages is not before.messages or self.count < before.count or self.head != before.head:
-            return None
-        return self.messages[before.count : self.count]
 
 
 class Decoder(Protocol):

@@ -19,7 +19,7 @@ class SandboxedCommand(Struct, frozen=True):
     """Call once everything it started has ended. Must not raise; may be called again."""
     has_begun: Callable[[], bool] = lambda: True
     """Valid after it has ended. False: the sandbox was not in place in time because something changed underneath. Try again."""
-    why_ended: Callable[[], str] = lambda: ""
+    why_ended: Callable[[], str] = str
     """The reason why the sandbox ends it or has ended it; empty as long as it may run. Whoever runs it asks now and then."""
     is_alone: bool = False
     """Whatever it leaves running must be killed with it: nothing else would confine it."""

@@ -55,9 +55,11 @@ class PrefixWatch:
         """Add the prefix to the response's metadata; `messages` and `blocks` are those of the request."""
         before = next((each.id for each in reversed(messages) if METADATA in each.metadata), "") or next(iter(self._known), "")
         # Only what is new is collected, if the last request is known to be a prefix of this one.
-        new = blocks.after(self._blocks)
-        if new is None:
-            new, self._digests, self._size_bytes = [*blocks], [], 0
+        last = self._blocks
+        if blocks.messages is last.messages and blocks.count >= last.count and blocks.head == last.head:
+            new = blocks.messages[last.count : blocks.count]
+        else:
+            new, self._digests, self._size_bytes = all_blocks(blocks), [], 0
         self._digests += [block.digest for block in new]
         self._size_bytes += sum(block.size_bytes for block in new)
         self._blocks = blocks
@@ -73,10 +75,14 @@ class PrefixWatch:
             )
         else:
             old = digests_of(before, messages) if old is None else old[:count]
-            prefix = _compare_prefix(before, old, self._digests, [*blocks], self._size_bytes)
+            prefix = _compare_prefix(before, old, self._digests, all_blocks(blocks), self._size_bytes)
         kept = {prefix.after: self._known[prefix.after]} if prefix.after in self._known else {}
         self._known = {answer.id: (self._digests, len(self._digests)), **kept}
         return replace(answer, metadata={**answer.metadata, METADATA: msgspec.to_builtins(prefix)})
+
+
+def all_blocks(blocks: Blocks) -> list[Block]:
+    return [*blocks.head, *blocks.messages[: blocks.count]]
 
 
 def prefix_of(message: Message) -> Prefix | None:

@@ -38,7 +38,7 @@ from wolo.messages.message import (
 )
 from wolo.messages.parts import ToolPart
 from wolo.models.format_selection import format_of
-from wolo.models.prompt_cache import METADATA, digests_of
+from wolo.models.prompt_cache import METADATA, all_blocks, digests_of
 from wolo.models.protocol import ModelQuestion, producer_of, request_for
 from wolo.models.provider import Model, ModelChoice, Provider
 from wolo.models.replay_model import Check, Divergence, RecordedAnswer, ReplayDiverged, Script, before_calls_ran
@@ -370,6 +370,6 @@ def preamble_check(tape: RecordedTurns, label: str, config: Config) -> Check:
         producer = answer.producer
         choice, format = parse_label(f"{producer.provider}/{producer.model}" if producer else label)
         format.encode(request_for(choice, producer_of(choice, choice.format), question))
-        return [(block.label, block.digest) for block in format.blocks()]
+        return [(block.label, block.digest) for block in all_blocks(format.blocks())]
 
     return check

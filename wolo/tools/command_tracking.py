@@ -54,6 +54,10 @@ class ChangeTracking:
         return self._tracker.after_command(self._call, runs_on=runs_on)
 
 
+def paths_of(changes: ChangedPaths) -> tuple[str, ...]:
+    return tuple(sorted({*changes.made, *changes.changed, *changes.gone}))
+
+
 def changes_metadata(changes: ChangedPaths) -> dict[str, list[str]]:
     """Returns the changes for the call's metadata; nothing when there are too many."""
     kinds = {name: list(paths) for name, paths in zip(changes._fields, changes, strict=True) if paths}

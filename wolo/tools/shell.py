@@ -21,7 +21,7 @@ from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.parts import ToolKind
 from wolo.tools.background_jobs import Job
 from wolo.tools.clipping import clean, clip, clip_and_keep
-from wolo.tools.command_tracking import ChangeTracking, LiveOutput, changes_metadata, shell_report
+from wolo.tools.command_tracking import ChangeTracking, LiveOutput, changes_metadata, paths_of, shell_report
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import CallResult, Interrupted, Listing, Output
 from wolo.workspace.checkpoints.path_state import ChangedPaths
@@ -76,7 +76,7 @@ class Shell:
             await call.prepare()
             if args.background:
                 begun = await run.as_job()
-                return replace(begun, files_changed=(await looks.find_changes(runs_on=True)).paths)
+                return replace(begun, files_changed=paths_of(await looks.find_changes(runs_on=True)))
             try:
                 finished = await run.to_its_end()
             except asyncio.CancelledError as error:
@@ -218,7 +218,7 @@ class _ShellRun:
         text = "".join([*(f"[{note}]\n" for note in first), body or "(no output)\n", *(f"[{note}]\n" for note in notes)])
         view = Output(self._command, body, code, time.monotonic() - self._started)
         files = {FILES: kept} if (kept := changes_metadata(changes)) else {}
-        return CallResult(text, view, is_error=code != 0, files_changed=changes.paths, metadata=files)
+        return CallResult(text, view, is_error=code != 0, files_changed=paths_of(changes), metadata=files)
 
     def _output(self) -> bytes:
         omitted = self._printed.omitted_bytes

@@ -13,7 +13,7 @@ import pytest
 from tests.sessions.exchange.histories_kept import keep, said
 from tests.sessions.exchange.test_shapes import NO_SECRETS, exported, messages_of, read
 from wolo.errors import SessionError
-from wolo.formats.encoding.pairing import arguments_text
+from wolo.formats.encoding.wire_forms import arguments_text
 from wolo.messages.message import Message, Producer, Usage, nudge, system, user
 from wolo.messages.parts import Blob, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import importer

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from wolo.agent.agent_services import MessageHistory
+from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import Noticed
+from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.tool_execution import Emit
 from wolo.guard.intents import Intent, ReadIntent, WriteIntent
-from wolo.messages.message import INSTRUCTIONS, Message
+from wolo.messages.message import INSTRUCTIONS
 from wolo.messages.parts import ToolPart
 
 NestedInstructions = Callable[[str, Sequence[Path]], tuple[Mapping[str, str], Sequence[str]]]
@@ -24,11 +27,19 @@ class NestedGiven:
     """Gives each file once, and again if it changed or a compaction removed it from the messages."""
 
     def __init__(
-        self, read: NestedInstructions, sent: Callable[[], Sequence[Message]], hide: Callable[[str], str], emit: Emit
+        self,
+        read: NestedInstructions,
+        compactor: Compactor,
+        history: MessageHistory,
+        hide: Callable[[str], str],
+        emit: Emit,
+        hooks: AgentHooks,
     ) -> None:
-        """`sent` returns the messages of the next request; `hide` redacts secrets."""
+        """`hide` redacts secrets."""
         self._read = read
-        self._sent = sent
+        self._compactor = compactor
+        self._history = history
+        self._hooks = hooks
         self._hide = hide
         self._emit = emit
         self._answer_id = ""
@@ -50,7 +61,7 @@ class NestedGiven:
         if message_id != self._answer_id:
             self._answer_id, self._in_answer = message_id, {}
         known: dict[str, str] = {}
-        for message in self._sent():
+        for message in self._compactor.apply_cut(self._history.messages):
             for call in message.calls:
                 known |= call.metadata.get(INSTRUCTIONS, {})
         known |= self._in_answer
@@ -58,5 +69,11 @@ class NestedGiven:
         if not new:
             return part
         self._in_answer |= new
+        if self._hooks.is_active:
+            trigger = str(touched[0])
+            for name in new:
+                await self._hooks.run(
+                    "InstructionsLoaded", file_path=name, load_reason="nested_traversal", trigger_file_path=trigger
+                )
         blocks = "\n".join(_BLOCK.format(name=name, text=text) for name, text in new.items())
         return replace(part, output=f"{part.output}\n\n{_LEAD}\n{blocks}", metadata={**part.metadata, INSTRUCTIONS: new})

@@ -16,7 +16,7 @@ from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import CallIntent, Intent
 from wolo.tools.clipping import clean, clip_and_keep
-from wolo.tools.command_tracking import ChangeTracking, changes_metadata
+from wolo.tools.command_tracking import ChangeTracking, changes_metadata, paths_of
 from wolo.tools.shell import FILES
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import Answered, CallResult, Interrupted
@@ -104,9 +104,9 @@ class CustomTool:
             if looks is not None:
                 looks.after()
         result = self._result(answer, call, time.monotonic() - began)
-        if changes is None or not changes.paths:
+        if changes is None or not (paths := paths_of(changes)):
             return result
-        return replace(result, files_changed=changes.paths, metadata={FILES: changes_metadata(changes)})
+        return replace(result, files_changed=paths, metadata={FILES: changes_metadata(changes)})
 
     def _result(self, answer: Mapping[str, Any], call: CallContext, elapsed_s: float) -> CallResult:
         printed = str(answer.get("printed") or "")

@@ -16,6 +16,7 @@ from wolo.formats.encoding.encoder import (
     block,
     encode_json,
     join_items,
+    sampling_of,
     split_system,
 )
 from wolo.formats.encoding.thinking_levels import nearest_level
@@ -176,7 +177,7 @@ def option_fields(request: Request, dialect: AnthropicDialect, *, may_think: boo
     )
     if not thinks and dialect.sampling == "open":
         # Newer models refuse temperature and top_p together, so only the first is sent.
-        kept = ((name, value) for name, value in request.sampling.items() if name not in request.dropped_fields)
+        kept = ((name, value) for name, value in sampling_of(request).items() if name not in request.dropped_fields)
         fields |= {name: min(max(value, 0.0), 1.0) for name, value in islice(kept, 1)}
     if stop := [each for each in request.stop if each.strip()]:
         fields["stop_sequences"] = stop

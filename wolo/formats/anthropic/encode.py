@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from wolo.formats.encoding.attachments import ONLY_ATTACHMENT, base64_text, not_fetched, not_sent, read_data_url
 from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout, join_items
-from wolo.formats.encoding.pairing import arguments_object, outcome_of, result_text
-from wolo.formats.encoding.wire_forms import wire_name
+from wolo.formats.encoding.wire_forms import arguments_object, outcome_of, result_text, wire_name
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.media import image_type
 from wolo.messages.message import Message, Producer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from msgspec.structs import replace
 
 from wolo.formats.encoding.encoder import visible_message
-from wolo.formats.encoding.pairing import arguments_object, result_text
+from wolo.formats.encoding.wire_forms import arguments_object, result_text
 from wolo.formats.tolerant_json import read_object
 from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import CACHE, Message

@@ -8,6 +8,7 @@ message of the other role instead.
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import is_
@@ -18,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.formats.encoding.wire_forms import IdPolicy, wire_id
-from wolo.formats.format import Block, Blocks, ToolSpec
+from wolo.formats.format import Block, Blocks, Request, ToolSpec
 from wolo.messages.message import Message, common_prefix_length
 from wolo.messages.parts import TextPart, ToolPart
 
@@ -267,6 +268,12 @@ def visible_message(message: Message, seen: set[str]) -> Message | None:
 def has_content(message: Message) -> bool:
     """Servers refuse messages with only reasoning."""
     return any(bool(part.text.strip()) if isinstance(part, TextPart) else part.type != "thinking" for part in message.parts)
+
+
+def sampling_of(request: Request) -> dict[str, float]:
+    """Temperature and top_p where set; values that JSON cannot express are dropped."""
+    values = {"temperature": request.temperature, "top_p": request.top_p}
+    return {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
 
 
 def split_system(messages: tuple[Message, ...], system: str) -> tuple[str, tuple[Message, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from wolo.errors import ProviderError
-from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
+from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, sampling_of, split_system
 from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import Blocks, Framing, Request, ToolSpec
 from wolo.formats.gemini.decode import GeminiDecoder, read_refusal
@@ -105,7 +105,7 @@ class Gemini:
             "thinkingConfig": {name: value for name, value in thinking.items() if name not in dropped} or None,
         }
         if dialect.sampling == "open":
-            options |= {OTHER_NAMES.get(name, name): value for name, value in request.sampling.items()}
+            options |= {OTHER_NAMES.get(name, name): value for name, value in sampling_of(request).items()}
         may_have_schema = "responseJsonSchema" not in dropped and (dialect.json_beside_tools != "no" or not request.tools)
         if request.json_schema is not None and may_have_schema:
             is_reduced = dialect.schema_field == "parameters"

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from wolo.formats.encoding.attachments import MEDIA_BELOW, ONLY_ATTACHMENT, base64_text, not_sent, read_data_url
 from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout
-from wolo.formats.encoding.pairing import arguments_object, outcome_of, result_text
 from wolo.formats.encoding.thinking_levels import nearest_level
-from wolo.formats.encoding.wire_forms import LEGAL_IDS, wire_name
+from wolo.formats.encoding.wire_forms import LEGAL_IDS, arguments_object, outcome_of, result_text, wire_name
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.media import audio_type, image_type
 from wolo.messages.message import Message, Producer

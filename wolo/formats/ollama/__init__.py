@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import BadRequest, ProviderError
-from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, encode_json, split_system
+from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, encode_json, sampling_of, split_system
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.wire_forms import tool_functions
 from wolo.formats.format import Blocks, Framing, Request, ThinkingLevel, ToolSpec
@@ -90,7 +90,7 @@ class Ollama:
         }
         # The server's default window is too small for an agent.
         num_ctx = min(self._dialect.num_ctx, request.context or self._dialect.num_ctx)
-        given = {"num_predict": request.max_tokens, **request.sampling, "stop": list(request.stop) or None}
+        given = {"num_predict": request.max_tokens, **sampling_of(request), "stop": list(request.stop) or None}
         options = {name: value for name, value in given.items() if value is not None and name not in request.dropped_fields}
         return kept | {"options": {"num_ctx": num_ctx, **options}}
 

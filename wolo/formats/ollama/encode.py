@@ -9,8 +9,7 @@ from msgspec import Meta, Struct
 
 from wolo.formats.encoding.attachments import MEDIA_BELOW, ONLY_ATTACHMENT, base64_text, not_fetched, not_sent, read_data_url
 from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout
-from wolo.formats.encoding.pairing import arguments_object, result_text
-from wolo.formats.encoding.wire_forms import wire_name
+from wolo.formats.encoding.wire_forms import arguments_object, result_text, wire_name
 from wolo.formats.format import ThinkingLevel
 from wolo.formats.text_recovery.text_filter import FIELD as WITHIN_TEXT
 from wolo.messages.message import Message, Producer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ProviderError
 from wolo.formats.chat_dialect import ChatDialect
-from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, encode_json, split_system
+from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, encode_json, sampling_of, split_system
 from wolo.formats.encoding.thinking_levels import GLM_ALWAYS_THINKS, GLM_EFFORTS, always_thinks, glm_version, nearest_level
 from wolo.formats.encoding.wire_forms import tool_functions
 from wolo.formats.format import Blocks, Decoder, Framing, Request, ThinkingLevel, ToolSpec
@@ -100,7 +100,7 @@ class OpenAIChat:
         return kept | ({name: request.max_tokens} if name and request.max_tokens is not None else {})
 
     def _sampling(self, request: Request) -> dict[str, Any]:
-        sampling = request.sampling
+        sampling = sampling_of(request)
         match self._dialect.sampling:
             case "fixed":
                 return {}

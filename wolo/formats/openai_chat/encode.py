@@ -19,8 +19,7 @@ from wolo.formats.encoding.encoder import (
     join_items,
     split_system,
 )
-from wolo.formats.encoding.pairing import arguments_text, result_text
-from wolo.formats.encoding.wire_forms import wire_name
+from wolo.formats.encoding.wire_forms import arguments_text, result_text, wire_name
 from wolo.formats.tolerant_json import read_json
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ProviderError
-from wolo.formats.encoding.encoder import EncodedHistory, EncodedRequest, OfferedTools, block, encode_json, split_system
+from wolo.formats.encoding.encoder import (
+    EncodedHistory,
+    EncodedRequest,
+    OfferedTools,
+    block,
+    encode_json,
+    sampling_of,
+    split_system,
+)
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.wire_forms import tool_functions
 from wolo.formats.format import Blocks, Framing, Request, ToolSpec
@@ -96,7 +104,7 @@ class OpenAIResponses:
             options["parallel_tool_calls"] = True
         if request.max_tokens is not None:
             options["max_output_tokens"] = max(request.max_tokens, FEWEST_OUTPUT_TOKENS)
-        options |= request.sampling if dialect.sampling == "open" else {}
+        options |= sampling_of(request) if dialect.sampling == "open" else {}
         text: dict[str, Any] = {}
         if request.json_schema is not None and dialect.json_schema:
             text["format"] = {"type": "json_schema", "name": "answer", "schema": request.json_schema, "strict": False}

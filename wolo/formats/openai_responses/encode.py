@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from wolo.formats.encoding.attachments import ONLY_ATTACHMENT, data_url, not_sent
 from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout
-from wolo.formats.encoding.pairing import arguments_text, result_text
-from wolo.formats.encoding.wire_forms import wire_name
+from wolo.formats.encoding.wire_forms import arguments_text, result_text, wire_name
 from wolo.formats.format import ThinkingLevel
 from wolo.formats.tolerant_json import read_json
 from wolo.messages.message import Message, Producer

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from wolo.formats.encoding.encoder import visible_message
-from wolo.formats.encoding.pairing import arguments_text, outcome_of, result_text
-from wolo.formats.encoding.wire_forms import adapt_schema
+from wolo.formats.encoding.wire_forms import adapt_schema, arguments_text, outcome_of, result_text
 from wolo.formats.format import ToolSpec
 from wolo.formats.tolerant_json import read_json
 from wolo.formats.xml_tools.call_blocks import ERROR, OPEN, RESULT, CallBlock, format_call, split_name

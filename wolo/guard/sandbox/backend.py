@@ -33,6 +33,8 @@ Ending = Callable[[], None]
 class Backend:
     """A sandbox of one conversation; `close` removes its private folder."""
 
+    backend: str
+
     def __init__(self, profile: SandboxProfile) -> None:
         self._profile = profile
         self._scratch = ScratchFolder(profile.state)
@@ -65,6 +67,16 @@ class Backend:
     def close(self) -> None:
         self._watcher.close()
         self._scratch.close()
+
+    def _environment(self, tmp: str) -> dict[str, str]:
+        """Variables that point caches and temporary files to the private folder."""
+        return {
+            "TMPDIR": tmp,
+            "XDG_CACHE_HOME": f"{tmp}/.cache",
+            "XDG_STATE_HOME": f"{tmp}/.state",
+            "npm_config_cache": f"{tmp}/.cache/npm",
+            "WOLO_SANDBOX": self.backend,
+        }
 
     def _names(self) -> dict[str, Names]:
         """Protected names in each writable directory. Raises ToolError and OSError."""

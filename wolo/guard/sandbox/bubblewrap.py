@@ -16,8 +16,8 @@ from wolo.guard.protected_paths import is_protected_name
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply, do_nothing
 from wolo.guard.sandbox.mounts import TEMPORARY, Tree, host_sockets, is_below
-from wolo.guard.sandbox.name_watch import Watch, never_ended
-from wolo.guard.sandbox.profile import SandboxProfile, environment
+from wolo.guard.sandbox.name_watch import Watch
+from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox.protected_names import Names, folders_between
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs
 from wolo.guard.sandbox_contract import SandboxedCommand
@@ -113,7 +113,7 @@ class Bubblewrap(Backend):
             if names and not in_background:  # while a job runs, new names further down cannot be attributed to it
                 saved = [*linked, *(path for each in names.values() for path in each.links)]
                 ending = self._begin(names, saved, [path for each in names.values() for path in each.present], watch)
-            variables = environment("/tmp", self.backend).items()
+            variables = self._environment("/tmp").items()
             settings = [word for name, value in variables for word in ("--setenv", name, value)]
             words = [*tree.options(), *settings, "--chdir", str(cwd)]
         except (OSError, ToolError) as error:
@@ -128,7 +128,7 @@ class Bubblewrap(Backend):
             descriptors.filter = in_memory(self._filter)
         line = self._line(descriptors)
         cleanup = _BubblewrapCleanup(descriptors.made, ending, status_fd=descriptors.status)
-        why = never_ended if watch is None else watch.why_and_where if in_background else watch.why
+        why = str if watch is None else watch.why_and_where if in_background else watch.why
         return SandboxedCommand((*line, *argv), descriptors.passed, cleanup, cleanup.has_begun, why_ended=why)
 
     def _line(self, descriptors: Descriptors) -> list[str]:

@@ -11,8 +11,8 @@ from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
 from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES
 from wolo.guard.sandbox.mounts import is_below
-from wolo.guard.sandbox.name_watch import Watch, never_ended
-from wolo.guard.sandbox.profile import SandboxProfile, environment
+from wolo.guard.sandbox.name_watch import Watch
+from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.workspace import landlock
@@ -50,7 +50,7 @@ class Landlock(Backend):
             tmp = str(self._scratch.tmp)
             if self._ruleset < 0:
                 self._ruleset = landlock.make_ruleset(self._rights(), self._rules(tmp), apart=True)
-            variables = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
+            variables = (f"{name}={value}" for name, value in self._environment(tmp).items())
             fds = [
                 in_memory(data)
                 for data in (self._launcher, self._filter, b"".join(os.fsencode(word) + b"\0" for word in variables))
@@ -62,7 +62,7 @@ class Landlock(Backend):
         line = [*line_for(code), *map(str, (self._ruleset, filter_fd, ROOT_CAPABILITIES, words, watch.fd if watch else -1)), "--"]
         passed = (self._ruleset, *fds, *((watch.fd,) if watch else ()))
         cleanup = _LandlockCleanup(fds, ending)
-        return SandboxedCommand((*line, *argv), passed, cleanup, why_ended=watch.why if watch else never_ended, is_alone=True)
+        return SandboxedCommand((*line, *argv), passed, cleanup, why_ended=watch.why if watch else str, is_alone=True)
 
     def _save(self) -> tuple[Watch, Ending]:
         """Watches and saves the protected files in the writable directories. Raises ToolError."""

@@ -127,11 +127,6 @@ class Watch:
         return bool(is_last)
 
 
-def never_ended() -> str:
-    """The reason why a command was ended that nothing watches."""
-    return ""
-
-
 class WatchProcess:
     """The process that watches for one conversation, started for the first command."""
 

@@ -102,17 +102,6 @@ def profile_for(
     )
 
 
-def environment(tmp: str, backend: str) -> dict[str, str]:
-    """Variables that point caches and temporary files to the private folder."""
-    return {
-        "TMPDIR": tmp,
-        "XDG_CACHE_HOME": f"{tmp}/.cache",
-        "XDG_STATE_HOME": f"{tmp}/.state",
-        "npm_config_cache": f"{tmp}/.cache/npm",
-        "WOLO_SANDBOX": backend,
-    }
-
-
 def secrets_in(home: str) -> list[str]:
     """Existing paths in the home directory that contain passwords, keys, cookies or histories."""
     secrets = [path for name in IN_HOME if os.path.lexists(path := f"{home}/{name}")]

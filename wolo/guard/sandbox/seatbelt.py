@@ -10,7 +10,7 @@ from pathlib import Path
 from wolo.guard.protected_paths import AT_THE_TOP, RUNS_CODE
 from wolo.guard.sandbox.backend import Backend, cannot_apply
 from wolo.guard.sandbox.mounts import is_below
-from wolo.guard.sandbox.profile import SandboxProfile, environment
+from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox_contract import SandboxedCommand
 
 BINARY = "/usr/bin/sandbox-exec"
@@ -50,7 +50,7 @@ class Seatbelt(Backend):
         present = [path for each in names.values() for path in each.present]
         held = {} if only_reads or in_background else names
         ending = self._begin(held, self._hard_links(held), mounted=present if held else ())
-        variables = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
+        variables = (f"{name}={value}" for name, value in self._environment(tmp).items())
         return SandboxedCommand(
             (BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *variables, *argv), cleanup=ending
         )

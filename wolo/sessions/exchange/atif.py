@@ -15,7 +15,7 @@ import msgspec
 from wolo import __version__
 from wolo.errors import SessionError
 from wolo.formats.encoding.attachments import data_url
-from wolo.formats.encoding.pairing import arguments_object, result_text
+from wolo.formats.encoding.wire_forms import arguments_object, result_text
 from wolo.messages.message import Message, Usage, UsageCost
 from wolo.messages.parts import ImagePart, MediaPart, TextPart, ToolPart, new_id
 from wolo.messages.unicode import whole_throughout

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from wolo.formats.encoding.attachments import data_url
-from wolo.formats.encoding.pairing import arguments_object
+from wolo.formats.encoding.wire_forms import arguments_object
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import text_export
 from wolo.sessions.exchange.export_stream import MessageStream, Write

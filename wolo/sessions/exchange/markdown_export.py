@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wolo.formats.encoding.pairing import arguments_object
+from wolo.formats.encoding.wire_forms import arguments_object
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import text_export
 from wolo.sessions.exchange.export_stream import MessageStream, Write

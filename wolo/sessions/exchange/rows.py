@@ -19,7 +19,7 @@ from wolo.errors import SessionError
 from wolo.formats.encoding.attachments import base64_text, data_url
 from wolo.formats.encoding.cached_blocks import without_embedded_results
 from wolo.formats.encoding.encoder import SUMMARIES
-from wolo.formats.encoding.pairing import arguments_text, result_text
+from wolo.formats.encoding.wire_forms import arguments_text, result_text
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, new_id
 from wolo.messages.unicode import whole_throughout

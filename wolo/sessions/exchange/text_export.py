@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from wolo.formats.encoding.pairing import arguments_object, result_text
+from wolo.formats.encoding.wire_forms import arguments_object, result_text
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, ToolPart
 from wolo.messages.unicode import whole

@@ -69,10 +69,6 @@ class ChangedPaths(NamedTuple):
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
 
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return tuple(sorted({*self.made, *self.changed, *self.gone}))
-
 
 def modes(change: PathChange) -> tuple[int, int]:
     return change.before.mode, change.after.mode

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from wolo.errors import SessionError
 from wolo.formats.encoding.attachments import data_url
-from wolo.formats.encoding.pairing import result_text
-from wolo.formats.encoding.wire_forms import IdPolicy, wire_id
+from wolo.formats.encoding.wire_forms import IdPolicy, result_text, wire_id
 from wolo.messages.message import MESSAGES, Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, TextPart
 from wolo.messages.roles import (

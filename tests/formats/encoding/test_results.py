@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wolo.formats.encoding.encoder import visible_message
-from wolo.formats.encoding.pairing import result_text
+from wolo.formats.encoding.wire_forms import result_text
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 
