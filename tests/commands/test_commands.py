@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import text, usage
+from tests.fakes.replies import call, text, usage
 from wolo.commands.command import CommandContext, Exit, ShowText, SwitchConversation, dispatch
 from wolo.commands.cost import in_words
 from wolo.commands.table import load_commands
@@ -71,6 +73,27 @@ async def test_cost_counts_the_whole_session(provider: ProviderServer) -> None:
     assert isinstance(following, SwitchConversation)
     assert "2 answers" in await shown("/cost", following.conversation)
     await following.conversation.close()
+
+
+async def test_receipt_counts_the_newest_turn_alone(provider: ProviderServer) -> None:
+    Path("big.txt").write_text("word word word word\n" * 1000)
+    reads = call("read", {"path": "big.txt"}, usage=usage(200, 20, cached=40, reasoning=5))
+    provider.script(text("Hi.", usage=usage(100, 10)), reads, text("So.", usage=usage(6000, 30, cached=5000)))
+    conversation = await converse(provider)
+    assert await shown("/cost turn", conversation) == "No request of this turn has been answered yet."
+    await say(conversation, "hello")
+    await say(conversation, "read it")
+    receipt = (await shown("/cost turn", conversation)).splitlines()
+    assert [" ".join(line.split()) for line in receipt[:5]] == [
+        *("fresh 1,160", "cached 5,040", "written 0", "output 50, 5 of it reasoning"),
+        "price unknown · 2 answers in this turn",
+    ]
+    assert receipt[6].startswith("A request is now ~")
+    assert "tool calls and outputs ~" in receipt[6]
+    assert receipt[7].startswith("Largest calls: read big.txt ~6,")
+    with pytest.raises(UsageError, match="does not know 'trun'"):
+        await shown("/cost trun", conversation)
+    await conversation.close()
 
 
 async def test_model_shows_and_changes(provider: ProviderServer) -> None:

@@ -63,6 +63,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "disallow_tools": Effect(("--disallow-tools", "read")),
     "set": Effect(("--set", "thinking=high")),
     "fallback_model": Effect(("--fallback-model", "here/other"), "retry.tries = 1", script=(broken, fine)),
+    "wait_for_reset": Elsewhere("end_to_end/test_limits.py", "test_headless_waits_for_every_reset"),
     "mcp_config": Effect(("--mcp-config", '{{"mcpServers": {{"gone": {{"command": "no-such-program"}}}}}}')),
     "strict_mcp_config": Effect(("--strict-mcp-config",), 'mcp_servers.gone.command = "no-such-program"'),
     "verify": Effect(("--verify", "test ! -e written.txt"), PLAIN, script=(writes, fine)),

@@ -64,6 +64,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "limits.max_answer_bytes": Elsewhere("models/test_stream_limits.py", "test_an_answer_may_only_be_so_long"),
     "retry.tries": Effect("retry.tries = 1", script=(broken, fine)),
     "retry.total_s": Effect("retry.total_s = 0", script=(broken, fine)),
+    "retry.resume_windows": Elsewhere("end_to_end/test_limits.py", "test_zero_windows_end_the_turn"),
+    "retry.wait_for_reset_s": Elsewhere("end_to_end/test_limits.py", "test_headless_waits_for_every_reset"),
     "retry.idle_s": Elsewhere("models/test_client.py", "test_stalled_stream_is_abandoned_and_retried"),
     "retry.first_byte_s": Elsewhere("conversation/test_no_effect.py", "test_silence_limit_holds_beside_every_other_limit"),
     "headers.profile": Effect('headers.profile = "none"'),

@@ -16,7 +16,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, text, whole
 from tests.fakes.screen import pty_wolo
-from wolo.commands.command import CommandContext, SwitchConversation
+from wolo.commands.command import SwitchConversation
 from wolo.commands.table import load_commands
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
@@ -123,7 +123,7 @@ async def test_model_list_marks_current_and_omits_unusable(provider: ProviderSer
         f'model = "here/b"\n[providers.here]\nbase_url = "{provider.base_url}"\nmodels = [{{id = "a"}}, {{id = "b"}}]\n'
     )
     conversation = await open_conversation(StartOptions(flags={}, attended=True))
-    menu = models_menu(CommandContext(conversation, COMMANDS))
+    menu = models_menu(conversation)
     first, *rest = menu.listed(False)
     assert (first.value, first.facts.split(" ")[0]) == ("here/b", "current")
     labels = [item.value for item in rest]
@@ -138,11 +138,9 @@ async def test_model_list_marks_current_and_omits_unusable(provider: ProviderSer
 async def test_address_lists_the_models_of_its_server(provider: ProviderServer) -> None:
     serve(provider, "test-model", "other")
     conversation = await begin(provider)
-    values = [item.value for item in models_menu(CommandContext(conversation, COMMANDS)).listed(True)]
+    values = [item.value for item in models_menu(conversation).listed(True)]
     assert [value for value in values if value not in (EMBEDDED, SERVER)] == ["custom/test-model", "custom/other"]
-    assert not {EMBEDDED, SERVER} & {
-        item.value for item in models_menu(CommandContext(conversation, COMMANDS), ahead=True).listed(True)
-    }
+    assert not {EMBEDDED, SERVER} & {item.value for item in models_menu(conversation, ahead=True).listed(True)}
     await conversation.close()
 
 

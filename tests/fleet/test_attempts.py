@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -15,11 +16,13 @@ import pytest
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
 from tests.fakes.replies import Hold, call, delta, error, sse, text
 from tests.fakes.repositories import commit, files, git, repository
-from wolo.fleet.agent_run import AgentSettings, Allowance
+from wolo.fleet.agent_run import AgentSettings, AgentStream, Allowance
 from wolo.fleet.attempts import AttemptRunner, AttemptView
+from wolo.fleet.bounded_programs import run_bounded
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease, Owner
 from wolo.fleet.run_folder import RunFolder
-from wolo.fleet.tasks import BatchTask, TaskBudget
+from wolo.fleet.tasks import BatchTask, Resources, TaskBudget
+from wolo.workspace.processes.process_runner import Processes, ProgramStart
 
 
 @pytest.fixture(autouse=True)
@@ -218,3 +221,23 @@ async def test_an_image_needs_docker_or_podman(tmp_path: Path, monkeypatch: pyte
     assert done.state == "errored"
     assert done.error is not None
     assert "neither docker nor podman" in done.error.message
+
+
+def test_agent_waiting_for_a_limit_gets_more_time(tmp_path: Path) -> None:
+    line = {"type": "system", "subtype": "retry", "delay_s": 40.0, "error": {"kind": "quota", "message": "used up"}}
+    brief = {**line, "delay_s": 5.0, "error": {"kind": "rate_limited", "message": "slow down"}}
+    file = tmp_path / "stream.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in (line, brief)))
+    stream = AgentStream(file)
+    assert stream.read_slept_s() == 40.0
+    assert stream.line == "the key sleeps for 0:40"
+
+
+async def test_slept_time_extends_the_timeout() -> None:
+    processes = Processes()
+    start = ProgramStart(argv=["sleep", "1.2"], cwd=Path.cwd(), env=dict(os.environ))
+    ends = [
+        await run_bounded(processes, start, lambda _: None, timeout_s=0.3, resources=Resources(), seat=0, slept_s=lambda s=s: s)  # type: ignore[misc]
+        for s in (0.0, 60.0)
+    ]
+    assert [end.how for end in ends] == ["timed_out", "exited"]

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.test_limits import limit
 from tests.fakes.command import run_wolo, start_wolo
-from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import error, text
+from tests.fakes.provider_server import Asked, ProviderServer
+from tests.fakes.replies import Reply, error, text
 from tests.fakes.repositories import commit, files, git, repository
 from tests.fleet.batches import results, write_tasks
 from wolo.fleet.agent_run import AgentSettings
@@ -59,6 +60,25 @@ def test_limits_of_the_settings_hold_for_all_agents(env: dict[str, str], tmp_pat
     with contextlib.closing(sqlite3.connect("q/ledger.db")) as ledger:
         ((limit,),) = ledger.execute("SELECT state FROM limits")
     assert (json.loads(limit)["requests"], json.loads(limit)["tokens"]) == (9000, 8000000)
+
+
+def test_key_sleeps_until_its_limit_ends(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
+    answer, ends = provider.otherwise, []
+
+    def limited(asked: Asked) -> Reply:
+        ends.append(time.time() + 6 if not ends else ends[0])
+        left_s = ends[0] - time.time()
+        return limit(left_s) if left_s > 0 else answer(asked)
+
+    provider.otherwise = limited
+    tasks = write_tasks(tmp_path / "t.jsonl", 3)
+    done = run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "runs/x", "-j", "3", timeout=120)
+    assert done.exit_code == 0, done.stderr
+    assert [(each["state"], each["attempt"]) for each in results(Path("runs/x"))] == [("done", 1)] * 3
+    assert len(provider.requests) <= 6 + 3, "the key sleeps for all tasks"
+    with contextlib.closing(sqlite3.connect("runs/x/ledger.db")) as ledger:
+        ((state,),) = ledger.execute("SELECT state FROM limits")
+    assert "pace" not in json.loads(state) or json.loads(state)["pace"] is None
 
 
 def test_task_file_mistakes_are_named_without_a_folder(env: dict[str, str]) -> None:

@@ -62,6 +62,18 @@ def test_rate_limit_delays_all_then_halves_pace(run: Path, host: TestHost) -> No
     ledger.close()
 
 
+def test_quota_delays_all_and_keeps_the_pace(run: Path, host: TestHost) -> None:
+    ledger = create_ledger(run, Meta(version="1"), host=host)
+    one, other = ledger.limits(), ledger.limits()
+    assert [one.acquire("key") for _ in range(40)] == [0.0] * 40
+    one.sleep("key", 7200.0)
+    one.sleep("key", 60.0)
+    assert 7100 < other.acquire("key") <= 7200.0
+    host.time += 7200
+    assert [other.acquire("key") for _ in range(40)] == [0.0] * 40
+    ledger.close()
+
+
 def test_used_tokens_above_expectation_count(run: Path, host: TestHost) -> None:
     ledger = create_ledger(run, Meta(version="1"), host=host)
     limits = ledger.limits(tokens=1000)

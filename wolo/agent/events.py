@@ -118,6 +118,11 @@ class AttemptFailed(Event, frozen=True, kw_only=True, tag="attempt_failed"):
     delay_s: float
     """Seconds until the next attempt."""
 
+    @property
+    def is_limit(self) -> bool:
+        """A limit with a known end; the user may ask again before."""
+        return self.error.kind == "quota"
+
 
 class ModelReplaced(Event, frozen=True, kw_only=True, tag="model_replaced"):
     """The fallback model answers the rest of this turn; the next prompt goes to the first model again."""

@@ -11,8 +11,9 @@ from typing import Literal, NamedTuple
 
 from wolo.errors import UsageError
 
-Kind = Literal["flag", "value", "many", "maybe"]
-"""`many` may be repeated; `maybe` has no value at the end of the line and before another option."""
+Kind = Literal["flag", "value", "many", "maybe", "joined"]
+"""`many` may be repeated; `maybe` has no value at the end of the line and before another option; `joined` has one only behind
+`=`."""
 
 Values = dict[str, "str | bool | list[str]"]
 
@@ -88,6 +89,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("disallow_tools", ("--disallow-tools",), "value", "Do not offer these tools.", "LIST", also=("--disallowed-tools",)),
     Option("set", ("--set",), "many", "Override one setting.", "KEY=VALUE"),
     Option("fallback_model", ("--fallback-model",), "value", "Model to ask when the first one cannot be reached.", "MODEL"),
+    Option(
+        "wait_for_reset",
+        ("--wait-for-reset",),
+        "joined",
+        "Wait until a limit of the provider ends, at most so long.",
+        "[=SECONDS]",
+    ),
     Option("mcp_config", ("--mcp-config",), "many", "Also use these MCP servers.", "FILE|JSON"),
     Option("strict_mcp_config", ("--strict-mcp-config",), "flag", "Use no MCP servers but those of --mcp-config."),
     Option("verify", ("--verify",), "value", "Run this before and after the work; new failures go back to the model.", "COMMAND"),
@@ -266,7 +274,7 @@ def _take(token: str, rest: list[str], values: Values) -> list[str] | None:
     if equals:
         _store(option, value, values)
         return [token]
-    if option.kind == "maybe" and (not rest or _is_option(rest[0]) or rest[0] == "--"):
+    if option.kind == "joined" or (option.kind == "maybe" and (not rest or _is_option(rest[0]) or rest[0] == "--")):
         values[option.name] = ""
         return [token]
     if not rest:

@@ -133,7 +133,7 @@ OPTION_GROUPS: dict[str, tuple[str, ...]] = {
         "verify",
     ),
     "Permissions": ("mode", "yolo", "allow", "deny", "add_dir", "cd", "sandbox", "trust"),
-    "Budgets": ("max_turns", "max_cost", "max_tokens", "max_seconds"),
+    "Budgets": ("max_turns", "max_cost", "max_tokens", "max_seconds", "wait_for_reset"),
     "Settings and help": ("set", "version", "help"),
 }
 """Headings with the names of their options."""
@@ -152,7 +152,10 @@ class HelpPage(TyperGroup):
         for heading, options in option_groups():
             with formatter.section(heading):
                 formatter.write_dl(
-                    [(f"{', '.join(option.spellings)} {option.metavar}".rstrip(), option.help) for option in options]
+                    [
+                        (f"{', '.join(option.spellings)} {option.metavar}".replace(" [=", "[=").rstrip(), option.help)
+                        for option in options
+                    ]
                 )
 
 

@@ -29,7 +29,7 @@ from wolo.guard.modes import SPELLINGS, find_mode
 from wolo.guard.rules import Rule
 from wolo.messages.secret_values import is_secret_name
 from wolo.messages.terminal_text import clean_line
-from wolo.models import headers, secret_references
+from wolo.models import headers, retry, secret_references
 from wolo.models.address import display_url
 from wolo.places import Notices, Site, find_home
 from wolo.workspace.root import find_root
@@ -39,6 +39,7 @@ ENDPOINT_ENVIRONMENT = {"WOLO_BASE_URL": "base_url", "WOLO_API_KEY": "api_key", 
 FLAGS = {
     "model": "model",
     "fallback_model": "fallback_model",
+    "wait_for_reset": "retry.wait_for_reset_s",
     "agent": "agent",
     "mode": "mode",
     "thinking": "thinking",
@@ -248,6 +249,8 @@ def _normalise(key: str, value: str) -> str:
     """Converts to the form of the settings: modes of other agents, tools separated by commas."""
     if key == "mode":
         return find_mode(SPELLINGS.get(value, value)).name
+    if key == "retry.wait_for_reset_s":
+        return value or str(retry.LONGEST_RESET_S)
     if key.startswith("tools."):
         names = [name.strip() for name in value.split(",")]
         return str([name for name in names if name]) if names else value

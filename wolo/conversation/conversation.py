@@ -32,6 +32,7 @@ from wolo.mcp.servers import Servers
 from wolo.messages.message import OPENED, RESOURCES, Message, Usage, UserPrompt, custom
 from wolo.messages.parts import AnyPart
 from wolo.models.capabilities import effective_level
+from wolo.models.limit_wait import LimitWait
 from wolo.models.provider import ModelChoice
 from wolo.sessions.entries import STEERING, CustomEntry, MessageEntry, SettingEntry, side_question_entry
 from wolo.tools.tool import ToolServices
@@ -93,6 +94,7 @@ class ConversationParts(Struct, frozen=True, kw_only=True):
     instructions: InstructionReader
     local_context: LocalContext | None = None
     telemetry: Telemetry | None = None
+    limit_wait: LimitWait | None = None
 
 
 class Successor(Protocol):
@@ -288,6 +290,17 @@ class Conversation:
         """Stops the turn; its `TurnEnded` still comes. Does nothing between turns."""
         self.agent.interrupt()
         self._user_command.cancel("interrupted")
+
+    def resume_now(self, model: str = "") -> None:
+        """Ends the wait for a limit; `model` answers until the limit ends. Raises UsageError if that cannot be used."""
+        if self._parts.limit_wait is None:
+            return
+        choice = None
+        if model:
+            from wolo.conversation.resources.model_selection import choose_other  # noqa: PLC0415  # few turns meet a limit
+
+            choice = choose_other(self.permissions.config, self.info.cwd, self.choice, model)
+        self._parts.limit_wait.end(choice)
 
     def steer(self, message: UserPrompt) -> None:
         """Sends a message into the running turn after the current call; calls after that one are skipped."""

@@ -34,7 +34,7 @@ from wolo.conversation.resources.conversation_hooks import (
 )
 from wolo.conversation.resources.file_tracking import FileTracking, track_files
 from wolo.conversation.resources.mcp_servers import FoundServers, connect_servers, find_servers
-from wolo.conversation.resources.model_selection import ModelAccess, make_asker
+from wolo.conversation.resources.model_selection import ModelAccess, make_asker, make_limit_wait
 from wolo.conversation.resources.persistence import SavedSession
 from wolo.conversation.resources.request_prefix import (
     InstructionReader,
@@ -249,6 +249,7 @@ def _prepare_requests(
         wire_log=Path(wire_log) if wire_log else None,
         progress=state.options.progress,
         transport=state.options.transport,
+        limit_wait=make_limit_wait(config.settings.retry, attended=state.options.attended),
     )
     return _Requests(
         prompts=prompts,
@@ -349,6 +350,7 @@ def _assemble_conversation(
         instructions=requests.reader,
         local_context=state.local_context,
         telemetry=outlets.telemetry,
+        limit_wait=requests.access.limit_wait,
     )
     return Conversation(
         _info(state, requests.prefix, (*env.notices, *outlets.notices, *(custom.notices if custom else ()))),

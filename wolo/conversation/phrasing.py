@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 from wolo.agent.events import (
@@ -29,6 +30,7 @@ from wolo.agent.events import (
 from wolo.guard.modes import MODES
 from wolo.messages.call_arguments import call_line
 from wolo.messages.terminal_text import label, quantity
+from wolo.models.limit_wait import clock_time, countdown
 from wolo.tools.background_jobs import CROWDED
 
 MOST_OF_DENIED = 200
@@ -38,6 +40,8 @@ MOST_OF_DENIED = 200
 def describe(event: Event) -> str:
     """What has happened, as sentences, or what goes on from now on; not cleaned. Empty: an event that only a view shows."""
     match event:
+        case AttemptFailed(is_limit=True):
+            return f"{sentence(event.error.message)} {_limit(event.delay_s)}."
         case AttemptFailed():
             of = f" of {event.tries}" if event.tries else ""
             when = f"in {event.delay_s:.1f} s" if event.delay_s >= 0.05 else "at once"
@@ -85,6 +89,8 @@ def describe(event: Event) -> str:
 def describe_briefly(event: Event) -> str:
     """The same for clients of a protocol, which show events their own way."""
     match event:
+        case AttemptFailed(is_limit=True):
+            return describe(event)
         case AttemptFailed():
             return f"{event.error.message} Trying again in {event.delay_s:.0f} s."
         case ModelReplaced():
@@ -115,9 +121,16 @@ def describe_work(event: Event) -> str:
             return "thinking"
         case CompactionStarted():
             return "compacting its conversation"
+        case AttemptFailed(is_limit=True):
+            return f"{_limit(event.delay_s)}: {event.error.message}"
         case AttemptFailed():
             return f"retrying in {event.delay_s:.0f} s: {event.error.message}"
     return ""
+
+
+def _limit(delay_s: float) -> str:
+    now = time.time()
+    return f"Limit until {clock_time(now + delay_s, now)} ({countdown(delay_s)}), then it goes on by itself"
 
 
 def _compaction(event: Compacted) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from wolo.errors import QuotaExhausted
 from wolo.fleet.ledger.outcomes import ACCOUNT_FAULTS, Ended, Failure, Spent
 from wolo.fleet.tasks import BatchTask
 from wolo.messages.terminal_text import clean_line
+from wolo.models.limit_wait import countdown
 from wolo.models.retry import LIMITER_VARIABLE
 from wolo.places import DATA_VARIABLE
 
@@ -88,6 +90,8 @@ class AgentStream:
         self.line = ""
         """The latest text or call, for a table of running attempts."""
         self.spent = Spent(cost_usd=None)
+        self.slept_s = 0.0
+        """Time that the agent waits, or has waited, for limits of its key to end."""
         self._file = file
         self._at = 0
         self._rest = b""
@@ -105,6 +109,11 @@ class AgentStream:
         for line in lines:
             self._take(_parse(line))
 
+    def read_slept_s(self) -> float:
+        """`slept_s` as of now."""
+        self.follow()
+        return self.slept_s
+
     def result(self) -> dict[str, Any] | None:
         """The last line, if the agent came to its end."""
         try:
@@ -118,6 +127,9 @@ class AgentStream:
 
     def _take(self, line: dict[str, Any]) -> None:
         self.session_id = str(line.get("session_id") or self.session_id)
+        if line.get("subtype") == "retry" and (line.get("error") or {}).get("kind") == QuotaExhausted.kind:
+            self.slept_s += float(line.get("delay_s") or 0.0)
+            self.line = f"the key sleeps for {countdown(self.slept_s)}"
         if line.get("type") != "assistant":
             return
         message = line.get("message") or {}

@@ -118,6 +118,8 @@ class _Attempt:
                 await self._prepare()
             end = await self._agent(deadline)
             patch = await self._patch()
+            if deadline is not None and self._view.stream is not None:
+                deadline += self._view.stream.slept_s
             if self._task.verify and end.state == "done":
                 async with asyncio.timeout_at(deadline):
                     end = await self._verify()
@@ -198,6 +200,7 @@ class _Attempt:
                 timeout_s=left,
                 resources=self._task.resources,
                 seat=self._lease.fence,
+                slept_s=stream.read_slept_s,
             )
         stream.follow()
         result = stream.result()

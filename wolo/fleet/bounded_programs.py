@@ -33,16 +33,24 @@ class ProgramEnd(Struct, frozen=True):
 
 
 async def run_bounded(
-    processes: Processes, start: ProgramStart, take: OnOutput, *, timeout_s: float | None, resources: Resources, seat: int
+    processes: Processes,
+    start: ProgramStart,
+    take: OnOutput,
+    *,
+    timeout_s: float | None,
+    resources: Resources,
+    seat: int,
+    slept_s: Callable[[], float] = lambda: 0.0,
 ) -> ProgramEnd:
     """Nothing the program started is left. A cancellation ends it and is passed on.
 
-    `seat` spreads programs with few processors over the machine. Raises OSError when it cannot be started.
+    `slept_s` is added to the timeout while the program runs. `seat` spreads programs with few processors over the machine.
+    Raises OSError when it cannot be started.
     """
     program = processes.start(replace(start, before_exec=_before_exec(resources, seat)), take)
     how: How
     try:
-        how = await _wait(program, timeout_s, resources)
+        how = await _wait(program, timeout_s, resources, slept_s)
     except BaseException:
         await processes.end(program, GRACE_S)
         raise
@@ -52,15 +60,21 @@ async def run_bounded(
     return ProgramEnd(program.exit_code, how, time.monotonic() - program.started)
 
 
-async def _wait(program: Program, timeout_s: float | None, resources: Resources) -> How:
-    waiting = asyncio.ensure_future(program.wait(timeout_s))
-    look_s = None if resources.memory_mb is None else _LOOK_EVERY_S
+async def _wait(program: Program, timeout_s: float | None, resources: Resources, slept_s: Callable[[], float]) -> How:
+    waiting = asyncio.ensure_future(program.wait(None))
+    look_s = None if resources.memory_mb is None and timeout_s is None else _LOOK_EVERY_S
+    if timeout_s is not None:
+        look_s = min(_LOOK_EVERY_S, timeout_s)
     try:
         while not (await asyncio.wait({waiting}, timeout=look_s))[0]:
             if resources.memory_mb is not None and memory_mb(program) > resources.memory_mb:
                 program.tree.kill(is_leader_held=True)
                 await waiting
                 return "memory"
+            if timeout_s is not None and time.monotonic() - program.started >= timeout_s + slept_s():
+                await program.tree.end(GRACE_S)
+                await waiting
+                return "timed_out"
         return waiting.result()
     finally:
         waiting.cancel()

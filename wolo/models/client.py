@@ -25,6 +25,7 @@ from wolo.models.capabilities import AttachmentNotices, join_names, names_of
 from wolo.models.format_selection import format_of, key_of, redact, request_headers
 from wolo.models.headers import HeaderSettings, introduce
 from wolo.models.http.transport import PATIENCE, Batch, Exchange, HttpCall, HttpStatusError, Transport, WireLog
+from wolo.models.limit_wait import clock_time, limit_end
 from wolo.models.prompt_cache import PrefixWatch, find_miss
 from wolo.models.protocol import MUST_BE_SENT, Listener, ModelQuestion, producer_of, request_for
 from wolo.models.provider import MEDIA, ModelChoice, cost_of
@@ -154,6 +155,7 @@ class HttpModelClient:
                     has_fallback=options.has_fallback,
                 )
                 if next_wait_s is None:
+                    await self._report_limit(error)
                     if isinstance(error, Unreachable):
                         _name_address(error, self._choice)
                     raise
@@ -165,6 +167,17 @@ class HttpModelClient:
                 await listener.on_attempt_failed(error, attempt, tries, next_wait_s)
             await options.sleep(next_wait_s)
             attempt += 1
+
+    async def _report_limit(self, error: ProviderError) -> None:
+        """In a batch the key sleeps for all tasks; a script learns how to wait."""
+        now = time.time()
+        end_at = limit_end(error, now)
+        if end_at is None or end_at <= now:
+            return
+        if self._shared:
+            await self._shared.report_end(end_at - now)
+        elif not self._options.attended:
+            error.hint = f"{error.hint} --wait-for-reset waits until {clock_time(end_at, now)}.".strip()
 
     async def _attempt(self, question: ModelQuestion, listener: Listener, attempt: int) -> Message:
         """One request; on failure nothing remains but the error."""

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import Meta, Struct
 
-from wolo.errors import LONGEST_WAIT_S, ProviderError, RateLimited, Unreachable
+from wolo.errors import LONGEST_WAIT_S, ProviderError, QuotaExhausted, RateLimited, Unreachable
 
 if TYPE_CHECKING:
     from wolo.messages.message import Usage
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ATTENDED_TOTAL_S = 600.0
 HEADLESS_TOTAL_S = 60.0
+LONGEST_RESET_S = 8 * 86400.0
+"""Windows of subscriptions last a week at most; a later end is a mistake or not worth waiting for."""
 LEAST_WAIT_S = 0.1
 """Stop when less of the total time is left."""
 JITTER = 0.25
@@ -38,6 +40,10 @@ class RetrySettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Maximum silence within a response, 0 for no limit; none: 300, or no limit for servers on this machine."""
     first_byte_s: Annotated[float, Meta(ge=0)] | None = None
     """Maximum silence before the first event, 0 for no limit; none: 120 but at most `idle_s`; on this machine `idle_s`."""
+    resume_windows: Annotated[int, Meta(ge=0)] | None = None
+    """Number of limits with a known end that one prompt waits for, 0 for never; none: 1 when attended, any number in a batch."""
+    wait_for_reset_s: Annotated[float, Meta(ge=0)] | None = None
+    """Maximum time that one prompt waits for limits to end, however many; none: as `resume_windows` says."""
 
 
 class RetryRule(Struct, frozen=True):
@@ -214,6 +220,10 @@ class SharedLimiter:
         """Waits until a request of about so many tokens may be sent."""
         is_shown = False
         while wait_s := (await self._ask("acquire", tokens=tokens)).get("wait_s", 0.0):
+            if wait_s > LONGEST_WAIT_S and not is_shown:
+                is_shown = True
+                slept = QuotaExhausted("Another task of the batch has met the limit of this key.", temporary=True)
+                await listener.on_attempt_failed(slept, 1, 0, wait_s)
             if wait_s >= _SHOWN_FROM_S and not is_shown:
                 is_shown = True
                 await listener.on_notice(f"Waiting {wait_s:.0f} s: the tasks of a batch share the limit of the key.", "info")
@@ -232,6 +242,10 @@ class SharedLimiter:
 
     async def report_refusal(self, wait_s: float) -> None:
         await self._ask("refused", wait_s=wait_s, **self._limits)
+
+    async def report_end(self, wait_s: float) -> None:
+        """The quota of the key is used up, for so long: it sleeps for all tasks of the batch."""
+        await self._ask("used_up", wait_s=wait_s)
 
     async def _ask(self, what: str, **values: float) -> dict[str, Any]:
         try:

@@ -92,7 +92,7 @@ def _read(words: tuple[str, ...]) -> _Line:
         last = None
         if word.startswith("-") and len(word) > 1:
             option = options.get(word)
-            last = option if option and option.kind != "flag" else None
+            last = option if option and option.kind not in ("flag", "joined") else None
         elif not names and not behind and word in SUBCOMMANDS:
             names, facts = _match_names((word,), facts)
             options = _by_spelling(_own_options(facts)) if facts else options

@@ -22,7 +22,7 @@ from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown
 from wolo.models.local import driving
 from wolo.models.protocol import LazyModelClient, ModelClient
 from wolo.models.provider import DRIVEN, ModelChoice, ProviderSettings, is_known
-from wolo.models.retry import LIMITER_VARIABLE
+from wolo.models.retry import LIMITER_VARIABLE, RetrySettings
 from wolo.places import Places, find_places
 from wolo.workspace.root import find_site
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from wolo.models.http.transport import Transport
+    from wolo.models.limit_wait import LimitWait
     from wolo.models.probe_cache import ServerFacts
 
 NO_MODEL = "No model is set up. Do one of these:"
@@ -75,6 +76,14 @@ def choose_fallback(config: Config, environ: Mapping[str, str], first: ModelChoi
     A base URL or key given for this run applies to the first model only; another provider uses its own.
     """
     return _choose_further(config, environ, first, config.settings.fallback_model)
+
+
+def choose_other(config: Config, cwd: Path, first: ModelChoice, spec: str) -> ModelChoice | None:
+    """The model that answers instead of `first` for a while; None: the same. Raises UsageError if it cannot be used."""
+    environ = keys.with_stored_keys(find_site(cwd), config.settings.providers)
+    choice = _choose_further(config, environ, first, spec)
+    check_prices(config, choice)
+    return choice
 
 
 def _choose_further(config: Config, environ: Mapping[str, str], first: ModelChoice, spec: str) -> ModelChoice | None:
@@ -217,13 +226,31 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
     """Gets loaded and total bytes of the embedded model, from any thread."""
     transport: Transport | None = None
     """Carries the requests; None: the network."""
+    limit_wait: LimitWait | None = None
+    """Waits for ends of limits; None: they are errors."""
 
 
 def make_asker(
     access: ModelAccess, choice: ModelChoice, fallback: ModelChoice | None, *, after_any_error: bool = False
 ) -> ModelClient:
     """Redacts secrets from every request. `after_any_error`: the fallback also answers after errors that retries do not cure."""
-    return RedactingAsker(_bare(access, choice, fallback, after_any_error=after_any_error), access.secrets)
+    client = _bare(access, choice, fallback, after_any_error=after_any_error)
+    if access.limit_wait is not None:
+        from wolo.models.limit_wait import PromptWaits, ResumingModelClient
+
+        client = ResumingModelClient(client, PromptWaits(access.limit_wait), partial(_to, access))
+    return RedactingAsker(client, access.secrets)
+
+
+def make_limit_wait(settings: RetrySettings, *, attended: bool) -> LimitWait | None:
+    """None: the ends of limits are not waited for."""
+    in_batch = bool(os.environ.get(LIMITER_VARIABLE))
+    if not (attended or in_batch or settings.resume_windows or settings.wait_for_reset_s is not None):
+        return None
+    from wolo.models.limit_wait import LimitWait, policy_of
+
+    policy = policy_of(settings, attended=attended, in_batch=in_batch)
+    return LimitWait(policy) if policy.windows else None
 
 
 def check_reachable(choice: ModelChoice, fallback: ModelChoice | None, places: Places) -> None:

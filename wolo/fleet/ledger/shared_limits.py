@@ -100,6 +100,15 @@ class SharedLimits:
 
         self._store.transaction(work)
 
+    def sleep(self, key: str, wait_s: float) -> None:
+        """Notes the end of a key's quota: everybody waits, then goes on at the same pace."""
+
+        def work(execute: Execute) -> None:
+            limit, now = self._read(execute, key), self._store.now(execute)
+            self._write(execute, key, replace(limit, not_before=max(limit.not_before, now + wait_s)))
+
+        self._store.transaction(work)
+
     def _read(self, execute: Execute, key: str) -> Limit:
         name = self._prefix + key
         execute("INSERT INTO limits (key, state) VALUES (?, '{}') ON CONFLICT (key) DO NOTHING", (name,))
@@ -197,6 +206,8 @@ class LimitService:
     def _do(self, request: _LimitRequest) -> float:
         if request.what == "acquire":
             return self._limits.acquire(request.key, int(request.tokens or 0))
+        if request.what == "used_up":
+            self._limits.sleep(request.key, request.wait_s)
         if request.what == "refused":
             self._limits.note_refusal(request.key, request.wait_s, requests=request.requests, tokens=request.tokens)
         if request.what == "answered":

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wolo.commands.command import CommandContext
+from wolo.conversation.conversation import Conversation
 from wolo.conversation.history.turn_undo import Undoing
 from wolo.diagnostics import model_info
 from wolo.errors import SessionError, ToolError, WoloError
@@ -61,7 +62,7 @@ async def pick_session(terminal: Terminal) -> str:
     return picked.value if picked else ""
 
 
-def models_menu(context: CommandContext, *, ahead: bool = False) -> Menu[str]:
+def models_menu(conversation: Conversation, *, ahead: bool = False) -> Menu[str]:
     """Usable models, the current one first; the switch adds those without a key. Any other name may be typed.
 
     Blocks: asks the model servers on this machine, or the one of this run, for their models. `ahead`: the choice is for
@@ -69,7 +70,6 @@ def models_menu(context: CommandContext, *, ahead: bool = False) -> Menu[str]:
     """
     from wolo.models.local.embedded import has_engine  # noqa: PLC0415  # loads what speaks with providers
 
-    conversation = context.conversation
     config = conversation.permissions.config
     known = [each for each in model_info.models_here(config) if not each.label.endswith(ANY_NAME)]
     if config.endpoint.base_url:

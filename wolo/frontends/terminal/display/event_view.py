@@ -298,6 +298,9 @@ class Screen:
         return f"thinking · {max(self._chars // 4, 1):,} tokens · {''.join(newest_lines(self._tail, 1))}".rstrip(" ·")
 
     def _attempt_failed(self, event: AttemptFailed) -> None:
+        if event.is_limit:
+            self._show_void(describe(event))
+            return
         if event.tries or event.attempt == 1:
             self._show_void(describe(event))
         due, why = time.monotonic() + event.delay_s, clean_line(event.error.message).rstrip(".")

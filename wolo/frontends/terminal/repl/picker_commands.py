@@ -92,7 +92,7 @@ async def _model(terminal: Terminal, command: Command, context: CommandContext) 
     from wolo.frontends.terminal.dialogs.embedded_model import offer_embedded  # noqa: PLC0415  # loads the HTTP stack
     from wolo.frontends.terminal.dialogs.new_server import add_server  # noqa: PLC0415  # the same
 
-    picked = await pick(await asyncio.to_thread(models_menu, context), terminal)
+    picked = await pick(await asyncio.to_thread(models_menu, context.conversation), terminal)
     if picked is None or picked.value == context.conversation.info.model:
         return NOTHING
     ways = {SERVER: add_server, EMBEDDED: offer_embedded}
@@ -110,7 +110,7 @@ async def _model(terminal: Terminal, command: Command, context: CommandContext) 
 
 
 CHOSEN_AHEAD: dict[str, Callable[[CommandContext], Menu[str]]] = {
-    "/model": partial(models_menu, ahead=True),
+    "/model": lambda context: models_menu(context.conversation, ahead=True),
     "/resume": lambda context: sessions_menu(context.conversation.info.cwd, context.conversation.info.session_id),
 }
 

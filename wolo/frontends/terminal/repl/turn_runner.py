@@ -14,6 +14,7 @@ from wolo.agent.events import (
     AnswerEnded,
     ApprovalAsked,
     ApprovalGiven,
+    AttemptFailed,
     CallDenied,
     CallEnded,
     Event,
@@ -38,7 +39,7 @@ from wolo.tools.background_jobs import BackgroundJobs, Job
 
 T = TypeVar("T")
 
-Asked = ApprovalAsked | QuestionsAsked
+Asked = ApprovalAsked | QuestionsAsked | AttemptFailed
 
 
 async def run_turn(conversation: Conversation, message: UserPrompt, terminal: Terminal) -> TurnEnded:
@@ -143,6 +144,8 @@ class EventBuffer:
 
 def _expires(event: Event, asked: Asked) -> bool:
     """The event ends the question, for example because of a time limit. Other agents continue alongside."""
+    if isinstance(asked, AttemptFailed):
+        return not isinstance(event, Noticed)  # the wait is over
     match event:
         case TurnEnded():
             return True
@@ -193,6 +196,8 @@ class _Turn:
                 if self._is_stopping:
                     self._conversation.interrupt()  # the first one came before there was anything to interrupt
                 match event:
+                    case AttemptFailed(is_limit=True):
+                        await self._wait_for_limit(event, events)
                     case ApprovalAsked() | QuestionsAsked():
                         await self._answer(event, events)
                     case AnswerEnded():
@@ -205,7 +210,26 @@ class _Turn:
             await events.close()
         return ended
 
-    async def _answer(self, asked: Asked, events: EventBuffer) -> None:
+    async def _wait_for_limit(self, limit: AttemptFailed, events: EventBuffer) -> None:
+        """Until the limit ends, or the user has chosen something else."""
+        from wolo.frontends.terminal.dialogs.limit_dialog import ask_at_limit  # noqa: PLC0415  # few turns meet a limit
+
+        if self._is_stopping:
+            return
+        try:
+            self._question = asking = asyncio.ensure_future(ask_at_limit(limit, self._terminal, self._conversation))
+            if await events.while_asking(limit, asking) == "stop":
+                self.stop()
+        except Dismissed:
+            self._question = None
+            self._terminal.stop()
+        except asyncio.CancelledError:
+            if not self._is_stopping:
+                raise
+        finally:
+            self._question = None
+
+    async def _answer(self, asked: ApprovalAsked | QuestionsAsked, events: EventBuffer) -> None:
         if self._is_stopping:
             return  # the question ends with the turn
         try:
