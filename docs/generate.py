@@ -19,6 +19,7 @@ import msgspec
 REFERENCE = Path(__file__).parent / "reference"
 FOR_SHELLS = Path(__file__).parent.parent / "wolo/cli/completion/subcommands.json"
 """Read for each completion in a shell."""
+BEGIN, END = "<!-- The first request, written by docs/generate.py -->", "<!-- The end of the first request -->"
 NOTICE = "<!-- Written by docs/generate.py; change the code instead. -->\n\n"
 
 
@@ -34,7 +35,7 @@ def pages() -> dict[str, str]:
         "formats.md": _formats(),
         "files.md": _files(),
     }
-    return {name: NOTICE + text.rstrip() + "\n" for name, text in written.items()}
+    return {name: NOTICE + text.rstrip() + "\n" for name, text in written.items()} | {"../guide/prompt.md": _prompt_page()}
 
 
 def _files() -> str:
@@ -164,6 +165,49 @@ def _tools() -> str:
             optional = "" if name in required else ", optional"
             rows.append(f"- `{name}` ({_type_of(schema)}{optional}){': ' + about if about else ''}")
     return "\n".join(rows)
+
+
+def _prompt_page() -> str:
+    """The page of the guide with the first request, and its size, between two marks."""
+    before, _, rest = (Path(__file__).parent / "guide" / "prompt.md").read_text(encoding="utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{_first_request()}\n\n{END}{rest.partition(END)[2]}"
+
+
+def _first_request() -> str:
+    """System prompt, tools and prompt as they are sent at the keyboard, of a project without instructions."""
+    from wolo.agent.prompt_prefix import build_system_prompt
+    from wolo.conversation.local_context import BLOCK, describe_tree
+    from wolo.messages.message import Message
+    from wolo.messages.parts import TextPart
+    from wolo.models.catalog import Catalog
+    from wolo.models.format_selection import format_of
+    from wolo.models.protocol import ModelQuestion, producer_of, request_for
+    from wolo.tools.tool_values import BUILTIN, describe_subagents
+    from wolo.tools.toolbox import NEEDS_SEARCH_SERVICE, NEEDS_SKILLS, NEEDS_SUBAGENTS, Toolbox
+    from wolo.workspace.tree_state import TreeState
+
+    system, here, _ = build_system_prompt(Path("/home/you/project")).partition("\nSystem: ")
+    system += f"{here}Linux x86_64"
+    files, subjects = ("src/a.py", "tests/test_a.py"), ("fix: close the file", "feat: read tables", "docs: how to start")
+    tree = TreeState(ahead=2, changed=files, subjects=subjects)
+    facts = (
+        "Date: 2026-11-23 (Monday, UTC+01:00)",
+        *describe_tree("main", tree, files),
+        "On the PATH: python3 uv node npm make docker",
+    )
+    block = BLOCK.format(text="\n".join(facts))
+    prompt = Message(role="user", parts=(TextPart(text="Why does the test fail?"), TextPart(text=block, is_notice=True)))
+    tools = Toolbox(more=dict.fromkeys(NEEDS_SUBAGENTS, describe_subagents(BUILTIN))).offer(
+        hide=(*NEEDS_SEARCH_SERVICE, *NEEDS_SKILLS)
+    )
+    choice = Catalog({}).find("custom/model", base_url="http://127.0.0.1/v1", api_key="k")
+    question = ModelQuestion(messages=(prompt,), system=system, tools=tools.specs())
+    body = format_of(choice).encode(request_for(choice, producer_of(choice, choice.format), question)).decode()
+    sizes = {tool["function"]["name"]: len(json.dumps(tool, ensure_ascii=False)) for tool in json.loads(body)["tools"]}
+    rows = ["| Part | Tokens |", "|---|---|", f"| system prompt | {len(system) // 4:,} |"]
+    rows += [f"| tool `{name}` | {size // 4} |" for name, size in sizes.items()]
+    rows += [f"| local context | {len(block) // 4} |", f"| the whole request, as JSON | {len(body) // 4:,} |"]
+    return "\n".join((*rows, "", "````text", system, "````", "", "````text", f"{prompt.text}{block}", "````"))
 
 
 def _type_of(schema: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,19 +34,20 @@ STALE_S = 30.0
 GIT_S = 5.0
 """Then git is killed."""
 RUNTIMES = (
-    *("python3", "uv", "node", "npm", "pnpm", "yarn", "bun", "deno", "go", "cargo", "java", "mvn", "gradle", "dotnet", "ruby"),
-    *("php", "swift", "elixir", "gcc", "cmake", "make", "docker", "podman"),
+    *("python3", "node", "go", "cargo", "java", "dotnet", "ruby", "php", "docker", "make", "uv", "npm", "pnpm", "yarn", "bun"),
+    *("deno", "mvn", "gradle", "swift", "elixir", "gcc", "cmake", "podman"),
 )
 """Programs whose presence tells how a project can be built and run."""
 NUM_FILES = 5
+NUM_RUNTIMES = 10
 _NAME_CHARS = 40
-_FILE_CHARS = 32
-_SUBJECT_CHARS = 48
+_FILE_CHARS = 30
+_SUBJECT_CHARS = 44
 _MOST_TRIED = 50
 """Changed files that are looked at for readable ones."""
 _MOST_FOLDERS = 40
 _LOOKALIKES = str.maketrans({'"': "'", "<": "‹", ">": "›"})
-_BLOCK = "\n\n<context>\n{text}\n</context>"
+BLOCK = "\n\n<context>\n{text}\n</context>"
 
 
 class LocalContext:
@@ -80,7 +82,7 @@ class LocalContext:
                 lines.append(f"The branch is {_quote(branch, _NAME_CHARS)} now.")
             if not lines:
                 return prompt
-        text = _BLOCK.format(text="\n".join(lines))
+        text = BLOCK.format(text="\n".join(lines))
         metadata = {**prompt.metadata, CONTEXT: {"date": date, "branch": branch}}
         return replace(prompt, parts=(*prompt.parts, TextPart(text=text, is_notice=True)), metadata=metadata)
 
@@ -136,22 +138,17 @@ class _Look:
             self._tree = read_tree_state(repository, self.branch, GIT_S)
 
     def lines(self, is_readable: Callable[[Path], bool]) -> list[str]:
-        tree, top, lines = self._tree, self._top, list[str]()
-        if self.branch:
-            lines.append(f"Branch: {_quote(self.branch, _NAME_CHARS)}{_describe_distance(tree) if tree else ''}")
-        if tree is not None:
-            lines.append(_describe_changes(tree, [name for name in tree.changed[:_MOST_TRIED] if is_readable(top / name)]))
-        if tree is not None and tree.subjects:
-            lines.append(f"Last commits: {', '.join(_quote(subject, _SUBJECT_CHARS) for subject in tree.subjects)}")
-        if self._runtimes:
-            lines.append(f"On the PATH: {' '.join(self._runtimes)}")
-        return lines
+        tree, top = self._tree, self._top
+        readable = [name for name in tree.changed[:_MOST_TRIED] if is_readable(top / name)] if tree else []
+        lines = describe_tree(self.branch, tree, readable) if self.branch else []
+        return [*lines, f"On the PATH: {' '.join(self._runtimes)}"] if self._runtimes else lines
 
 
 def find_runtimes(path: str) -> tuple[str, ...]:
-    """Those of `RUNTIMES` in the folders of a PATH; nothing is started."""
+    """The first of `RUNTIMES` in the folders of a PATH; nothing is started."""
     folders = [folder for folder in path.split(os.pathsep) if folder.startswith("/")][:_MOST_FOLDERS]
-    return tuple(name for name in RUNTIMES if any(os.access(f"{folder}/{name}", os.X_OK) for folder in folders))
+    present = (name for name in RUNTIMES if any(os.access(f"{folder}/{name}", os.X_OK) for folder in folders))
+    return tuple(islice(present, NUM_RUNTIMES))
 
 
 def _branch(cwd: Path) -> str:
@@ -160,18 +157,20 @@ def _branch(cwd: Path) -> str:
     return current_branch(cwd)
 
 
-def _describe_distance(tree: TreeState) -> str:
-    counts = [f"{count} {way}" for count, way in ((tree.ahead, "ahead"), (tree.behind, "behind")) if count]
-    return f" ({', '.join(counts)})" if counts else ""
-
-
-def _describe_changes(tree: TreeState, readable: Sequence[str]) -> str:
-    if not tree.changed:
-        return "No file is changed."
+def describe_tree(branch: str, tree: TreeState | None, readable: Sequence[str]) -> list[str]:
+    """A line each about the branch, the changes and the last commits; `tree` None: only the branch is known."""
+    if tree is None:
+        return [f"Branch: {_quote(branch, _NAME_CHARS)}"]
+    counts = ", ".join(f"{count} {way}" for count, way in ((tree.ahead, "ahead"), (tree.behind, "behind")) if count)
     names = [_quote(name, _FILE_CHARS, keeps_end=True) for name in readable[:NUM_FILES]]
     listed = ", ".join([*names, *(["…"] if len(tree.changed) > len(names) else [])]) if names else ""
-    count = f"{len(tree.changed):,}{'' if tree.is_whole else ' or more'}"
-    return f"Changed files: {count}{f' ({listed})' if listed else ''}"
+    count = f"{len(tree.changed):,}{'' if tree.is_whole else ' or more'}{f' ({listed})' if listed else ''}"
+    subjects = ", ".join(_quote(subject, _SUBJECT_CHARS) for subject in tree.subjects)
+    return [
+        f"Branch: {_quote(branch, _NAME_CHARS)}{f' ({counts})' if counts else ''}",
+        f"Changed files: {count}" if tree.changed else "No file is changed.",
+        *([f"Last commits: {subjects}"] if subjects else []),
+    ]
 
 
 def _quote(text: str, most_chars: int, *, keeps_end: bool = False) -> str:

@@ -42,8 +42,8 @@ class FetchArgs(Struct, frozen=True):
 
 
 class Fetch:
-    """Fetch a page of the public web; HTML becomes Markdown. A long page is shown by its beginning and end, with the file that
-    holds all of it. A redirect to another host is reported, so that you can fetch it with another call."""
+    """Fetch a page of the public web; HTML becomes Markdown. A long page is shown by its beginning and end, with the file
+    that holds all of it."""
 
     name: ClassVar[str] = "fetch"
     Args: ClassVar[type[Struct]] = FetchArgs

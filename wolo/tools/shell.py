@@ -45,10 +45,9 @@ class ShellArgs(Struct, frozen=True):
 
 
 class Shell:
-    """Run a command line in bash. The working directory persists between calls (`cd` changes it), variables do not. There is no
-    keyboard: editors and prompts fail. Long output is cut in the middle and saved in a file. With `background` a server or a long
-    build continues as a job while you go on; do not use `&` for that. For files prefer read, edit, grep and glob to cat, sed,
-    grep and find."""
+    """Run a command line in bash. The working directory persists between calls (`cd` changes it), variables do not. There is
+    no keyboard: editors and prompts fail. Long output is cut in the middle and saved in a file. With `background` a server or
+    a long build continues as a job while you go on; do not use `&` for that."""
 
     name: ClassVar[str] = "shell"
     Args: ClassVar[type[Struct]] = ShellArgs
@@ -306,8 +305,7 @@ class JobsArgs(Struct, frozen=True):
 
 class Jobs:
     """Manage commands that run in the background: `list` shows them; `output` returns what one has printed since the last
-    call, and how it ended; `stop` ends it with everything it started. You are notified when one ends. All end with this
-    conversation."""
+    call, and how it ended; `stop` ends it with everything it started. You are notified when one ends."""
 
     name: ClassVar[str] = "jobs"
     Args: ClassVar[type[Struct]] = JobsArgs

@@ -24,9 +24,8 @@ class TaskArgs(Struct, frozen=True):
 
 class Task:
     """Delegate a task to a subagent. It starts with your prompt only, works in the same directory under the same rules, and
-    returns only its final answer: say in the prompt what the answer must contain. Good for searches of which you need little.
-    Several calls in one answer to agents that only read run in parallel. Never poll a task in the background: go on with other
-    work, or end your turn."""
+    returns only its final answer: say in the prompt what the answer must contain. Several calls in one answer to agents that
+    only read run in parallel. Never poll a task in the background: go on with other work, or end your turn."""
 
     name: ClassVar[str] = "task"
     Args: ClassVar[type[Struct]] = TaskArgs

@@ -43,8 +43,8 @@ class TodoArgs(Struct, frozen=True):
 
 
 class Todo:
-    """Keep a list of steps for a task with several steps. Send the whole list each time: when you start a step, when it is done,
-    when the plan changes. The user sees it."""
+    """Keep a list of steps for a task with several steps. Send the whole list each time: when you start a step, when it is
+    done, when the plan changes."""
 
     name: ClassVar[str] = "todo"
     Args: ClassVar[type[Struct]] = TodoArgs

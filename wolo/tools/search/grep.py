@@ -52,7 +52,7 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 class GrepArgs(Struct, frozen=True):
     pattern: Annotated[str, Meta(description="regular expression")]
-    path: Annotated[str, Meta(description="file or folder to search")] = "."
+    path: Annotated[str, Meta(description="file or folder")] = "."
     glob: Annotated[str | None, Meta(description="only files such as `*.py` or `src/**/*.ts`")] = None
     type: Annotated[str | None, Meta(description="only files of a language: py, js, rust")] = None
     output_mode: Mode = "content"
