@@ -62,6 +62,7 @@ mutants: .venv/.test  # changes sampled lines of wolo; the tests of their room m
 bench: .venv/.test  # saves its tables in benchmarks/results.md
 	-$(BIN)/python -m pytest -q --clock -m "not real_model"  # limits of processor time, alone
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/masked.py
 	$(BIN)/python benchmarks/formats.py
 	$(BIN)/python benchmarks/sessions.py
 	$(BIN)/python benchmarks/hands.py

@@ -25,7 +25,7 @@ LONG_TURNS = 300
 MOST_TURNS = 2_000
 WINDOW = 200
 """Turns at each end of the growing session that are compared."""
-MODELS = ("text", f"reads-{TURNS}", f"shells-{TURNS}", f"reads-{LONG_TURNS}", f"reads-{MOST_TURNS}", "deltas-1")
+MODELS = ("text", f"files-{TURNS}", f"reads-{TURNS}", f"shells-{TURNS}", f"reads-{LONG_TURNS}", f"reads-{MOST_TURNS}", "deltas-1")
 Runs = dict[str, list[Run]]
 """Runs by the name of the agent."""
 Figures = dict[str, tuple[float, ...]]

@@ -34,13 +34,15 @@ class Log:
     """Times at which each request was received whole."""
     answered: list[float] = field(default_factory=list)
     """Times at which the last byte of each answer was handed to the socket."""
+    pieces: list[list[bytes]] = field(default_factory=list)
+    """Tools and messages of each request for `files-N`, in their order."""
     overhead_bytes: int = 0
     """System prompt and tool schemas of the first request."""
 
 
 class ScriptedServer:
     """Models: `text` answers at once; `reads-N` and `shells-N` ask first for N reads of `notes.txt` or N commands `true`;
-    `deltas-N` streams 20,000 deltas, N in each chunk of HTTP."""
+    `files-N` for whole files `0.txt` to N; `deltas-N` streams 20,000 deltas, N in each chunk of HTTP."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.log = Log()
@@ -87,7 +89,10 @@ class ScriptedServer:
         if not self.log.overhead_bytes:
             self.log.overhead_bytes = _overhead(request)
         script, _, count = request["model"].rpartition("/")[2].partition("-")
-        if script in ("reads", "shells"):
+        if script == "files":
+            texts = (request["tools"], request.get("instructions", ""), *request["messages" if chat else "input"])
+            self.log.pieces.append([msgspec.json.encode(each) for each in texts])
+        if script in ("reads", "shells", "files"):
             done = sum(1 for each in request["messages"] if each["role"] == "tool") if chat else _outputs(request["input"])
             if done < int(count):
                 name, arguments = _call(script, done, request["tools"])
@@ -112,8 +117,11 @@ def _call(script: str, number: int, tools: list[dict]) -> tuple[str, dict]:
     names = [tool["function"]["name"] if "function" in tool else tool.get("name") for tool in tools]
     if script == "reads" and "read" in names:
         return "read", {"path": "notes.txt", "offset": number + 1, "limit": 1}
+    if script == "files" and "read" in names:
+        return "read", {"path": f"{number}.txt"}
     shell = next(name for name in SHELLS if name in names)
-    return shell, {SHELLS[shell]: f"sed -n {number + 1}p notes.txt" if script == "reads" else f"true {number}"}
+    commands = {"reads": f"sed -n {number + 1}p notes.txt", "files": f"cat {number}.txt", "shells": f"true {number}"}
+    return shell, {SHELLS[shell]: commands[script]}
 
 
 @functools.cache

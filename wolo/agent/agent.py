@@ -43,7 +43,7 @@ from wolo.messages.message import (
     named_mode,
     nudge,
 )
-from wolo.messages.parts import CHANGED, TextPart
+from wolo.messages.parts import CHANGED, TextPart, ToolPart
 from wolo.models.address import is_near
 from wolo.models.protocol import ModelQuestion
 from wolo.tools.toolbox import PRESENT_PLAN
@@ -76,14 +76,14 @@ class AgentLoop:
         from wolo.agent.compaction_run import context_usage  # noqa: PLC0415  # not needed for a prompt
 
         services = self.services
-        return context_usage(services.compactor, history, services.prefix.measure_fixed(services.asker.choice.model.context))
+        return context_usage(services.compactor, history, services.prefix.measure_fixed(services.asker.choice.model))
 
     def preview(self, history: Sequence[Message]) -> CompactionPreview:
         """The effect that `compact` would have; asks no model and changes nothing."""
         from wolo.agent.compaction_run import can_summarize, preview  # noqa: PLC0415  # not needed for a prompt
 
         services = self.services
-        fixed = services.prefix.measure_fixed(services.asker.choice.model.context)
+        fixed = services.prefix.measure_fixed(services.asker.choice.model)
         return preview(services.compactor, history, fixed, may_ask=can_summarize(services.asker))
 
     async def compact(self, history: Sequence[Message], focus: str = "") -> None:
@@ -282,7 +282,7 @@ class TurnRunner:
     async def _ask(self) -> Message | None:
         """Returns None after a compaction; the loop must start over."""
         services, messages = self._services, self._history.messages
-        fixed = services.prefix.measure_fixed(services.asker.choice.model.context)
+        fixed = services.prefix.measure_fixed(services.asker.choice.model)
         self._relay = None
         if not services.compactor.fits(messages, fixed):
             run = self._compaction_run()
@@ -418,7 +418,7 @@ class TurnRunner:
     def _finish_check(self) -> FinishCheck | None:
         """None in a turn that changes no file."""
         new = self._history.messages[self._start_index :]
-        changes = any(CHANGED in part.metadata for message in new for part in message.calls)
+        changes = any(isinstance(part, ToolPart) and CHANGED in part.metadata for message in new for part in message.parts)
         return self._services.finish() if changes and self._services.finish else None
 
     async def _deliver_news(self) -> None:

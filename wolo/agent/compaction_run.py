@@ -86,7 +86,7 @@ class CompactionRun:
         await self._emit_result(services.compactor.restore(messages, self._measure_fixed()), if_none=NOTHING_TO_RESTORE)
 
     def _measure_fixed(self) -> Fixed:
-        return self._services.prefix.measure_fixed(self._services.asker.choice.model.context)
+        return self._services.prefix.measure_fixed(self._services.asker.choice.model)
 
     def _summarizer_or_none(self) -> Summarize | None:
         services = self._services
@@ -142,6 +142,8 @@ class CompactionRun:
             compacted = replace(compacted, usage=self._unreported)
             self._unreported = None
             await self._services.emit(compacted)
+            if compacted.reason == "masked":  # the conversation goes on as it is
+                return compacted
             self._services.prefix.reload()
             summary = compacted.summary.text if compacted.summary else ""
             with suppress(Cancelled):

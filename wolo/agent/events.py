@@ -133,8 +133,9 @@ class ModelReplaced(Event, frozen=True, kw_only=True, tag="model_replaced"):
     """The model that answers now."""
 
 
-CompactionReason = Literal["window", "overflow", "manual", "restored"]
-"""The request would exceed the window; the provider refused it as too large; the user ran /compact, or /uncompact."""
+CompactionReason = Literal["window", "overflow", "manual", "restored", "masked"]
+"""The request would exceed the window; the provider refused it as too large; the user ran /compact, or /uncompact; old outputs
+were masked before the window was full."""
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):

@@ -17,6 +17,7 @@ from wolo.formats.format import ToolSpec
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import MCP_INSTRUCTIONS, NUDGE, Message
 from wolo.messages.parts import ToolKind
+from wolo.models.provider import Model
 from wolo.tools.tool import ExternalTool
 from wolo.tools.toolbox import Toolbox
 
@@ -84,9 +85,9 @@ class PromptPrefix:
         """`expand_message` is among them once messages were left out."""
         return self._toolbox.specs(compacted=not self._compactor.cut.is_empty)
 
-    def measure_fixed(self, context: int | None) -> Fixed:
-        """What every request holds, besides the messages, in a model's context window."""
-        return Fixed(self.system, self.tools, context)
+    def measure_fixed(self, model: Model) -> Fixed:
+        """What every request to a model holds, besides the messages."""
+        return Fixed(self.system, self.tools, model.context, model.price)
 
     def reload(self) -> None:
         """Reads the instructions again. Called after a compaction, when the cached prefix is lost anyway."""

@@ -95,6 +95,8 @@ def describe_briefly(event: Event) -> str:
             return f"{event.error.message} Trying again in {event.delay_s:.0f} s."
         case ModelReplaced():
             return f"{event.error.message} {event.model} answers instead."
+        case Compacted(reason="masked"):
+            return ""
         case Compacted():
             return "The conversation was compacted."
         case PromptRefused() if event.reason:
@@ -139,6 +141,8 @@ def _compaction(event: Compacted) -> str:
     if event.reason == "restored":
         rest = " What is still left out would not fit." if event.left_out or event.shortened else ""
         return f"What had been left out is sent again ({sizes}).{rest}"
+    if event.reason == "masked":
+        return f"{quantity(event.outputs_shortened, 'old output')} masked ({sizes}); the model can look them up."
     verb = "summed up" if event.is_summarised else "left out"
     done = [
         f"{quantity(count, thing)} {verb}"

@@ -92,7 +92,7 @@ class RequestPreview:
         )
         context, system, toolbox = self._config.settings.context, preamble.system, preamble.toolbox
         compactor = Compactor(context, self._config.settings.compaction, self._cut)
-        shown, _ = compactor.view(self._history, Fixed(system, toolbox.specs(), choice.model.context))
+        shown, _ = compactor.view(self._history, Fixed(system, toolbox.specs(), choice.model.context, choice.model.price))
         is_compacted = not compactor.cut.is_empty
         tools = toolbox.specs(compacted=is_compacted)
         question = ModelQuestion(messages=shown, system=system, tools=tools, session_id=self._session.id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import accumulate
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
@@ -18,7 +18,11 @@ from wolo.agent.events import Compacted, CompactionReason
 from wolo.errors import ContextOverflow
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import Message, Usage
+from wolo.models.provider import Price
 from wolo.models.tokens import TokenEstimate, estimate_message
+
+if TYPE_CHECKING:
+    from wolo.agent.compaction.masking import Masking
 
 Positive = Annotated[int, Meta(ge=1)]
 KEEP_SHARE = 0.6
@@ -27,6 +31,8 @@ ASKED_SHARE = 0.3
 """The same for `/compact`."""
 RESTORED_SHARE = 0.95
 """Share of the window that `/uncompact` fills."""
+FEWEST_MASKED = 12
+"""Messages of a conversation whose outputs may be masked before the window is full."""
 OVERFLOWS = 3
 """Consecutive overflows after which the turn fails."""
 OVERFLOW_SHARES = (0.6, 0.3, 0.1)
@@ -68,6 +74,9 @@ class CompactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     auto: bool = True
     """Compact when the conversation no longer fits the context window; false: fail, and leave `/compact` to the user."""
+    at_tokens: Annotated[int, Meta(ge=0)] | None = None
+    """Size of a request above which old outputs are masked in batches; 0: never before the window is full; none: when the smaller
+    requests pay for the broken prompt cache, by the prices of the model."""
     keep_turns: Positive = 2
     """Latest turns whose outputs are shortened last."""
     summary: bool = True
@@ -127,6 +136,8 @@ class Fixed(Struct, frozen=True):
     tools: tuple[ToolSpec, ...]
     window: int | None
     """Window of the current model; None: unknown."""
+    price: Price | None = None
+    """None: unknown."""
 
 
 class Window:
@@ -183,6 +194,8 @@ class Compactor:
         self.window = Window(context or Context())
         self.cut = cut or Cut()
         """The current cut; a resumed session brings its own."""
+        self._masking: Masking | None = None
+        """None: too early for one."""
         self._overflows = 0
         self._first_overflow = 0.0
         self._no_summary = False
@@ -194,12 +207,15 @@ class Compactor:
 
     def fits(self, messages: Sequence[Message], fixed: Fixed) -> bool:
         """False when a request with these messages must become smaller first."""
-        return self._goal(messages, fixed) is None
+        return self._goal(messages, fixed) is None and self._mask(messages, fixed) is None
 
     async def fit(self, messages: Sequence[Message], fixed: Fixed, summarize: Summarize | None = None) -> Compacted | None:
         """Returns the compaction that was needed; None when the messages fit or nothing may be changed."""
         goal = self._goal(messages, fixed)
-        return await self._shrink(messages, fixed, goal, summarize) if goal else None
+        if goal is None:
+            mask = self._mask(messages, fixed)
+            return self._set(messages, fixed, mask, "masked") if mask else None
+        return await self._shrink(messages, fixed, goal, summarize)
 
     def view(self, messages: Sequence[Message], fixed: Fixed) -> tuple[tuple[Message, ...], Compacted | None]:
         """Returns the messages that would be sent without a summary, and the compaction needed for that."""
@@ -208,6 +224,8 @@ class Compactor:
         if goal is not None:
             cut = self._deeper(messages, fixed, goal, self._prune(messages, fixed, goal))
             compacted = self._apply(messages, fixed, goal, cut)
+        elif mask := self._mask(messages, fixed):
+            compacted = self._set(messages, fixed, mask, "masked")
         return self.apply_cut(messages), compacted
 
     async def fit_after_overflow(
@@ -252,7 +270,7 @@ class Compactor:
     def restore(self, messages: Sequence[Message], fixed: Fixed) -> Compacted | None:
         """Restores what fits, newest first; None when nothing does."""
         most = self.window.most(fixed)
-        before, after = self.cut, Cut()
+        before, after = self.cut, Cut(is_restored=True)
         if most is not None and self.window.size(messages, fixed) > most:
             room = (most * RESTORED_SHARE - self.window.size(self.apply_cut(messages), fixed)) / self.window.scale
             words = _share(most, WORDS_SHARE, WORDS_TOKENS)
@@ -294,6 +312,19 @@ class Compactor:
         if not self.settings.auto or most is None or self.window.size(self.apply_cut(messages), fixed) <= most:
             return None
         return _Goal(reason="window", target=most * KEEP_SHARE, room=most)
+
+    def _mask(self, messages: Sequence[Message], fixed: Fixed) -> Cut | None:
+        """The cut that masks old outputs although everything fits; None: not now."""
+        at_tokens = self.settings.at_tokens
+        has_reason = fixed.price is not None if at_tokens is None else at_tokens > 0
+        if not self.settings.auto or not has_reason or self.cut.is_restored or len(messages) < FEWEST_MASKED:
+            return None
+        if self._masking is None:
+            from wolo.agent.compaction.masking import Masking  # noqa: PLC0415  # most conversations are short
+
+            self._masking = Masking(self.settings.protected_tools, at_tokens)
+        size = self.window.size(self.apply_cut(messages), fixed)
+        return self._masking.next_cut(self.cut, messages, size, self.window.scale, fixed.price)
 
     def _goal_for_request(self, messages: Sequence[Message], fixed: Fixed) -> _Goal:
         size = self.window.size(self.apply_cut(messages), fixed)

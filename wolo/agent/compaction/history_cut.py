@@ -42,10 +42,14 @@ class Cut:
         shortened: Iterable[str] = (),
         left_out: Iterable[str] = (),
         lead: Message | None = None,
+        *,
+        is_restored: bool = False,
     ) -> None:
+        """`is_restored`: the user had messages sent again, so that none is masked before the window is full."""
         self.shortened = frozenset(shortened)
         self.left_out = frozenset(left_out)
         self.lead = lead
+        self.is_restored = is_restored
         """Message that replaces those left out; placed before all others except system messages."""
         self.is_empty = not self.left_out and not self.shortened
         self._short: dict[str, tuple[Message, Message]] = {}
@@ -139,9 +143,9 @@ class Cut:
             shortened.discard(message.id)
             left_out.discard(message.id)
         if left_out == self.left_out:
-            return Cut(shortened, left_out, self.lead)
+            return Cut(shortened, left_out, self.lead, is_restored=True)
         lead = Cut()._lead(messages, left_out, _summary_in(self.lead), words_tokens) if left_out else None
-        return Cut(shortened, left_out, lead)
+        return Cut(shortened, left_out, lead, is_restored=True)
 
     def first_sent(self, messages: Sequence[Message]) -> str:
         """Returns the id of the oldest message that is sent; empty when nothing is left out."""
@@ -168,7 +172,9 @@ class Cut:
 
 def cut_of(kept: CompactionEntry | None) -> Cut:
     """Reads the cut that a session saved last."""
-    return Cut(kept.shortened, kept.left_out, kept.summary) if kept else Cut()
+    if kept is None:
+        return Cut()
+    return Cut(kept.shortened, kept.left_out, kept.summary, is_restored=kept.reason == "restored")
 
 
 def _summary_in(lead: Message | None) -> tuple[str, str]:

@@ -73,8 +73,8 @@ class Updates:
                 self._streamed = False
                 if isinstance(event, RequestStarted):
                     yield self._usage(event.context_tokens)
-                else:
-                    yield sdk.update_agent_thought_text(f"{describe_briefly(event)}\n")
+                elif text := describe_briefly(event):
+                    yield sdk.update_agent_thought_text(f"{text}\n")
             case AnswerEnded():
                 yield from self._answer(event.message)
             case CallStarted():

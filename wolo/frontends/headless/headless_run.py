@@ -136,6 +136,8 @@ class Headless:
                 else:
                     self._help[FENCE_HINT if IN_FENCE in event.part.metadata else APPROVAL_HINT] = None
                 self._print_message(describe(event))
+            case Compacted(reason="masked") if not self._verbose:
+                pass
             case AttemptFailed() | ModelReplaced() | Compacted() | Verified():
                 self._print_message(describe(event))
             case AnswerEnded() if self._verbose:

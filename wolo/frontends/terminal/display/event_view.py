@@ -163,6 +163,9 @@ class Screen:
                 self._end_answer(event.message)
             case AttemptFailed():
                 self._attempt_failed(event)
+            case Compacted(reason="masked"):
+                if self.says_more:
+                    self.show_text(describe(event), "dim")
             case ModelReplaced() | Compacted():
                 self._show_void(describe(event))
             case CompactionStarted() | VerifyStarted() | HookAwaited():
