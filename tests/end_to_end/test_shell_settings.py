@@ -141,6 +141,19 @@ def test_failed_command_names_the_setting_that_passes_it(provider: ProviderServe
     assert "hunter2" not in result
 
 
+def test_failed_check_names_the_setting_too(provider: ProviderServer) -> None:
+    check = 'test ! -e new || echo "${GITHUB_TOKEN:?is not set}"'
+    provider.script(call("write", {"path": "new", "content": "x"}), *[text("Done.")] * 4)
+    run_wolo("-p", "--mode", "edit", "--verify", check, *provider.flags, "go", env={"GITHUB_TOKEN": "hunter2-hunter2"})
+    assert "GITHUB_TOKEN is set, but hidden from commands" in str(provider.requests[2].messages[-1]["content"])
+
+
+def test_failed_job_names_the_setting_too(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "printenv GITHUB_TOKEN", "background": True}), text("ok"))
+    run_wolo("-p", "--yolo", *provider.flags, "go", env={"GITHUB_TOKEN": "hunter2-hunter2"})
+    assert "[GITHUB_TOKEN is set, but hidden from commands" in provider.requests[1].results[0]
+
+
 @pytest.mark.parametrize("command", ["true GITHUB_TOKEN", "echo MY_GITHUB_TOKENS; false"])
 def test_other_commands_explain_nothing(provider: ProviderServer, command: str) -> None:
     provider.script(call("shell", {"command": command}), text("ok"))

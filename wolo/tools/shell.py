@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import os
 import signal
@@ -275,6 +276,11 @@ def _refuse_unusable(args: ShellArgs) -> None:
 
 
 def _unstartable(error: OSError) -> ToolError:
+    if error.errno == errno.E2BIG:
+        return ToolError(
+            "The command could not be started: it and the user's variables are larger than the system accepts."
+            ' The user\'s settings shell.hide and shell.inherit = "core" make room.'
+        )
     return ToolError(f"The command could not be started: {error.strerror}.")
 
 

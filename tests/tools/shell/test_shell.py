@@ -462,6 +462,13 @@ async def test_senseless_arguments_are_refused_with_the_reason(
         await harness.call("shell", **arguments)
 
 
+async def test_variables_larger_than_the_system_takes_are_named(harness: ToolHarness) -> None:
+    environ = {f"LONG_{number}": "x" * 100_000 for number in range(80)}
+    harness.services = replace(harness.services, variables=CommandVariables(environ=environ))
+    with pytest.raises(ToolError, match=r"larger than the system accepts.*shell\.hide"):
+        await harness.call("shell", command="true")
+
+
 async def test_the_longest_command_that_is_taken_runs(harness: ToolHarness) -> None:
     command = "echo " + "x" * (120_000 - 5)
     assert (await harness.call("shell", command=command)).is_error is False

@@ -75,10 +75,11 @@ async def check(command: str, timeout_s: float, services: ToolServices, *, confi
     if why := enclosed.why_ended():
         output += f"[the sandbox ended it: {why}]\n"
     output = services.secrets.hide(output)
+    notes = call.explain_hidden(f"{command}\n{output}") if finished.exit_code else ()
     return Check(
         exit_code=None if finished.timed_out else finished.exit_code,
         failures=() if finished.exit_code == 0 else failures(output),
-        output=output[-_SHOWN_CHARS:],
+        output="".join((output, *(f"[{note}]\n" for note in notes)))[-_SHOWN_CHARS:],
         duration_s=finished.elapsed_s,
         timed_out=finished.timed_out,
     )
