@@ -350,6 +350,12 @@ def test_long_names_fit_into_sixty_tokens() -> None:
     assert 0 < len(question(policy(), messages, start)) <= 60 * BYTES_PER_TOKEN
 
 
+def test_control_sequences_of_a_command_are_escaped() -> None:
+    messages, start = history([edit("a\x1b[2J.py"), sh("pytest '\x1b]0;title\x07'"), edit("a\x1b[2J.py")])
+    report = policy().report(messages, start)
+    assert "\x1b" not in report.line + report.command + question(policy(), messages, start)
+
+
 def test_disabled_check_neither_asks_nor_shows() -> None:
     messages, start = history([edit(), sh(FULL), edit()])
     finish = policy(*MAKE, asks=False, shows=False)

@@ -200,7 +200,7 @@ class TurnRunner:
             error=stop.error,
             exit_code=stop.exit_code,
             verification=(verification := self._verifier.outcome if self._verifier else None),
-            work=await asyncio.to_thread(finish.report, self._history.messages, self._start_index, verification)
+            work=finish.report(self._history.messages, self._start_index, verification)
             if (finish := self._finish_check())
             else WorkCheck(),
         )
@@ -404,7 +404,7 @@ class TurnRunner:
         message = None
         if finish := self._finish_check():
             is_verified = self._verifier is not None
-            message = await asyncio.to_thread(finish.ask, self._history.messages, self._start_index, is_verified=is_verified)
+            message = finish.ask(self._history.messages, self._start_index, is_verified=is_verified)
         if message is None and self._verifier:
             message = await self._verifier.after()
         if message is None and services.hooks.is_active:

@@ -6,6 +6,7 @@ import re
 import shlex
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from wolo.guard.shell.parser import TooComplex, parse
 from wolo.guard.shell.words import SHELLS, name_of, unquote
+from wolo.messages.terminal_text import escaped_line
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -105,6 +107,7 @@ class LineFacts(Struct, frozen=True):
     """A command may edit files: not only checks, formatters, builds and readers."""
 
 
+@lru_cache(maxsize=512)
 def read_line(line: str) -> LineFacts:
     """Returns no facts for a line that cannot be parsed."""
     try:
@@ -191,7 +194,8 @@ def check_of(argv: Sequence[str]) -> LineCheck | None:
 
 
 def clip(text: str) -> str:
-    text = " ".join(text.split())
+    """One line that fits into a sentence, without control sequences."""
+    text = escaped_line(" ".join(text.split()))
     return text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS - 1]}…"
 
 
