@@ -358,4 +358,5 @@ class Agent:
             transport=self._transport,
             tools=functions,
             hook_functions=self._hooks,
+            sends_local_context=False,
         )

@@ -118,6 +118,8 @@ class StartOptions(Struct, frozen=True, kw_only=True):
     """Hooks of the embedding program, by event."""
     local_context: LocalContext | None = None
     """Has begun to look around in the directory of the first conversation; None: begins with the conversation."""
+    sends_local_context: bool = True
+    """False: a program writes the prompts, which are sent as they are."""
 
     @property
     def asks_approvals(self) -> bool:
@@ -231,7 +233,7 @@ def prepare_start(options: StartOptions) -> StartupState:
         session = find_session(store, given_options, options.change, cwd) if store else None
         named = options.change.model if options.change else ""
         local_context = options.local_context if options.change is None else None
-        if local_context is None:
+        if local_context is None and options.sends_local_context and environment.config.settings.context.local:
             local_context = LocalContext(site.real_cwd)
             if session is None and not options.history:
                 local_context.begin()  # looks around beside the rest of the start
@@ -262,7 +264,7 @@ def prepare_start(options: StartOptions) -> StartupState:
         small=models.small,
         agent=environment.agent,
         web_search=environment.web_search,
-        local_context=local_context if config.settings.context.local and choice.provider.name != "local" else None,
+        local_context=None if choice.provider.name == "local" or not config.settings.context.local else local_context,
         sink=sink,
         notices=(
             *site.notices,
