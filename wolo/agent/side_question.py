@@ -36,7 +36,7 @@ async def ask_aside(services: AgentServices, history: Sequence[Message], questio
         raise UsageError("The embedded model cannot answer side questions.", hint="Send the question as a prompt.")
     if limit := limit_reached(services.account.limits, services.account.used, 0):
         raise UsageError(describe(services.account.limits, limit), hint="Raise the limit, or continue with -c.")
-    sent = services.compactor.cut.apply(services.history.messages or history)
+    sent = services.compactor.apply_cut(services.history.messages or history)
     window = services.compactor.window.most(services.prefix.measure_fixed(services.asker.choice.model))
     most_tokens = min(round(window * WINDOW_SHARE), MAX_TOKENS) if window else MAX_TOKENS
     messages = [user(f"<aside>\n{question}\n</aside>")]

@@ -417,7 +417,7 @@ class Conversation:
         if RESOURCES in message.metadata:
             message = await self._with_resources(message)
         if self._parts.local_context is not None:
-            sent = self.agent.services.compactor.cut.apply(self.history)
+            sent = self.agent.services.compactor.apply_cut(self.history)
             message = await self._parts.local_context.add_to(message, sent, self.permissions.judge.readable)
         opened, self._opened = self._opened, {}
         if opened:

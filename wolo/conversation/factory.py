@@ -101,7 +101,7 @@ async def open_conversation(options: StartOptions) -> Conversation:
         raise
     try:
         custom = await find_custom_tools(state.config, state.site)
-        login = await find_login_shell(state.config, state.places, state.workspace, options.shell)
+        login = await find_login_shell(state.config, state.site.places, state.workspace, options.shell)
         conversation = _assemble_conversation(state, found_servers, custom, login)
         await connect_servers(found_servers.servers, state.workspace, conversation.agent.services)
         return conversation
@@ -130,7 +130,7 @@ class _Environment(Struct, frozen=True, kw_only=True):
 
 
 def _prepare_environment(state: StartupState, found_servers: FoundServers, login: LoginShell | None) -> _Environment:
-    config, workspace, cwd, places, options = state.config, state.workspace, state.cwd, state.places, state.options
+    config, workspace, cwd, places, options = state.config, state.workspace, state.site.cwd, state.site.places, state.options
     user_files = UserFiles(config, state.site)
     skills = user_files.skills(state.choice)
     outputs, skill_folders = state.sink.outputs, own_folders(skills.skills, places)
@@ -241,9 +241,9 @@ def _prepare_requests(
     wire_log = text(state.flags, "debug_wire")
     access = ModelAccess(
         settings=config.settings,
-        places=state.places,
-        project=env.secrets.hide(state.cwd.name),
-        cwd=state.cwd,
+        places=state.site.places,
+        project=env.secrets.hide(state.site.cwd.name),
+        cwd=state.site.cwd,
         secrets=env.secrets,
         attended=state.options.attended,
         wire_log=Path(wire_log) if wire_log else None,
@@ -277,7 +277,7 @@ class _Outlets(Struct, frozen=True, kw_only=True):
 def _open_outlets(state: StartupState, env: _Environment, requests: _Requests) -> _Outlets:
     facts = partial(_hook_facts, state, env.judge)
     beginning = HookSessionStart(
-        places=state.places,
+        places=state.site.places,
         facts=facts,
         instructions=requests.prefix.instructions.files,
         is_resumed=state.sink.is_started,
@@ -300,7 +300,7 @@ def _open_outlets(state: StartupState, env: _Environment, requests: _Requests) -
     return _Outlets(
         recorder=recorder,
         events=events,
-        approvals=PendingApprovals(events.emit, env.judge, state.places, state.workspace.root),
+        approvals=PendingApprovals(events.emit, env.judge, state.site.places, state.workspace.root),
         questions=PendingQuestions(events.emit, env.secrets),
         run_hook=run_hook,
         hooks=AgentHooks(run_hook, events.emit_tracked, env.secrets),
@@ -340,7 +340,7 @@ def _assemble_conversation(
         approvals=outlets.approvals,
         questions=outlets.questions,
         permissions=PermissionCheck(env.judge, state.config, state.workspace, env.shell, env.agents.offers),
-        session=SessionAccess(state.sink, outlets.recorder, state.places.data, state.cwd),
+        session=SessionAccess(state.sink, outlets.recorder, state.site.places.data, state.site.cwd),
         files=ConversationFiles(services, env.judge),
         sandbox=env.sandbox,
         user_files=env.user_files,
@@ -368,7 +368,7 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
     config, judge = state.config, env.judge
     return ToolServices(
         workspace=state.workspace,
-        ledger=FileLedger(state.places.state / "file-locks"),
+        ledger=FileLedger(state.site.places.state / "file-locks"),
         save_output=partial(save_redacted, state.sink, env.secrets),
         shell=env.shell,
         secrets=env.secrets,
@@ -464,7 +464,7 @@ def _edit_checks(state: StartupState, env: _Environment, emit: Emit) -> EditChec
 def _propose_note(state: StartupState, note: str, everywhere: bool) -> str:
     from wolo.conversation.resources.learned_notes import LearnedNotes  # not needed before the first note
 
-    return LearnedNotes(state.places, state.workspace.root).propose(note, state.sink.session_id, everywhere=everywhere)
+    return LearnedNotes(state.site.places, state.workspace.root).propose(note, state.sink.session_id, everywhere=everywhere)
 
 
 async def _ask_for_hook(state: StartupState, requests: _Requests, prompt: str, model: str) -> str:
@@ -477,7 +477,7 @@ async def _ask_for_hook(state: StartupState, requests: _Requests, prompt: str, m
 
 def _hook_facts(state: StartupState, judge: Judge) -> dict[str, str]:
     """Part of the payload of every hook event."""
-    payload = {"session_id": state.sink.session_id, "cwd": str(state.cwd), "permission_mode": judge.mode.name}
+    payload = {"session_id": state.sink.session_id, "cwd": str(state.site.cwd), "permission_mode": judge.mode.name}
     return {**payload, "agent_type": state.agent.name} if state.agent else payload
 
 
@@ -489,7 +489,7 @@ def _info(state: StartupState, prefix: RequestPrefix, notices: tuple[str, ...]) 
     return ConversationInfo(
         session_id=state.sink.session_id,
         model=state.choice.label,
-        cwd=state.cwd,
+        cwd=state.site.cwd,
         root=state.workspace.root,
         mode=state.sandbox_plan.mode.name,
         sandbox=state.sandbox_plan.backend,

@@ -180,7 +180,7 @@ class Handover:
         check_start(following)
         change = following.change
         if change is not None and change.session:
-            with Store.open(self._state.places.data) as store:
-                session = store.find(change.session, self._state.cwd)
+            with Store.open(self._state.site.places.data) as store:
+                session = store.find(change.session, self._state.site.cwd)
                 if session.id != self._state.sink.session_id and not change.fork:
                     store.lock(session.id).release()

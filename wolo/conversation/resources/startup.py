@@ -183,14 +183,6 @@ class StartupState(Struct, frozen=True, kw_only=True):
     def flags(self) -> Flags:
         return self.options.flags
 
-    @property
-    def places(self) -> Places:
-        return self.site.places
-
-    @property
-    def cwd(self) -> Path:
-        return self.site.cwd
-
 
 class StartEnvironment(Struct, frozen=True, kw_only=True):
     config: Config

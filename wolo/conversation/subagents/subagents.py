@@ -148,7 +148,7 @@ class Subagents:
 
                 state = self._parent.state
                 here = {task.run.part_id for task in self.background.all} if self.background is not None else set()
-                news += lost_results(messages, state.places.data if isinstance(state.sink, SavedSession) else None, here)
+                news += lost_results(messages, state.site.places.data if isinstance(state.sink, SavedSession) else None, here)
         return news
 
     async def wait(self) -> None:
@@ -170,7 +170,7 @@ class Subagents:
         if isinstance(state.sink, SavedSession):
             from wolo.conversation.subagents.saved_tasks import agent_of  # noqa: PLC0415  # few tasks are resumed
 
-            return agent_of(id, state.places.data, state.sink.session_id)
+            return agent_of(id, state.site.places.data, state.sink.session_id)
         raise ToolError(f"There is no task {id} that can be resumed.")
 
     async def delegate(self, request: TaskRequest, call: CallContext) -> CallResult:
@@ -309,7 +309,7 @@ class Subagents:
     async def _open_sink(self, profile: AgentProfile, choice: ModelChoice, resume: str) -> SessionSink:
         state = self._parent.state
         if not isinstance(state.sink, SavedSession):
-            return UnsavedSession(state.places.state, time.time(), id=resume)
+            return UnsavedSession(state.site.places.state, time.time(), id=resume)
         opening = asyncio.ensure_future(asyncio.to_thread(self._open, profile, choice, resume))
         try:
             return await asyncio.shield(opening)
@@ -322,8 +322,8 @@ class Subagents:
     def _open(self, profile: AgentProfile, choice: ModelChoice, resume: str) -> SessionSink:
         state = self._parent.state
         parent = task_of(state.sink.session_id, profile.name)
-        origin = SessionProperties(cwd=state.cwd, model=choice.label, mode=self._parent.judge.mode.name, parent=parent)
-        store = Store.open(state.places.data)
+        origin = SessionProperties(cwd=state.site.cwd, model=choice.label, mode=self._parent.judge.mode.name, parent=parent)
+        store = Store.open(state.site.places.data)
         try:
             return SavedSession(store, store.find(resume) if resume else None, origin, time.time())
         except BaseException:
@@ -342,9 +342,9 @@ class Subagents:
             own,
             may_fetch=judge.may_fetch,
             is_readable=judge.readable,
-            ledger=FileLedger(state.places.state / "file-locks"),
+            ledger=FileLedger(state.site.places.state / "file-locks"),
             save_output=save,
-            shell=new_shell(state.cwd, state.places.state, own.secrets),
+            shell=new_shell(state.site.cwd, state.site.places.state, own.secrets),
             ask_user=run.putting(self._parent.ask_questions) if self._parent.ask_questions else None,
             agents=(),
             delegate=None,
@@ -373,7 +373,7 @@ class Subagents:
 
     def _prompt(self, profile: AgentProfile, prompt: str, call: CallContext) -> Message:
         parent = self._parent
-        opened = {"mode": parent.judge.mode.name, "cwd": str(parent.state.cwd), "attended": parent.ask_user is not None}
+        opened = {"mode": parent.judge.mode.name, "cwd": str(parent.state.site.cwd), "attended": parent.ask_user is not None}
         task = {"agent": profile.name, "session": parent.state.sink.session_id, "call": call.part_id}
         return replace(user(prompt), metadata={OPENED: opened, TASK: task})
 
