@@ -395,7 +395,8 @@ def test_own_command_is_told_with_the_next_prompt(provider: ProviderServer) -> N
         terminal.wait_for("Later.")
         leave(terminal)
     first, second = prompts(provider)
-    assert first == f"what did I do?\n\n<ran>\n$ echo first > made; cat made; pwd\nfirst\n{Path.cwd()}\n[exit 0]\n</ran>"
+    own = f"what did I do?\n\n<ran>\n$ echo first > made; cat made; pwd\nfirst\n{Path.cwd()}\n[exit 0]\n</ran>"
+    assert first.startswith(f"{own}\n\nPlan mode: ")
     assert second == "and now?"
 
 

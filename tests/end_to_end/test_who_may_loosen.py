@@ -201,8 +201,8 @@ def test_plan_writes_and_runs_nothing_whatever_allows_it(provider: ProviderServe
         text("Done."),
     )
     done = run_wolo("-p", "--mode", "plan", "--allow", "shell:*", "--allow", "write:**", *provider.flags, "go")
-    assert done.exit_code == 4
-    assert [result.startswith("Denied") for result in provider.requests[1].results] == [True] * 4 + [False]
+    assert done.exit_code == 0  # refused, and not denied
+    assert [result.startswith("Denied by plan mode") for result in provider.requests[1].results] == [True] * 4 + [False]
     assert sorted(path.name for path in Path().iterdir()) == ["a.txt"]
     assert Path("a.txt").read_text() == "old\n"
 
