@@ -13,6 +13,7 @@ from wolo.tools.editing.matching import Replacement
 from wolo.tools.editing.write import WriteArgs
 from wolo.tools.fetch import FetchArgs
 from wolo.tools.foreign_calls import EDITORS, OWN_NAMES
+from wolo.tools.questions.present_plan import PresentPlanArgs
 from wolo.tools.read import ReadArgs
 from wolo.tools.search.glob import GlobArgs
 from wolo.tools.search.grep import GrepArgs
@@ -58,6 +59,7 @@ def decode(toolbox: Toolbox, name: str, arguments: dict[str, Any]) -> tuple[str,
         ),
         ("update_plan", {"plan": [{"step": "x", "status": "pending"}]}, "todo", TodoArgs((GivenItem("x", "pending"),))),
         ("Task", {"description": "Look", "prompt": "find x", "subagent_type": "explore"}, "task", TaskArgs("find x", "explore")),
+        ("ExitPlanMode", {"plan": "1. x"}, "present_plan", PresentPlanArgs("1. x")),
         ("BashOutput", {"bash_id": 2}, "jobs", JobsArgs("output", 2)),
         ("KillShell", {"shell_id": "2"}, "jobs", JobsArgs("stop", 2)),
         (EDITOR, {"command": "view", "path": "a", "view_range": [3, 5]}, "read", ReadArgs("a", 3, 3)),

@@ -27,6 +27,7 @@ OWN_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("todo_write", "todowrite", "update_plan", "write_todos"), "todo"),
     **dict.fromkeys(("agent", "subagent"), "task"),
     **dict.fromkeys(("ask_followup_question", "ask_user", "ask_user_question", "askuserquestion"), "ask"),
+    **dict.fromkeys(("exit_plan_mode", "exitplanmode"), "present_plan"),
     **dict.fromkeys(("bash_output", "bashoutput", "kill_bash", "kill_shell", "killbash", "killshell"), "jobs"),
 }
 """Names of Claude Code, Codex, Gemini CLI, OpenCode, Cursor, Cline and OpenHands that mean one tool of ours, in lower case."""
