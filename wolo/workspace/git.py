@@ -82,7 +82,7 @@ class Git:
         """Raises GitFailed when git cannot be started, takes too long or prints too much."""
         from wolo.workspace.processes.run_with_input import run_with_input  # noqa: PLC0415  # not for a reader
 
-        argv, environ = _prepare(words, env or {})
+        argv, environ = _prepare(words, cwd, env or {})
         try:
             done = await run_with_input(
                 self._processes,
@@ -104,10 +104,12 @@ class Git:
         return GitEnd(done.exit_code, done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode("utf-8", "replace"))
 
 
-def _prepare(words: Sequence[str], env: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
+def _prepare(words: Sequence[str], top: Path, env: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
     """The command and its environment. Raises GitFailed when git is not installed."""
-    # Of an absolute folder: others would be looked for in a repository.
-    path = os.pathsep.join(folder for folder in os.get_exec_path() if folder.startswith("/"))
+    # A folder of the repository itself may hold anything, and relative ones would be looked for in it.
+    own = os.path.realpath(top)
+    folders = [folder for folder in os.get_exec_path() if folder.startswith("/") and not _leads_into(folder, own)]
+    path = os.pathsep.join(folders)
     program = shutil.which("git", path=path)
     if program is None:
         raise GitFailed("git is not installed.", hint="Install it; wolo needs it for repositories.")
@@ -118,15 +120,20 @@ def _prepare(words: Sequence[str], env: Mapping[str, str]) -> tuple[tuple[str, .
     return (program, *_OPTIONS, *words), {**environ, **_FIXED, "PATH": path, **env}
 
 
+def _leads_into(folder: str, top: str) -> bool:
+    real = (os.path.realpath(folder), os.path.realpath(f"{folder}/git"))
+    return any(path == top or path.startswith(f"{top}/") for path in real)
+
+
 class GitReader:
     """A git that only looks at files: started at once, read later, from any thread. Leaving the context kills it with its group.
 
     Starting it costs a thirtieth of `run_git`, which also finds processes that git leaves behind.
     """
 
-    def __init__(self, words: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -> None:
-        """Raises GitFailed."""
-        argv, environ = _prepare(words, env or {})
+    def __init__(self, words: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None, *, top: Path | None = None) -> None:
+        """No git below `top` is started, or below `cwd` without it. Raises GitFailed."""
+        argv, environ = _prepare(words, top or cwd, env or {})
         self._name = words[0]
         try:
             self._process = subprocess.Popen(

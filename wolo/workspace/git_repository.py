@@ -86,7 +86,7 @@ def find_repository(folder: Path) -> Repository | None:
     if not git_dir.is_relative_to(top):
         # A linked worktree, or a submodule: what a checkout claims could be forged, what the repository says could not.
         named = _line(git_dir / "gitdir")
-        if not named and (above := _settings(git_dir / "config").get("core.worktree", "")):
+        if not named and (above := _settings(git_dir / "config", top).get("core.worktree", "")):
             named = f"{above}/.git"
         if not named or os.path.realpath(git_dir / named) != str(top / ".git"):
             raise GitFailed(
@@ -102,7 +102,10 @@ def open_repository(repository: Repository) -> Iterator[OpenRepository]:
     with tempfile.TemporaryDirectory(prefix="wolo-git-") as folder:
         view = Path(folder)
         settings, known = (
-            {**_settings(repository.common / "config"), **_settings(repository.git_dir / "config.worktree")},
+            {
+                **_settings(repository.common / "config", repository.top),
+                **_settings(repository.git_dir / "config.worktree", repository.top),
+            },
             _KEPT.split(),
         )
         kept = {name: value for name, value in settings.items() if name in known and re.fullmatch(r"(?a)[\w.-]+", value)}
@@ -123,11 +126,11 @@ def _leads_to(link: Path, git_dir: Path) -> bool:
     return os.path.realpath(link) == str(git_dir)
 
 
-def _settings(file: Path) -> Mapping[str, str]:
-    """The last value of each; names are in lower case."""
+def _settings(file: Path, top: Path) -> Mapping[str, str]:
+    """The last value of each; names are in lower case. No git of the repository at `top` reads them."""
     if not file.is_file():
         return {}
-    with GitReader(("config", "--file", str(file), "--no-includes", "--null", "--list"), Path("/")) as reader:
+    with GitReader(("config", "--file", str(file), "--no-includes", "--null", "--list"), Path("/"), top=top) as reader:
         text, is_whole = reader.read(_MAX_SETTINGS_BYTES, time.monotonic() + _LOOK_S)
     if not is_whole:
         raise GitFailed(f"{file} has too many settings.")
