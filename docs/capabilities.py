@@ -15,7 +15,8 @@ from wolo.formats.format import Request, ToolSpec
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AudioPart, Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.models.catalog_files import PROVIDERS, load
-from wolo.models.format_selection import AUTH, dialect_of, dialect_type, format_of
+from wolo.models.format_selection import dialect_of, dialect_type, format_of
+from wolo.models.headers import AUTH
 from wolo.models.provider import Model, ModelChoice, Provider
 
 MARK = "marker-of-this-probe"

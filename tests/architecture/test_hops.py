@@ -7,7 +7,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 
 MOST_FILES_OF_A_PROMPT = 56
-MOST_MOVES_OF_A_PROMPT = 396
+MOST_MOVES_OF_A_PROMPT = 400
 """A few more than there are: how many pieces a response arrives in varies."""
 MOST_FILES_OF_A_SHELL_CALL = 86
 MOST_FILES_BEFORE_THE_TURN = 101

@@ -15,7 +15,8 @@ from wolo.errors import ConfigError
 from wolo.models import address
 from wolo.models.catalog import ALIASES, Catalog
 from wolo.models.catalog_files import PROVIDERS, load, ollama_address
-from wolo.models.format_selection import FORMATS, dialect_of, format_of, key_headers
+from wolo.models.format_selection import FORMATS, dialect_of, format_of
+from wolo.models.headers import key_headers
 from wolo.models.provider import Model, ModelChoice, ModelSettings, Price, ProviderSettings
 
 KEYS = {"ZAI_API_KEY": "key-of-zai", "OPENAI_API_KEY": "key-of-openai", "OPENROUTER_API_KEY": "key-of-openrouter"}

@@ -14,7 +14,8 @@ from wolo.formats.lint.anthropic import lint
 from wolo.messages.message import Producer, user
 from wolo.models.catalog import Catalog
 from wolo.models.catalog_files import load
-from wolo.models.format_selection import FORMATS, format_of, request_headers
+from wolo.models.format_selection import FORMATS, format_of
+from wolo.models.headers import request_headers
 from wolo.models.provider import Model, ProviderSettings
 
 

@@ -22,7 +22,8 @@ from wolo.models import address, secret_references
 from wolo.models.address import join_url
 from wolo.models.catalog import ALIASES, Catalog, clean_key
 from wolo.models.catalog_files import Overrides, key_variable, load, names_of, unknown_provider
-from wolo.models.format_selection import format_of, redact, request_headers
+from wolo.models.format_selection import format_of, redact
+from wolo.models.headers import request_headers
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import served_models
 from wolo.models.http.transport import HttpCall, HttpStatusError

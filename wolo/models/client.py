@@ -22,8 +22,8 @@ from wolo.messages.secret_values import ValueRedactor
 from wolo.models import retry
 from wolo.models.address import display_url, join_url
 from wolo.models.capabilities import AttachmentNotices, join_names, names_of
-from wolo.models.format_selection import format_of, key_of, redact, request_headers
-from wolo.models.headers import HeaderSettings, introduce
+from wolo.models.format_selection import format_of, key_of, redact
+from wolo.models.headers import HeaderSettings, introduce, request_headers
 from wolo.models.http.transport import PATIENCE, Batch, Exchange, HttpCall, HttpStatusError, Transport, WireLog
 from wolo.models.limit_wait import clock_time, limit_end
 from wolo.models.prompt_cache import PrefixWatch, find_miss
@@ -241,7 +241,7 @@ class HttpModelClient:
 
     def _call(self, question: ModelQuestion, body: bytes, exchange: Exchange | None) -> HttpCall:
         choice, settings = self._choice, self._options.retries
-        own = introduce(
+        headers = request_headers(choice) | introduce(
             self._options.headers,
             project=self._options.project,
             session_id=question.session_id,
@@ -255,7 +255,7 @@ class HttpModelClient:
             url=join_url(choice.base_url, self._format.path(choice.model.id), choice.provider.query),
             body=body,
             framing=self._format.framing,
-            headers={**request_headers(choice), **own},
+            headers=headers,
             first_byte_s=first_byte_s,
             idle_s=idle_s,
             tap=exchange,

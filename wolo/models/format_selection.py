@@ -1,4 +1,4 @@
-"""Select the wire format of a model, and build its authentication headers."""
+"""Select the wire format of a model, and redact its key."""
 
 from __future__ import annotations
 
@@ -10,19 +10,12 @@ import msgspec
 from wolo.errors import ConfigError, ProviderError
 from wolo.formats.format import Format
 from wolo.messages.secret_values import ValueRedactor, encoded_forms
-from wolo.models.address import basic_auth, is_loopback, origin
+from wolo.models.address import is_loopback, origin
 from wolo.models.catalog_files import PROVIDERS, did_you_mean
-from wolo.models.headers import encode_value
-from wolo.models.provider import FACTS, Auth, ModelChoice, OtherApi
+from wolo.models.provider import FACTS, ModelChoice, OtherApi
 
 FORMATS = ("openai-chat", "xml", "openai-responses", "ollama", "anthropic", "gemini")
 """Names used by `--api` and `format` in provider files."""
-AUTH: Mapping[str, Auth] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
-"""Key headers by format; default: `bearer`."""
-
-HEADERS: Mapping[str, Mapping[str, str]] = {"anthropic": {"anthropic-version": "2023-06-01"}}
-"""Default headers by format; the provider's own headers override them."""
-
 WRITTEN_CALLS = "leaked_calls"
 """Dialect flag that accepts calls written as text; off for hosted services."""
 
@@ -78,20 +71,6 @@ def unknown_format(name: str) -> ConfigError:
     return ConfigError(f"There is no wire format `{name}`.", hint=f"Known are {', '.join(FORMATS)}.")
 
 
-def key_headers(choice: ModelChoice, format: str) -> dict[str, str]:
-    """Authentication headers of a format, with lower-case names. Without a key, credentials of the URL are used."""
-    if not choice.api_key:
-        basic = basic_auth(choice.base_url)
-        return {"authorization": basic} if basic else {}
-    match choice.provider.auth or AUTH.get(format, "bearer"):
-        case "bearer":
-            return {"authorization": f"Bearer {choice.api_key}"}
-        case "none":
-            return {}
-        case header:
-            return {header: choice.api_key}
-
-
 def redact(error: ProviderError, choice: ModelChoice) -> None:
     """Remove the key from an error, since servers repeat it."""
     key = key_of(choice)
@@ -102,13 +81,6 @@ def redact(error: ProviderError, choice: ModelChoice) -> None:
 def key_of(choice: ModelChoice) -> ValueRedactor:
     """Redactor for the key."""
     return ValueRedactor(encoded_forms(choice.api_key), lambda found: "[key]")
-
-
-def request_headers(choice: ModelChoice) -> dict[str, str]:
-    """Headers of the format, the key and the provider, in lower case. The provider's override the others."""
-    own = {name.lower(): encode_value(str(value)) for name, value in choice.provider.headers.items()}
-    format = choice.format
-    return {**HEADERS.get(format, {}), **key_headers(choice, format), **own}
 
 
 def _dialect(choice: ModelChoice, format: str, kind: type[D]) -> D:

@@ -1,4 +1,4 @@
-"""Header profiles that identify wolo to providers."""
+"""Headers of requests: those that identify wolo to providers, the key, and those of a format or a provider."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from urllib.parse import quote
 from msgspec import Struct, field
 
 import wolo
+from wolo.models.address import basic_auth
+from wolo.models.provider import Auth, ModelChoice
 
 Profile = Literal["opencode", "session", "none", "custom"]
 
@@ -22,6 +24,12 @@ PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 """Characters allowed in header values; others are percent-encoded."""
 FRAMING = frozenset({"content-length", "transfer-encoding", "host", "connection"})
 """Headers that only the transport may set."""
+
+AUTH: Mapping[str, Auth] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+"""Key headers by format; default: `bearer`."""
+
+HEADERS: Mapping[str, Mapping[str, str]] = {"anthropic": {"anthropic-version": "2023-06-01"}}
+"""Default headers by format; the provider's own headers override them."""
 
 _NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 
@@ -54,6 +62,27 @@ def introduce(settings: HeaderSettings, *, project: str, session_id: str, prompt
             pass
     headers |= {name.lower(): value for name, value in settings.extra.items()}
     return {name: encode_value(value) for name, value in headers.items() if value}
+
+
+def request_headers(choice: ModelChoice) -> dict[str, str]:
+    """Headers of the format, the key and the provider, in lower case. The provider's override the others."""
+    own = {name.lower(): encode_value(str(value)) for name, value in choice.provider.headers.items()}
+    format = choice.format
+    return {**HEADERS.get(format, {}), **key_headers(choice, format), **own}
+
+
+def key_headers(choice: ModelChoice, format: str) -> dict[str, str]:
+    """Authentication headers of a format, with lower-case names. Without a key, credentials of the URL are used."""
+    if not choice.api_key:
+        basic = basic_auth(choice.base_url)
+        return {"authorization": basic} if basic else {}
+    match choice.provider.auth or AUTH.get(format, "bearer"):
+        case "bearer":
+            return {"authorization": f"Bearer {choice.api_key}"}
+        case "none":
+            return {}
+        case header:
+            return {header: choice.api_key}
 
 
 def encode_value(value: str) -> str:

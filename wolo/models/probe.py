@@ -19,7 +19,8 @@ from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ImagePart, ThinkingPart
 from wolo.models.address import display_url, join_url
-from wolo.models.format_selection import WRITTEN_CALLS, format_of, redact, request_headers
+from wolo.models.format_selection import WRITTEN_CALLS, format_of, redact
+from wolo.models.headers import request_headers
 from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
 from wolo.models.probe_cache import ProbeFinding, ProbeResult
 from wolo.models.provider import Ability, ModelChoice

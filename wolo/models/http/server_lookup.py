@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from wolo.models.address import join_url
 from wolo.models.catalog_files import PROVIDERS, in_format, load
-from wolo.models.format_selection import request_headers
+from wolo.models.headers import request_headers
 from wolo.models.provider import ModelChoice
 
 LOOKUP_S = 5.0

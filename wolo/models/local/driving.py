@@ -19,7 +19,7 @@ from wolo.models import probe_cache
 from wolo.models.address import is_near, join_url
 from wolo.models.capabilities import LOCAL
 from wolo.models.catalog_files import in_format
-from wolo.models.format_selection import request_headers
+from wolo.models.headers import request_headers
 from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
 from wolo.models.probe_cache import ServerFacts, ServerKind
 from wolo.models.protocol import Listener, ModelClient, ModelQuestion

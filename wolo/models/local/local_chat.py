@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from wolo.errors import AuthError, BadAnswer, ContextOverflow, ProviderError, Unavailable
-from wolo.models.format_selection import request_headers
+from wolo.models.headers import request_headers
 from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
 from wolo.models.local.driving import root_of
 from wolo.models.probe_cache import ServerFacts
