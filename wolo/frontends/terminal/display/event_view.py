@@ -135,8 +135,6 @@ class Screen:
         if not isinstance(event, TextStreamed):
             self.draw_streamed()
         match event:
-            case TurnStarted():
-                self.status.start(describe(event))
             case RequestStarted():
                 self._draw(self._markdown.close())
                 self._markdown = self._new_markdown()
@@ -164,11 +162,10 @@ class Screen:
             case AttemptFailed():
                 self._attempt_failed(event)
             case Compacted(reason="masked"):
-                if self.says_more:
-                    self.show_text(describe(event), "dim")
+                self._notice(Noticed(text=describe(event)))
             case ModelReplaced() | Compacted():
                 self._show_void(describe(event))
-            case CompactionStarted() | VerifyStarted() | HookAwaited():
+            case TurnStarted() | CompactionStarted() | VerifyStarted() | HookAwaited():
                 self.status.start(escaped_line(describe(event)))
             case CallStarted():
                 self.status.start_call(event.part.id, call_line(event.part, most_chars=MOST_SUBJECT, most_of_change=0))
@@ -176,7 +173,7 @@ class Screen:
                 self.status.add_output(event.part_id, event.text)
             case TaskEnded() if event.background:
                 self.show_text(f"{escaped_line(describe(event))} The model gets its result with your next prompt.", "dim")
-            case JobEnded():
+            case JobEnded() | ModeChanged():
                 self.show_text(escaped_line(describe(event)), "dim")
             case CallDenied():
                 self._refusals[event.part.id] = event.reason
@@ -190,8 +187,6 @@ class Screen:
                 self.show_text(escaped_line(describe(event)), "warning" if event.new_failures else "dim")
             case Noticed():
                 self._notice(event)
-            case ModeChanged():
-                self.show_text(describe(event), "dim")
             case TurnEnded():
                 self._turn_ended(event)
 
