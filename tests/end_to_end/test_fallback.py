@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -140,3 +141,23 @@ def test_run_key_and_address_belong_to_first_model(provider: ProviderServer, sec
     assert done.stdout == "I am the smaller one.\n"
     assert provider.requests[1].json["model"] == "small"
     assert provider.requests[1].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("is_listed", [True, False], ids=["list", "commas"])
+def test_second_fallback_answers_when_the_first_cannot(provider: ProviderServer, second: ProviderServer, is_listed: bool) -> None:
+    provider.script(BUSY)
+    second.script(BUSY, text("I am the third."))
+    *sets, _, _ = to(second)
+    names = ("second/other-model", "second/third-model")
+    option = ("--set", f"fallback_model={json.dumps(names)}") if is_listed else ("--fallback-model", ",".join(names))
+    done = run_wolo("-p", "--output-format", "stream-json", *provider.flags, *sets, *option, "go")
+    assert done.exit_code == 0, done.stderr
+    assert [line["model"] for line in done.lines if line.get("subtype") == "fallback"] == list(names)
+    assert (done.lines[-1]["result"], done.lines[-1]["model"]) == ("I am the third.", "second/third-model")
+
+
+def test_unknown_name_in_the_list_is_named_at_the_start(provider: ProviderServer) -> None:
+    done = run_wolo("-p", *provider.flags, "--fallback-model", "zai/glm-5.2,zai/nonsense", "go", env={"ZAI_API_KEY": KEY})
+    assert done.exit_code == 2
+    assert "nonsense" in done.stderr
+    assert provider.requests == []

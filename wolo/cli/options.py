@@ -88,7 +88,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("tools", ("--tools",), "value", "Offer only these tools.", "LIST", also=("--allowed-tools",)),
     Option("disallow_tools", ("--disallow-tools",), "value", "Do not offer these tools.", "LIST", also=("--disallowed-tools",)),
     Option("set", ("--set",), "many", "Override one setting.", "KEY=VALUE"),
-    Option("fallback_model", ("--fallback-model",), "value", "Model to ask when the first one cannot be reached.", "MODEL"),
+    Option(
+        "fallback_model", ("--fallback-model",), "value", "Models to ask when the first one cannot be reached.", "MODEL[,MODEL]"
+    ),
     Option(
         "wait_for_reset",
         ("--wait-for-reset",),

@@ -249,6 +249,8 @@ def _normalise(key: str, value: str) -> str:
     """Converts to the form of the settings: modes of other agents, tools separated by commas."""
     if key == "mode":
         return find_mode(SPELLINGS.get(value, value)).name
+    if key == "fallback_model" and "," in value:
+        return str([name.strip() for name in value.split(",") if name.strip()])
     if key == "retry.wait_for_reset_s":
         return value or str(retry.LONGEST_RESET_S)
     if key.startswith("tools."):

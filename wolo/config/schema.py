@@ -147,8 +147,8 @@ class Ui(Struct, frozen=True, forbid_unknown_fields=True):
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model: str = ""
     """`PROVIDER/MODEL[:LEVEL]`; if empty, chosen by the API keys in the environment."""
-    fallback_model: str = ""
-    """Used for the rest of the turn if the model cannot be reached after all retries."""
+    fallback_model: str | tuple[str, ...] = ""
+    """Used for the rest of the turn if the model cannot be reached after all retries; of a list, the first that can be."""
     small_model: str = ""
     """`PROVIDER/MODEL` for summaries and for exploring agents; the model itself answers where it fails."""
     model_aliases: Mapping[str, str] = field(default_factory=dict)

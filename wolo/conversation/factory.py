@@ -139,7 +139,7 @@ def _prepare_environment(state: StartupState, found_servers: FoundServers, login
     if state.agent is not None and state.agent.ceiling is not None:
         judge = judge.under(state.agent.ceiling)
     search_key = state.web_search.key if state.web_search else ""
-    roots, models = (workspace.root, *workspace.extra), (state.choice, state.fallback)
+    roots, models = (workspace.root, *workspace.extra), (state.choice, *state.fallbacks)
     secrets = make_secrets(places, config.settings, roots, models, search_key=search_key)
     found_servers.servers.report_secrets(secrets.learn)
     shell = options.shell.go_on(cwd) if options.shell else new_shell(cwd, places.state, secrets)
@@ -256,7 +256,7 @@ def _prepare_requests(
         reader=reader,
         prefix=prefix,
         access=access,
-        asker=make_asker(access, choice, state.fallback),
+        asker=make_asker(access, choice, state.fallbacks),
         account=Account(config.settings.limits),
     )
 
@@ -428,7 +428,7 @@ def _assemble_agent(
         limits=settings.limits,
         session_id=state.sink.session_id,
         tasks=subagents,
-        open_small=partial(make_asker, requests.access, state.small, None) if state.small else None,
+        open_small=partial(make_asker, requests.access, state.small) if state.small else None,
         verify=verify,
         finish=partial(_finish_check, state, env, services, requests),
         late_tools=None if found_servers.servers.is_empty else found_servers.servers,

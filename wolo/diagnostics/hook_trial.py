@@ -128,7 +128,7 @@ async def _ask(prompt: str, model: str) -> str:
     access = ModelAccess(
         settings=config.settings, places=site.places, project=site.cwd.name, cwd=site.cwd, secrets=Secrets(), attended=False
     )
-    asker = make_asker(access, choice, None)
+    asker = make_asker(access, choice)
     try:
         return await ask_for_hook(access, config, asker, None, Account(config.settings.limits), prompt, model)
     finally:

@@ -48,10 +48,10 @@ def _asker_of(
     """None: the model of the conversation. Raises ConfigError with the nearest names."""
     named = resolve_alias(config.settings, model, first.provider.name) if model else None
     if named is None:
-        return make_asker(access, small, None) if small else None
+        return make_asker(access, small) if small else None
     environ = keys.with_stored_keys(replace(find_site(access.cwd), places=access.places), config.settings.providers)
     try:
-        return make_asker(access, find(config, environ, named), None)
+        return make_asker(access, find(config, environ, named))
     except ConfigError as error:
         error.message = f"the model {named} is not available: {error.message}"
         raise

@@ -70,12 +70,17 @@ def _model_of_run(config: Config) -> str:
     return config.settings.model if config.sources.get("model", "").startswith(("--", "WOLO_")) else ""
 
 
-def choose_fallback(config: Config, environ: Mapping[str, str], first: ModelChoice) -> ModelChoice | None:
-    """None: no fallback, or the same as `first`. Raises ConfigError.
+def choose_fallbacks(config: Config, environ: Mapping[str, str], first: ModelChoice) -> tuple[ModelChoice, ...]:
+    """In order, without `first` and repetitions. Raises ConfigError.
 
     A base URL or key given for this run applies to the first model only; another provider uses its own.
     """
-    return _choose_further(config, environ, first, config.settings.fallback_model)
+    specs = config.settings.fallback_model
+    found: dict[tuple[str, str], ModelChoice] = {}
+    for spec in (specs,) if isinstance(specs, str) else specs:
+        if choice := _choose_further(config, environ, first, spec):
+            found.setdefault((choice.label, choice.base_url), choice)
+    return tuple(found.values())
 
 
 def choose_other(config: Config, cwd: Path, first: ModelChoice, spec: str) -> ModelChoice | None:
@@ -231,10 +236,10 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
 
 
 def make_asker(
-    access: ModelAccess, choice: ModelChoice, fallback: ModelChoice | None, *, after_any_error: bool = False
+    access: ModelAccess, choice: ModelChoice, fallbacks: tuple[ModelChoice, ...] = (), *, after_any_error: bool = False
 ) -> ModelClient:
-    """Redacts secrets from every request. `after_any_error`: the fallback also answers after errors that retries do not cure."""
-    client = _bare(access, choice, fallback, after_any_error=after_any_error)
+    """Redacts secrets from every request. `after_any_error`: fallbacks also answer after errors that retries do not cure."""
+    client = _bare(access, choice, fallbacks, after_any_error=after_any_error)
     if access.limit_wait is not None:
         from wolo.models.limit_wait import PromptWaits, ResumingModelClient
 
@@ -253,11 +258,11 @@ def make_limit_wait(settings: RetrySettings, *, attended: bool) -> LimitWait | N
     return LimitWait(policy) if policy.windows else None
 
 
-def check_reachable(choice: ModelChoice, fallback: ModelChoice | None, places: Places) -> None:
+def check_reachable(choice: ModelChoice, fallbacks: tuple[ModelChoice, ...], places: Places) -> None:
     """Raises the ConfigError of `make_asker` or of opening the model later. Starts nothing."""
     from wolo.models.format_selection import format_of
 
-    for each in filter(None, (choice, fallback)):
+    for each in (choice, *fallbacks):
         if each.provider.name == "local":
             from wolo.models.local.embedded import EmbeddedModel
 
@@ -266,17 +271,19 @@ def check_reachable(choice: ModelChoice, fallback: ModelChoice | None, places: P
             format_of(each)
 
 
-def _bare(access: ModelAccess, choice: ModelChoice, fallback: ModelChoice | None, *, after_any_error: bool) -> ModelClient:
-    first = _to(access, choice, has_fallback=fallback is not None)
-    if fallback is None:
+def _bare(access: ModelAccess, choice: ModelChoice, fallbacks: tuple[ModelChoice, ...], *, after_any_error: bool) -> ModelClient:
+    first = _to(access, choice, has_fallback=bool(fallbacks))
+    if not fallbacks:
         return first
     from wolo.models.protocol import FallbackModelClient
 
-    if fallback.provider.name == "local":
+    second, *rest = fallbacks
+    if second.provider.name == "local":
         from wolo.models.local.embedded import EmbeddedModel
 
-        EmbeddedModel(fallback, access.places, access.cwd)  # raises ConfigError now rather than in the middle of a turn
-    return FallbackModelClient(first, fallback, partial(_to, access, fallback), after_any_error=after_any_error)
+        EmbeddedModel(second, access.places, access.cwd)  # raises ConfigError now rather than in the middle of a turn
+    open_second = partial(_bare, access, second, tuple(rest), after_any_error=after_any_error)
+    return FallbackModelClient(first, second, open_second, after_any_error=after_any_error)
 
 
 def _to(access: ModelAccess, choice: ModelChoice, *, has_fallback: bool = False) -> ModelClient:

@@ -20,7 +20,7 @@ from wolo.conversation.resources.model_selection import (
     check_prices,
     check_reachable,
     choose,
-    choose_fallback,
+    choose_fallbacks,
     choose_small,
     for_provider_of,
     gone_notice,
@@ -167,7 +167,7 @@ class StartupState(Struct, frozen=True, kw_only=True):
     workspace: Workspace
     sandbox_plan: SandboxPlan
     choice: ModelChoice
-    fallback: ModelChoice | None
+    fallbacks: tuple[ModelChoice, ...]
     small: ModelChoice | None = None
     """The setting `small_model`."""
     agent: AgentProfile | None
@@ -199,7 +199,7 @@ class ChosenModels(Struct, frozen=True):
     config: Config
     """As it applies to the provider of `choice`."""
     choice: ModelChoice
-    fallback: ModelChoice | None
+    fallbacks: tuple[ModelChoice, ...]
     small: ModelChoice | None
     notice: str
 
@@ -212,7 +212,7 @@ def check_start(options: StartOptions) -> None:
         with Store.open(environment.site.places.data) as store:
             session = find_session(store, options.flags, change, environment.site.cwd)
     models = _choose_models(options, environment, session)
-    check_reachable(models.choice, models.fallback, environment.site.places)
+    check_reachable(models.choice, models.fallbacks, environment.site.places)
 
 
 def prepare_start(options: StartOptions) -> StartupState:
@@ -230,7 +230,7 @@ def prepare_start(options: StartOptions) -> StartupState:
             if session is None and not options.history:
                 local_context.begin()  # looks around beside the rest of the start
         models = _choose_models(options, environment, session)
-        config, choice, fallback = models.config, models.choice, models.fallback
+        config, choice, fallbacks = models.config, models.choice, models.fallbacks
         ad_hoc = bool(config.endpoint.base_url)
         name = None if options.change else text(given_options, "session") or None
         origin = SessionProperties(cwd=cwd, model=choice.label, mode=plan.mode.name, name=name, is_ad_hoc=ad_hoc)
@@ -252,7 +252,7 @@ def prepare_start(options: StartOptions) -> StartupState:
         workspace=environment.workspace,
         sandbox_plan=plan,
         choice=choice,
-        fallback=fallback,
+        fallbacks=fallbacks,
         small=models.small,
         agent=environment.agent,
         web_search=environment.web_search,
@@ -310,10 +310,10 @@ def _choose_models(options: StartOptions, environment: StartEnvironment, session
         )
     if environment.agent is not None and environment.agent.temperature is not None:
         choice = replace(choice, temperature=environment.agent.temperature)
-    fallback = choose_fallback(config, environ, choice)
+    fallbacks = choose_fallbacks(config, environ, choice)
     small, notice = choose_small(config, environ, choice)
-    check_prices(config, choice, fallback, small)
-    return ChosenModels(config, choice, fallback, small, notice)
+    check_prices(config, choice, *fallbacks, small)
+    return ChosenModels(config, choice, fallbacks, small, notice)
 
 
 def _open_sink(

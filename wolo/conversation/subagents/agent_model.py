@@ -49,5 +49,5 @@ def open_asker(access: ModelAccess, state: StartupState, profile: AgentProfile, 
     """The small model falls back to the model of the conversation."""
     choice = replace(choice, thinking=profile.thinking or choice.thinking, temperature=profile.temperature)
     if state.small is not None and choice.label == state.small.label != state.choice.label:
-        return make_asker(access, choice, state.choice, after_any_error=True)
-    return make_asker(access, choice, state.fallback if not profile.model else None)
+        return make_asker(access, choice, (state.choice,), after_any_error=True)
+    return make_asker(access, choice, state.fallbacks if not profile.model else ())
