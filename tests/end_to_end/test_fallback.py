@@ -144,7 +144,7 @@ def test_run_key_and_address_belong_to_first_model(provider: ProviderServer, sec
 
 
 @pytest.mark.parametrize("is_listed", [True, False], ids=["list", "commas"])
-def test_second_fallback_answers_when_the_first_cannot(provider: ProviderServer, second: ProviderServer, is_listed: bool) -> None:
+def test_second_fallback_answers_if_the_first_cannot(provider: ProviderServer, second: ProviderServer, is_listed: bool) -> None:
     provider.script(BUSY)
     second.script(BUSY, text("I am the third."))
     *sets, _, _ = to(second)
@@ -156,7 +156,7 @@ def test_second_fallback_answers_when_the_first_cannot(provider: ProviderServer,
     assert (done.lines[-1]["result"], done.lines[-1]["model"]) == ("I am the third.", "second/third-model")
 
 
-def test_unknown_name_in_the_list_is_named_at_the_start(provider: ProviderServer) -> None:
+def test_unknown_fallback_of_a_list_is_named(provider: ProviderServer) -> None:
     done = run_wolo("-p", *provider.flags, "--fallback-model", "zai/glm-5.2,zai/nonsense", "go", env={"ZAI_API_KEY": KEY})
     assert done.exit_code == 2
     assert "nonsense" in done.stderr

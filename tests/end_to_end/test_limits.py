@@ -75,7 +75,7 @@ def test_escape_at_a_limit_keeps_the_prompt(provider: ProviderServer) -> None:
     assert [each["content"] for each in provider.requests[-1].messages if each["role"] == "user"] == ["hello", "again"]
 
 
-def test_m_lets_another_model_answer_until_the_end(provider: ProviderServer, second: ProviderServer) -> None:
+def test_m_lets_another_model_answer_meanwhile(provider: ProviderServer, second: ProviderServer) -> None:
     provider.script(lambda _: limit(7180))
     second.script(text("I am the other."), text("Still the other."))
     sets = [word for word in to(second) if word not in ("--fallback-model", "second/other-model")]
@@ -114,7 +114,7 @@ def test_limit_without_a_screen_is_one_line(provider: ProviderServer) -> None:
         terminal.wait_for("Here again.")
 
 
-def test_headless_limit_exits_75_and_names_the_option(provider: ProviderServer) -> None:
+def test_headless_limit_exit_names_the_option(provider: ProviderServer) -> None:
     provider.script(lambda _: limit(3600))
     ran = run_wolo("-p", *provider.flags, "go")
     assert (ran.exit_code, len(provider.requests)) == (75, 1)
@@ -153,7 +153,7 @@ def test_wrong_wait_for_reset_is_a_usage_error(value: str) -> None:
     assert not Path("wolo").exists()
 
 
-def test_option_before_a_prompt_takes_no_word_of_it(provider: ProviderServer) -> None:
+def test_option_takes_no_word_of_the_prompt(provider: ProviderServer) -> None:
     provider.script(text("Fine."))
     assert run_wolo("-p", *provider.flags, "--wait-for-reset", "go").stdout == "Fine.\n"
     assert provider.requests[0].messages[-1]["content"] == "go"

@@ -31,7 +31,7 @@ def list_models(
     from wolo.diagnostics import model_info
     from wolo.workspace.root import find_site
 
-    models = [each for each in model_info.models_here(layers.load(find_site())) if model_info.matches(each, pattern)]
+    models = [each for each in model_info.models_here(layers.load(find_site()), asks=True) if model_info.matches(each, pattern)]
     if as_json:
         print_json([model_info.row(each) for each in models])
         return

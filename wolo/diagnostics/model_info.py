@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -13,11 +14,21 @@ from msgspec.structs import replace
 from wolo.config import key_store, keys
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import follow_card
+from wolo.errors import ConfigError
 from wolo.formats.encoding.thinking_levels import LEVELS
-from wolo.models import address, probe_cache, secret_references
+from wolo.models import address, model_lists, probe_cache, secret_references
 from wolo.models.capabilities import LOCAL
-from wolo.models.catalog import ALIASES, Catalog, ListedModel
-from wolo.models.catalog_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
+from wolo.models.catalog import ALIASES, CUSTOM, Catalog, ListedModel
+from wolo.models.catalog_files import (
+    PROVIDERS,
+    Overrides,
+    has_key,
+    key_variable,
+    load,
+    names_of,
+    own_key,
+    resolve_references,
+)
 from wolo.models.format_selection import dialect_of, format_of
 from wolo.models.local import driving
 from wolo.models.provider import Model, ModelChoice, Price, Provider, ProviderSettings
@@ -32,12 +43,38 @@ MORE = "`wolo models show NAME` shows details."
 PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "cache_write": "written to the cache"}
 
 
-def models_here(config: Config) -> list[ListedModel]:
-    """All known models; usable ones first: with a key, or local."""
+def models_here(config: Config, *, asks: bool = False) -> list[ListedModel]:
+    """All known models; usable ones first: with a key, or local. `asks` servers that were not asked today; it blocks then."""
     environ = keys.with_stored_keys(find_site(), config.settings.providers)
     found = Catalog(environ, config.settings.providers).list_models()
     found = [each if _is_at_hand(each) else replace(each, has_key=False) for each in found]
+    served = [row for choice in _own_servers(config, environ) for row in _served_rows(choice, asks=asks)]
+    labels, filled = {each.label for each in found}, {row.provider.name for row in served}
+    found = [each for each in found if each.model is not None or each.provider.name not in filled]
+    found += [row for row in served if row.label not in labels]
     return sorted(found, key=lambda each: not each.has_key)
+
+
+def _own_servers(config: Config, environ: Mapping[str, str]) -> Iterator[ModelChoice]:
+    """The address of this run, and the addresses of providers in the settings."""
+    endpoint, overrides = config.endpoint, config.settings.providers
+    with contextlib.suppress(ConfigError):
+        if endpoint.base_url:
+            yield Catalog(environ, overrides).find(f"{CUSTOM}/any", base_url=endpoint.base_url, api_key=endpoint.api_key or None)
+    for name, settings in overrides.items():
+        with contextlib.suppress(ConfigError):  # a reference to a key that is not there
+            provider = load(name, overrides, environ)
+            if settings.base_url and provider.any_model:
+                key = own_key(provider, environ, settings)
+                provider = resolve_references(provider, environ)
+                yield ModelChoice(provider=provider, model=Model(id=""), base_url=provider.base_url, api_key=key)
+
+
+def _served_rows(choice: ModelChoice, *, asks: bool) -> Iterator[ListedModel]:
+    cache = find_places().cache
+    saved = None if asks else model_lists.read_list(cache, choice.base_url)
+    ids = model_lists.list_ids(cache, choice) if asks else saved.ids if saved else ()
+    yield from (ListedModel(choice.provider, Model(id=id), has_key=True) for id in ids)
 
 
 def _is_at_hand(each: ListedModel) -> bool:

@@ -18,7 +18,8 @@ from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.live.temporary_region import temporary_region
 from wolo.messages.terminal_text import quantity
 from wolo.models import address
-from wolo.models.http.server_lookup import find_servers, served_models
+from wolo.models.http.server_lookup import find_servers
+from wolo.models.model_lists import list_ids
 from wolo.places import find_places
 from wolo.sessions import listing, replay_entries
 from wolo.sessions.listing import SessionInfo, age
@@ -71,9 +72,12 @@ def models_menu(conversation: Conversation, *, ahead: bool = False) -> Menu[str]
     from wolo.models.local.embedded import has_engine  # noqa: PLC0415  # loads what speaks with providers
 
     config = conversation.permissions.config
-    known = [each for each in model_info.models_here(config) if not each.label.endswith(ANY_NAME)]
+    known = [each for each in model_info.models_here(config, asks=True) if not each.label.endswith(ANY_NAME)]
     if config.endpoint.base_url:
-        at_hand = [_served_item(f"{conversation.choice.provider.name}/{name}") for name in served_models(conversation.choice)]
+        at_hand = [
+            _served_item(f"{conversation.choice.provider.name}/{name}")
+            for name in list_ids(find_places().cache, conversation.choice)
+        ]
         here = address.origin(config.endpoint.base_url)
         known = [each for each in known if each.provider.base_url and address.origin(each.provider.base_url) == here]
     else:
