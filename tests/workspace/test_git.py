@@ -13,7 +13,7 @@ from tests.fakes.repositories import commit, files, git, repository
 from tests.workspace.living import gone
 from wolo.workspace.git import GitFailed, run_git
 from wolo.workspace.git_objects import borrowed_folders, copy_objects, lend_objects, lends_objects
-from wolo.workspace.git_repository import find_repository, open_repository
+from wolo.workspace.git_repository import _settings, _simple_settings, find_repository, open_repository
 
 MERGED = "diff --git a/a.txt b/a.txt\nindex {} 100644\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-{}\n+{}\n"
 
@@ -161,3 +161,27 @@ def test_objects_are_lent_by_the_lender_only(tmp_path: Path) -> None:
     lend_objects(lender, worktree)
     assert lends_objects(str(lender / "objects"), str(worktree))
     assert not lends_objects(str(lender / "objects"), str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_simple"),
+    [
+        ('[core]\n\tbare = false\n\tAutoCRLF = input\n[branch "Feature/X"]\n\tremote = origin\n\tmerge = refs/heads/x\n', True),
+        ("[core]\n\tx = 1\n\tx = 2 3\n\n[a.b]\n", False),
+        ('[remote "o"]\n\turl = git@a.example:b/c.git\n\tfetch = +refs/heads/*:refs/remotes/o/*\n[core]\n', True),
+        ('[core]\n\tname = "a # b"\n', False),
+        ("[core]\n\tname = a ; comment\n", False),
+        ("[core]\n\tname = a\\\n\tautocrlf = true\n", False),
+        ("[core] bare = true\n", False),
+        ("[core]\n\tbare\n", False),
+        ("[core]\n# autocrlf = true\n", False),
+        ("", True),
+    ],
+)
+def test_simple_settings_are_as_git_reads_them(tmp_path: Path, text: str, is_simple: bool) -> None:
+    (tmp_path / "config").write_text(text)
+    words = ("config", "--file", str(tmp_path / "config"), "--null", "--list")
+    listed = run_git(*words, cwd=tmp_path).stdout.split("\0")[:-1]
+    expected = {name: value if has_value else "true" for name, has_value, value in (each.partition("\n") for each in listed)}
+    assert (_simple_settings(text.encode()) is not None) == is_simple
+    assert _settings(tmp_path / "config", tmp_path) == expected

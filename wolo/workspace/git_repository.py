@@ -20,6 +20,13 @@ from wolo.workspace.git import GitEnd, GitFailed, GitReader, run_git
 _LOOK_S = 60.0
 _MAX_HEAD_BYTES = 4096
 _MAX_SETTINGS_BYTES = 16 << 20
+_MAX_SIMPLE_BYTES = 1 << 16
+_SIMPLE_CHAR = r"[!$-:<-\[\]-~]"
+_SIMPLE_LINE = (
+    r"(?a)[ \t]*(?:\[([\w-]+)(?: \"([^\"\\\0]*)\")?\]"
+    rf"|([A-Za-z][\w-]*)[ \t]*=[ \t]*({_SIMPLE_CHAR}(?:(?:{_SIMPLE_CHAR}| )*{_SIMPLE_CHAR})?))?[ \t]*"
+)
+"""A heading, a setting without any of `"#;\\`, or nothing."""
 _KEPT = """
 core.repositoryformatversion core.filemode core.symlinks core.ignorecase core.precomposeunicode core.protecthfs core.protectntfs
 core.autocrlf core.eol core.safecrlf core.checkstat core.trustctime core.sharedrepository core.bigfilethreshold
@@ -130,6 +137,9 @@ def _settings(file: Path, top: Path) -> Mapping[str, str]:
     """The last value of each; names are in lower case. No git of the repository at `top` reads them."""
     if not file.is_file():
         return {}
+    simple = _simple_settings(_read(file, _MAX_SIMPLE_BYTES))
+    if simple is not None:
+        return simple
     with GitReader(("config", "--file", str(file), "--no-includes", "--null", "--list"), Path("/"), top=top) as reader:
         text, is_whole = reader.read(_MAX_SETTINGS_BYTES, time.monotonic() + _LOOK_S)
     if not is_whole:
@@ -138,15 +148,34 @@ def _settings(file: Path, top: Path) -> Mapping[str, str]:
     return {name: value if has_value else "true" for name, has_value, value in pairs}
 
 
+def _simple_settings(data: bytes) -> dict[str, str] | None:
+    """Settings that git itself has written, without starting it; None: with quotes, comments or continued lines."""
+    section, settings = "", dict[str, str]()
+    if len(data) >= _MAX_SIMPLE_BYTES:
+        return None
+    for line in os.fsdecode(data).split("\n"):
+        match = re.fullmatch(_SIMPLE_LINE, line)
+        if match is None:
+            return None
+        kind, within, name, value = match.groups()
+        if kind is not None:
+            section = f"{kind.lower()}.{'' if within is None else within + '.'}"
+        elif name is not None and not section:
+            return None
+        elif name is not None:
+            settings[f"{section}{name.lower()}"] = value
+    return settings
+
+
 def _line(path: Path) -> str:
     return os.fsdecode(_read(path)).partition("\n")[0].strip() if path.is_file() else ""
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, most_bytes: int = _MAX_HEAD_BYTES) -> bytes:
     try:
         handle = open_regular(path)
         try:
-            return read_all(handle, _MAX_HEAD_BYTES)
+            return read_all(handle, most_bytes)
         finally:
             os.close(handle)
     except (OSError, ToolError) as error:
