@@ -137,8 +137,22 @@ def test_git_leftovers_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     program.write_text("#!/bin/sh\nsetsid sleep 4217.25 >/dev/null 2>&1 </dev/null &\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert run_git("gc", cwd=tmp_path).exit_code == 0
+    assert run_git("gc", cwd=tmp_path / "work").exit_code == 0
     assert gone("4217.25")
+
+
+@pytest.mark.parametrize("place", ["tools", "outside"])
+def test_git_of_the_repository_never_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    (work / "tools").mkdir()
+    program = work / "tools" / "git"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    program.chmod(0o755)
+    outside.symlink_to(work / "tools")
+    folder = work / "tools" if place == "tools" else outside
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    assert run_git("version", cwd=work).stdout.startswith("git version")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_objects_are_copied_without_those_of_others(tmp_path: Path) -> None:
