@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from wolo.guard.sandbox_contract import SandboxedCommand
-from wolo.lsp import client, language_servers
+from wolo.lsp import language_servers
 from wolo.lsp.language_servers import LanguageServers
 from wolo.lsp.messages import Problem, describe, new_errors
 from wolo.lsp.server_process import LanguageServerProcess, start_process
@@ -115,7 +115,7 @@ async def test_misbehaving_server_costs_itself_with_one_report(tmp_path: Path, h
 
 
 async def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "START_S", 0.05)
+    monkeypatch.setattr(language_servers, "START_S", 0.05)
     async with running(tmp_path, "mute") as servers:
         assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""
         assert "did not answer within" in next(servers.failures())
@@ -126,7 +126,7 @@ async def test_one_that_never_publishes_is_given_up(tmp_path: Path, monkeypatch:
         servers.warm_up([tmp_path / "a.x"])
         while servers.states()[0].state == "starting":
             await asyncio.sleep(0.01)
-        monkeypatch.setattr(client, "START_S", 0.05)
+        monkeypatch.setattr(language_servers, "START_S", 0.05)
         assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""
         assert [each for each in servers.failures() if "published nothing within" in each]
         assert await edit(servers, tmp_path / "a.x", "BAD BAD\n") == ""
@@ -136,7 +136,7 @@ async def test_one_that_never_publishes_is_given_up(tmp_path: Path, monkeypatch:
 async def test_one_that_falls_silent_is_given_up_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(tmp_path, "well") as servers:
         assert "BAD" in await edit(servers, tmp_path / "a.x", "BAD\n")
-        monkeypatch.setattr(client, "ANSWER_S", 0.05)
+        monkeypatch.setattr(language_servers, "ANSWER_S", 0.05)
         for number in range(3):
             assert list(servers.failures()) == []
             assert await edit(servers, tmp_path / "a.x", f"QUIET {number}\n") == ""
@@ -149,7 +149,7 @@ async def test_one_that_stops_reading_is_given_up(tmp_path: Path, monkeypatch: p
         servers.warm_up([tmp_path / "a.x"])
         while servers.states()[0].state == "starting":
             await asyncio.sleep(0.01)
-        monkeypatch.setattr(client, "ANSWER_S", 0.05)
+        monkeypatch.setattr(language_servers, "ANSWER_S", 0.05)
         assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""
         assert "no longer reads" in next(servers.failures())
 
@@ -184,7 +184,7 @@ async def test_late_errors_come_with_the_next_call(tmp_path: Path, monkeypatch: 
 
 
 async def test_few_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_OPEN", 2)
+    monkeypatch.setattr(language_servers, "MOST_OPEN", 2)
     log = tmp_path / "log"
     async with running(tmp_path, "well", str(log)) as servers:
         for number in range(4):

@@ -41,7 +41,12 @@ def stats(
         raise UsageError(f"--by {by} is not known.", hint=f"Use {', '.join(KINDS)}.")
     if days is not None and not 0 < days < 36_500:
         raise UsageError(f"--days {days} makes no sense.", hint="Give a number of days above 0.")
-    since = _midnight(days) if days else 0.0
+    since = 0.0
+    if days:
+        from datetime import datetime, time, timedelta
+
+        first = datetime.now().date() - timedelta(days=days - 1)  # today is one of the days
+        since = datetime.combine(first, time()).timestamp()
     with open_store(only_to_read=True) as store:
         sessions = store.list(with_tasks=True)
         found = index_update.ask(store, lambda index: count(index, sessions, since), reading_progress())
@@ -49,14 +54,6 @@ def stats(
         print_json(_json(found, since, by))
     else:
         print_line("\n".join(_text(found, days, by)))
-
-
-def _midnight(days: int) -> float:
-    """Local time at which the first of the last `days` days began, today included."""
-    from datetime import datetime, time, timedelta
-
-    first = datetime.now().date() - timedelta(days=days - 1)
-    return datetime.combine(first, time()).timestamp()
 
 
 def _json(stats: Stats, since_at: float, by: str) -> dict[str, Any]:

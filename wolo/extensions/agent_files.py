@@ -234,6 +234,11 @@ def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: No
     mode = document.text("mode") or "all"
     if mode not in get_args(Mode):
         raise document.wrong("mode", f"must be one of {', '.join(get_args(Mode))}")
+    hooks: tuple[tuple[str, Hook], ...] = ()
+    if document.has_hooks:
+        from wolo.extensions.component_hooks import hooks_of  # noqa: PLC0415  # few files have hooks
+
+        hooks = hooks_of(document, path, shelf)
     return AgentProfile(
         name=shelf.qualify(name),
         description=description,
@@ -252,7 +257,7 @@ def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: No
         path=path,
         is_projects=shelf.project is not None or shelf.plugin is not None,
         plugin=shelf.namespace if shelf.plugin else "",
-        hooks=_hooks(document, path, shelf),
+        hooks=hooks,
     )
 
 
@@ -269,12 +274,3 @@ def _name(document: Document, path: Path, notices: Notices) -> str:
     elif corrected != name:
         notices.add(f"{document.name}: a name has no blanks; the agent is called {corrected}.")
     return corrected
-
-
-def _hooks(document: Document, path: Path, shelf: ExtensionFolder) -> tuple[tuple[str, Hook], ...]:
-    """Raises ExtensionError for hooks that cannot run."""
-    if not document.has_hooks:
-        return ()
-    from wolo.extensions.component_hooks import hooks_of  # noqa: PLC0415  # few files have hooks
-
-    return hooks_of(document, path, shelf)

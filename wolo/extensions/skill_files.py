@@ -199,6 +199,11 @@ def read_skill(shelf: ExtensionFolder, path: Path, notices: Notices, *, folder: 
         wrong = document.wrong("description", f"has {len(description):,} characters; it is cut to {LONGEST_DESCRIPTION:,}")
         notices.add(wrong.message)
         description = f"{description[: LONGEST_DESCRIPTION - 1].rstrip()}…"
+    hooks: tuple[tuple[str, Hook], ...] = ()
+    if document.has_hooks:
+        from wolo.extensions.component_hooks import hooks_of  # noqa: PLC0415  # few files have hooks
+
+        hooks = hooks_of(document, path, shelf)
     return Skill(
         shelf.qualify(name),
         description,
@@ -208,7 +213,7 @@ def read_skill(shelf: ExtensionFolder, path: Path, notices: Notices, *, folder: 
         for_person=document.flag("user-invocable", default=True),
         hint=escape_hidden(document.text("argument-hint")),
         tools=tool_names(document.items("allowed-tools")),
-        hooks=_hooks(document, path, shelf),
+        hooks=hooks,
     )
 
 
@@ -239,12 +244,3 @@ def files_alongside(path: Path) -> list[str]:
             break
     more = len(names) - MOST_FILES
     return [*names[:MOST_FILES], f"and {more} more"] if more > 0 else names
-
-
-def _hooks(document: Document, path: Path, shelf: ExtensionFolder) -> tuple[tuple[str, Hook], ...]:
-    """Raises ExtensionError for hooks that cannot run."""
-    if not document.has_hooks:
-        return ()
-    from wolo.extensions.component_hooks import hooks_of  # noqa: PLC0415  # few files have hooks
-
-    return hooks_of(document, path, shelf)

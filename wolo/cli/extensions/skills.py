@@ -110,7 +110,12 @@ def remove(name: Name, project: Project = False) -> None:
     from wolo.extensions.skill_files import FILE_NAMES
     from wolo.extensions.sources import skill_install
 
-    targets = [_target(project)] if project else _own_folders()
+    if project:
+        targets = [_target(project)]
+    else:
+        from wolo.places import find_home, find_places
+
+        targets = [find_places().config / "skills", find_home() / ".agents/skills"]
     for target in targets:
         if "/" not in name and name not in ("", ".", "..") and any((target / name / each).is_file() for each in FILE_NAMES):
             skill_install.uninstall(target / name)
@@ -149,12 +154,6 @@ def _target(project: bool) -> Path:
     from wolo.workspace.root import find_root
 
     return find_root() / ".agents/skills" if project else find_places().config / "skills"
-
-
-def _own_folders() -> list[Path]:
-    from wolo.places import find_home, find_places
-
-    return [find_places().config / "skills", find_home() / ".agents/skills"]
 
 
 def _choose(skills: tuple[Skill, ...], names: list[str], source: str) -> list[Skill]:

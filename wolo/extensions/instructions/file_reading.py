@@ -78,23 +78,22 @@ def _read_regular(path: Path, notices: Notices, *, follow: bool) -> bytes | None
         why = "it is a link" if path.is_symlink() else error.strerror
         notices.add(f"{path} is not read: {why}.")
         return None
-    if why := _unfit(os.fstat(handle), is_own=follow):
+    # Other users must not be able to write the user's own file
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        why = "it is not a regular file"
+    elif follow and status.st_uid not in (os.geteuid(), 0):
+        why = "it belongs to another user"
+    elif follow and status.st_mode & stat.S_IWOTH:
+        why = "every user of this machine can write it"
+    else:
+        why = ""
+    if why:
         os.close(handle)
         notices.add(f"{path} is not read: {why}.")
         return None
     with os.fdopen(handle, "rb") as file:
         return file.read(MAX_BYTES + 1)
-
-
-def _unfit(status: os.stat_result, *, is_own: bool) -> str:
-    """Reason not to read a file; empty if there is none. Other users must not be able to write the user's own file."""
-    if not stat.S_ISREG(status.st_mode):
-        return "it is not a regular file"
-    if is_own and status.st_uid not in (os.geteuid(), 0):
-        return "it belongs to another user"
-    if is_own and status.st_mode & stat.S_IWOTH:
-        return "every user of this machine can write it"
-    return ""
 
 
 def _clean(data: bytes, path: Path, notices: Notices) -> str:

@@ -211,19 +211,20 @@ class Imports:
         is_meant = target.startswith(("./", "../", "~/", "/")) or re.search(_FILE_NAME, target, re.IGNORECASE)
         if not is_there and not is_meant:
             return None
-        if why := self._refusal(real, file, is_own=is_own, is_at_home=is_at_home, is_there=is_there):
+        if not is_own and (is_at_home or not real.is_relative_to(file.base)):
+            why = f"a project imports only files inside {file.base}"
+        elif not is_there:
+            why = "the file does not exist"
+        elif is_secret(str(real)) or is_secret(os.path.realpath(real)):
+            why = "its name says that it contains secrets"
+        elif not is_own and not self._is_readable(real):
+            why = "a rule denies reading it"
+        else:
+            why = ""
+        if why:
             self._notices.add(f"{file.path}: @{escaped_line(target)} is not imported: {why}.")
             return None
         return real
-
-    def _refusal(self, real: Path, file: InstructionFile, *, is_own: bool, is_at_home: bool, is_there: bool) -> str:
-        if not is_own and (is_at_home or not real.is_relative_to(file.base)):
-            return f"a project imports only files inside {file.base}"
-        if not is_there:
-            return "the file does not exist"
-        if is_secret(str(real)) or is_secret(os.path.realpath(real)):
-            return "its name says that it contains secrets"
-        return "a rule denies reading it" if not is_own and not self._is_readable(real) else ""
 
 
 def imports_of(text: str) -> list[str]:

@@ -166,25 +166,21 @@ def write_junit(run: ExportedRun, out: TextIO) -> list[str]:
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
     out.write(f"<testsuites {counts}>\n<testsuite name={_attribute(run.name)} {counts}{when}>\n")
     for row in rows:
-        _write_case(row, run.name, out)
+        ended = row.outcome
+        spent_s = seconds_of(ended) if ended else 0.0
+        out.write(f'<testcase classname={_attribute(run.name)} name={_attribute(row.task.id)} time="{spent_s:.3f}">')
+        message = ended.error.message if ended and ended.error else ""
+        if row.state in _FAILED or row.state in _BROKEN:
+            element = "failure" if row.state in _FAILED else "error"
+            kind = ended.error.kind if ended and ended.error else row.state
+            out.write(f"<{element} type={_attribute(kind)} message={_attribute(message or row.state)}/>")
+        elif row.state not in _ENDED_WELL:
+            out.write(f"<skipped message={_attribute(message or row.state)}/>")
+        if ended and ended.verify and ended.verify.tail:
+            out.write(f"<system-out>{_text(ended.verify.tail)}</system-out>")
+        out.write("</testcase>\n")
     out.write("</testsuite>\n</testsuites>\n")
     return []
-
-
-def _write_case(row: Row, suite: str, out: TextIO) -> None:
-    ended = row.outcome
-    spent_s = seconds_of(ended) if ended else 0.0
-    out.write(f'<testcase classname={_attribute(suite)} name={_attribute(row.task.id)} time="{spent_s:.3f}">')
-    message = ended.error.message if ended and ended.error else ""
-    if row.state in _FAILED or row.state in _BROKEN:
-        element = "failure" if row.state in _FAILED else "error"
-        kind = ended.error.kind if ended and ended.error else row.state
-        out.write(f"<{element} type={_attribute(kind)} message={_attribute(message or row.state)}/>")
-    elif row.state not in _ENDED_WELL:
-        out.write(f"<skipped message={_attribute(message or row.state)}/>")
-    if ended and ended.verify and ended.verify.tail:
-        out.write(f"<system-out>{_text(ended.verify.tail)}</system-out>")
-    out.write("</testcase>\n")
 
 
 def _text(text: str) -> str:

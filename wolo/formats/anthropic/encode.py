@@ -260,36 +260,32 @@ def media_block(part: MediaPart, dialect: AnthropicDialect) -> Block | str:
     """A content block, or a note about what this server does not support."""
     match part:
         case ImagePart():
-            return _image_block(part, dialect) if dialect.images else not_sent(part)
+            if not dialect.images:
+                return not_sent(part)
+            kind, data = (part.media_type, part.data) if part.data else read_data_url(part.url)
+            if data:
+                kind = image_type(data[:16]) or kind
+                if kind not in IMAGE_TYPES:
+                    return f"[image, not sent: this server does not take {clean(kind) or 'its type'}]"
+                return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": base64_text(data)}}
+            url = clean(part.url).strip()
+            if url.startswith(ADDRESSES) and dialect.image_urls:
+                return {"type": "image", "source": {"type": "url", "url": url}}
+            return not_fetched(url)
         case AudioPart():
             return not_sent(part)
         case FilePart():
-            return _document_block(part) if dialect.files else not_sent(part)
-
-
-def _image_block(part: ImagePart, dialect: AnthropicDialect) -> Block | str:
-    kind, data = (part.media_type, part.data) if part.data else read_data_url(part.url)
-    if data:
-        kind = image_type(data[:16]) or kind
-        if kind not in IMAGE_TYPES:
-            return f"[image, not sent: this server does not take {clean(kind) or 'its type'}]"
-        return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": base64_text(data)}}
-    url = clean(part.url).strip()
-    if url.startswith(ADDRESSES) and dialect.image_urls:
-        return {"type": "image", "source": {"type": "url", "url": url}}
-    return not_fetched(url)
-
-
-def _document_block(part: FilePart) -> Block | str:
-    url, source = clean(part.url).strip(), None
-    if part.data.startswith(b"%PDF") or (part.data and part.media_type == PDF):
-        source = {"type": "base64", "media_type": PDF, "data": base64_text(part.data)}
-    elif part.media_type.startswith(READ_AS_TEXT):
-        text = clean(part.data.decode("utf-8", "replace"))
-        source = {"type": "text", "media_type": "text/plain", "data": text} if text.strip() else None
-    elif not part.data and url.startswith(ADDRESSES):
-        source = {"type": "url", "url": url}
-    if source is None:
-        return not_sent(part)
-    name = clean(part.name).strip()
-    return {"type": "document", "source": source, **({"title": name} if name else {})}
+            if not dialect.files:
+                return not_sent(part)
+            url, source = clean(part.url).strip(), None
+            if part.data.startswith(b"%PDF") or (part.data and part.media_type == PDF):
+                source = {"type": "base64", "media_type": PDF, "data": base64_text(part.data)}
+            elif part.media_type.startswith(READ_AS_TEXT):
+                text = clean(part.data.decode("utf-8", "replace"))
+                source = {"type": "text", "media_type": "text/plain", "data": text} if text.strip() else None
+            elif not part.data and url.startswith(ADDRESSES):
+                source = {"type": "url", "url": url}
+            if source is None:
+                return not_sent(part)
+            name = clean(part.name).strip()
+            return {"type": "document", "source": source, **({"title": name} if name else {})}

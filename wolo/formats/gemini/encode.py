@@ -237,38 +237,36 @@ def media_part(part: MediaPart, dialect: GeminiDialect) -> WirePart | str:
     """A content part, or a note for the model about what was not sent."""
     match part:
         case ImagePart():
-            return _image(part, dialect) if dialect.images else not_sent(part)
+            if not dialect.images:
+                return not_sent(part)
+            kind, data = _type_name(part.media_type or image_type(part.data) or "image/png"), part.data
+            if not data and part.url.startswith("data:"):
+                kind, data = read_data_url(part.url)
+                kind = _type_name(kind)
+            if data:
+                return (
+                    _inline(kind, data) if kind in IMAGE_TYPES else f"[image, not sent: this model does not take {kind or 'it'}]"
+                )
+            return _by_address(part.url, part.media_type, dialect) if part.url else "[empty image]"
         case AudioPart():
             kind = _type_name(part.media_type or audio_type(part.data) or "audio/wav")
             return _inline(kind, part.data) if dialect.audio and part.data and kind.startswith("audio/") else not_sent(part)
         case FilePart():
-            return _file(part, dialect) if dialect.files else not_sent(part)
+            if not dialect.files:
+                return not_sent(part)
+            kind, data = _type_name(part.media_type), part.data
+            if not data and part.url.startswith("data:"):
+                kind, data = read_data_url(part.url)
+                kind = _type_name(kind)
+            if not data:
+                return _by_address(part.url, part.media_type, dialect) if part.url else f"[{clean(part.name) or 'file'}, empty]"
+            kind = kind or (PDF if data.startswith(b"%PDF") else "text/plain" if _is_text(data) else "")
+            takes = kind == PDF or kind in IMAGE_TYPES or kind.startswith(("text/", "video/", "audio/"))
+            return _inline(kind, data) if takes else not_sent(part)
 
 
 def fits_response(item: WirePart) -> bool:
     return "inlineData" in item and item["inlineData"]["mimeType"] in IN_RESPONSES
-
-
-def _image(part: ImagePart, dialect: GeminiDialect) -> WirePart | str:
-    kind, data = _type_name(part.media_type or image_type(part.data) or "image/png"), part.data
-    if not data and part.url.startswith("data:"):
-        kind, data = read_data_url(part.url)
-        kind = _type_name(kind)
-    if data:
-        return _inline(kind, data) if kind in IMAGE_TYPES else f"[image, not sent: this model does not take {kind or 'it'}]"
-    return _by_address(part.url, part.media_type, dialect) if part.url else "[empty image]"
-
-
-def _file(part: FilePart, dialect: GeminiDialect) -> WirePart | str:
-    kind, data = _type_name(part.media_type), part.data
-    if not data and part.url.startswith("data:"):
-        kind, data = read_data_url(part.url)
-        kind = _type_name(kind)
-    if not data:
-        return _by_address(part.url, part.media_type, dialect) if part.url else f"[{clean(part.name) or 'file'}, empty]"
-    kind = kind or (PDF if data.startswith(b"%PDF") else "text/plain" if _is_text(data) else "")
-    takes = kind == PDF or kind in IMAGE_TYPES or kind.startswith(("text/", "video/", "audio/"))
-    return _inline(kind, data) if takes else not_sent(part)
 
 
 def _by_address(url: str, media_type: str, dialect: GeminiDialect) -> WirePart | str:

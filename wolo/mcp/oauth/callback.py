@@ -138,7 +138,14 @@ class Callback:
 def open_browser(url: str, environ: Mapping[str, str]) -> bool:
     """Tries the programs of BROWSER, else the system's browser if there is a screen."""
     named = environ.get("BROWSER", "")
-    argvs = [_argv(each, url) for each in named.split(os.pathsep)] if named.strip() else _system_browser(url, environ)
+    if named.strip():
+        argvs = [_argv(each, url) for each in named.split(os.pathsep)]
+    elif sys.platform == "darwin":
+        argvs = [["open", url]]
+    else:
+        has_screen = environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
+        programs = ["xdg-open", "gio open", "x-www-browser"] if has_screen else []
+        argvs = [[*program.split(), url] for program in [*programs, "wslview"] if shutil.which(program.split()[0])]
     return any(_start(argv, environ) for argv in argvs if argv)
 
 
@@ -150,14 +157,6 @@ def _argv(command: str, url: str) -> list[str]:
         return []
     filled = [word.replace("%s", url) for word in words]
     return filled if filled != words else [*words, url] if words else []
-
-
-def _system_browser(url: str, environ: Mapping[str, str]) -> list[list[str]]:
-    if sys.platform == "darwin":
-        return [["open", url]]
-    has_screen = environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
-    programs = ["xdg-open", "gio open", "x-www-browser"] if has_screen else []
-    return [[*program.split(), url] for program in [*programs, "wslview"] if shutil.which(program.split()[0])]
 
 
 def _start(argv: list[str], environ: Mapping[str, str]) -> bool:

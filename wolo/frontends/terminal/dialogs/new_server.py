@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from wolo.diagnostics.provider_login import FoundServer, look_up_server, save_provider, suggested_name, taken_names
 from wolo.errors import ConfigError, ProviderError, UsageError
@@ -32,9 +31,19 @@ async def add_server(terminal: Terminal, url: str = "") -> str:
             return ""
         key = await ask_secret("Paste its API key (input is hidden), or press Enter for none", terminal)
         server = await _look_up(url, key, terminal)
-        model = await _ask_model(server.models, terminal) if server else ""
-        if server is None or not model:
+        if server is None:
             return ""
+        shown = server.models[:MOST_SHOWN]
+        print_numbered([Item(name, name) for name in shown], terminal)
+        model = await ask_text(
+            "Which model? Enter selects 1; other names work, too › " if shown else "Name of the model › ", terminal
+        )
+        if model.isdecimal() and 1 <= int(model) <= len(shown):
+            model = shown[int(model) - 1]
+        elif not model:
+            if not shown:
+                return ""
+            model = shown[0]
         choice = Catalog({}).find(f"custom/{model}", base_url=server.base_url, api_key=key or None)
         if not await try_out(choice, terminal) and not await confirm("Save it anyway?", terminal):
             return ""
@@ -76,18 +85,6 @@ async def _look_up(url: str, key: str, terminal: Terminal) -> FoundServer | None
     if not server.models:
         terminal.screen.show_text(f"No models are listed at {clean_line(server.base_url)}, or nothing answers there.", "warning")
     return server
-
-
-async def _ask_model(models: Sequence[str], terminal: Terminal) -> str:
-    """A listed model by its number, or any name."""
-    shown = models[:MOST_SHOWN]
-    print_numbered([Item(name, name) for name in shown], terminal)
-    typed = await ask_text(
-        "Which model? Enter selects 1; other names work, too › " if shown else "Name of the model › ", terminal
-    )
-    if typed.isdecimal() and 1 <= int(typed) <= len(shown):
-        return shown[int(typed) - 1]
-    return typed or (shown[0] if shown else "")
 
 
 async def _save(server: FoundServer, model: str, key: str, terminal: Terminal) -> str:

@@ -110,17 +110,15 @@ def paint(style: Style, *, on_light: bool, depth: Depth = "truecolor") -> Style:
     if depth in ("", "standard"):
         return bare + Style.parse(shades[ground if ground in shades else written].basic)
     at = "soft" if depth == "truecolor" else "indexed"
+    # 256 colours have no soft grounds for changes: there the text is the terminal's own, and changed words are black
+    if ground in ("", "selection", "said-line") or (at == "soft" and not ground.endswith("-word")):
+        color = str(getattr(shades[written], at)) if written in shades else None
+    else:
+        color = BLACK if at == "indexed" and ground.endswith("-word") else "default"
     return bare + Style(
-        color=_on_ground(written, ground, shades, at),
+        color=color,
         bgcolor=getattr(shades[ground], at) if ground in shades else None,
     )
-
-
-def _on_ground(written: str, ground: str, shades: Mapping[str, Shade], at: str) -> str | None:
-    """256 colours have no soft grounds for changes: there the text is the terminal's own, and changed words are black."""
-    if ground in ("", "selection", "said-line") or (at == "soft" and not ground.endswith("-word")):
-        return str(getattr(shades[written], at)) if written in shades else None
-    return BLACK if at == "indexed" and ground.endswith("-word") else "default"
 
 
 def token_style(kind: tuple[str, ...]) -> str:

@@ -36,7 +36,17 @@ class Wrapper:
             else:
                 self._column += cells(line)
             at += len(line) + 1
-        return _broken(text, offsets, leads) if offsets else text
+        if not offsets:
+            return text
+        # Replaces the blanks between two offsets by a line break
+        pieces = text.divide(offsets)
+        result = Text()
+        for number, piece in enumerate(pieces):
+            if number % 2:
+                result.append(f"\n{leads[number // 2]}")
+            else:
+                result.append_text(piece)
+        return result
 
 
 def wrap(text: Text, columns: int) -> Text:
@@ -80,15 +90,3 @@ def _with_whole_code(text: Text, columns: int) -> str:
         if span.style == PLAIN_CODE and " " in plain[span.start : span.end] and span.end - span.start <= columns:
             plain = f"{plain[: span.start]}{plain[span.start : span.end].replace(' ', '_')}{plain[span.end :]}"
     return plain
-
-
-def _broken(text: Text, offsets: list[int], leads: list[str]) -> Text:
-    """Replaces the blanks between two offsets by a line break."""
-    pieces = text.divide(offsets)
-    result = Text()
-    for number, piece in enumerate(pieces):
-        if number % 2:
-            result.append(f"\n{leads[number // 2]}")
-        else:
-            result.append_text(piece)
-    return result
