@@ -9,16 +9,21 @@ from tests.fakes.replies import call, text
 MOST_FILES_OF_A_PROMPT = 56
 MOST_MOVES_OF_A_PROMPT = 400
 """A few more than there are: how many pieces a response arrives in varies."""
+PROBES = 2
+"""Of the prompt; the one with fewer moves counts, because a busy machine wakes the client more often."""
 MOST_FILES_OF_A_SHELL_CALL = 86
 MOST_FILES_BEFORE_THE_TURN = 101
 
 
 def test_prompt_and_shell_call_enter_few_files(provider: ProviderServer) -> None:
     answer = text("Hello.").split(100_000)
-    provider.script(answer, answer, call("shell", {"command": "echo hi"}).split(100_000), answer)
+    provider.script(answer, *[answer] * PROBES, call("shell", {"command": "echo hi"}).split(100_000), answer)
     probe(provider.base_url, "auto")  # creates the database and tries the sandbox out
-    provider.forget_prefix()
-    prompt = probe(provider.base_url, "auto")
+    prompts = []
+    for _ in range(PROBES):
+        provider.forget_prefix()
+        prompts.append(probe(provider.base_url, "auto"))
+    prompt = min(prompts, key=lambda phases: sum(num for *_, num in phases[TURN]["moves"]))
     provider.forget_prefix()
     shell = probe(provider.base_url, "auto")
     num_moves = sum(num for *_, num in prompt[TURN]["moves"])
