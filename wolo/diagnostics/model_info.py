@@ -46,13 +46,13 @@ PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "
 def models_here(config: Config, *, asks: bool = False) -> list[ListedModel]:
     """All known models; usable ones first: with a key, or local. `asks` servers that were not asked today; it blocks then."""
     environ = keys.with_stored_keys(find_site(), config.settings.providers)
-    found = Catalog(environ, config.settings.providers).list_models()
-    found = [each if _is_at_hand(each) else replace(each, has_key=False) for each in found]
+    models = Catalog(environ, config.settings.providers).list_models()
+    models = [each if _is_at_hand(each) else replace(each, has_key=False) for each in models]
     served = [row for choice in _own_servers(config, environ) for row in _served_rows(choice, asks=asks)]
-    labels, filled = {each.label for each in found}, {row.provider.name for row in served}
-    found = [each for each in found if each.model is not None or each.provider.name not in filled]
-    found += [row for row in served if row.label not in labels]
-    return sorted(found, key=lambda each: not each.has_key)
+    labels, filled = {each.label for each in models}, {row.provider.name for row in served}
+    models = [each for each in models if each.model is not None or each.provider.name not in filled]
+    models += [row for row in served if row.label not in labels]
+    return sorted(models, key=lambda each: not each.has_key)
 
 
 def _own_servers(config: Config, environ: Mapping[str, str]) -> Iterator[ModelChoice]:

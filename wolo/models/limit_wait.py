@@ -61,9 +61,9 @@ def clock_time(at: float, now: float) -> str:
     return f"{stated:%a %d %b %H:%M}" if abs(at - now) < LONGEST_RESET_S else f"{stated:%Y-%m-%d}"
 
 
-def countdown(seconds: float) -> str:
+def countdown(left_s: float) -> str:
     """`1:59:40`, `0:09`."""
-    minutes, rest = divmod(max(int(seconds), 0), 60)
+    minutes, rest = divmod(max(int(left_s), 0), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
