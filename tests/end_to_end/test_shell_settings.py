@@ -154,7 +154,7 @@ def test_failed_job_names_the_setting_too(provider: ProviderServer) -> None:
     assert "[GITHUB_TOKEN is set, but hidden from commands" in provider.requests[1].results[0]
 
 
-@pytest.mark.parametrize("command", ["true GITHUB_TOKEN", "echo MY_GITHUB_TOKENS; false"])
+@pytest.mark.parametrize("command", ["true GITHUB_TOKEN", "cat GITHUB_TOKEN", "echo MY_GITHUB_TOKENS; false"])
 def test_other_commands_explain_nothing(provider: ProviderServer, command: str) -> None:
     provider.script(call("shell", {"command": command}), text("ok"))
     run_wolo("-p", "--yolo", *provider.flags, "go", env={"GITHUB_TOKEN": "hunter2-hunter2"})

@@ -14,6 +14,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.guard.sandbox_setup import land
+from wolo.config.keys import in_environment
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import SECRET_WORDS, Secret
 from wolo.workspace.processes.command_environment import CommandVariables, rule_against
@@ -98,7 +99,58 @@ NAMES = st.from_regex(r"\A[A-Z_][A-Z0-9_]{0,12}\Z")
 def test_telling_names_never_pass_unnamed(before: str, word: str, after: str, is_outside: bool) -> None:
     name = f"{before}{word}{after}"
     got = CommandVariables(environ={name: "hunter2-hunter2"}).select(is_outside=is_outside)
-    assert name not in got or rule_against(name) in ("agent socket", "loads code")
+    assert name not in got or name.endswith("_ASKPASS")
+
+
+SHORT = ("GIT_PASSWORD", "GIT_TOKEN", "LD_ACCESS_TOKEN", "VAULT_SECRET_SOCK", "MYSQL_PWD")
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_short_secret_of_any_family_passes_nowhere(name: str) -> None:
+    assert rule_against(name) == "secret name"
+    assert name not in CommandVariables(environ={name: "hunter2"}).select(is_outside=True)
+
+
+EMBEDDED = {
+    "AZURE_STORAGE_CONNECTION_STRING": "DefaultEndpointsProtocol=https;AccountName=a;AccountKey={}==;EndpointSuffix=core",
+    "DATABASE_DSN": "host=db user=app password={}",
+    "APP_CONFIG": '{{"user": "app", "password": "{}"}}',
+    "MAVEN_OPTS": "-Xmx1g -Djavax.net.ssl.keyStorePassword={}",
+    "GIT_CONFIG_VALUE_0": "AUTHORIZATION: basic {}",
+}
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_secret_within_a_value_passes_nowhere(name: str) -> None:
+    environ = {name: EMBEDDED[name].format("correct9Horse")}
+    redact = Secrets(in_environment(environ)).hide
+    assert name not in CommandVariables(environ=environ, redact=redact).select(is_outside=True)
+
+
+ORDINARY = {
+    "LS_COLORS": "di=01;34:*.key=00;32:*.token=01;31;40;01",
+    "PATH": "/home/me/token:/usr/bin",
+    "GRADLE_OPTS": "-Dorg.gradle.token=${CI_TOKEN} -Dsecret=/run/secrets/gradle",
+    "PYTEST_ADDOPTS": "-k 'token: password'",
+}
+
+
+def test_ordinary_value_with_telling_words_passes() -> None:
+    redact = Secrets(in_environment(ORDINARY)).hide
+    assert CommandVariables(environ=ORDINARY, redact=redact).select(is_outside=True).items() >= ORDINARY.items()
+
+
+def test_variables_that_commands_have_are_not_explained() -> None:
+    variables = CommandVariables(inherit="core", environ={"TERM": "xterm", "EDITOR": "vi", "JAVA_HOME": "/java", "GOPATH": "/go"})
+    assert [each.name for each in variables.list_hidden()] == ["GOPATH", "JAVA_HOME"]
+    (note,) = variables.explain("TERM EDITOR JAVA_HOME GOPATH", is_outside=True, more={"GOPATH": "/of/a/hook"})
+    assert note.startswith("JAVA_HOME is set")
+
+
+def test_terminal_passes_only_by_name() -> None:
+    assert CommandVariables(environ={"TERM": "xterm"}).select(is_outside=True)["TERM"] == "dumb"
+    assert CommandVariables(passed=("TERM",), environ={"TERM": "xterm"}).select(is_outside=True)["TERM"] == "xterm"
+    assert CommandVariables().select(is_outside=True, more={"GIT_EDITOR": "sh code.sh"})["GIT_EDITOR"] == "true"
 
 
 @given(NAMES, st.text(st.characters(codec="utf-8"), min_size=8, max_size=40), st.text(max_size=10), st.booleans())

@@ -359,7 +359,8 @@ def job_report(job: Job, services: ToolServices) -> CallResult:
         notes.append(f"all it {'prints' if job.ending is None else 'printed'}: {path} — page it with read")
     text = shown.text or "(nothing new was printed)\n"
     if job.ending is not None and job.ending.shell_code:
-        notes += services.variables.explain(f"{job.command}\n{shown.text}", is_outside=not job.confined)
+        text_of_job = f"{job.command}\n{shown.text}"
+        notes += services.variables.explain(text_of_job, is_outside=not job.confined, more=services.session_env)
     lines = [text if text.endswith("\n") else f"{text}\n", *(f"[{note}]\n" for note in notes)]
     code = None if job.ending is None else job.ending.shell_code
     return CallResult("".join(lines), Output(job.command, shown.text, code, job.seconds))

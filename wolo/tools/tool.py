@@ -254,7 +254,9 @@ class CallContext(Struct, frozen=True):
     def explain_hidden(self, text: str) -> list[str]:
         """Notes about variables that a failed command of this call lacked; `text` is its own and what it printed."""
         services = self.services
-        return [] if services.environment is not None else services.variables.explain(text, is_outside=self.is_outside)
+        if services.environment is not None or self.only_reads:  # a safe command expands no variable
+            return []
+        return services.variables.explain(text, is_outside=self.is_outside, more=services.session_env)
 
     def judged_path(self, path: str) -> Resolved:
         """The path that was judged, for a tool that opens it without following links. Raises ToolError as `resolve` does."""

@@ -16,7 +16,7 @@ from wolo.extensions.hooks.claude_calls import to_claude_calls
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.places import make_private
-from wolo.workspace.processes.command_environment import OF_THE_SHELL, rule_against
+from wolo.workspace.processes.command_environment import OF_THE_SHELL, UNATTENDED, rule_against
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.process_table import status_of
 from wolo.workspace.processes.run_with_input import run_with_input
@@ -127,5 +127,5 @@ async def variables_set(
     )
     pairs = (line.partition("=") for line in finished.stdout.decode("utf-8", "replace").split("\0"))
     found = {name: value for name, sign, value in pairs if sign and name not in OF_THE_SHELL and before.get(name) != value}
-    refused = sorted(name for name in found if rule_against(name))
+    refused = sorted(name for name in found if name in UNATTENDED or rule_against(name))
     return {name: value for name, value in found.items() if name not in refused}, refused

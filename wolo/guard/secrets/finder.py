@@ -178,6 +178,11 @@ _LINE = r"""(?mx)
 _WORDS = r"(?m)\b(password|passwd|account|_authToken|_auth|_password)[ \t=]+(\S+)"
 _ADDRESS = r"[A-Za-z][A-Za-z0-9+.-]{0,20}://([^\s/@\"'<>]{1,200}?)(?::([^\s/@\"'<>]{1,500}))?@"
 _QUERY = r"[?&;]([A-Za-z_][\w.-]{0,60})=([^\s&\"'<>#;]{8,2000})"
+_EMBEDDED = r"""(?ix)
+    (?: (?:password|passwd|pwd|secret|token|(?:account|access|api|private)[_.-]?key) ["']? \s{0,2} [=:] \s{0,2} ["']?
+      | authorization: \s{0,2} (?:basic|bearer|token) \s )
+    ([^\s;,&"']{8,2000})
+"""
 _COMMENT = r"[ \t]+#.*\Z"
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
@@ -211,10 +216,13 @@ def read_values(text: str, source: str = "") -> list[Secret]:
 
 
 def read_embedded(text: str, source: str) -> Iterator[Secret]:
-    """Yields keys, and passwords of addresses, in a text that is no secret as a whole."""
+    """Yields keys, and passwords of addresses and settings, in a text that is no secret as a whole."""
     if "://" in text or "PRIVATE KEY" in text:
         yield from _keys(text, source)
         yield from (each for each in _in_addresses(text, source) if not is_ordinary(each.name, each.value))
+    if "=" in text or ":" in text:
+        named = (Secret(f"{source}_SECRET", value) for value in re.findall(_EMBEDDED, text))
+        yield from (each for each in named if not is_ordinary(each.name, each.value))
 
 
 def is_ordinary(name: str, value: str) -> bool:

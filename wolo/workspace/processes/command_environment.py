@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -21,8 +21,12 @@ IN_THE_SANDBOX: tuple[Reason, ...] = ("loads code", "agent socket")
 """These reasons hold in the sandbox only."""
 
 _CORE = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR")
-_SECRETS = ("*KEY*", "*TOKEN*", "*SECRET*", "*PASS*", "*CRED*", "*AUTH*", "*PRIVATE*")
-_NO_SECRETS = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE", "TOKENIZERS_PARALLELISM")
+_SECRETS = ("*KEY*", "*TOKEN*", "*SECRET*", "*PASS*", "*CRED*", "*AUTH*", "*PRIVATE*", "*_PWD")
+_NO_SECRETS = (
+    *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE", "TOKENIZERS_PARALLELISM"),
+    # Other rules hold for these:
+    *("GIT_CONFIG_KEY_*", "*_ASKPASS", "BASH_FUNC_*", "*AUTH_SOCK", "XAUTHORITY", "ICEAUTHORITY", "GNOME_KEYRING_CONTROL"),
+)
 _LOADERS = ("LD_*", "DYLD_*")
 """They act on every program, also on those that build the sandbox."""
 _LOADS_CODE = (
@@ -55,7 +59,7 @@ _CHANGES_THE_SHELL = ("SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "EXECIGNO
 _BUILTINS = """
 alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit
 export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly
-return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait
+return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait . : [
 """
 BUILTINS = frozenset(_BUILTINS.split())
 """Of bash; a function or an alias of such a name changes what a judged line means."""
@@ -68,7 +72,7 @@ _GIT_SETTINGS = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*")
 # --continue` accept the text as it is (`true`); the plan of an interactive rebase does not (`false`: `true` would carry it out
 # unread). Vim would wait for ever on a pipe: it quits with an error after its `-c` commands. `CI` is not set: package managers
 # refuse to update lock files under it.
-_UNATTENDED = {
+UNATTENDED = {
     "TERM": "dumb",
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -111,11 +115,12 @@ class CommandVariables(Struct, frozen=True):
         """
         own = {name: value for name, value in self.environ.items() if not self._reason(name, value, is_outside)}
         added = {name: value for name, value in (more or {}).items() if not self._rule_against(name, value, is_outside)}
+        unattended = {name: value for name, value in UNATTENDED.items() if name not in own or name not in self.passed}
         if not is_outside:
             own = {name: value for name, value in own.items() if not _matches(name, _LOADERS)}
         if any(_matches(name, _GIT_SETTINGS) and name not in own for name in self.environ):
             own = {name: value for name, value in own.items() if not _matches(name, _GIT_SETTINGS)}
-        return {"PATH": "/usr/local/bin:/usr/bin:/bin", **own, **_UNATTENDED, **added}
+        return {"PATH": "/usr/local/bin:/usr/bin:/bin", **own, **added, **unattended}
 
     def set_inside(self) -> tuple[str, ...]:
         """The beginning of a command line in the sandbox: sets what must not act on the programs that build it."""
@@ -126,12 +131,16 @@ class CommandVariables(Struct, frozen=True):
     def list_hidden(self, *, is_outside: bool = False) -> Iterator[HiddenVariable]:
         """Variables of the user that commands do not get, in the order of their names."""
         for name, value in sorted(self.environ.items()):
-            if (reason := self._reason(name, value, is_outside)) and not _matches(name, OF_THE_SHELL):
+            if (reason := self._reason(name, value, is_outside)) and name not in (*OF_THE_SHELL, *UNATTENDED):
                 yield HiddenVariable(name, reason)
 
-    def explain(self, text: str, *, is_outside: bool) -> list[str]:
-        """A note for each hidden variable that the text of a failed command names; three at most."""
-        named = (each for each in self.list_hidden(is_outside=is_outside) if each.name.isidentifier() and each.name in text)
+    def explain(self, text: str, *, is_outside: bool, more: Collection[str] = ()) -> list[str]:
+        """A note for each hidden variable that the text of a failed command names; three at most.
+
+        `more` comes from the user's hooks.
+        """
+        hidden = (each for each in self.list_hidden(is_outside=is_outside) if each.name not in more)
+        named = (each for each in hidden if each.name.isidentifier() and each.name in text)
         whole = (each for each in named if re.search(rf"(?<!\w){re.escape(each.name)}(?!\w)", text))
         return list(map(self._explain, islice(whole, _MOST_EXPLAINED)))
 
@@ -169,7 +178,7 @@ class CommandVariables(Struct, frozen=True):
 
 def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """All variables, without anything that waits for a keyboard; for a command of the user."""
-    return {**environ, **_UNATTENDED}
+    return {**environ, **UNATTENDED}
 
 
 @functools.lru_cache(maxsize=4096)
@@ -177,11 +186,12 @@ def rule_against(name: str) -> Reason | None:
     """The rule that hides variables of this name from commands in the sandbox."""
     if _matches(name, (*OF_THE_SHELL, *_CHANGES_THE_SHELL, *_EXPORTED_BUILTINS)):
         return "changes the shell"
+    if _matches(name.upper(), _SECRETS) and not _matches(name, _NO_SECRETS):
+        return "secret name"
     if _matches(name, _SOCKETS):
         return "agent socket"
-    if _matches(name, _LOADS_CODE) or (_matches(name, ("GIT_*",)) and not _matches(name, _ORDINARY_FOR_GIT)):
-        return "loads code"
-    return "secret name" if _matches(name.upper(), _SECRETS) and not _matches(name, _NO_SECRETS) else None
+    is_of_git = _matches(name, ("GIT_*",)) and not _matches(name, _ORDINARY_FOR_GIT)
+    return "loads code" if is_of_git or _matches(name, _LOADS_CODE) else None
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
