@@ -16,6 +16,7 @@ from wolo.agent.events import CallDenied, CallEnded, Event, ModeChanged, Questio
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import ConversationChange, StartOptions
+from wolo.places import find_places
 from wolo.tools.questions.present_plan import MOST_CHARS, NOTHING_TO_HAND_OVER, plan_steps
 from wolo.tools.tool_values import Reply
 
@@ -107,6 +108,22 @@ async def test_refused_write_is_no_denial(provider: ProviderServer) -> None:
     assert [event for event in events if isinstance(event, CallDenied)] == []
     assert all("Plan mode is read-only" in result for result in provider.requests[-1].results)
     assert not Path("new.txt").exists()
+    await conversation.close()
+
+
+async def test_agent_limited_to_plan_is_told(provider: ProviderServer) -> None:
+    folder = find_places().config / "agents"
+    folder.mkdir(parents=True)
+    (folder / "planner.md").write_text("---\ndescription: x\nmode: primary\npermissionMode: plan\n---\nYou plan.\n")
+    provider.script(WRITE, text("fine"), text("again"))
+    conversation = await begin(provider, "auto", agent="planner")
+    events = await say(conversation)
+    assert "End with the plan as your answer." in notices(provider)[0]
+    assert not [event for event in events if isinstance(event, CallDenied)]
+    assert "present_plan" not in tool_names(provider, 0)
+    conversation.set_mode("edit")  # the agent may still not write
+    await say(conversation)
+    assert len(notices(provider)) == 1
     await conversation.close()
 
 

@@ -439,9 +439,9 @@ class TurnRunner:
     def _mode_notice(self) -> Message | None:
         """Names the mode where it differs from the one that the sent messages name last; if none: from all but plan mode."""
         services = self._services
-        if services.mode is None or (services.mode.name != PLAN and not self._history.messages):
+        if services.mode is None or (services.mode.in_force != PLAN and not self._history.messages):
             return None
-        mode, before = services.mode.name, named_mode(self._history.messages, services.compactor.cut.left_out)
+        mode, before = services.mode.in_force, named_mode(self._history.messages, services.compactor.cut.left_out)
         if mode == before or (mode != PLAN and not before):
             return None
         from wolo.tools.questions.present_plan import mode_notice  # noqa: PLC0415  # most conversations stay in one mode

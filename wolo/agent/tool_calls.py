@@ -40,7 +40,8 @@ from wolo.agent.tool_execution import (
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent
 from wolo.guard.judge import Judge
-from wolo.guard.precedence import PLANNING, SAFE, fingerprint
+from wolo.guard.modes import PLANNING
+from wolo.guard.precedence import SAFE, fingerprint
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import RestoredValue, ask_first
 from wolo.messages.message import Message

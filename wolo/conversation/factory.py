@@ -65,6 +65,7 @@ from wolo.errors import UsageError
 from wolo.extensions.agent_files import Agents
 from wolo.extensions.skill_files import Skills
 from wolo.guard.judge import Judge
+from wolo.guard.modes import PLAN
 from wolo.guard.secrets.redactor import Secrets
 from wolo.models.protocol import ModelClient
 from wolo.models.provider import DRIVEN
@@ -236,7 +237,7 @@ def _prepare_requests(
         more_tools=found_servers.servers.tools,
         instructions=reader.read(),
         can_learn=isinstance(state.sink, SavedSession) and choice.provider.name != "local",
-        can_plan=choice.provider.name != "local",
+        can_plan=choice.provider.name != "local" and env.judge.mode_ceiling != PLAN,
     )
     wire_log = text(state.flags, "debug_wire")
     access = ModelAccess(
@@ -385,7 +386,7 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
         find_skill=env.user_files.load_skill,
         recall=env.history.recall,
         propose_note=partial(_propose_note, state),
-        mode=ModeSwitch(judge.mode.name),
+        mode=ModeSwitch(judge.mode.name, judge.mode_ceiling),
         sandbox=env.sandbox.sandbox,
         tracker=env.tracking.tracker,
         edit_checks=partial(_edit_checks, state, env, parent.emit) if config.settings.lsp.enabled else None,

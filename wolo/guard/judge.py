@@ -20,7 +20,7 @@ from wolo.guard import protected_paths
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.command_judge import CommandJudge, Confine
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
-from wolo.guard.modes import Mode
+from wolo.guard.modes import MODES, Mode
 from wolo.guard.precedence import Grants, Paths, Precedence, Rulebook, Subject, Target, fingerprint
 from wolo.guard.rule_patterns import PathBase, read_host, whole_place
 from wolo.guard.rules import Rule, Verdict, is_too_wide, parse_rule, strictest, suggest
@@ -100,6 +100,11 @@ class Judge:
     @mode.setter
     def mode(self, mode: Mode) -> None:
         self._precedence.mode = mode
+
+    @property
+    def mode_ceiling(self) -> str:
+        """The least strict mode that agent files allow; empty: any."""
+        return min((ceiling.mode for ceiling, _ in self._ceilings if ceiling.mode), key=list(MODES).index, default="")
 
     @property
     def rules(self) -> tuple[Rule, ...]:

@@ -30,6 +30,8 @@ class Mode(Struct, frozen=True, kw_only=True):
 
 
 PLAN = "plan"
+PLANNING = f"mode {PLAN}"
+"""Source of the verdicts on calls that plan mode refuses, also that of an agent."""
 MODES: dict[str, Mode] = {
     mode.name: mode
     for mode in (
@@ -125,5 +127,6 @@ class Ceiling(Struct, frozen=True, kw_only=True):
             own = verdict
         stricter = strictest((verdict, own))
         if stricter is own and own is not verdict:
-            stricter = replace(own, source=self.source, confined=verdict.confined)
+            source = PLANNING if own.source == PLANNING else self.source
+            stricter = replace(own, source=source, confined=verdict.confined)
         return stricter.without_person() if self.asks_nobody else stricter

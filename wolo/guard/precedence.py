@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from wolo.guard.intents import Intent
-from wolo.guard.modes import PLAN, Mode
+from wolo.guard.modes import Mode
 from wolo.guard.rule_patterns import HostAddress, HostPattern, PathBase, PathPattern, ShellPattern, TargetPattern
 from wolo.guard.rules import Decision, Rule, RuleTool, Verdict
 from wolo.guard.shell.parser import ParsedLine, PlainCommand
 
 SAFE = "safe list"
-PLANNING = f"mode {PLAN}"
-"""Sources of verdicts."""
+"""Source of a verdict."""
 
 
 class Subject(NamedTuple):

@@ -14,6 +14,7 @@ from msgspec.structs import FieldInfo, fields, replace
 from wolo.errors import ToolError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent, ReadIntent, WriteIntent
+from wolo.guard.modes import MODES
 from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message
@@ -101,9 +102,15 @@ class ModeSwitch(Struct):
     """The permission mode of a conversation, for its agent and for the tool that ends plan mode."""
 
     name: str
-    """The mode in force."""
+    """The mode of the conversation."""
+    ceiling: str = ""
+    """The least strict mode that the agent file allows; empty: any."""
     change: Callable[[str, str], None] = lambda name, plan_file: None
     """Enters a mode for the plan in that file, or the nearest one where there is no sandbox for it."""
+
+    @property
+    def in_force(self) -> str:
+        return min(self.name, self.ceiling or self.name, key=list(MODES).index)
 
 
 class EditChecks(Protocol):

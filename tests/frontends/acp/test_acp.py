@@ -33,7 +33,7 @@ def work(isolated: Path) -> Path:
 
 
 async def test_prompt_runs_with_thoughts_calls_changes_and_plan(provider: ProviderServer, work: Path) -> None:
-    todo = call("todo", {"items": [{"text": "write", "status": "in_progress"}]})
+    todo = call("todo", {"items": [{"text": "write", "status": "completed"}]})
     provider.script(todo, call("write", {"path": "a.py", "content": "x = 1\n"}), text("Done.", reasoning="So…"))
     async with editor(*provider.flags, "--mode", "edit") as client:
         session = await client.new(work)
@@ -45,7 +45,7 @@ async def test_prompt_runs_with_thoughts_calls_changes_and_plan(provider: Provid
         assert client.text() == "Done."
         assert "".join(each.content.text for each in client.of("agent_thought_chunk")).endswith("So…")
         (plan,) = client.of("plan")
-        assert [(entry.content, entry.status) for entry in plan.entries] == [("write", "in_progress")]
+        assert [(entry.content, entry.status) for entry in plan.entries] == [("write", "completed")]
         write = client.of("tool_call")[1]
         assert (write.title, write.kind, write.status) == ("write", "edit", "pending")
         changes = [each for each in client.of("tool_call_update") if each.tool_call_id == write.tool_call_id]

@@ -155,7 +155,8 @@ def build_prefix(
 ) -> RequestPrefix:
     """`most_tools` is the limit of the provider, `budget` the most tokens of MCP tools; `can_search`: there
     is a search service; `more_tools` come after the built-in ones. `instructions` are read if they are not given. `can_learn`:
-    notes of the model can be saved. `can_plan`: the model is large enough to present a plan.
+    notes of the model can be saved. `can_plan`: the model is large enough to present a plan, and the
+    agent may do more than plan.
 
     Raises UsageError for an unknown tool.
     """

@@ -78,7 +78,7 @@ class PresentPlan:
             return recorded
         if services.mode is None or services.ask_user is None:
             raise ToolError(NOBODY)
-        if services.mode.name != PLAN:
+        if services.mode.in_force != PLAN:
             return CallResult(NOTHING_TO_HAND_OVER)
         if problem := plan_problem(args.plan):
             raise ToolError(f"present_plan: {problem}")
@@ -148,7 +148,7 @@ class _Handover:
         except (OSError, WoloError) as error:
             raise ToolError(f"The plan was approved, but it cannot be saved: {error}. {WAIT}") from error
         self._mode.change(mode, str(path))
-        mode, items = self._mode.name, plan_steps(self._plan)
+        mode, items = self._mode.in_force, plan_steps(self._plan)
         text = APPROVED.format(
             plan="this plan, which they have edited" if self._is_edited else "the plan",
             mode=mode,
