@@ -54,7 +54,7 @@ def notice(notices: BudgetNotices, limits: Limits, *, cost: float = 0.0, answers
     return notices.notice(account, limits, NOTHING, answers, seconds)
 
 
-def test_remainder_is_told_once_at_half_and_nine_tenths() -> None:
+def test_remainder_is_told_at_half_and_nine_tenths() -> None:
     notices, limits = BudgetNotices(), Limits(max_seconds=480, max_cost=0.6)
     assert notice(notices, limits, cost=0.29, seconds=230) == ""
     assert "about 4 minutes and 0.31 USD left" in notice(notices, limits, cost=0.29, seconds=240)

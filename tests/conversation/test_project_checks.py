@@ -47,7 +47,7 @@ def test_projects_files_name_its_checks(tmp_path: Path, files: dict[str, str], c
     assert find_checks(tmp_path) == checks
 
 
-def test_pipes_and_links_of_a_project_are_not_read(tmp_path: Path) -> None:
+def test_pipes_and_links_of_projects_are_skipped(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "Makefile")
     (tmp_path / "secret").write_text("`make test`\n")
     (tmp_path / "AGENTS.md").symlink_to(tmp_path / "secret")

@@ -217,7 +217,7 @@ async def test_small_models_get_the_words_only(work: Path) -> None:
     assert (turn.request, turn.has_attachment) == ("What is a list?", False)
 
 
-def test_first_request_is_as_large_as_the_guide_says(work: Path, provider: ProviderServer) -> None:
+def test_first_request_has_the_size_in_guide(work: Path, provider: ProviderServer) -> None:
     page = (Path(__file__).parents[2] / "docs/guide/prompt.md").read_text(encoding="utf-8")
     rows = {name: int(size.replace(",", "")) for name, size in re.findall(r"(?m)^\| (.+?) \| ([\d,]+) \|$", page)}
     total, block = rows["the whole request, as JSON"], rows["local context"]

@@ -64,7 +64,7 @@ def test_they_reach_jobs_and_leave_no_descriptor(provider: ProviderServer) -> No
 
 
 @pytest.mark.parametrize("name", ["_helper", "with_secret", "wipe", "push_hard"])
-def test_definition_that_passes_a_rule_or_secret_is_missing(provider: ProviderServer, name: str) -> None:
+def test_definition_passing_a_rule_or_secret_is_missing(provider: ProviderServer, name: str) -> None:
     Path(".env").write_text("SERVICE_PASSWORD=correct-horse9\n")
     flags = ("--yolo", "--set", 'permissions.deny=["shell:git push *"]')
     assert "[exit 1]" in result_of(provider, f"type {name}", *flags)

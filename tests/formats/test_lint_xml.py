@@ -36,7 +36,7 @@ def test_a_sound_request_passes() -> None:
         (body(SYSTEM, USER, {"role": "assistant", "content": "Hm."}, RESULT), "a result, but no call before it"),
         (body(SYSTEM, RESULT), "a result, but no call before it"),
         (body({"role": "system", "content": "You are Wolo."}, USER, CALLED, RESULT), "does not say how tools are called"),
-        (body(SYSTEM, USER, {"role": "assistant", "content": ""}, USER), "The content is empty"),
+        (body(SYSTEM, USER, {"role": "assistant", "content": ""}, USER), "The content cannot be empty"),
         (body(SYSTEM, USER, {"role": "developer", "content": "x"}), "is not one of system, user, assistant, tool"),
         (body(SYSTEM, USER, {"role": "tool", "tool_call_id": "1", "content": "x"}), "calls and results are text here"),
         ({"model": "m"}, "non-empty list"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wolo.formats.format import Block, Blocks
 from wolo.messages.message import MESSAGES, Message, Producer, Usage, user
-from wolo.models.prompt_cache import METADATA, PrefixWatch, cache_use_by_request, digests_of, find_miss, prefix_of
+from wolo.models.prompt_cache import METADATA, PrefixWatch, all_blocks, cache_use_by_request, digests_of, find_miss, prefix_of
 from wolo.models.provider import Price
 
 GLM = Producer(provider="zai", format="openai-chat", model="glm-5.2")
@@ -166,7 +166,7 @@ def test_unkept_answer_is_passed_over() -> None:
     assert prefix_of(third).after == talk.messages[1].id  # type: ignore[union-attr]  # it was just made
     talk.resume()
     assert digests_of(third.id, talk.messages) == [
-        block.digest for block in blocks("tools", "system", "user message 1", "user message 2")
+        block.digest for block in all_blocks(blocks("tools", "system", "user message 1", "user message 2"))
     ]
 
 
@@ -195,7 +195,7 @@ def test_every_changed_request_can_be_reassembled(requests: list[list[str]]) -> 
         if at % 2:
             talk.resume()
         kept = talk.ask(*request, answer=answer())
-        assert digests_of(kept.id, talk.messages) == [block.digest for block in blocks(*request)]
+        assert digests_of(kept.id, talk.messages) == [block.digest for block in all_blocks(blocks(*request))]
 
 
 def test_kept_size_grows_linearly_with_the_conversation() -> None:

@@ -55,6 +55,8 @@ def blob_of(blobs: Iterable[Blob], kind: str) -> str:
 
 
 class Part(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """One piece of a message: text, thinking, media, a call and its result."""
+
     id: str = field(default_factory=lambda: new_id("part"))
     """Our own id, never the wire's."""
     item_id: str = ""

@@ -35,6 +35,8 @@ ToolContent = ToolResult
 
 
 class BaseMessage(Struct, frozen=True, kw_only=True, tag_field="role"):
+    """Base of the messages by role."""
+
     id: str = field(default_factory=lambda: new_id("msg"))
     timestamp: float = field(default_factory=time.time)
     metadata: dict[str, Any] = field(default_factory=dict)
