@@ -142,9 +142,9 @@ def test_status_names_key_sources_and_the_active_one(acme: ProviderServer) -> No
     login("acme", "--no-test")
     done = run_wolo("auth", "status", "--json", env={"ACME_API_KEY": "sk-other-0123456789-END1", "GROQ_API_KEY": "short"})
     assert done.json == [
-        {"provider": "acme", "source": "$ACME_API_KEY", "masked": "…END1", "counts": True},
-        {"provider": "acme", "source": "keys.toml", "masked": "…WXYZ", "counts": False},
-        {"provider": "groq", "source": "$GROQ_API_KEY", "masked": "…", "counts": True},
+        {"provider": "acme", "source": "$ACME_API_KEY", "masked": "…END1", "counts": True, "account": None},
+        {"provider": "acme", "source": "keys.toml", "masked": "…WXYZ", "counts": False, "account": None},
+        {"provider": "groq", "source": "$GROQ_API_KEY", "masked": "…", "counts": True, "account": None},
     ]
     shown = run_wolo("auth", "status")
     assert shown.stdout == "* acme           …WXYZ          keys.toml\n"

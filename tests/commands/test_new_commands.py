@@ -64,6 +64,12 @@ async def test_key_needs_terminal_for_entry_not_for_removal(provider: ProviderSe
     assert "zk-" not in (find_places().config / FILE).read_text()
     with pytest.raises(UsageError):
         await ran("/logout zai", conversation)
+    save_key(find_login_provider("zai"), "zk-0123456789abcdef", in_keyring=False, account="work")
+    with pytest.raises(UsageError, match="no account `home`: zai has work"):
+        await ran("/logout zai --name home", conversation)
+    assert "zai (account work)" in await shown("/logout zai --name work", conversation)
+    with pytest.raises(UsageError, match="needs a value"):
+        await ran("/logout zai --name", conversation)
     await conversation.close()
 
 

@@ -30,6 +30,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "model": Effect(("-m", "here/other"), 'model = "here/m"', ("-p", "go")),
     "base_url": Effect(("--base-url", "{url}/elsewhere"), args=GO),
     "api_key": Effect(("--api-key", "k-0123456789abcdef"), args=("--base-url", "{url}", *GO)),
+    "account": Elsewhere("cli/test_accounts.py", "test_account_of_a_run_is_used"),
     "api": Effect(("--api", "xml"), args=("--base-url", "{url}", *GO)),
     "drive": Effect(("--drive", "written")),
     "thinking": Effect(("--thinking", "high")),

@@ -113,6 +113,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "providers.*.api": provider('api = "anthropic"'),
     "providers.*.api_key": provider('api_key = "k-0123456789abcdef"', GO),
     "providers.*.key_env": provider('key_env = ["NO_SUCH_KEY"]'),
+    "providers.*.account": Elsewhere("cli/test_accounts.py", "test_account_of_the_settings_is_used_and_listed"),
     "providers.*.label": provider('label = "Over here"'),
     "providers.*.headers": provider('headers = {{x-mark = "seen"}}', GO),
     "providers.*.query": provider('query = {{version = "seen"}}', GO),

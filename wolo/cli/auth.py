@@ -22,6 +22,7 @@ FromStdin = Annotated[
 ]
 NoTest = Annotated[bool, typer.Option("--no-test", help="Save the key without testing it.")]
 Others = Annotated[list[str] | None, typer.Argument(hidden=True)]
+Account = Annotated[str, typer.Option("--name", help="Name of this key, where a provider has several.", metavar="NAME")]
 NoKeyring = Annotated[bool, typer.Option("--no-keyring", help="Save it in keys.toml, not in the keyring.")]
 
 
@@ -32,6 +33,7 @@ def login(
     key_stdin: FromStdin = False,
     no_test: NoTest = False,
     no_keyring: NoKeyring = False,
+    name: Account = "",
 ) -> None:
     """Save the API key of a provider.
 
@@ -39,26 +41,28 @@ def login(
     """
     import asyncio
 
+    from wolo.config.key_store import row_name
     from wolo.diagnostics.provider_login import find_login_provider, no_argument
 
     if others:
         raise no_argument()
+    row_name("", name)  # before anything is asked
     del key_stdin  # stdin is read anyway when it is not a terminal; at a terminal the key would be visible
     taker = find_login_provider(provider) if provider else None
     if not sys.stdin.isatty():
         if taker is None:
             raise UsageError("Which provider is the key for?", hint="wolo auth login PROVIDER --key-stdin < FILE")
-        exit_code = asyncio.run(_log_in_from_stdin(taker, tests=not no_test, in_keyring=not no_keyring))
+        exit_code = asyncio.run(_log_in_from_stdin(taker, name, tests=not no_test, in_keyring=not no_keyring))
     elif not sys.stdout.isatty():
         raise UsageError("Typing a key needs a terminal.", hint="wolo auth login PROVIDER --key-stdin < FILE")
     else:
-        exit_code = asyncio.run(_log_in_at_terminal(taker, tests=not no_test, in_keyring=not no_keyring))
+        exit_code = asyncio.run(_log_in_at_terminal(taker, name, tests=not no_test, in_keyring=not no_keyring))
     raise typer.Exit(exit_code)
 
 
-async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: bool) -> int:
+async def _log_in_from_stdin(provider: Provider, account: str, *, tests: bool, in_keyring: bool) -> int:
     from wolo.cli.run import read_piped
-    from wolo.diagnostics.provider_login import check_key, save_key
+    from wolo.diagnostics.provider_login import account_use, check_key, save_key
 
     key = read_piped(patient=True).strip()
     if not key:
@@ -71,11 +75,14 @@ async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: boo
                 "The key was not saved.", hint="" if trial.verdict == "refused" else "--no-test saves it without testing."
             )
             return trial.exit_code or 1
-    print_line(f"The API key of {provider.label} is saved in {save_key(provider, key, in_keyring=in_keyring)}.")
+    where = save_key(provider, key, in_keyring=in_keyring, account=account)
+    print_line(f"The API key of {provider.label} is saved in {where}.")
+    if use := account_use(provider, account):
+        print_message(use)
     return 0
 
 
-async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyring: bool) -> int:
+async def _log_in_at_terminal(provider: Provider | None, account: str, *, tests: bool, in_keyring: bool) -> int:
     import asyncio
 
     from wolo.diagnostics.provider_login import login_providers
@@ -89,7 +96,7 @@ async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyr
         try:
             async with temporary_region(terminal, is_stoppable=True):
                 provider = provider or await ask_provider(login_providers(), terminal)
-                return 0 if await log_in(provider, terminal, tests=tests, in_keyring=in_keyring) else 1
+                return 0 if await log_in(provider, terminal, account, tests=tests, in_keyring=in_keyring) else 1
         except EOFError:
             return 1
         except Dismissed:
@@ -101,14 +108,14 @@ async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyr
 
 
 @app.command("logout")
-def logout(provider: Named = "") -> None:
+def logout(provider: Named = "", name: Account = "") -> None:
     """Remove a saved API key.
 
     PROVIDER may be omitted when only one key is saved.
     """
     from wolo.diagnostics.provider_login import log_out
 
-    removed, left = log_out(provider)
+    removed, left = log_out(provider, name)
     print_line(removed)
     for words in left:
         print_message(words)
@@ -129,7 +136,8 @@ def status(as_json: AsJson = False) -> None:
         print_json([each._asdict() for each in keys])
         return
     for each in keys:
-        print_line(f"{'*' if each.counts else ' '} {each.provider:<14} {each.masked:<14} {each.source}")
+        source = f"{each.source} (account {each.account})" if each.account else each.source
+        print_line(f"{'*' if each.counts else ' '} {each.provider:<14} {each.masked:<14} {source}")
     if keys:
         print_message("* marks the key in use.")
     else:

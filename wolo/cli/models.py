@@ -140,7 +140,7 @@ def _choose(url: str, model: str, api_key: str, api: str) -> ModelChoice:
         flags["model"] = _only_model(url, api_key)
     site = find_site()
     config = layers.load(site, flags)
-    environ = keys.with_stored_keys(site, config.settings.providers)
+    environ = keys.with_stored_keys(site, config)
     return find(config, environ, choose(config, environ).label, follows_card=False)
 
 

@@ -42,6 +42,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("model", ("-m", "--model"), "value", "Model, with an optional thinking level.", "PROVIDER/MODEL[:LEVEL]"),
     Option("base_url", ("--base-url",), "value", "API base URL.", "URL"),
     Option("api_key", ("--api-key",), "value", "API key for --base-url.", "KEY"),
+    Option("account", ("--account",), "value", "Use the key saved under this name (`wolo auth login --name`).", "NAME"),
     Option("api", ("--api",), "value", "API format of --base-url (default: openai-chat).", "FORMAT"),
     Option("drive", ("--drive",), "value", "Driving mode: native, written, constrained or simple.", "MODE"),
     Option(

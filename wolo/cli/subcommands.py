@@ -120,7 +120,7 @@ OPTION_GROUPS: dict[str, tuple[str, ...]] = {
         *("json_schema", "input_format", "output_last_message", "plain", "verbose"),
     ),
     "Sessions": ("continue", "resume", "session", "fork", "no_session"),
-    "Model": ("model", "thinking", "fallback_model", "base_url", "api_key", "api", "drive", "debug_wire"),
+    "Model": ("model", "thinking", "fallback_model", "base_url", "api_key", "account", "api", "drive", "debug_wire"),
     "Agent": (
         "agent",
         "system_prompt",

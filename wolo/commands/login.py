@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.diagnostics.provider_login import found_keys, log_out, login_providers
+from wolo.diagnostics.provider_login import found_keys, log_out, login_providers, split_account
 from wolo.errors import UsageError
 
 
@@ -15,7 +15,7 @@ async def _login(context: CommandContext, rest: str) -> Outcome:
 
 
 async def _logout(context: CommandContext, rest: str) -> Outcome:
-    removed, left = await asyncio.to_thread(log_out, rest)
+    removed, left = await asyncio.to_thread(log_out, *split_account(rest))
     return ShowText(
         "\n".join(
             [removed, *left, "This conversation continues with its current key; /model PROVIDER/MODEL switches to another."]
@@ -28,7 +28,11 @@ def _providers(context: CommandContext) -> list[tuple[str, str]]:
 
 
 def _saved_keys(context: CommandContext) -> list[tuple[str, str]]:
-    return [(each.provider, each.source) for each in found_keys()[0] if not each.source.startswith(("$", "providers."))]
+    return [
+        (f"{each.provider} --name {each.account}" if each.account else each.provider, each.source)
+        for each in found_keys()[0]
+        if not each.source.startswith(("$", "providers."))
+    ]
 
 
 COMMANDS = (
@@ -36,7 +40,7 @@ COMMANDS = (
         "login",
         "save the API key of a provider",
         _login,
-        usage="[PROVIDER]",
+        usage="[PROVIDER] [--name NAME]",
         more="The key is typed hidden, checked with one tiny request, and saved as by `wolo auth login`.",
         group="Model",
         arguments=_providers,
@@ -45,7 +49,7 @@ COMMANDS = (
         "logout",
         "remove a saved API key",
         _logout,
-        usage="[PROVIDER]",
+        usage="[PROVIDER] [--name NAME]",
         group="Model",
         arguments=_saved_keys,
         while_working=True,

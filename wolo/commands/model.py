@@ -39,7 +39,7 @@ def refuse_unknown(config: Config, spec: str, current: str) -> None:
 
     If the server lists none, any name with a provider is accepted. Blocks.
     """
-    environ = keys.with_stored_keys(find_site(), config.settings.providers)
+    environ = keys.with_stored_keys(find_site(), config)
     choice = find(config, environ, spec, follows_card=False)
     model_id = choice.model.id
     if choice.label == current or choice.model in choice.provider.models or choice.provider.name == LOCAL:

@@ -1,12 +1,13 @@
-"""Stores API keys in `keys.toml`, one row per provider, or in the system keyring.
+"""Stores API keys in `keys.toml` or in the system keyring: a row `PROVIDER`, and one `PROVIDER@ACCOUNT` for each further key.
 
 The keyring is used only if the package `keyring` is installed, and only for rows marked so.
 """
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeVar
@@ -15,18 +16,56 @@ from msgspec import Struct
 
 from wolo.config.files import find_line, lock_folder, open_document, parse_toml, read_toml, replace_file
 from wolo.errors import ConfigError
+from wolo.messages.terminal_text import clean_line
 from wolo.places import Notices, Places
 
 Where = Literal["keyring", "keys.toml"]
 FILE: Final = "keys.toml"
 IN_KEYRING: Final = {"keyring": True}
 """Value of a row whose key is in the keyring."""
+DEFAULT: Final = "default"
+"""Account of a key that was saved without a name."""
+ACCOUNT_NAME: Final = r"(?a)[\w.-]{1,32}"
+"""Too short for a key in the wrong place."""
 
 
 class StoredKey(Struct, frozen=True):
     where: Where
     key: str = ""
     """Empty if the keyring has it."""
+
+
+def row_name(provider: str, account: str) -> str:
+    """An empty account is the default one. Raises ConfigError for an invalid name, which may be a key and is not repeated."""
+    if account in ("", DEFAULT):
+        return provider
+    if not re.fullmatch(ACCOUNT_NAME, account):
+        raise ConfigError("That cannot be the name of an account.", hint="Use up to 32 letters, digits and . _ -")
+    return f"{provider}@{account}"
+
+
+def account_of(row: str) -> tuple[str, str]:
+    """Provider and account of a row."""
+    provider, _, account = row.partition("@")
+    return provider, account or DEFAULT
+
+
+def login_command(row: str) -> str:
+    provider, account = account_of(row)
+    return f"wolo auth login {provider}" + (f" --name {account}" if account != DEFAULT else "")
+
+
+def unknown_account(account: str, provider: str, stored: Iterable[str]) -> ConfigError:
+    """An empty provider: no provider has it."""
+    known: dict[str, list[str]] = {}
+    for each, name in sorted(map(account_of, stored)):
+        known.setdefault(each, []).append(name)
+    shown = {provider: known[provider]} if provider in known else known
+    listed = "; ".join(f"{each} has {', '.join(names)}" for each, names in shown.items()) or "no key is saved"
+    return ConfigError(
+        f"{provider or 'No provider'} has {'no' if provider else 'an'} account `{clean_line(account)}`: {listed}.",
+        hint=f"`wolo auth login {provider or 'PROVIDER'} --name NAME` saves one.",
+    )
 
 
 def read(places: Places, notices: Notices) -> dict[str, StoredKey]:
@@ -52,7 +91,7 @@ def fetch(name: str, stored: StoredKey, notices: Notices) -> str:
     try:
         if key := fetch_from_keyring(name).strip():
             return key
-        notices.add(f"The key of {name} is no longer in the keyring: `wolo auth login {name}` saves a new one.")
+        notices.add(f"The key of {name} is no longer in the keyring: `{login_command(name)}` saves a new one.")
     except ConfigError as error:
         notices.add(f"The key of {name} is in the keyring. {error.message}")
     return ""

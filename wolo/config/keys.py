@@ -3,42 +3,86 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 
 from msgspec import to_builtins
 
 from wolo.config import key_store
+from wolo.config.schema import Config
 from wolo.errors import ConfigError
 from wolo.guard.secrets.finder import is_ordinary, read_embedded
 from wolo.messages.secret_values import MIN_CHARS, Secret, is_secret_name
 from wolo.models import secret_references
-from wolo.models.catalog_files import Overrides, load
+from wolo.models.catalog_files import load
 from wolo.models.provider import ModelChoice
-from wolo.places import Places, Site
+from wolo.places import Notices, Places, Site, find_places
 
 SEARCH_KEYS: Mapping[str, str] = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY", "exa": "EXA_API_KEY"}
 """Variables of the keys of search services, which may stand among those of providers."""
 
 
-def with_stored_keys(site: Site, overrides: Overrides | None = None) -> Mapping[str, str]:
-    """Adds stored keys to the environment, which takes precedence.
+def with_stored_keys(site: Site, config: Config | None = None) -> Mapping[str, str]:
+    """Adds stored keys to the environment, which takes precedence, except over the key of a chosen account.
 
-    A custom provider in `overrides` needs a variable in its `key_env`. Raises ConfigError for a file others can write, and for a
-    key that is not text.
+    A custom provider of the settings needs a variable in its `key_env`. Raises ConfigError for a file others can write, for a key
+    that is not text, and for a chosen account that is not there.
     """
     values: dict[str, str] = {}
-    for name, stored in key_store.read(site.places, site.notices).items():
+    overrides = config.settings.providers if config else {}
+    rows = key_store.read(site.places, site.notices)
+    chosen = _chosen_rows(config, rows) if config else {}
+    for row, stored in rows.items():
+        name, account = key_store.account_of(row)
+        if row != chosen.get(name, name):
+            continue
         try:
             variables = (SEARCH_KEYS[name],) if name in SEARCH_KEYS else load(name, overrides).key_env
         except ConfigError:
             site.notices.add(f"There is a stored key for {name}, which is not a provider: `wolo auth logout {name}` removes it.")
             continue
-        if not variables or any(site.environ.get(variable, "").strip() for variable in variables):
+        if not variables or (name not in chosen and any(site.environ.get(variable, "").strip() for variable in variables)):
             continue
-        if key := key_store.fetch(name, stored, site.notices):
+        if key := key_store.fetch(row, stored, site.notices):
             values[variables[0]] = key
+        elif name in chosen:
+            raise ConfigError(
+                f"The key of the account `{account}` of {name} cannot be read.",
+                hint=f"`{key_store.login_command(row)}` saves it.",
+            )
     return {**site.environ, **values} if values else site.environ
+
+
+def _chosen_rows(config: Config, rows: Collection[str]) -> dict[str, str]:
+    """Row of each provider with a chosen account: that of this run, if the provider has it, before that of the settings."""
+    chosen: dict[str, str] = {}
+    for name, settings in config.settings.providers.items():
+        if not settings.account:
+            continue
+        if settings.api_key:
+            raise ConfigError(f"providers.{name} has an api_key and an account.", hint="Remove one of them.")
+        chosen[name] = key_store.row_name(name, settings.account)
+    if account := config.endpoint.account:
+        named = [name for name, each in map(key_store.account_of, rows) if each == account]
+        if not named:
+            raise key_store.unknown_account(account, "", rows)
+        chosen |= {name: key_store.row_name(name, account) for name in named}
+    for name, row in chosen.items():
+        if row not in rows:
+            raise key_store.unknown_account(key_store.account_of(row)[1], name, rows)
+    return chosen
+
+
+def check_account(account: str, choice: ModelChoice, environ: Mapping[str, str]) -> None:
+    """`environ` is that of `with_stored_keys`. Raises ConfigError if requests would not carry the key of this account."""
+    provider, rows = choice.provider, key_store.read(find_places(), Notices())
+    if key_store.row_name(provider.name, account) not in rows:
+        raise key_store.unknown_account(account, provider.name, rows)
+    if choice.api_key != environ.get(provider.key_env[0] if provider.key_env else "", "").strip():
+        raise ConfigError(
+            f"The key of {provider.label} comes from elsewhere, not from the account `{account}`.",
+            hint="Leave out --account, or the base URL and the key of this run and of the settings.",
+        )
 
 
 def request_secrets(*choices: ModelChoice | None) -> Iterator[Secret]:
@@ -58,7 +102,7 @@ def in_environment(environ: Mapping[str, str]) -> Iterator[Secret]:
 
 def written_down(places: Places, settings: object) -> Iterator[Secret]:
     """Stored keys, and secrets in the settings. Raises ConfigError."""
-    yield from (Secret(f"{name}_API_KEY", key) for name, key in key_store.values(places))
+    yield from (Secret(f"{name.replace('@', '_')}_API_KEY", key) for name, key in key_store.values(places))
     yield from _telling(to_builtins(settings))
     if os.path.lexists(places.config / "mcp_logins.json"):
         from wolo.config.mcp_logins import MCPLogins  # noqa: PLC0415  # most users have none

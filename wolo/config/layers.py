@@ -54,7 +54,7 @@ FLAGS = {
     "plain": "ui.plain",
 }
 """Command line options that differ from the key of their setting."""
-ENDPOINT_FLAGS = ("base_url", "api_key", "api", "drive")
+ENDPOINT_FLAGS = ("base_url", "api_key", "api", "drive", "account")
 PROVIDER_NAME = r"(?a)[\w.-]+"
 LONGEST_PLAIN = 20
 """Query values longer than this may be keys; dates and versions are shorter."""

@@ -191,6 +191,8 @@ class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):
     """API format; empty: openai-chat."""
     drive: str = ""
     """Driving mode; empty: the provider's, or chosen by what the model can do."""
+    account: str = ""
+    """Saved key to use, of each provider that has one of this name."""
 
 
 class Config(Struct, frozen=True, kw_only=True):

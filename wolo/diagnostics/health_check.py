@@ -219,7 +219,7 @@ def _keys(problems: Notices) -> dict[str, str]:
     site = replace(find_site(), notices=problems)
     try:
         config = layers.load(site)
-        environ = keys.with_stored_keys(site, config.settings.providers)
+        environ = keys.with_stored_keys(site, config)
     except WoloError:
         return {}  # whoever looks for the model says why
     problems.extend(config.notices)
@@ -261,7 +261,7 @@ def _web_search(problems: Notices) -> str | None:
         config = layers.load(site)
         if config.settings.web_search == WebSearchSettings():
             return None
-        environ = keys.with_stored_keys(site, config.settings.providers)
+        environ = keys.with_stored_keys(site, config)
         service = find_search_service(config, environ, problems)
     except WoloError as error:
         problems.add(f"{error.message} {error.hint}".strip())

@@ -45,7 +45,7 @@ PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "
 
 def models_here(config: Config, *, asks: bool = False) -> list[ListedModel]:
     """All known models; usable ones first: with a key, or local. `asks` servers that were not asked today; it blocks then."""
-    environ = keys.with_stored_keys(find_site(), config.settings.providers)
+    environ = keys.with_stored_keys(find_site(), config)
     models = Catalog(environ, config.settings.providers).list_models()
     models = [each if _is_at_hand(each) else replace(each, has_key=False) for each in models]
     served = [row for choice in _own_servers(config, environ) for row in _served_rows(choice, asks=asks)]
@@ -133,7 +133,7 @@ def row(each: ListedModel) -> dict[str, Any]:
 def of_model(name: str, site: Site, config: Config) -> dict[str, Any]:
     """All facts of a model; neither fetches nor shows its key. Raises ConfigError."""
     overrides = config.settings.providers
-    environ = keys.with_stored_keys(site, overrides)
+    environ = keys.with_stored_keys(site, config)
     provider, model, level = Catalog(environ, overrides).look_up(name)
     listed = model in provider.models
     choice = ModelChoice(provider=provider, model=model, base_url=provider.base_url, thinking=level)
@@ -258,10 +258,11 @@ def _flags(dialect: msgspec.Struct) -> dict[str, Any]:
     return {name: getattr(dialect, name) for name in names if getattr(dialect, name) != getattr(usual, name)}
 
 
-def _key_place(provider: Provider) -> str:
+def _key_place(provider: Provider, account: str) -> str:
     """A key in `environ` that is not in the real environment is a stored one."""
-    stored = key_store.read(find_places(), Notices()).get(provider.name)
-    return stored.where if stored else key_store.FILE
+    stored = key_store.read(find_places(), Notices()).get(key_store.row_name(provider.name, account))
+    where = stored.where if stored else key_store.FILE
+    return f"{where} (account {account})" if account else where
 
 
 def _key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> dict[str, Any]:
@@ -274,7 +275,9 @@ def _key(provider: Provider, environ: Mapping[str, str], settings: ProviderSetti
             source = f"a program ({name})"
         return {"source": source, "is_set": has_key(provider, environ, settings)}
     if variable := key_variable(provider, environ, settings):
-        return {"source": f"${variable}" if os.environ.get(variable, "").strip() else _key_place(provider), "is_set": True}
+        account = settings.account if settings else ""
+        is_own = not account and os.environ.get(variable, "").strip()
+        return {"source": f"${variable}" if is_own else _key_place(provider, account), "is_set": True}
     if provider.loopback or not provider.key_env:
         return {"source": "none is needed", "is_set": True}
     return {"source": " or ".join(f"${each}" for each in provider.key_env), "is_set": False}

@@ -86,10 +86,27 @@ async def check_key(provider: Provider, key: str) -> KeyCheck:
     return KeyCheck(verdict="works", message=f"{provider.label} accepted the key.")
 
 
-def save_key(provider: Provider, key: str, *, in_keyring: bool) -> str:
-    """Returns where the key is stored. Raises ConfigError, also for an invalid key."""
-    where = key_store.save(find_places(), provider.name, clean_key(key), in_keyring=in_keyring)
+def save_key(provider: Provider, key: str, *, in_keyring: bool, account: str = "") -> str:
+    """Returns where the key is stored. Raises ConfigError, also for an invalid key or account."""
+    where = key_store.save(find_places(), key_store.row_name(provider.name, account), clean_key(key), in_keyring=in_keyring)
     return "the system's keyring" if where == "keyring" else str(find_places().config / key_store.FILE)
+
+
+def account_use(provider: Provider, account: str) -> str:
+    """Says how requests use a key with a name; empty: without more."""
+    if account in ("", key_store.DEFAULT):
+        return ""
+    always = f', providers.{provider.name}.account = "{account}" in your settings always' if provider.base_url else ""
+    return f"`--account {account}` uses it for a run{always}."
+
+
+def split_account(text: str) -> tuple[str, str]:
+    """Provider and account of `PROVIDER [--name NAME]`. Raises UsageError, also for an invalid name."""
+    provider, option, account = text.partition("--name")
+    if option and not account.strip():
+        raise UsageError("--name needs a value.", hint="--name NAME")
+    key_store.row_name("", account.strip())
+    return provider.strip(), account.strip()
 
 
 class FoundKey(NamedTuple):
@@ -99,6 +116,8 @@ class FoundKey(NamedTuple):
     """The last characters, or why it is unknown."""
     counts: bool
     """The key in use."""
+    account: str | None = None
+    """Name of a saved key; None: it has none."""
 
 
 def found_keys() -> tuple[list[FoundKey], list[str]]:
@@ -114,7 +133,8 @@ def found_keys() -> tuple[list[FoundKey], list[str]]:
         is_moved = bool(rows) and _is_moved(provider, overrides)
         first = next((index for index, each in enumerate(rows) if each.counts and not is_moved), -1)
         keys += [each._replace(counts=index == first) for index, each in enumerate(rows)]
-    keys += [FoundKey(name, each.where, "", False) for name, each in stored.items() if name not in names_of(overrides)]
+    rows_of_others = {row: each for row, each in stored.items() if key_store.account_of(row)[0] not in names_of(overrides)}
+    keys += [_stored_key(row, each.where, "") for row, each in rows_of_others.items()]
     return keys, list(notices)
 
 
@@ -123,6 +143,12 @@ def _keys_of(
 ) -> Iterator[FoundKey]:
     """All sources of a key; the first one counts."""
     settings = overrides.get(provider.name)
+    rows = {row: each for row, each in stored.items() if key_store.account_of(row)[0] == provider.name}
+    chosen = key_store.row_name(provider.name, settings.account) if settings and settings.account else ""
+    if chosen in rows:
+        yield _read_stored(chosen, rows.pop(chosen), notices)
+    elif chosen:
+        notices.add(key_store.unknown_account(settings.account if settings else "", provider.name, stored).message)
     if settings and (configured := settings.api_key.strip()):
         source = f"providers.{provider.name}.api_key"
         if configured.startswith(secret_references.COMMAND):
@@ -132,28 +158,53 @@ def _keys_of(
     for variable in provider.key_env:
         if value := os.environ.get(variable, "").strip():
             yield FoundKey(provider.name, f"${variable}", _mask(value), True)
-    if row := stored.get(provider.name):
-        key = key_store.fetch(provider.name, row, notices)
-        yield FoundKey(provider.name, row.where, _mask(key) if key else "cannot be read", bool(key))
+    if each := rows.pop(provider.name, None):
+        yield _read_stored(provider.name, each, notices)
+    for row, each in rows.items():
+        yield _read_stored(row, each, notices)._replace(counts=False)
 
 
-def log_out(name: str) -> tuple[str, list[str]]:
+def _read_stored(row: str, stored: key_store.StoredKey, notices: Notices) -> FoundKey:
+    key = key_store.fetch(row, stored, notices)
+    return _stored_key(row, stored.where, _mask(key) if key else "cannot be read")._replace(counts=bool(key))
+
+
+def _stored_key(row: str, where: str, masked: str) -> FoundKey:
+    provider, account = key_store.account_of(row)
+    return FoundKey(provider, where, masked, False, None if account == key_store.DEFAULT else account)
+
+
+def log_out(name: str, account: str = "") -> tuple[str, list[str]]:
     """Returns what was removed, and what wolo cannot remove. Raises UsageError if there is nothing to remove."""
     stored = key_store.read(find_places(), Notices())
-    if not name and len(stored) != 1:
-        hint = f"wolo auth logout {'|'.join(stored)}" if stored else "`wolo auth status` shows where keys come from."
+    fitting = [row for row in stored if not account or key_store.account_of(row)[1] == account]
+    if not name and len(fitting) != 1:
+        providers = dict.fromkeys(key_store.account_of(row)[0] for row in fitting or stored)
+        hint = f"wolo auth logout {'|'.join(providers)}" if stored else "`wolo auth status` shows where keys come from."
         raise UsageError("Which provider's key?" if stored else "There are no saved keys.", hint=hint)
     overrides = _overrides()
-    name = name if name in stored else _spell(name, overrides) if name else next(iter(stored))
+    if name:
+        name = name if any(key_store.account_of(row)[0] == name for row in stored) else _spell(name, overrides)
+        row = key_store.row_name(name, account)
+    else:
+        row = fitting[0]
+        name, account = key_store.account_of(row)
+    if row not in stored and account:
+        raise key_store.unknown_account(account, name, stored)
     left = [
         f"{each.source} still has a key of {each.provider}, which wolo cannot remove."
         for each in found_keys()[0]
         if each.provider == name and each.source not in ("keyring", key_store.FILE)
     ]
-    where = key_store.remove(find_places(), name)
+    where = key_store.remove(find_places(), row)
     if where is None:
-        raise UsageError(f"There is no saved key of {name}.", hint=" ".join(left))
-    return f"Removed the key of {name} from {'the keyring' if where == 'keyring' else key_store.FILE}.", left
+        others = [each for each in stored if key_store.account_of(each)[0] == name]
+        hint = " ".join(
+            [*left, *(f"`{key_store.login_command(each).replace('login', 'logout')}` removes another." for each in others)]
+        )
+        raise UsageError(f"There is no saved key of {name}.", hint=hint)
+    shown = f"{name} (account {account})" if row != name else name
+    return f"Removed the key of {shown} from {'the keyring' if where == 'keyring' else key_store.FILE}.", left
 
 
 def _overrides() -> Overrides:

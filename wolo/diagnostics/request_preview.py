@@ -61,7 +61,7 @@ class RequestPreview:
         """Empty `model`: the last one of the session, or that of the settings if it is unknown. Raises ConfigError."""
         site = find_site()
         self._config = layers.load(site)
-        self._environ = keys.with_stored_keys(site, self._config.settings.providers)
+        self._environ = keys.with_stored_keys(site, self._config)
         self._secrets = make_secrets(site.places, self._config.settings, (site.root,))
         self._session = session
         self._history = history

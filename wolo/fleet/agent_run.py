@@ -32,6 +32,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str = ""
     mode: str = ""
     thinking: str = ""
+    account: str = ""
     sets: tuple[str, ...] = ()
     """`KEY=VALUE` as in `--set`."""
 
@@ -60,6 +61,7 @@ def agent_argv(task: BatchTask, settings: AgentSettings, allowance: Allowance, p
         "--model": task.model or settings.model,
         "--mode": task.mode or settings.mode,
         "--thinking": settings.thinking,
+        "--account": settings.account,
         "--max-turns": task.budget.turns,
         "--max-cost": None if usd is None else f"{usd:.6f}",
         "--max-tokens": tokens,

@@ -28,15 +28,11 @@ class ModelCheck:
 
     def __init__(self, settings: AgentSettings) -> None:
         """Raises WoloError for settings that cannot be used."""
-        flags: Flags = {
-            name: value
-            for name, value in (("model", settings.model), ("mode", settings.mode), ("thinking", settings.thinking))
-            if value
-        }
+        flags: Flags = {name: value for name in ("model", "mode", "thinking", "account") if (value := getattr(settings, name))}
         site = find_site()
         self._config: Config = layers.load(site, flags, settings.sets)
         self._providers: dict[str, str] = {}
-        self._environ = keys.with_stored_keys(site, self._config.settings.providers)
+        self._environ = keys.with_stored_keys(site, self._config)
 
     @property
     def batch(self) -> BatchSettings:

@@ -137,6 +137,8 @@ class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The key; `$NAME` reads an environment variable, `!COMMAND` the first line a program prints."""
     key_env: tuple[str, ...] | None = None
     """Environment variables for the key, in order of preference."""
+    account: str = ""
+    """Name of the saved key to use instead (`wolo auth login PROVIDER --name NAME`); `default` is the one without a name."""
     label: str | None = None
     """Display name."""
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -313,7 +313,7 @@ def model_of(tape: RecordedTurns, label: str, config: Config) -> ModelChoice:
     """From the catalog; an unknown model is replayed anyway."""
     producer = next((message.producer for message in tape.messages if message.producer), None)
     try:
-        environ = keys.with_stored_keys(find_site(), config.settings.providers)
+        environ = keys.with_stored_keys(find_site(), config)
         return readable(config, environ, label, producer.format if producer else "")
     except WoloError:
         provider, _, model = label.partition("/")

@@ -59,6 +59,7 @@ def run(
     model: Annotated[str, typer.Option("-m", "--model", help="For tasks that name none.", metavar="MODEL")] = "",
     mode: Annotated[str, typer.Option("--mode", help="For tasks that name none.", metavar="MODE")] = "",
     thinking: Annotated[str, typer.Option("--thinking", help="For all tasks.", metavar="LEVEL")] = "",
+    account: Annotated[str, typer.Option("--account", help="Use the keys saved under this name.", metavar="NAME")] = "",
     sets: Sets = None,
     images: Images = None,
     max_cost: MaxCost = None,
@@ -76,11 +77,10 @@ def run(
 
     if engine not in ENGINES:
         raise UsageError(f"There is no engine {engine}.", hint=f"Engines: {', '.join(ENGINES)}.")
-    if ray_address and engine != "ray":
-        raise UsageError("--ray-address needs --engine ray.")
     if jobs is not None and jobs < 0:
         raise UsageError("-j takes 0 or more.")
-    settings = AgentSettings(model=model, mode=mode, thinking=thinking, sets=tuple(sets or ()))
+    _check_elsewhere(engine, ray_address, account, images)
+    settings = AgentSettings(model=model, mode=mode, thinking=thinking, account=account, sets=tuple(sets or ()))
     limits = _limits(max_cost, max_tokens, max_errors)
     check = ModelCheck(settings)
     tasks_read = _read(tasks, settings, images or ())
@@ -333,6 +333,14 @@ def _read(name: str, settings: AgentSettings, images: Sequence[str]) -> list[Bat
         for line in error.message.splitlines():
             print(visible(line), file=sys.stderr)
         raise typer.Exit(2) from error
+
+
+def _check_elsewhere(engine: str, ray_address: str, account: str, images: list[str] | None) -> None:
+    """Raises UsageError for options that do not go together where attempts run on other machines or in images."""
+    if ray_address and engine != "ray":
+        raise UsageError("--ray-address needs --engine ray.")
+    if account and (images or engine == "ray"):
+        raise UsageError("--account needs keys that only this machine has, so it goes with neither --image nor --engine ray.")
 
 
 def _limits(usd: float | None, tokens: int | None, num_errors: int | None) -> BatchLimits:

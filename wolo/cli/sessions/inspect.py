@@ -148,7 +148,7 @@ def _prices(messages: tuple[Message, ...]) -> dict[Producer, Price | None]:
 
     site = find_site()
     config = layers.load(site)
-    environ = keys.with_stored_keys(site, config.settings.providers)
+    environ = keys.with_stored_keys(site, config)
     prices: dict[Producer, Price | None] = {}
     for wrote in {message.producer for message in messages if message.producer}:
         try:

@@ -49,7 +49,7 @@ def _asker_of(
     named = resolve_alias(config.settings, model, first.provider.name) if model else None
     if named is None:
         return make_asker(access, small) if small else None
-    environ = keys.with_stored_keys(replace(find_site(access.cwd), places=access.places), config.settings.providers)
+    environ = keys.with_stored_keys(replace(find_site(access.cwd), places=access.places), config)
     try:
         return make_asker(access, find(config, environ, named))
     except ConfigError as error:

@@ -45,7 +45,7 @@ wolo auth login                               (saves an API key; or export ZAI_A
 def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last: str = "") -> ModelChoice:
     """The model named for this run, else `last` of the session, else that of the settings, else any available one.
 
-    Raises ConfigError if there is none.
+    Raises ConfigError if there is none, or if it has not the account of this run.
     """
     named = named or _model_of_run(config)
     choice = find(config, environ, named) if named else None
@@ -55,6 +55,8 @@ def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last:
         choice = find(config, environ, config.settings.model)
     if choice is None:
         choice = _whatever_is_there(config, environ)
+    if config.endpoint.account:
+        keys.check_account(config.endpoint.account, choice, environ)
     level = choice.thinking or config.settings.thinking
     return replace(choice, thinking=level) if level != choice.thinking else choice
 
@@ -85,7 +87,7 @@ def choose_fallbacks(config: Config, environ: Mapping[str, str], first: ModelCho
 
 def choose_other(config: Config, cwd: Path, first: ModelChoice, spec: str) -> ModelChoice | None:
     """The model that answers instead of `first` for a while; None: the same. Raises UsageError if it cannot be used."""
-    environ = keys.with_stored_keys(find_site(cwd), config.settings.providers)
+    environ = keys.with_stored_keys(find_site(cwd), config)
     choice = _choose_further(config, environ, first, spec)
     check_prices(config, choice)
     return choice
@@ -160,7 +162,7 @@ def choose_now() -> ModelChoice:
     """The model of a prompt without options. Raises ConfigError if there is none."""
     site = find_site()
     config = layers.load(site)
-    return choose(config, keys.with_stored_keys(site, config.settings.providers))
+    return choose(config, keys.with_stored_keys(site, config))
 
 
 def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool = True) -> ModelChoice:

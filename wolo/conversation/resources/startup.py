@@ -274,7 +274,7 @@ def _prepare_environment(options: Flags, directory: Path | None) -> StartEnviron
     if options.get(OWN_ADDRESS):
         config = replace(config, endpoint=Endpoint())
     site.notices.extend(config.notices)
-    environ = keys.with_stored_keys(site, config.settings.providers)
+    environ = keys.with_stored_keys(site, config)
     workspace = Workspace(site.root, directories(options, "add_dir"), site.cwd)
     agent = None
     if config.settings.agent.strip():

@@ -29,7 +29,7 @@ def choose_model(state: StartupState, own: ModelChoice, profile: AgentProfile) -
     named = resolve_alias(state.config.settings, profile.model, own.provider.name)
     if named is None:
         return own, alias_notice(profile.name, profile.model)
-    environ = keys.with_stored_keys(state.site, state.config.settings.providers)
+    environ = keys.with_stored_keys(state.site, state.config)
     first = state.options.first_provider or state.choice.provider.name
     instead = f"the agent {profile.name} uses {own.label}."
     try:

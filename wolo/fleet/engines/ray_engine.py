@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wolo import __version__
-from wolo.config import keys
+from wolo.config import keys, layers
 from wolo.errors import UsageError, WoloError
 from wolo.fleet.agent_run import AgentSettings, Allowance
 from wolo.fleet.attempts import AttemptView, now
@@ -54,7 +54,7 @@ class RayEngine:
         self._ray = ray
         self._folder, self._settings = folder, settings
         # The variables of wolo and the keys of providers; the rest of the environment is the node's
-        environ = keys.with_stored_keys(find_site())
+        environ = keys.with_stored_keys(find_site(), layers.load(find_site(), {}, settings.sets))
         names = {name for provider in PROVIDERS for name in load(provider, environ=environ).key_env}
         names |= {name for name in environ if name.startswith("WOLO_")}
         self._environment = {name: environ[name] for name in names - {*_NOT_FORWARDED} if name in environ}

@@ -188,9 +188,9 @@ async def _set_up(setup: str, terminal: Terminal) -> str:
 
 def _key_variable(provider: Provider) -> str:
     """The variable that holds the provider's key, or stands for a saved one; empty: there is no key."""
-    overrides = layers.load(find_site()).settings.providers
-    environ = keys.with_stored_keys(find_site(), overrides)
-    return key_variable(provider, environ, overrides.get(provider.name))
+    config = layers.load(find_site())
+    environ = keys.with_stored_keys(find_site(), config)
+    return key_variable(provider, environ, config.settings.providers.get(provider.name))
 
 
 async def _choose_provider(provider: Provider, terminal: Terminal) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from wolo.diagnostics.provider_login import KeyCheck, check_key, save_key
+from wolo.diagnostics.provider_login import KeyCheck, account_use, check_key, save_key
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.input_prompts import ask_secret, confirm
 from wolo.frontends.terminal.dialogs.picker import Item, hinted_menu, pick
@@ -60,7 +60,9 @@ async def ask_provider(providers: Sequence[Provider], terminal: Terminal) -> Pro
         terminal.screen.show_text(f"There is no provider {typed}." if typed else "Ctrl-D quits.", "warning")
 
 
-async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, in_keyring: bool = True) -> bool:
+async def log_in(
+    provider: Provider, terminal: Terminal, account: str = "", *, tests: bool = True, in_keyring: bool = True
+) -> bool:
     """True once a key is saved. Raises EOFError when the user cancels, and ConfigError when the key cannot be saved."""
     if provider.hint:
         terminal.screen.show_text(provider.hint, "dim")
@@ -79,7 +81,8 @@ async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, 
             or trial.may_be_kept
             or (not is_refused and await confirm("Save it anyway?", terminal, no="No, discard it", yes="Yes, save it"))
         ):
-            terminal.screen.show_text(f"The key is saved in {save_key(provider, key, in_keyring=in_keyring)}.", "dim")
+            where = save_key(provider, key, in_keyring=in_keyring, account=account)
+            terminal.screen.show_text(f"The key is saved in {where}. {account_use(provider, account)}".rstrip(), "dim")
             return True
 
 

@@ -68,12 +68,13 @@ async def _run(terminal: Terminal, command: Command, choose: Choose, context: Co
 
 async def _log_in(terminal: Terminal, context: CommandContext, rest: str) -> Outcome:
     """Saves a key; this conversation keeps the one it began with."""
-    from wolo.diagnostics.provider_login import find_login_provider, login_providers  # noqa: PLC0415  # loads the HTTP stack
+    from wolo.diagnostics.provider_login import find_login_provider, login_providers, split_account  # noqa: PLC0415  # loads the HTTP stack
     from wolo.frontends.terminal.dialogs.login_dialog import ask_provider, log_in  # noqa: PLC0415  # the same
 
     try:
-        provider = find_login_provider(rest) if rest else await ask_provider(login_providers(), terminal)
-        is_saved = await log_in(provider, terminal)
+        name, account = split_account(rest)
+        provider = find_login_provider(name) if name else await ask_provider(login_providers(), terminal)
+        is_saved = await log_in(provider, terminal, account)
     except (Dismissed, EOFError):
         return NOTHING
     model = f"{provider.name}/{provider.default_model}" if provider.default_model else f"{provider.name}/MODEL"
