@@ -79,7 +79,7 @@ def test_wrong_call_is_not_reported_as_unreadable(provider: ProviderServer) -> N
 def test_next_request_begins_with_the_last_request(lively: ProviderServer) -> None:
     shown = sessions("wire", "--json")
     assert shown.stdout.count("\n") == 1
-    sent, body = lively.requests[-1].json, shown.json
+    sent, body = lively.requests[-1].whole, shown.json
     assert body["messages"][: len(sent["messages"])] == sent["messages"]
     assert body["tools"] == sent["tools"]
     assert KEY not in shown.stdout

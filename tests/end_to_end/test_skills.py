@@ -279,8 +279,8 @@ def test_linked_own_command_gets_no_extra_rights(provider: ProviderServer) -> No
 
 
 def test_project_command_runs_in_the_model_environment(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HIDDEN_PLAN", "CANARY")
-    command(Path(".claude/commands"), "state", "[!`printenv HIDDEN_PLAN PWD`]")
+    monkeypatch.setenv("HIDDEN_TOKEN", "CANARY-41b7e09c5d2f")
+    command(Path(".claude/commands"), "state", "[!`printenv HIDDEN_TOKEN PWD`]")
     provider.script(text("Seen."))
     with repl(provider, "--mode", "ask", "--allow", "shell:printenv *") as terminal:
         terminal.say("/state", "Seen.")

@@ -34,6 +34,7 @@ def test_task_shows_text_calls_changes_and_continuation(provider: ProviderServer
         "  │ 2 +     return a + b",
         "Done",
         "• calculator.py adds",
+        "1 file",
         "200 tokens in · 20 out · 0.4 s",
         session,
     ]

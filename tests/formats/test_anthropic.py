@@ -22,6 +22,7 @@ from wolo.formats.lint.anthropic import lint
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import MESSAGES, Message, system, user
 from wolo.messages.parts import AnyPart, AudioPart, Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.models.prompt_cache import all_blocks
 
 ADAPTIVE = AnthropicDialect(
     thinking_style="adaptive", thinking_off="refused", thinks_unasked=True, sampling="fixed", thinking_display="summarized"
@@ -474,8 +475,8 @@ def test_the_pieces_of_the_prefix_are_named() -> None:
     digests = []
     for end in (1, 3):
         format.encode(request(history[:end]))
-        digests.append([block.digest for block in format.blocks()])
-    assert [block.label for block in format.blocks()] == [
+        digests.append([block.digest for block in all_blocks(format.blocks())])
+    assert [block.label for block in all_blocks(format.blocks())] == [
         *("tools", "system", "user message 1", "assistant message 2", "user message 3")
     ]
     assert digests[1][: len(digests[0])] == digests[0], "moving marks do not count"

@@ -28,6 +28,7 @@ from wolo.formats.gemini.encode import (
 from wolo.formats.lint.gemini import lint
 from wolo.messages.message import Message, Producer, system, user
 from wolo.messages.parts import AudioPart, Blob, FilePart, ImagePart, Part, TextPart, ThinkingPart, ToolPart
+from wolo.models.prompt_cache import all_blocks
 
 OWN = Producer(provider="gemini", format="gemini", model="gemini-3-test")
 OTHER_MODEL = Producer(provider="gemini", format="gemini", model="gemini-2.5-test")
@@ -201,7 +202,7 @@ def test_encoding_changes_nothing_and_blocks_name_the_prefix() -> None:
     gemini = Gemini(GeminiDialect())
     gemini.encode(request(history, model=NEW, producer=OWN))
     assert msgspec.json.encode(history) == before
-    assert [block.label for block in gemini.blocks()] == ["tools", "system", "user message 1", "assistant message 2"]
+    assert [block.label for block in all_blocks(gemini.blocks())] == ["tools", "system", "user message 1", "assistant message 2"]
 
 
 # Signatures

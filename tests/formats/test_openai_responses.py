@@ -20,6 +20,7 @@ from wolo.formats.openai_responses import OpenAIResponses, ResponsesDialect
 from wolo.formats.openai_responses.encode import ENCRYPTED, ORIGINAL_PARTS
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import AnyPart, Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.models.prompt_cache import all_blocks
 
 OPENAI = ResponsesDialect(summary="auto", cache_key=True, parallel_flag=True, sampling="fixed")
 PLAIN = ResponsesDialect(
@@ -396,7 +397,7 @@ def test_tools_are_flat_and_legal() -> None:
 def test_request_blocks_are_tools_then_system_then_messages() -> None:
     format = OpenAIResponses(OPENAI)
     format.encode(request((user("hi"), answered(said()), user("go on"))))
-    assert [block.label for block in format.blocks()] == [
+    assert [block.label for block in all_blocks(format.blocks())] == [
         "tools",
         "system",
         "user message 1",

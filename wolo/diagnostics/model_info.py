@@ -62,6 +62,8 @@ def _own_servers(config: Config, environ: Mapping[str, str]) -> Iterator[ModelCh
         if endpoint.base_url:
             yield Catalog(environ, overrides).find(f"{CUSTOM}/any", base_url=endpoint.base_url, api_key=endpoint.api_key or None)
     for name, settings in overrides.items():
+        if settings.api_key.strip().startswith(secret_references.COMMAND):
+            continue  # a listing runs no program
         with contextlib.suppress(ConfigError):  # a reference to a key that is not there
             provider = load(name, overrides, environ)
             if settings.base_url and provider.any_model:

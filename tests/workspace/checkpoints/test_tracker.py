@@ -15,6 +15,7 @@ from tests import unprivileged
 from tests.workspace.checkpoints.harness import CheckpointHarness, names
 from wolo.errors import ToolError
 from wolo.workspace.checkpoints import attribution, scan, tracker
+from wolo.workspace.checkpoints.path_state import ChangedPaths
 from wolo.workspace.checkpoints.undo_plan import UNCLEAR
 from wolo.workspace.files.atomic_write import PendingChange
 
@@ -128,7 +129,7 @@ def test_equal_sized_change_in_the_instant_is_seen(harness: CheckpointHarness) -
 def test_touching_a_file_changes_nothing(harness: CheckpointHarness) -> None:
     path = harness.put("a", "one")
     harness.turn()
-    assert harness.command(lambda: os.utime(path)).paths == ()
+    assert harness.command(lambda: os.utime(path)) == ChangedPaths()
     assert harness.plan().steps == ()
 
 
@@ -163,7 +164,7 @@ def test_overlarge_workspace_keeps_tool_changes(harness: CheckpointHarness, monk
     for number in range(30):
         harness.put(f"file{number}", "one")
     harness.turn()
-    assert harness.command(lambda: harness.put("file1", "two")).paths == ()
+    assert harness.command(lambda: harness.put("file1", "two")) == ChangedPaths()
     harness.write("file2", "two")
     assert len(harness.watch.take_notices()) == 1
     harness.undo()
@@ -178,7 +179,7 @@ def test_untimed_part_is_kept_by_the_next_look(harness: CheckpointHarness, monke
         patch.setattr(scan, "_KEEP_S", -1.0)
         harness.command(lambda: None)
     assert harness.watch.not_covered().later == 1
-    assert harness.command(lambda: None).paths == ()
+    assert harness.command(lambda: None) == ChangedPaths()
     harness.turn()
     harness.command((harness.root / "a").unlink)
     harness.undo()
