@@ -104,7 +104,7 @@ def test_project_without_check_is_not_asked(provider: ProviderServer) -> None:
     Path("Makefile").unlink()
     provider.script(FIRST, sh("cat a.py"), DONE)
     done = run_wolo("--json", "--yolo", *provider.flags, "do it")
-    assert done.json["verification"] == {"status": "not_run", "command": None, "at": None}
+    assert done.json["verification"] == {"status": "not_run", "command": None, "at": None, "line": "1 file"}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_result_object_names_check_and_time(provider: ProviderServer) -> None:
     assert datetime.fromisoformat(found["at"]) >= before
     provider.script(text("Hi."))
     chat = run_wolo("--json", "--yolo", *provider.flags, "hi").json["verification"]
-    assert chat == {"status": "none", "command": None, "at": None}
+    assert chat == {"status": "none", "command": None, "at": None, "line": None}
 
 
 def test_verified_work_has_both_results(provider: ProviderServer) -> None:

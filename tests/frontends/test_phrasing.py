@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from wolo.agent import events
-from wolo.agent.events import Check, ErrorInfo, Event
+from wolo.agent.events import Check, ErrorInfo, Event, WorkCheck
 from wolo.conversation.phrasing import describe, describe_briefly, describe_work
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun
@@ -16,6 +16,7 @@ from wolo.frontends.acp.updates import Updates
 from wolo.frontends.attach.line_printer import LinePrinter
 from wolo.frontends.headless.headless_run import Headless, ProgressLine
 from wolo.frontends.server.session_lines import lines_of
+from wolo.frontends.stream_json import work_object
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_output import Stdout
@@ -125,6 +126,15 @@ def test_clients_get_the_short_wording() -> None:
     shared = kinds("Noticed", "ModeChanged")
     assert in_editor == shared | kinds("AttemptFailed", "ModelReplaced", "Compacted", "Verified", "HookAwaited")
     assert on_page == shared | kinds("PromptRefused", "CompactionStarted", "VerifyStarted")
+
+
+def test_attach_prints_the_last_line_of_a_turn(capsys: pytest.CaptureFixture[str]) -> None:
+    work = work_object(WorkCheck(status="passed", line="3 files · pytest -q passed after the last edit"))
+    for is_error in (False, True):
+        LinePrinter(is_terminal=False).on_line(
+            {"type": "result", "subtype": "error_max_turns", "is_error": is_error, "verification": work}
+        )
+        assert "(3 files · pytest -q passed after the last edit)\n" in capsys.readouterr().out
 
 
 async def test_subagent_reports_its_work(tmp_path: Path) -> None:

@@ -207,9 +207,9 @@ def error_object(error: ErrorInfo | None) -> dict[str, Any] | None:
 
 
 def work_object(work: WorkCheck) -> dict[str, Any]:
-    """The check that followed the work; its time is in UTC."""
+    """The check that followed the work; its time is in UTC, `line` is for the user."""
     at = None if work.at is None else datetime.fromtimestamp(round(work.at), UTC).isoformat().replace("+00:00", "Z")
-    return {"status": work.status, "command": work.command or None, "at": at}
+    return {"status": work.status, "command": work.command or None, "at": at, "line": work.line or None}
 
 
 def _baseline(verification: Verification | None) -> dict[str, Any]:

@@ -43,7 +43,7 @@ async def test_prompt_runs_with_thoughts_calls_changes_and_plan(provider: Provid
         response = await client.say(session.session_id, "write a.py")
         assert response.stop_reason == "end_turn"
         assert client.text() == "Done."
-        assert "".join(each.content.text for each in client.of("agent_thought_chunk")).endswith("So…")
+        assert "".join(each.content.text for each in client.of("agent_thought_chunk")).endswith("So…\n1 file\n")
         (plan,) = client.of("plan")
         assert [(entry.content, entry.status) for entry in plan.entries] == [("write", "completed")]
         write = client.of("tool_call")[1]

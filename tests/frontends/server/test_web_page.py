@@ -103,6 +103,7 @@ def test_task_with_approval_and_diff_in_two_tabs(server: Server, provider: Provi
             assert not all_of(driver, ".ask")
             assert [each.text for each in all_of(driver, ".answer strong")] == ["Done"]
             assert [each.text for each in all_of(driver, ".diff .add")] == ["+print(1)"]
+            assert all_of(driver, ".end .note")[0].text == "1 file"
             pages.append(shown(driver))
         assert pages[0].split(" · ")[0] == pages[1].split(" · ")[0]
         driver.refresh()

@@ -66,7 +66,7 @@ class Session:
                         self.conversation.interrupt()  # it came before there was anything to interrupt
                     if isinstance(event, TurnEnded):
                         ended = event
-                    elif isinstance(event, ApprovalAsked | QuestionsAsked):
+                    if isinstance(event, ApprovalAsked | QuestionsAsked):
                         asking = asyncio.create_task(
                             self._approve(event) if isinstance(event, ApprovalAsked) else self._answer(event)
                         )

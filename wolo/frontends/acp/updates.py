@@ -21,6 +21,7 @@ from wolo.agent.events import (
     RequestStarted,
     TextStreamed,
     ThinkingStreamed,
+    TurnEnded,
     Verified,
 )
 from wolo.conversation.phrasing import describe_briefly
@@ -100,6 +101,8 @@ class Updates:
             case ModeChanged():
                 yield sdk.update_current_mode(event.mode)
                 yield sdk.update_agent_thought_text(f"{describe_briefly(event)}\n")
+            case TurnEnded() if event.work.line:
+                yield sdk.update_agent_thought_text(f"\n{event.work.line}\n")
             case Noticed(level="info"):
                 pass
             case Verified() | Noticed() | HookAwaited():

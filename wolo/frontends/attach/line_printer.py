@@ -91,10 +91,13 @@ class LinePrinter:
 
                 sentence = describe(event_of_line(line))
                 self.line(sentence if subtype == "denied" else f"({sentence})", before="    " if subtype == "denied" else "")
-            case "result" if line["is_error"]:
-                error = line.get("error") or {}
-                words = [str(error.get("message") or line["subtype"]), str(error.get("hint") or "")]
-                self.line(f"({' '.join(filter(None, words))})")
+            case "result":
+                if line["is_error"]:
+                    error = line.get("error") or {}
+                    words = [str(error.get("message") or line["subtype"]), str(error.get("hint") or "")]
+                    self.line(f"({' '.join(filter(None, words))})")
+                if work := (line.get("verification") or {}).get("line"):
+                    self.line(f"({work})")
 
     def _is_again(self, key: str) -> bool:
         self._shown[key] += 1

@@ -140,6 +140,8 @@ export function endNode(line) {
   const sum = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0) + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0);
   const facts = [sum ? `${tokens(sum)} tokens` : "", money(line.total_cost_usd), line.duration_ms ? seconds(line.duration_ms / 1000) : ""];
   const node = el("div", { class: "end" }, facts.filter(Boolean).join(" · "));
+  const work = line.verification;
+  if (work?.line) node.prepend(noteNode(work.line, work.status === "failed" ? "warning" : ""));
   if (line.error) node.prepend(noteNode([line.error.message, line.error.hint].filter(Boolean).join(" "), "error"));
   else if (line.subtype === "error_interrupted") node.prepend(noteNode("Interrupted.", "warning"));
   else if (line.subtype?.startsWith("error_max")) node.prepend(noteNode(`Stopped: the limit of ${line.subtype.slice(10)} is reached.`, "warning"));
