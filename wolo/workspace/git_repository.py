@@ -106,7 +106,7 @@ def find_repository(folder: Path) -> Repository | None:
 @contextmanager
 def open_repository(repository: Repository) -> Iterator[OpenRepository]:
     """Raises GitFailed."""
-    with tempfile.TemporaryDirectory(prefix="wolo-git-") as folder:
+    with tempfile.TemporaryDirectory(prefix="wolo-git-", ignore_cleanup_errors=True) as folder:  # a killed git may still write
         view = Path(folder)
         settings, known = (
             {
