@@ -174,7 +174,6 @@ async def test_plan_survives_compaction(provider: ProviderServer) -> None:
         (Reply(("keep",)), "does not say why"),
         (Reply(("revise",)), "does not say why"),
         (Reply(("revise",), PLAN), "does not say why"),
-        (Reply(("revise",), "x" * (MOST_CHARS + 1)), "Their edit was not used: the plan has 50,001 characters"),
         (None, "without a decision"),
     ],
 )
@@ -195,6 +194,26 @@ async def test_edited_plan_is_asked_about_again_and_counts(provider: ProviderSer
     assert [event.questions[0].text for event in events if isinstance(event, QuestionsAsked)] == [PLAN, "- only this"]
     assert provider.requests[1].results[-1].endswith("\n\n- only this")
     assert [item.text for item in conversation.todos()] == ["only this"]
+    await conversation.close()
+
+
+async def test_plan_of_the_user_may_be_long(provider: ProviderServer) -> None:
+    provider.script(present(), text("ok"))
+    conversation = await begin(provider)
+    plan = f"1. only this\n{'x' * MOST_CHARS}"
+    await say(conversation, Reply(("revise",), plan), Reply(text="edit"))
+    result = provider.requests[1].results[-1]
+    assert result.endswith("x\n[… 13 more characters are in the file]")
+    assert Path(result.partition("saved in ")[2].partition(". Its")[0]).read_text() == plan
+    await conversation.close()
+
+
+async def test_refused_plan_is_kept_as_a_file(provider: ProviderServer) -> None:
+    plan = "1. é " + "x" * MOST_CHARS
+    provider.script(present(plan), text("ok"))
+    conversation = await begin(provider)
+    await say(conversation)
+    assert Path(provider.requests[1].results[-1].partition("saved in ")[2].partition(": present")[0]).read_text() == plan
     await conversation.close()
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.command import run_wolo
-from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, text
+from tests.fakes.provider_server import Asked, ProviderServer
+from tests.fakes.replies import Reply, call, error, text
 from tests.fakes.screen import Terminal, pty_wolo
 
 PLAN = "Make it **faster**.\n\n1. Measure `a.py`\n2. Cache it"
@@ -159,6 +159,35 @@ def test_panel_takes_words_and_edits(provider: ProviderServer) -> None:
         terminal.wait_for("not decided; plan mode continues")
         terminal.wait_for("Fine.")
     assert "without a decision" in provider.requests[2].results[-1]
+
+
+HUGE = "1. " + " ".join(map(str, range(160_000)))
+
+
+@pytest.mark.parametrize("knows_window", [True, False])
+def test_plan_of_a_megabyte_ends_no_turn(provider: ProviderServer, knows_window: bool) -> None:
+    left = [call("present_plan", {"plan": HUGE}, size=100_000), PRESENT, text("Fine.")]
+
+    def reply(asked: Asked) -> Reply:
+        if len(asked.body) > 500_000:
+            provider.forget_prefix()
+            return error(400, {"error": {"code": "context_length_exceeded", "message": "too long"}})
+        return left.pop(0)
+
+    provider.otherwise = reply
+    window = ("--set", "context.window=100000") if knows_window else ()
+    with pty_wolo("--mode", "plan", "-s", "mine", *window, *provider.flags, "go") as terminal:
+        provider.wait_for_requests(1)
+        provider.forget_prefix()
+        terminal.wait_for(READY)
+        terminal.enter("e")
+        assert terminal.wait_for_exit() == 0
+        terminal.wait_for("Fine.")
+    refused, accepted = provider.requests[-1].results
+    assert f"{len(HUGE):,} characters; 50,000 is the most" in refused
+    assert "Plan mode has ended" in accepted
+    assert len(provider.requests) == (3 if knows_window else 4)
+    assert HUGE in run_wolo("sessions", "export", "mine").stdout
 
 
 def test_planning_replays(provider: ProviderServer) -> None:

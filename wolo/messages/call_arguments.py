@@ -152,7 +152,7 @@ def arguments_line(part: ToolPart, *, most_chars: int | None = None, most_of_cha
             continue
         shown = shorten(value, most_of_change if is_change else None)
         needs_quotes = isinstance(part.input[name], str) and not re.fullmatch(_WORD, shown)
-        pieces.append(f"{name}={_as_json(shown) if needs_quotes else shown}")
+        pieces.append(f"{name}={as_json(shown) if needs_quotes else shown}")
     return shorten(" ".join(map(escaped_line, pieces)), most_chars)
 
 
@@ -160,7 +160,7 @@ def named_arguments(part: ToolPart) -> list[tuple[str, str]]:
     """Names and unescaped values in order; the raw text if it could not be parsed."""
     if not part.input and part.raw_input.strip() not in ("", "{}"):
         return [("arguments", part.raw_input)]
-    return [(name, value if isinstance(value, str) else _as_json(value)) for name, value in part.input.items()]
+    return [(name, value if isinstance(value, str) else as_json(value)) for name, value in part.input.items()]
 
 
 def shorten(text: str, most_chars: int | None) -> str:
@@ -173,5 +173,6 @@ def patched_files(patch: str) -> list[str]:
     return list(dict.fromkeys(re.findall(_PATCHED, patch)))
 
 
-def _as_json(value: object) -> str:
+def as_json(value: object) -> str:
+    """With all letters as they are; what has no JSON form is text."""
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.agent.conftest import AgentHarness
 from tests.fakes.provider_server import Asked, ProviderServer
@@ -16,6 +18,7 @@ from wolo.agent.compaction.compactor import CompactionSettings, Compactor, Conte
 from wolo.agent.compaction.history_cut import Cut, shorten
 from wolo.agent.events import AnswerEnded, Compacted
 from wolo.errors import ContextOverflow
+from wolo.formats.encoding.wire_forms import arguments_text
 from wolo.messages.message import Message, Usage, system, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.tokens import estimate_message
@@ -173,6 +176,36 @@ def test_no_cut_loses_a_prompt_or_grows_anything(said: list[tuple[str, int]], ex
     assert all(len(m.calls) == len(next(h for h in history if h.id == m.id).calls) for m in kept)
     assert shown == cut.apply(history)
     assert cut.apply([*history, user("more")])[:-1] == shown
+
+
+HUGE = "x" * 400_000
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ToolPart(tool="write", input={"path": "a.txt", "content": HUGE}),
+        ToolPart(tool="todo", input={"todos": [{"content": f"step {number}"} for number in range(20_000)]}),
+        ToolPart(tool="mcp__x__y", input={f"name {number}": number for number in range(40_000)}),
+        ToolPart(tool="write", raw_input=f'{{"content": "{HUGE}', outcome="invalid"),
+    ],
+    ids=["one text", "many items", "many names", "not JSON"],
+)
+def test_huge_arguments_are_bounded(part: ToolPart) -> None:
+    raw = part.raw_input or json.dumps(part.input)
+    huge = Message(role="assistant", parts=(replace(part, raw_input=raw, status="completed", outcome=part.outcome or "ok"),))
+    history = [*turns(3), user("now"), huge]
+    compactor = Compactor()
+    shown, cut = compactor.view(history, fixed(60_000))
+    assert cut is not None
+    assert shown[:-1] == tuple(history[:-1])  # nothing else is lost for it
+    (sent,) = shown[-1].calls
+    assert estimate_message(shown[-1]) < 3_000
+    assert sent.input.get("path") == part.input.get("path")
+    assert huge.id in arguments_text(sent) or not part.input
+    longer = [*history, user("go on")]
+    assert compactor.apply_cut(longer)[: len(shown)] == shown
+    assert Cut(shortened=cut.shortened).apply(longer)[: len(shown)] == shown  # resumed
 
 
 def test_a_short_output_is_not_made_longer() -> None:

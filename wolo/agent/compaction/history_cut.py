@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from wolo.messages.call_arguments import as_json
 from wolo.messages.message import Message, common_prefix_length
 from wolo.messages.parts import AnyPart, ToolPart
 from wolo.models.tokens import estimate_message
@@ -19,10 +20,15 @@ NEWEST_ANSWERS = 2
 WHOLE_ANSWERS = 4
 """Answers of the current turn whose outputs do not count as old."""
 
+LONG_ARGUMENTS_CHARS = 10_000
+"""Arguments of a call with more characters are shortened with its output."""
+HUGE_ARGUMENTS_CHARS = 100_000
+"""The same before anything else, also in the newest answer: older messages say more than the middle of such a call."""
 LARGE_BYTES = 100_000
 """Minimum size of attachments that are removed."""
 
 SHORTENED = "\n[… {count:,} characters of this old output were left out to save space …]\n"
+SHORT_ARGUMENT = '[… {count:,} characters of this argument were left out to save space: expand_message with id "{id}" …]'
 SHORT_HINT = '\n\nmessage_id "{id}"\nUse expand_message to see the full content'
 MEDIA_LEFT_OUT = "\n[… what was attached to this old output was left out to save space; the session keeps it …]"
 
@@ -80,15 +86,18 @@ class Cut:
         return tuple(shown)
 
     def prune(self, messages: Sequence[Message], excess_tokens: float, keep_turns: int, protected: Collection[str] = ()) -> Cut:
-        """Shortens old outputs only, except those of the newest turns and of protected tools."""
+        """Shortens huge arguments, then old outputs except those of the newest turns and of protected tools."""
         shortened = set(self.shortened)
         remaining = self._remaining(messages)
+        huge = [message for message in remaining if any(len(part.raw_input) >= HUGE_ARGUMENTS_CHARS for part in message.calls)]
         recent, current = _recent(remaining, keep_turns)
         answers = [message for message in remaining[current + 1 :] if message.role == "assistant"]
-        for message in (*remaining[:recent], *answers[:-WHOLE_ANSWERS]):  # a long turn's own old answers come last
+        old = (*remaining[:recent], *answers[:-WHOLE_ANSWERS])  # a long turn's own old answers come last
+        old = tuple(message for message in old if not any(part.tool in protected for part in message.calls))
+        for message in (*huge, *old):
             if excess_tokens <= 0:
                 break
-            if message.id in shortened or any(part.tool in protected for part in message.calls):
+            if message.id in shortened:
                 continue
             short = shorten(message)
             if short is not message and (gain := estimate_message(message) - estimate_message(short)) > 0:
@@ -184,12 +193,13 @@ def _summary_in(lead: Message | None) -> tuple[str, str]:
 
 
 def shorten(message: Message) -> Message:
-    """Shortens the outputs of a message's calls to their start and end."""
+    """Shortens the outputs of a message's calls, and long arguments, to their start and end."""
     parts: list[AnyPart] = []
     for part in message.parts:
         if not isinstance(part, ToolPart):
             parts.append(part)
             continue
+        part = _shorten_arguments(part, message.id)
         output, end = part.output, SHORT_CHARS // 2
         is_long = len(output) > SHORT_CHARS + len(SHORTENED + MEDIA_LEFT_OUT + SHORT_HINT) + len(part.id) + 10
         if is_long:
@@ -201,6 +211,27 @@ def shorten(message: Message) -> Message:
         parts.append(part if output == part.output else replace(part, output=output, output_parts=()))
     is_same = all(a is b for a, b in zip(parts, message.parts, strict=True))
     return message if is_same else replace(message, parts=tuple(parts))
+
+
+def _shorten_arguments(part: ToolPart, message_id: str) -> ToolPart:
+    """Keeps the names of arguments and short values; the others become text."""
+
+    def short(text: str) -> str:
+        left_out = SHORT_ARGUMENT.format(count=len(text) - SHORT_CHARS, id=message_id)
+        return text[: SHORT_CHARS // 2] + left_out + text[-SHORT_CHARS // 2 :]
+
+    size = len(part.raw_input) or len(as_json(part.input))
+    if size <= LONG_ARGUMENTS_CHARS:
+        return part
+    if not part.input:  # unreadable
+        return replace(part, raw_input=short(part.raw_input))
+    arguments = {}
+    for name, value in part.input.items():
+        text = value if isinstance(value, str) else as_json(value)
+        arguments[name] = value if len(text) <= 2 * SHORT_CHARS else short(text)
+    if len(as_json(arguments)) > LONG_ARGUMENTS_CHARS:  # too many of them
+        arguments = {"arguments": short(as_json(arguments))}
+    return replace(part, input=arguments, raw_input="")
 
 
 def turn_under_way(messages: Sequence[Message]) -> int:

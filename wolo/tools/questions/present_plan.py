@@ -19,7 +19,7 @@ from wolo.tools.tool import CallContext, ModeSwitch, ToolServices
 from wolo.tools.tool_values import AnswerOption, AskQuestions, CallResult, Interrupted, Question, Reply, TodoItem, TodoList
 
 MOST_CHARS = 50_000
-"""A longer plan is not read by the person who approves it."""
+"""A longer plan of the model is not read by the person who approves it; one that the person wrote may be longer."""
 KEEP, REVISE = "keep", "revise"
 OPTIONS = (
     AnswerOption("auto", "start in auto"),
@@ -29,9 +29,13 @@ OPTIONS = (
 )
 """The first two are modes. The text beside `keep` is for the model, that beside `revise` is the new plan."""
 
+DRAFT = "plan-draft.md"
 NOTHING_TO_HAND_OVER = "There is nothing to hand over: this is not plan mode. Do the work."
 NOT_LAST = "Not shown: a plan is presented once, as the last call of an answer. Present it again."
 NOBODY = "No user is present to read the plan. Give it as your answer."
+EMPTY = "the plan is empty."
+TOO_LONG = """present_plan: the plan has {count:,} characters; {most:,} is the most. It is saved in {path}: present a shorter one \
+that leaves code out and names the files."""
 STOPPED = "The user did not decide about the plan: the turn was stopped. Plan mode continues."
 WAIT = "Plan mode continues: end your turn, and wait for the user's next message."
 UNDECIDED = f"The user closed the plan without a decision. {WAIT}"
@@ -80,20 +84,14 @@ class PresentPlan:
             raise ToolError(NOBODY)
         if services.mode.in_force != PLAN:
             return CallResult(NOTHING_TO_HAND_OVER)
-        if problem := plan_problem(args.plan):
-            raise ToolError(f"present_plan: {problem}")
+        if not args.plan.strip():
+            raise ToolError(f"present_plan: {EMPTY}")
         if not await asyncio.to_thread(_is_last, call):
             raise ToolError(NOT_LAST)
+        if len(args.plan) > MOST_CHARS:
+            path = await asyncio.to_thread(services.save_output, DRAFT, args.plan.encode("utf-8", "replace"))
+            raise ToolError(TOO_LONG.format(count=len(args.plan), most=MOST_CHARS, path=path))
         return await _Handover(call, services.mode, services.ask_user, args.plan.strip()).run()
-
-
-def plan_problem(plan: str) -> str:
-    """The reason why a plan cannot be presented; empty: it can."""
-    if not plan.strip():
-        return "the plan is empty."
-    if len(plan) > MOST_CHARS:
-        return f"the plan has {len(plan):,} characters; {MOST_CHARS:,} is the most. Leave code out, and name the files."
-    return ""
 
 
 def plan_steps(plan: str) -> tuple[TodoItem, ...]:
@@ -137,8 +135,6 @@ class _Handover:
                 return CallResult(KEPT.format(words=text) if text else KEPT_SILENTLY)
             if not text or text == self._plan:  # else a program that always edits would be asked for ever
                 return CallResult(KEPT_SILENTLY)
-            if problem := plan_problem(text):
-                return CallResult(f"{KEPT_SILENTLY} Their edit was not used: {problem}")
             self._plan, self._is_edited = text, True
 
     async def _start(self, mode: str) -> CallResult:
@@ -158,10 +154,18 @@ class _Handover:
         )
         steps = [item.text for item in items]
         return CallResult(
-            f"{text}\n\n{self._plan}" if self._is_edited else text,
+            f"{text}\n\n{_clip(self._plan)}" if self._is_edited else text,
             TodoList(items) if items else None,
             metadata={NAMED_MODE: mode, PLAN_FILE: str(path)} | ({STEPS: steps} if steps else {}),
         )
+
+
+def _clip(plan: str) -> str:
+    return (
+        plan
+        if len(plan) <= MOST_CHARS
+        else f"{plan[:MOST_CHARS]}\n[… {len(plan) - MOST_CHARS:,} more characters are in the file]"
+    )
 
 
 def _decision(reply: Reply) -> tuple[str, str]:

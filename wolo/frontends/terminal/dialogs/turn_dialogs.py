@@ -167,7 +167,7 @@ async def _decide_by_line(terminal: Terminal) -> Reply | None:
 async def _edit_plan(plan: str, terminal: Terminal) -> str:
     """The plan as it was edited; empty where it was not changed, or cannot be used."""
     from wolo.frontends.terminal.dialogs.external_editor import edit  # noqa: PLC0415  # few plans are edited
-    from wolo.tools.questions.present_plan import plan_problem  # noqa: PLC0415  # the same
+    from wolo.tools.questions.present_plan import EMPTY  # noqa: PLC0415  # the same
 
     screen, host = terminal.screen, terminal.screen.dialog_host
     try:
@@ -181,9 +181,8 @@ async def _edit_plan(plan: str, terminal: Terminal) -> str:
     except UsageError as error:
         screen.show_error(error)
         return ""
-    if problem := plan_problem(edited):
-        screen.show_text(f"The plan is unchanged: {problem}", "warning")
-        return ""
+    if not edited:
+        screen.show_text(f"The plan is unchanged: {EMPTY}", "warning")
     return "" if edited == plan.strip() else edited
 
 
