@@ -34,8 +34,8 @@ NOTHING_TO_HAND_OVER = "There is nothing to hand over: this is not plan mode. Do
 NOT_LAST = "Not shown: a plan is presented once, as the last call of an answer. Present it again."
 NOBODY = "No user is present to read the plan. Give it as your answer."
 EMPTY = "the plan is empty."
-TOO_LONG = """present_plan: the plan has {count:,} characters; {most:,} is the most. It is saved in {path}: present a shorter one \
-that leaves code out and names the files."""
+TOO_LONG = """present_plan: the plan has {count:,} characters; {most:,} is the most. It is saved in {path}: present a shorter \
+one, without code."""
 STOPPED = "The user did not decide about the plan: the turn was stopped. Plan mode continues."
 WAIT = "Plan mode continues: end your turn, and wait for the user's next message."
 UNDECIDED = f"The user closed the plan without a decision. {WAIT}"
@@ -153,19 +153,15 @@ class _Handover:
             todo=" Its steps are the todo list now: keep it current with `todo`." if items else "",
         )
         steps = [item.text for item in items]
+        if self._is_edited:
+            text += f"\n\n{self._plan[:MOST_CHARS]}"
+            if (rest := len(self._plan) - MOST_CHARS) > 0:
+                text += f"\n[… {rest:,} more characters are in the file]"
         return CallResult(
-            f"{text}\n\n{_clip(self._plan)}" if self._is_edited else text,
+            text,
             TodoList(items) if items else None,
             metadata={NAMED_MODE: mode, PLAN_FILE: str(path)} | ({STEPS: steps} if steps else {}),
         )
-
-
-def _clip(plan: str) -> str:
-    return (
-        plan
-        if len(plan) <= MOST_CHARS
-        else f"{plan[:MOST_CHARS]}\n[… {len(plan) - MOST_CHARS:,} more characters are in the file]"
-    )
 
 
 def _decision(reply: Reply) -> tuple[str, str]:
