@@ -27,6 +27,7 @@ from tests.fakes.replies_anthropic import (
     thinking_block,
     usage,
 )
+from wolo.places import find_places
 
 
 def flags(provider: ProviderServer, *, at: str = "", model: str = "custom/claude-x") -> tuple[str, ...]:
@@ -161,3 +162,19 @@ def test_a_stream_without_its_end_runs_nothing(provider: ProviderServer) -> None
     provider.script(whole.cut_at(body.rindex(b"event: message_stop"), "clean"), text("Done."))
     assert run_wolo("-p", *flags(provider), "go").stdout == "Done.\n"
     assert not Path("no").exists()
+
+
+@pytest.mark.parametrize(("is_long", "mark"), [(False, {"type": "ephemeral"}), (True, {"type": "ephemeral", "ttl": "1h"})])
+def test_long_cache_marks_all_and_costs_more(provider: ProviderServer, is_long: bool, mark: dict[str, str]) -> None:
+    path = find_places().config / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (f'base_url = "{provider.origin}"', f'api_key = "{KEY}"', f"dialect.long_cache = {str(is_long).lower()}")
+    path.write_text("\n".join(["[providers.anthropic]", *lines]))
+    provider.script(text("Hello.", counted=usage(0, 0, written=1_000_000)))
+    done = run_wolo("--json", "-m", "anthropic/claude-sonnet-5-5", "hi")
+    assert done.exit_code == 0, done.stderr
+    body = provider.requests[0].whole
+    blocks = [*body["system"], *(block for message in body["messages"] for block in message["content"])]
+    assert "cache_control" in blocks[-1]
+    assert [block["cache_control"] for block in blocks if "cache_control" in block] == [mark] * 2
+    assert done.json["total_cost_usd"] == pytest.approx(4.0 if is_long else 2.5, rel=0.01)

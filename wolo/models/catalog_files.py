@@ -48,6 +48,7 @@ TEXT_PROTOCOL: Final = "xml"
 CARRIER: Final = "openai-chat"
 """Format that carries the text protocol."""
 NEAREST: Final = 3
+LONG_WRITE: Final = 2.0
 LEAST_PART: Final = 3
 """Minimum length for substring matches: `sonnet` finds the Claude models."""
 
@@ -130,6 +131,8 @@ def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
         provider = in_format(provider, settings.api)
     elif settings.base_url:
         provider = for_address(provider, base_url)
+    if settings.dialect.get("long_cache") is True:
+        provider = replace(provider, models=tuple(map(_with_long_writes, provider.models)))
     return replace(
         provider,
         base_url=base_url,
@@ -139,6 +142,14 @@ def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
         models=tuple(_merge_models(provider, settings.models)),
         **{name: value for name, value in changes.items() if value is not None},
     )
+
+
+def _with_long_writes(model: Model) -> Model:
+    """Anthropic bills twice the input for writes that are kept for an hour."""
+    price = model.price
+    if price is None or price.input is None or price.cache_write is None:
+        return model
+    return replace(model, price=replace(price, cache_write=LONG_WRITE * price.input))
 
 
 def in_format(provider: Provider, format: str) -> Provider:

@@ -81,7 +81,7 @@ class Anthropic:
                 room -= 1
             system = [with_mark(each, long=long) for each in system]
             for at in mark_positions(kept, cached, room - len(system)):
-                changed[at] = with_mark_at_end(kept[at])
+                changed[at] = with_mark_at_end(kept[at], long=long)
         before = [encode_json({"model": request.model, "max_tokens": max_tokens_of(request, self._dialect), "stream": True})[:-1]]
         if tools:
             before += [b',"tools":', encode_json(tools)]
@@ -279,12 +279,12 @@ def mark_positions(kept: Sequence[EncodedMessage], cached: Sequence[int], room: 
     return sorted(list(dict.fromkeys(positions))[:room])
 
 
-def with_mark_at_end(kept: EncodedMessage) -> bytes:
+def with_mark_at_end(kept: EncodedMessage, *, long: bool) -> bytes:
     """Encode a message with a cache mark on its last block that supports one."""
     last = kept.items[-1]
     content = list(last["content"])
     at = max(at for at, block in enumerate(content) if block["type"] not in THINKING)
-    content[at] = {**content[at], "cache_control": MARK}
+    content[at] = with_mark(content[at], long=long)
     return join_items([*kept.items[:-1], {**last, "content": content}])
 
 
