@@ -35,16 +35,6 @@ HEADS = {
     "image/gif": b"GIF89a",
     "image/webp": b"RIFF\0\0\0\0WEBP",
 }
-SOUNDS = {
-    b"ID3\x03": "audio/mpeg",
-    b"\xff\xfb\x90": "audio/mpeg",
-    b"\xff\xf3\x90": "audio/mpeg",
-    b"\xff\xf2\x90": "audio/mpeg",
-    b"OggS": "audio/ogg",
-    b"fLaC": "audio/flac",
-    b"RIFF\0\0\0\0WAVE": "audio/wav",
-    b"what?": "audio/mpeg",
-}
 
 
 def called(*ids: str) -> AssistantMessage:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,10 +10,10 @@ from hypothesis import given
 from tests.agent.conftest import AgentHarness
 from tests.fakes.replies import text
 from tests.formats.histories import histories
-from tests.formats.test_every_format import LISTS, Side
+from tests.formats.test_every_format import Side
 from wolo.agent.events import TextStreamed
 from wolo.formats.lint.linters import LINTERS
-from wolo.messages.message import Message, user
+from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.format_selection import FORMATS
 
@@ -22,15 +21,6 @@ DONE = tuple(
     ToolPart(tool="read", input={"n": n}, call_id=f"call_{n}", status="completed", outcome="ok", output=f"result {n}")
     for n in (1, 2, 3)
 )
-
-
-def wire(name: str) -> list[dict[str, Any]]:
-    """A round of three calls, in the messages of a format."""
-    side = Side(name)
-    answer = Message(role="assistant", parts=DONE, producer=side.producer, finished=True)
-    body = json.loads(side.format().encode(side.request((user("go"), answer))))
-    found: list[dict[str, Any]] = body[LISTS.get(name, "messages")]
-    return found
 
 
 async def test_c5_04_streamed_pieces_add_up(harness: AgentHarness) -> None:

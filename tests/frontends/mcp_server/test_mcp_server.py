@@ -18,7 +18,7 @@ import mcp_types as types
 import pytest
 from jsonschema import validate
 from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.fakes.provider_server import KEY, MODEL, Asked, ProviderServer
@@ -285,7 +285,9 @@ WOLO = [sys.executable, "-m", "wolo", "mcp", "serve"]
 async def test_over_pipes_nothing_but_the_protocol_is_printed(model: ProviderServer, isolated: Path) -> None:
     """The whole command, driven by the SDK's own client."""
     model.script(call("write", {"path": "made.txt", "content": "x"}), text("Done."))
-    async with Client(StdioServerParameters(command=WOLO[0], args=WOLO[1:], env=dict(os.environ)), mode="legacy") as client:
+    server = StdioServerParameters(command=WOLO[0], args=WOLO[1:], env=dict(os.environ))
+    pipes = stdio_client(server, errlog=sys.__stderr__)  # type: ignore[arg-type]  # its default is bound at import, and may be closed
+    async with Client(pipes, mode="legacy") as client:
         made = await answered(client, "run_task", {"prompt": "Go.", "mode": "edit"})
     assert made["text"] == "Done."
     assert (isolated / "work" / "made.txt").exists()

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import socket
 import sys
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -340,6 +341,8 @@ async def serving(serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], 
 
 @pytest.mark.parametrize("steps", range(16))
 async def test_cancelling_at_any_step_leaves_no_socket_open(server: ProviderServer, steps: int) -> None:
+    with warnings.catch_warnings(action="ignore"):
+        gc.collect()  # what other tests left open
     server.script(sse("one"))
     task = asyncio.create_task(ask(call_to(server)))
     for _ in range(steps):
