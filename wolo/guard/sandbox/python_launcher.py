@@ -5,6 +5,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
@@ -27,16 +28,21 @@ def bare_python() -> str:
 
 def text_of(program: str) -> str:
     """`..name` is a module of the folder above."""
+    return _file_of(program).read_text()
+
+
+def _file_of(program: str) -> Path:
     folder = _FOLDER.parent if program.startswith("..") else _FOLDER
-    return (folder / f"{program.lstrip('.')}.py").read_text()
+    return folder / f"{program.lstrip('.')}.py"
 
 
 def pack_programs(*programs: str) -> bytes:
-    """Packs modules of this folder; the last is the program. Compiled if the bare Python has the same version."""
-    texts = [(_GUARD + name[2:] if name.startswith("..") else f"{__package__}.{name}", text_of(name)) for name in programs]
+    """Packs modules of this folder; the last is the program. Compiled if the bare Python has the same version: read from the
+    bytecode that Python keeps beside them, as an import would."""
+    names = [(_GUARD + program[2:] if program.startswith("..") else f"{__package__}.{program}", program) for program in programs]
     if bare_python() != os.path.realpath(sys.executable):
-        return marshal.dumps(texts, _OLD_FORM)
-    return marshal.dumps([(name, compile(text, name, "exec")) for name, text in texts])
+        return marshal.dumps([(name, text_of(program)) for name, program in names], _OLD_FORM)
+    return marshal.dumps([(name, SourceFileLoader(name, str(_file_of(program))).get_code(name)) for name, program in names])
 
 
 def line_for(code: int) -> list[str]:
