@@ -8,6 +8,7 @@ which waits for it and kills it like any other. It differs from a true start in 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -23,6 +24,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 import time
@@ -55,6 +57,8 @@ NOT_LOADED = (
     "wolo.models.local.embedded_server",
 )
 """Scripts that run when they are imported, and a module for programs that load wolo."""
+PROBES = "sandbox-probes"
+"""The file in the cache that says which sandbox has passed."""
 
 _environment_at_start = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 """As every test begins (`tests/conftest.py`)."""
@@ -254,8 +258,32 @@ def _load() -> None:
         importlib.import_module(name)
 
 
+def _remember_probes() -> None:
+    """The sandbox is probed once for all forks: each finds in its new home what a first start there would have left."""
+    from wolo.guard.sandbox import selection
+    from wolo.places import make_private
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "work").mkdir()
+        selection.find((folder / "work",), folder / "state", folder)
+        known = (folder / PROBES).read_bytes() if (folder / PROBES).exists() else b""
+    tempfile.tempdir = None  # a fork has its own
+    prove = selection._prove
+
+    def remembering(make: Any, what: str, state: Path, cache: Path | None) -> Any:
+        if cache is not None and not (cache / PROBES).exists():
+            with contextlib.suppress(OSError):
+                make_private(cache)
+                (cache / PROBES).write_bytes(known)
+        return prove(make, what, state, cache)
+
+    selection._prove = remembering
+
+
 def main() -> None:
     _load()
+    _remember_probes()
     gc.collect()
     gc.freeze()
     import tests.fakes.reused_process  # noqa: F401  # a fork cannot find it
