@@ -109,7 +109,7 @@ def test_a_question_ends_too(provider: ProviderServer, begin: Callable[[Provider
         if begin is question and key == "escape":
             provider.script(text("As you like."))
         terminal.enter("go")
-        terminal.wait_for("›n" if begin is approval else "Enter next")
+        terminal.wait_for("› 3" if begin is approval else "Enter next")
         terminal.press(key)
         terminal.wait_for("As you like." if begin is question and key == "escape" else "Interrupted.")
         wait_for_prompt(terminal)
@@ -132,7 +132,7 @@ def test_text_behind_a_question_comes_back(provider: ProviderServer, key: str) -
         terminal.press("alt-enter")
         terminal.wait_for("⧗ said after it")
         hold.release()
-        terminal.wait_for("›n")
+        terminal.wait_for("› 3")
         terminal.press(key)
         terminal.wait_until(lambda: shown(terminal)[-2] == "› said after it")
         assert prompts(provider) == ["go"]
@@ -143,7 +143,7 @@ def test_ctrl_c_twice_at_a_question_leaves(provider: ProviderServer, begin: Call
     begin(provider)
     with repl(provider, "--mode", "ask") as terminal:
         terminal.enter("go")
-        terminal.wait_for("›n" if begin is approval else "Enter next")
+        terminal.wait_for("› 3" if begin is approval else "Enter next")
         terminal.press("ctrl-c")
         terminal.wait_for("Interrupted.")
         terminal.press("ctrl-c")

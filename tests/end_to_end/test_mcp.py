@@ -658,7 +658,7 @@ def test_refused_number_of_tools_ends_no_turn(provider: ProviderServer) -> None:
 def test_an_address_is_not_said_to_run_here(provider: ProviderServer, trusted: Path) -> None:
     bring(web={"url": "http://127.0.0.1:9/mcp"})
     with pty_wolo(*provider.flags, columns=160, rows=24) as terminal:
-        terminal.wait_until(lambda: "›n Not now" in "\n".join(terminal.lines))
+        terminal.wait_until(lambda: "› 3 Not now" in "\n".join(terminal.lines))
         terminal.wait_for("Use it?")
         assert "with all your rights" not in terminal.text
         terminal.type("d")
@@ -671,7 +671,7 @@ def test_mcp_allow_starts_one_in_a_running_conversation(provider: ProviderServer
     bring(good=plain("good"))
     provider.script(text("Done."))
     with pty_wolo(*provider.flags, columns=160) as terminal:
-        terminal.wait_until(lambda: "›n Not now" in "\n".join(terminal.lines))
+        terminal.wait_until(lambda: "› 3 Not now" in "\n".join(terminal.lines))
         terminal.type("n")
         wait_for_prompt(terminal)
         terminal.enter("/mcp")

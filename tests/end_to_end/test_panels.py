@@ -23,7 +23,7 @@ from tests.fakes.screen import Terminal, pty_wolo
 from tests.fakes.tmux import tmux_shell, tmux_wolo
 from tests.guard.sandbox_setup import Ground, land
 
-READY = "›n"
+READY = "› 3"
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def scroll_to(terminal: Terminal, words: str) -> None:
 
     while not is_there():
         before = visible(terminal)
-        terminal.press("down")
+        terminal.press("page-down")
         terminal.wait_until(lambda before=before: visible(terminal) != before, complaint=f"{words!r} stands on no page")  # type: ignore[misc]
 
 
@@ -79,7 +79,7 @@ def test_y_runs_once_and_its_answer_stays_above(provider: ProviderServer) -> Non
 
 def test_no_is_visible_and_the_turn_continues(provider: ProviderServer) -> None:
     with asked(provider, touch(), text("I see.")) as terminal:
-        terminal.press("enter")
+        terminal.type("n")
         terminal.wait_for("I see.")
         wait_for_prompt(terminal)
         assert terminal.times("touch made · you said no") == 1
@@ -131,7 +131,7 @@ def test_a_paste_is_no_yes(provider: ProviderServer) -> None:
         terminal.type("y\ry\r")
         for_a_while(terminal)
         assert READY in visible(terminal)
-        terminal.press("enter")
+        terminal.type("n")
         terminal.wait_for("I see.")
         leave(terminal)
     assert not Path("made").exists()
@@ -141,13 +141,13 @@ def test_later_edits_need_no_yes_after_acceptance(provider: ProviderServer) -> N
     writes = [call("write", {"path": name, "content": "x\n"}) for name in ("one", "two")]
     with asked(provider, *writes, touch("made"), text("I see."), mode="ask") as terminal:
         assert "f Yes, and accept edits from now on" in visible(terminal)
-        terminal.type("2")
+        terminal.type("f")
         terminal.wait_for("$ touch made")
         terminal.wait_until(lambda: READY in visible(terminal))
         assert "accept edits" not in visible(terminal).partition("touch made")[2]
         terminal.wait_for("✓ allowed, with all later edits: write one")
         assert Path("two").exists()
-        terminal.press("enter")
+        terminal.type("n")
         terminal.wait_for("I see.")
         wait_for_prompt(terminal)
         terminal.wait_until(lambda: "edit" in terminal.lines[terminal.cursor[0] + 2])
@@ -157,7 +157,7 @@ def test_later_edits_need_no_yes_after_acceptance(provider: ProviderServer) -> N
 
 def test_a_reason_reaches_the_model(provider: ProviderServer) -> None:
     with asked(provider, touch(), text("I see.")) as terminal:
-        terminal.type("r")
+        terminal.press("enter")
         terminal.wait_for("why not ›")
         terminal.enter("use the other folder, ünïcode")
         terminal.wait_for("I see.")
@@ -185,6 +185,8 @@ def test_draft_text_returns_afterwards(provider: ProviderServer) -> None:
 
 def test_rule_is_edited_in_place_with_immediate_complaints(provider: ProviderServer, isolated: Path) -> None:
     with asked(provider, touch(), text("I see.")) as terminal:
+        terminal.type("a")
+        terminal.wait_for("e Edit the rule")
         terminal.type("e")
         terminal.wait_for("rule › shell:touch made")
         terminal.type("\x15shell:*")
@@ -196,7 +198,7 @@ def test_rule_is_edited_in_place_with_immediate_complaints(provider: ProviderSer
         terminal.wait_until(lambda: "would let any code run" not in visible(terminal))
         terminal.press("enter")
         terminal.wait_for("“Always” adds the rule shell:touch ma*")
-        terminal.type("a")
+        terminal.type("h")
         terminal.wait_for("I see.")
         assert "always here, by the rule shell:touch ma*" in terminal.text.replace("\n", "")
         leave(terminal)
@@ -266,7 +268,7 @@ def test_panel_survives_window_resizes(provider: ProviderServer, tmp_path: Path)
         tmux.press("Enter")
         tmux.wait_until(lambda: READY in "\n".join(tmux.rows), "the panel did not come back")
         tmux.resize(10, 40)
-        tmux.wait_until(lambda: "y s a›n w e r" in "\n".join(tmux.rows), "it does not fit the narrow window")
+        tmux.wait_until(lambda: "› 3 No, and say why…" in "\n".join(tmux.rows), "it does not fit the narrow window")
         tmux.resize(24, 100)
         tmux.wait_until(lambda: READY in "\n".join(tmux.rows), "it did not grow again")
         assert tmux.run("display-message", "-p", "#{mouse_any_flag}#{alternate_on}").strip() == "00"
@@ -350,7 +352,7 @@ def test_outside_offer_names_the_sandbox_refusal(provider: ProviderServer, monke
         monkeypatch.chdir(ground.work)
         outside = ground.folder / "outside" / "new"
         reply = call("shell", {"command": f"touch {outside}"})
-        with asked(provider, reply, text("I see."), mode="auto", ready="›n No, keep it sandboxed") as terminal:
+        with asked(provider, reply, text("I see."), mode="auto", ready="› 3 No, keep it sandboxed") as terminal:
             shown = " ".join(visible(terminal).split())
             assert "The sandbox stopped this command. Run it outside?" in shown
             assert "sandbox denied:" in shown
@@ -367,7 +369,7 @@ def test_fenced_call_asks_in_yolo_with_single_yes(provider: ProviderServer) -> N
     fenced = f"They write so:\n```json\n{json.dumps({'name': 'shell', 'arguments': {'command': 'touch made'}})}\n```"
     with asked(provider, text(fenced), text(fenced), text("I see."), mode="yolo") as terminal:
         assert "may be meant as an example" in visible(terminal)
-        assert "This session" not in visible(terminal)
+        assert "for this session" not in visible(terminal)
         assert not Path("made").exists()
         terminal.type("y")
         terminal.wait_until(lambda: Path("made").exists() and READY in visible(terminal), complaint="it was not asked again")

@@ -17,7 +17,7 @@ from tests.frontends.server.running_server import kind, running
 from wolo import Agent
 
 TOUCH = call("shell", {"command": "touch made"})
-ASKING = "›n No"
+ASKING = "› 3 No"
 """The panel takes keys."""
 
 

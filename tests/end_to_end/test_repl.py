@@ -475,7 +475,7 @@ def test_an_approval_in_the_conversation_returns_to_it(provider: ProviderServer)
     provider.script(call("shell", {"command": "touch made"}), text("Well."))
     with repl(provider, "--mode", "edit") as terminal:
         terminal.enter("do it")
-        terminal.wait_for("›n")
+        terminal.wait_for("› 3")
         terminal.press("ctrl-c")
         terminal.wait_for("Interrupted.")
         wait_for_prompt(terminal)

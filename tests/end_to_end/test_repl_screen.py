@@ -248,7 +248,7 @@ def test_resize_during_approval_leaves_one_panel(provider: ProviderServer, socke
         tmux.wait_for("›")
         tmux.type("said before")
         tmux.press("Enter")
-        tmux.wait_for("›n No")  # keys count: nothing else is drawn
+        tmux.wait_for("› 3 No")  # keys count: nothing else is drawn
         for columns in (20, 200, 33, 80):
             tmux.resize(24, columns)
         for shown in ("Run this command?", "$ echo made > file"):

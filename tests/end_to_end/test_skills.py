@@ -307,7 +307,7 @@ def test_project_command_is_judged_where_it_runs(provider: ProviderServer, home:
     provider.script(call("shell", {"command": f"cd {home}"}), text("There."), text("Seen."))
     with repl(provider, "--mode", "ask") as terminal:
         terminal.enter("go home")
-        terminal.wait_for("›n No ")
+        terminal.wait_for("› 3 No")
         terminal.type("y")
         terminal.wait_for("There.")
         terminal.say("/state", "Seen.")
@@ -367,7 +367,7 @@ def test_untrusted_project_has_no_keyboard_commands(provider: ProviderServer) ->
     command(Path(".claude/commands"), "evil", "CANARY")
     with pty_wolo(*provider.flags, rows=40, columns=120) as terminal:
         terminal.wait_for("commands  .claude/commands")
-        terminal.wait_for("›n Not now")
+        terminal.wait_for("› 3 Not now")
         terminal.type("n")
         wait_for_prompt(terminal)
         terminal.enter("/evil")

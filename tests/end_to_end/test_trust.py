@@ -253,7 +253,7 @@ def test_trust_does_not_change_the_mode(provider: ProviderServer, project: Path)
     for answer in ("y", "n"):
         run_wolo("trust", "forget")
         with pty_wolo("--mode", "ask", *provider.flags, columns=80) as terminal:
-            terminal.wait_for("›n")
+            terminal.wait_for("› 3")
             terminal.type(answer)
             terminal.wait_for("/help shows the rest")
         shown.add(next(line for line in terminal.text.split("\n") if line.startswith("wolo · ")))

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+import string
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from prompt_toolkit.application.current import set_app
+from rich.text import Text
 
 from tests.frontends.terminal.drawn_terminal import DrawnTerminal, drawn_terminal
 from wolo.agent.events import ApprovalAsked
+from wolo.frontends.terminal.panels import key_guard
 from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer, proposal
-from wolo.frontends.terminal.panels.choice_panels import ApprovalPanel
+from wolo.frontends.terminal.panels.choice_panels import ApprovalPanel, ChoicePanel, PanelChoice, PlanPanel
+from wolo.frontends.terminal.panels.limit_panel import LimitPanel
+from wolo.frontends.terminal.panels.panel import Panel
+from wolo.frontends.terminal.panels.questions import QuestionsPanel
 from wolo.guard.intents import Intent, RunIntent, WriteIntent
 from wolo.messages.parts import ToolPart
+from wolo.tools.tool_values import AnswerOption, Question
 
-READY = "›n"
+READY = "› 3"
 TOUCH = "touch made"
 
 
@@ -55,7 +66,7 @@ async def asked(
         await asyncio.wait({answer})
 
 
-@pytest.mark.parametrize("key", ["n", "\x04", "\r"])
+@pytest.mark.parametrize("key", ["n", "\x04"])
 async def test_every_way_to_say_nothing_is_a_no(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     async with asked(monkeypatch, running()) as here:
         assert "$ touch made" in here.drawn.visible
@@ -78,28 +89,109 @@ async def test_a_paste_is_no_yes(monkeypatch: pytest.MonkeyPatch, pasted: str) -
 
 async def test_arrows_select_and_enter_takes_the_selected_one(monkeypatch: pytest.MonkeyPatch) -> None:
     async with asked(monkeypatch, running()) as here:
-        while "›y Yes, once" not in here.drawn.visible:
+        while "› 1 Yes, once" not in here.drawn.visible:
             before = here.drawn.visible
-            here.drawn.press("left")
+            here.drawn.press("up")
             await here.drawn.wait_until(lambda before=before: here.drawn.visible != before)  # type: ignore[misc]
         here.drawn.press("enter")
         assert await here.scope() == "once"
 
 
-@pytest.mark.parametrize(("number", "scope"), [("1", "once"), ("2", "session"), ("3", "always"), ("4", "")])
-async def test_numbers_choose(monkeypatch: pytest.MonkeyPatch, number: str, scope: str) -> None:
+@pytest.mark.parametrize(("number", "scope"), [("1", "once"), ("2", "session")])
+async def test_digits_allow_as_printed(monkeypatch: pytest.MonkeyPatch, number: str, scope: str) -> None:
     async with asked(monkeypatch, running()) as here:
         here.drawn.type(number)
         assert await here.scope() == scope
 
 
-async def test_a_number_without_a_choice_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("key", ["3", "r", "\r"])
+async def test_third_answer_asks_for_a_reason(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     async with asked(monkeypatch, running()) as here:
-        here.drawn.type("9")
-        await asyncio.wait({here.answer}, timeout=0.1)
+        here.drawn.type(key)
+        await here.drawn.wait_for("why not ›")
+        here.drawn.type("use the other one\r")
+        given = (await asyncio.wait_for(here.answer, 30)).approval
+        assert (given.allowed, given.scope, given.reason) == (False, "once", "use the other one")
+
+
+async def test_rules_stand_behind_one_more_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, running()) as here:
+        assert "lways" not in here.drawn.visible
+        here.drawn.type("a")
+        await here.drawn.wait_for("h Always here")
+        assert "“Always” adds the rule shell:touch made" in here.drawn.visible
+        here.drawn.type("h")
+        assert await here.scope() == "always"
+
+
+async def test_escape_leaves_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, running()) as here:
+        here.drawn.type("a")
+        await here.drawn.wait_for("h Always here")
+        here.drawn.press("escape")
+        await here.drawn.wait_for(READY)
         assert not here.answer.done()
-        here.drawn.press("enter")
-        assert await here.scope() == ""
+
+
+def every_panel() -> dict[str, tuple[Callable[[], Panel[Any]], str]]:
+    """Panels by name, with the key that leads to the page in question."""
+    edit = approval(ToolPart(tool="write", input={"path": "a", "content": "x"}), WriteIntent(Path("/w/a"), inside=True))
+    lines = [Text("Go on?"), Text("about it")]
+    options = (AnswerOption("One"), AnswerOption("Two"))
+    confirmation = [PanelChoice("1", "Yes", "y"), PanelChoice("3", "No", "n")]
+    trust = [PanelChoice("1", "Yes, trust it", "y"), PanelChoice("3", "Not now", "n"), PanelChoice("d", "No, never")]
+
+    def approving(question: ApprovalAsked, *, may_accept_edits: bool = False) -> Callable[[], Panel[Any]]:
+        return lambda: ApprovalPanel(question, proposal(question), lambda rule: "", may_accept_edits=may_accept_edits)
+
+    return {
+        "command": (approving(running()), ""),
+        "rules": (approving(replace(running(), denial="shell:touch *")), "a"),
+        "edit": (approving(edit, may_accept_edits=True), ""),
+        "outside": (approving(replace(running(), walls="again")), ""),
+        "restored": (approving(replace(running(), walls="restored")), ""),
+        "confirmation": (lambda: ChoicePanel(lines, confirmation), ""),
+        "trust": (lambda: ChoicePanel(lines, trust), ""),
+        "plan": (lambda: PlanPanel(["auto", "edit", "keep", "revise"]), ""),
+        "question": (lambda: QuestionsPanel([Question(text="Which?", options=options)]), ""),
+        "limit": (lambda: LimitPanel(time.time() + 999), ""),
+    }
+
+
+@pytest.mark.parametrize(("name", "columns"), [*((name, 80) for name in every_panel()), ("command", 40), ("rules", 40)])
+async def test_every_key_does_what_is_printed(monkeypatch: pytest.MonkeyPatch, name: str, columns: int) -> None:
+    """Types each character there is: one that is not drawn as a key answers nothing and changes nothing."""
+    make, lead = every_panel()[name]
+    works, drawn_keys = set(), set()
+    async with drawn_terminal(monkeypatch, columns=columns) as drawn:
+        assert drawn.screen.region is not None
+        with monkeypatch.context() as patch, set_app(drawn.screen.region.app):
+            patch.setattr(key_guard, "READING_S", 0.0)
+            for key in f"{string.digits}{string.ascii_lowercase}?!/. ":
+                panel = make()
+                answer = asyncio.ensure_future(drawn.screen.region.show_dialog(panel))
+                await asyncio.sleep(0)
+                panel.handle_keys([lead] if lead else [])
+                before, drawn_keys = page(panel, columns), keys_on(panel, columns)
+                panel.handle_keys([key])
+                if panel.answer.done() or panel.is_writing or page(panel, columns) != before:
+                    works.add(key)
+                panel.dismiss()
+                await asyncio.wait({answer})
+                answer.exception()
+    if name == "question":  # other characters go to "Other"
+        works &= {"1", "2"}
+    assert works == drawn_keys
+
+
+def page(panel: Panel[Any], columns: int) -> str:
+    return "\n".join(f"{line.plain}{line.spans}" for line in [*panel.content(), *panel.choices(columns)])
+
+
+def keys_on(panel: Panel[Any], columns: int) -> set[str]:
+    """Keys as they are drawn: at the beginning or the end of a row, and in key hints."""
+    lines = [line.plain.strip("› ") for line in [*panel.content(), *panel.choices(columns)]]
+    return {first or last for first, last in re.findall(r"(?:^|· )(\w)(?= )|(?<=  )(\w)$", "\n".join(lines), re.MULTILINE)}
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(24, 80), (5, 20), (8, 30)])

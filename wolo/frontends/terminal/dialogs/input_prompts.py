@@ -23,10 +23,10 @@ async def confirm(question: str, terminal: Terminal, *, no: str = "No", yes: str
         typed = await ask_line(f"{question} [y/N] › ", terminal.screen, terminal.keyboard)
         return typed.strip().lower() in ("y", "yes")
     from wolo.frontends.terminal.live.temporary_region import choose  # noqa: PLC0415  # the same
-    from wolo.frontends.terminal.panels.choice_panels import PanelChoice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+    from wolo.frontends.terminal.panels.choice_panels import NO, YES, PanelChoice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     lines = [Text.assemble(("? ", "bold warning"), (question, "bold"))]
-    return await choose(lines, [PanelChoice("n", no), PanelChoice("y", yes)], terminal) == "y"
+    return await choose(lines, [PanelChoice(YES, yes, "y"), PanelChoice(NO, no, "n")], terminal) == YES
 
 
 async def ask_text(question: str, terminal: Terminal) -> str:

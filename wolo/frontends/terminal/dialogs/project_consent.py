@@ -125,15 +125,15 @@ async def _ask(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> s
         async with asyncio.timeout(ANSWER_WITHIN_S):
             if terminal.has_panels:
                 from wolo.frontends.terminal.live.temporary_region import choose  # noqa: PLC0415  # the same
-                from wolo.frontends.terminal.panels.choice_panels import PanelChoice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+                from wolo.frontends.terminal.panels.choice_panels import NO, YES, PanelChoice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
                 choices = (
-                    PanelChoice("n", "Not now"),
-                    PanelChoice("y", wording.yes),
+                    PanelChoice(YES, wording.yes, "y"),
+                    PanelChoice(NO, "Not now", "n"),
                     PanelChoice("d", "No, and don't ask again"),
                 )
                 chosen = await choose([*lines, Text(f"  {wording.question}", "bold")], choices, terminal)
-                answers = {"y": ("yes", wording.granted), "d": ("never", f"never {wording.refused}")}
+                answers = {YES: ("yes", wording.granted), "d": ("never", f"never {wording.refused}")}
                 answer, words = answers.get(chosen, ("", f"not {wording.refused} now"))
                 terminal.screen.print(Text.assemble(("? ", "warning"), (wording.subject, "dim"), " → ", (words, "bold")))
                 return answer

@@ -1,6 +1,6 @@
-"""Panels with choices side by side, each with its key; Enter chooses the selected one.
+"""Panels with one choice a row, each with its keys; Enter chooses the selected one.
 
-The approval of a call is one of them: No is selected at first.
+A digit means the same in all of them: 1 is yes, 2 is yes for longer, 3 is no. No is selected at first.
 """
 
 from __future__ import annotations
@@ -19,68 +19,68 @@ from wolo.messages.terminal_text import clean_line
 from wolo.tools.tool_values import Reply
 
 _STEPS = {"left": -1, "up": -1, "back-tab": -1, "right": 1, "down": 1, "tab": 1}
+_LIST_FROM_ROWS = 10
+"""In a lower window the keys stand side by side."""
 
 
 class PanelChoice(NamedTuple):
     key: str
     label: str
+    letter: str = ""
+    """A second key, drawn behind the label."""
 
-
-NUMBERED = 4
-"""Number of first choices that have a number key."""
 
 REASON = "why not › "
 RULE = "rule › "
 CHANGES = "what to change › "
 
-
-_YES = "y"
-"""Key of a yes, which counts once all of the quoted text was visible, or the second time."""
-_NO = PanelChoice("n", "No")
-_ACCEPT_EDITS = PanelChoice("f", "Yes, and accept edits from now on")
-_BECAUSE = PanelChoice("r", "No, because…")
-_EDIT = PanelChoice("e", "Edit the rule")
-_NEVER = PanelChoice("v", "Never here")
-_SCOPES: dict[str, Scope] = {"s": "session", "a": "always", "w": "everywhere", _NEVER.key: "always"}
+YES, SESSION, NO, PLAIN_NO, RULES = "1", "2", "3", "n", "a"
+"""Keys of choices. A yes counts once all of the quoted text was visible, or the second time."""
+_HERE, _EVERYWHERE, _NEVER, _EDIT, _ACCEPT_EDITS = "h", "w", "v", "e", "f"
+_SCOPES: dict[str, Scope] = {SESSION: "session", "s": "session", _HERE: "always", _EVERYWHERE: "everywhere", _NEVER: "always"}
 """The scope of an answer, by its key; any other one counts once."""
 
 
-class ChoiceRow:
-    """`selected` is the default choice; without it the first one."""
+class ChoiceList:
+    """`selected` is the key of the default choice. `others` are keys that work and are drawn below the choices."""
 
-    def __init__(self, choices: Sequence[PanelChoice], selected: PanelChoice | None = None) -> None:
+    def __init__(self, choices: Sequence[PanelChoice], selected: str, others: Sequence[tuple[str, str]] = ()) -> None:
         self.choices = tuple(choices)
-        self.selected = selected or self.choices[0]
+        self.others = tuple(others)
+        self.selected = next((each for each in self.choices if each.key == selected), self.choices[-1])
 
-    def find(self, key: str) -> PanelChoice | None:
-        """Finds a choice by its letter or its number."""
-        if key.isdecimal() and 1 <= int(key) <= len(self.choices[:NUMBERED]):
-            return self.choices[int(key) - 1]
-        return next((each for each in self.choices if each.key == key.lower()), None)
+    def find(self, key: str) -> str:
+        """The key of the choice; empty for a key that chooses nothing."""
+        typed = key.lower()
+        at = next((each.key for each in self.choices if typed in (each.key, each.letter)), "")
+        return at or next((each for each, _ in self.others if each == typed), "")
 
-    def select(self, key: str) -> None:
-        """Selects a choice by its key, or moves by an arrow."""
+    def move(self, key: str) -> None:
         at = self.choices.index(self.selected)
-        found = self.find(key)
-        self.selected = found or self.choices[(at + _STEPS.get(key, 0)) % len(self.choices)]
+        self.selected = self.choices[(at + _STEPS.get(key, 0)) % len(self.choices)]
 
     def laid_out(self, columns: int) -> list[Text]:
-        """In a narrow window: the keys, and the label of the selected choice."""
-        if columns >= NARROW_COLUMNS:
-            return one_row([self._cell(each, f"{each.key} {each.label} ") for each in self.choices], columns, between=" ")
-        keys = one_row([self._cell(each, each.key) for each in self.choices], columns, between="")
+        """In a low window: the keys side by side, and the label of the selected choice."""
+        if get_app().output.get_size().rows >= _LIST_FROM_ROWS:
+            hints = [key_hints(*self.others)] if self.others else []
+            return [*(self._row(each) for each in self.choices), *hints]
+        cells = [(f"› {each.key}", "selection") if each == self.selected else (each.key, "") for each in self.choices]
+        keys = one_row([*cells, *((key, "") for key, _ in self.others)], columns, between=" ")
         return [*keys, Text(self.selected.label[:columns], "bold")]
 
-    def _cell(self, choice: PanelChoice, shown: str) -> tuple[str, str]:
-        return (f"›{shown}", "selection") if choice == self.selected else (f" {shown}", "")
+    def _row(self, choice: PanelChoice) -> Text:
+        letter = (f"  {choice.letter}", "dim") if choice.letter else ""
+        if choice == self.selected:
+            return Text.assemble((f"› {choice.key} {choice.label}", "selection"), letter)
+        return Text.assemble(f"  {choice.key} {choice.label}", letter)
 
 
 class ChoicePanel(Panel[str]):
-    """Answers with the key of the choice; Esc and Ctrl-D choose the first one. The first line is the title."""
+    """Answers with the key of the choice; Esc and Ctrl-D choose NO. The first line is the title."""
 
     def __init__(self, lines: Sequence[Text], choices: Sequence[PanelChoice]) -> None:
         self._title, *self._lines = lines
-        self._row = ChoiceRow(choices)
+        self._list = ChoiceList(choices, NO)
         super().__init__()
 
     def title(self) -> Text:
@@ -90,26 +90,29 @@ class ChoicePanel(Panel[str]):
         return [without_mark(line) for line in self._lines]
 
     def choices(self, columns: int) -> list[Text]:
-        return with_hints(self._row.laid_out(columns), ("Enter", "select"), ("Esc", "cancel"), columns=columns)
+        hints = (("↑↓", "select"), ("Enter", "confirm"), ("Esc", "cancel"))
+        return with_hints(self._list.laid_out(columns), *hints, columns=columns)
 
     def handle_key(self, key: str) -> None:
-        chosen = self._row.selected if key == "enter" else self._row.find(key)
+        chosen = self._list.selected.key if key == "enter" else self._list.find(key)
         if key == "end-of-input":
             self.escape()
-        elif chosen is not None:
-            if chosen.key != _YES or not self.unfold():
-                self.resolve(chosen.key)
-        elif key in ("left", "right", "tab", "back-tab") or not self.scroll(key):
-            self._row.select(key)
+        elif chosen:
+            if chosen != YES or not self.unfold():
+                self.resolve(chosen)
+        elif key in _STEPS:
+            self._list.move(key)
+        else:
+            self.scroll(key)
 
     def escape(self) -> None:
-        self.resolve(self._row.choices[0].key)
+        self.resolve(NO)
 
 
 PLAN_CHOICES = {
-    "auto": PanelChoice("a", "Start in auto"),
-    "edit": PanelChoice("e", "Start with edits approved"),
-    "keep": PanelChoice("k", "Keep planning, with words"),
+    "auto": PanelChoice(YES, "Start in auto", "a"),
+    "edit": PanelChoice(SESSION, "Start with edits approved", "e"),
+    "keep": PanelChoice(NO, "Keep planning, with words", "k"),
     "revise": PanelChoice("r", "Edit the plan"),
 }
 """By the label of the option."""
@@ -120,7 +123,7 @@ class PlanPanel(Panel[Reply | None]):
 
     def __init__(self, options: Sequence[str]) -> None:
         self._labels = {PLAN_CHOICES[option].key: option for option in options}
-        self._row = ChoiceRow([PLAN_CHOICES[option] for option in options], PLAN_CHOICES["keep"])
+        self._list = ChoiceList([PLAN_CHOICES[option] for option in options], NO)
         super().__init__()
 
     def title(self) -> Text:
@@ -129,20 +132,19 @@ class PlanPanel(Panel[Reply | None]):
     def choices(self, columns: int) -> list[Text]:
         if self.is_writing:
             return [key_hints(("Enter", "keep planning"), ("Esc", "back"))]
-        return with_hints(
-            self._row.laid_out(columns), ("←→", "select"), ("Enter", "confirm"), ("Esc", "decide later"), columns=columns
-        )
+        hints = (("↑↓", "select"), ("Enter", "confirm"), ("Esc", "decide later"))
+        return with_hints(self._list.laid_out(columns), *hints, columns=columns)
 
     def handle_key(self, key: str) -> None:
         if key == "end-of-input":
             self.resolve(None)
-        elif chosen := self._row.selected if key == "enter" else self._row.find(key):
-            if chosen == PLAN_CHOICES["keep"]:
+        elif chosen := self._list.selected.key if key == "enter" else self._list.find(key):
+            if chosen == NO:
                 self.write(CHANGES)
             else:
-                self.resolve(Reply((self._labels[chosen.key],)))
+                self.resolve(Reply((self._labels[chosen],)))
         elif key in _STEPS:
-            self._row.select(key)
+            self._list.move(key)
 
     def escape(self) -> None:
         self.resolve(None)
@@ -161,10 +163,11 @@ def without_mark(line: Text) -> Text:
 
 
 def with_hints(choices: Sequence[Text], *hints: tuple[str, str], columns: int) -> list[Text]:
-    """Choices with key hints and room around them, where there is room."""
-    if columns < NARROW_COLUMNS or get_app().output.get_size().rows < FRAME_FROM_ROWS:
-        return list(choices)
-    return [Text(), *choices, Text(), key_hints(*hints)]
+    """Choices with key hints and room around them, where there is room; elsewhere with the last hint."""
+    rows = get_app().output.get_size().rows
+    if columns < NARROW_COLUMNS or rows < FRAME_FROM_ROWS:
+        return [*choices, key_hints(hints[-1])] if rows >= _LIST_FROM_ROWS else list(choices)
+    return [Text(), *choices, key_hints(*hints)]
 
 
 class ApprovalPanel(Panel[PreviewAnswer]):
@@ -177,7 +180,9 @@ class ApprovalPanel(Panel[PreviewAnswer]):
         self._rule = asked.rule
         self._wrong = ""
         """The error of the rule in the field."""
-        self._row = self._new_row()
+        self._is_about_rules = False
+        """The choices are those behind RULES."""
+        self._list = self._answers()
         super().__init__()
 
     def title(self) -> Text:
@@ -185,9 +190,9 @@ class ApprovalPanel(Panel[PreviewAnswer]):
 
     def content(self) -> list[Text]:
         lines = [without_mark(line) for line in self._lines]
-        if self._rule:
+        if self._is_about_rules and self._rule:
             lines.append(Text("“Always” adds the rule ", "dim").append_text(spell(self._rule, "accent")))
-        if self._asked.denial:
+        if self._is_about_rules and self._asked.denial:
             lines.append(Text("“Never” denies ", "dim").append_text(spell(self._asked.denial, "accent")))
         return lines
 
@@ -195,29 +200,35 @@ class ApprovalPanel(Panel[PreviewAnswer]):
         if self._label == RULE:
             return [Text(clean_line(self._wrong), "warning") if self._wrong else key_hints(("Enter", "save"), ("Esc", "discard"))]
         if self._label == REASON:
-            return [key_hints(("Enter", "deny with this reason"), ("Esc", "back"))]
-        hints = (("←→", "select"), ("Enter", "confirm"), ("Esc", "stop the turn"))
-        return with_hints(self._row.laid_out(columns), *hints, columns=columns)
+            return [key_hints(("Enter", "deny, with or without a reason"), ("Esc", "back"))]
+        hints = (("↑↓", "select"), ("Enter", "confirm"), ("Esc", "back" if self._is_about_rules else "stop the turn"))
+        return with_hints(self._list.laid_out(columns), *hints, columns=columns)
 
     def handle_key(self, key: str) -> None:
         if key == "enter":
-            self._take(self._row.selected)
+            self._take(self._list.selected.key)
         elif key == "end-of-input":
-            self._take(_NO)
-        elif chosen := self._row.find(key):
+            self._take(PLAIN_NO)
+        elif chosen := self._list.find(key):
             self._take(chosen)
-        elif key in ("left", "right", "tab", "back-tab") or not self.scroll(key):
-            self._row.select(key)
+        elif key in _STEPS:
+            self._list.move(key)
+        else:
+            self.scroll(key)
+
+    def escape(self) -> None:
+        if self._is_about_rules:
+            self._show(self._answers(), is_about_rules=False)
+        else:
+            super().escape()
 
     def submit(self, written: str) -> None:
         if self._label == REASON:
             self.resolve(PreviewAnswer(ApprovalGiven(id=self._asked.id, allowed=False, reason=written.strip())))
         elif not (wrong := self._complaint(written.strip())) or not written.strip():
             self._rule = written.strip() or self._asked.rule
-            self._row = self._new_row()
-            self._row.select("a" if written.strip() else "n")
             self.leave_field()
-            self.redraw()
+            self._show(self._rules(_HERE if written.strip() else _EDIT), is_about_rules=True)
         else:
             self._wrong = wrong
 
@@ -225,34 +236,42 @@ class ApprovalPanel(Panel[PreviewAnswer]):
         written = self.field.text.strip()
         self._wrong = self._complaint(written) if written and self._label == RULE else ""
 
-    def _take(self, chosen: PanelChoice) -> None:
-        if chosen == _EDIT:
+    def _take(self, chosen: str) -> None:
+        if chosen == RULES:
+            self._show(self._rules(_EDIT), is_about_rules=True)
+        elif chosen == _EDIT:
             self.write(RULE, self._rule)
-        elif chosen == _BECAUSE:
+        elif chosen == NO:
             self.write(REASON)
-        elif chosen.key in (_NO.key, _NEVER.key) or not self.unfold():
-            scope = _SCOPES.get(chosen.key, "once")
-            allowed = chosen.key not in (_NO.key, _NEVER.key)
-            edited = self._rule if allowed and self._rule != self._asked.rule and scope != "once" else ""
+        elif chosen in (PLAIN_NO, _NEVER) or not self.unfold():
+            scope = _SCOPES.get(chosen, "once")
+            allowed = chosen not in (PLAIN_NO, _NEVER)
+            edited = self._rule if self._is_about_rules and allowed and self._rule != self._asked.rule else ""
             given = ApprovalGiven(id=self._asked.id, allowed=allowed, scope=scope, rule=edited)
             self.resolve(PreviewAnswer(given, chosen == _ACCEPT_EDITS))
 
-    def _new_row(self) -> ChoiceRow:
-        if self._asked.walls == "again":
-            no = _NO._replace(label="No, keep it sandboxed")
-            return ChoiceRow(
-                (PanelChoice("y", "Yes, outside the sandbox"), PanelChoice("s", "Outside, this session"), no, _BECAUSE), no
-            )
-        if self._asked.walls == "restored":
-            no = _NO._replace(label="No, keep them restored")
-            return ChoiceRow((PanelChoice("y", "Yes, keep the changes"), no, _BECAUSE), no)
-        if self._asked.only_once:
-            return ChoiceRow((PanelChoice("y", "Yes, run it"), _NO, _BECAUSE), _NO)
-        yes, session = PanelChoice("y", "Yes, once"), PanelChoice("s", "This session")
-        here, everywhere = (
-            ((PanelChoice("a", "Always here"),), (PanelChoice("w", "Always everywhere"),)) if self._rule else ((), ())
-        )
-        never = (_NEVER,) if self._asked.denial else ()
-        if self._may_accept_edits:
-            return ChoiceRow((yes, _ACCEPT_EDITS, *here, _NO, session, *everywhere, _EDIT, _BECAUSE, *never), _NO)
-        return ChoiceRow((yes, session, *here, _NO, *everywhere, _EDIT, _BECAUSE, *never), _NO)
+    def _show(self, choices: ChoiceList, *, is_about_rules: bool) -> None:
+        self._list, self._is_about_rules = choices, is_about_rules
+        self.redraw(showing=len(self.content()) - 1 if is_about_rules else None)
+
+    def _answers(self) -> ChoiceList:
+        asked = self._asked
+        labels = {"again": ("Yes, outside the sandbox", "No, keep it sandboxed; say why…")}
+        labels["restored"] = ("Yes, keep the changes", "No, keep them restored; say why…")
+        yes, no = labels.get(asked.walls, ("Yes, run it" if asked.only_once else "Yes, once", "No, and say why…"))
+        may_last = asked.walls != "restored" and (asked.walls == "again" or not asked.only_once)
+        longer = "Yes, outside for this session" if asked.walls == "again" else "Yes, for this session"
+        session = (PanelChoice(SESSION, longer, "s"),) if may_last else ()
+        edits = (PanelChoice(_ACCEPT_EDITS, "Yes, and accept edits from now on"),) if self._may_accept_edits else ()
+        others = [(PLAIN_NO, "no"), *([(RULES, "rules…")] if may_last and asked.walls != "again" else [])]
+        return ChoiceList((PanelChoice(YES, yes, "y"), *session, *edits, PanelChoice(NO, no, "r")), NO, others)
+
+    def _rules(self, selected: str) -> ChoiceList:
+        choices = [PanelChoice(_EDIT, "Edit the rule")]
+        if self._rule:
+            choices += [PanelChoice(_HERE, "Always here"), PanelChoice(_EVERYWHERE, "Always everywhere")]
+        if self._rule != self._asked.rule:
+            choices.append(PanelChoice("s", "Yes, for this session"))
+        if self._asked.denial:
+            choices.append(PanelChoice(_NEVER, "Never here"))
+        return ChoiceList(choices, selected)
