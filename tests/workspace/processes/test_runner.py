@@ -16,6 +16,7 @@ import pytest
 
 from tests import unprivileged
 from tests.clock import clock_counts
+from tests.end_to_end.waiting import wait_for
 from tests.workspace.living import alive, gone
 from wolo.workspace.processes import process_tree
 from wolo.workspace.processes.output_capture import CapturedOutput
@@ -362,7 +363,7 @@ def test_killed_wolo_leftovers_end_at_next_start_only() -> None:
         living.stdout.readline()
         dead.kill()
         dead.wait()
-        assert alive(n)
+        wait_for(lambda: bool(alive(n) and alive(m)))  # a shell in the background may be about to start them
         end_orphans()
         assert gone(n)
         assert alive(m)
