@@ -44,7 +44,7 @@ STARTERS = {
 settings.register_profile(
     "soak", deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-settings.register_profile("test", settings.get_profile("soak"), max_examples=10, derandomize=True)
+settings.register_profile("test", settings.get_profile("soak"), max_examples=5, derandomize=True)
 settings.load_profile("test")
 """`test` tries the same few examples each time; `make soak` tries many random ones, whose failures are kept as `@example`."""
 

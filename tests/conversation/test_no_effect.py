@@ -126,6 +126,7 @@ def picture() -> Path:
     return Path("dot.png")
 
 
+@pytest.mark.sweep(every=5)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("kind", ["image", "audio", "pdf"])
 async def test_attachment_is_sent_or_its_omission_reported(provider: ProviderServer, format: str, kind: str) -> None:

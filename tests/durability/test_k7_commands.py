@@ -156,6 +156,7 @@ def kill_and_compare(root: Path, strace: Sequence[str], tally: Tally, case: Case
             assert machine.names() == usual.names(), (call, nth)
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("name", ["auth login over another key", "plugin update", "skills add over another"])
 def test_killed_command_leaves_nothing_behind(isolated: Path, strace: list[str], tally: Tally, name: str) -> None:
     kill_and_compare(isolated / "machines", strace, tally, CASES[name], [("fsync", 1), ("unlink", 1)])

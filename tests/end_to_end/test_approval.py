@@ -36,6 +36,7 @@ def test_yes_runs_it_once(provider: ProviderServer) -> None:
     assert Path("made").exists()
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("answer", ["", "N", "yes please"])
 def test_everything_else_is_a_no(provider: ProviderServer, answer: str) -> None:
     with asked(provider, "touch made") as terminal:
@@ -183,6 +184,7 @@ def test_rule_can_be_edited_before_it_is_kept(provider: ProviderServer, isolated
     assert not answered_once_more(provider, "touch made2", Path.cwd())
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     ("command", "rule", "wrong"),
     [

@@ -85,6 +85,7 @@ def test_next_request_begins_with_the_last_request(lively: ProviderServer) -> No
     assert KEY not in shown.stdout
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_wire_can_be_seen_in_every_format(lively: ProviderServer, format: str) -> None:
     plain, pretty, full = (sessions("wire", "--as", format, *more) for more in (("--json",), (), ("--full",)))

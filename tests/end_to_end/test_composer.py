@@ -459,6 +459,7 @@ def wait_for_draft(*words: str) -> None:
     wait_for(is_kept, 30)
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_unsent_text_is_given_back(provider: ProviderServer, number: signal.Signals) -> None:
     provider.script(text("Read."))
@@ -579,6 +580,7 @@ def test_shift_tab_goes_through_the_modes(provider: ProviderServer) -> None:
 # Widths
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     ("typed", "width"),
     [("漢字", 4), ("e\u0301", 1), ("👨‍👩‍👧", 2), ("é🙂", 3), ("한국어", 6), ("👍🏽", 2), ("❤️", 2), ("🇩🇪", 2)],

@@ -101,6 +101,7 @@ def test_running_work_ends_and_unheard_text_comes_back(provider: ProviderServer,
     assert prompts(provider)[-1] == "said into it\nsaid after it"
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("key", ["escape", "ctrl-c"])
 @pytest.mark.parametrize("begin", [approval, question])
 def test_a_question_ends_too(provider: ProviderServer, begin: Callable[[ProviderServer], None], key: str) -> None:

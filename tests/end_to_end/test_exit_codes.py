@@ -41,6 +41,7 @@ CASES: list[tuple[str, list[Reply], int, str]] = [
 ]
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(("replies", "exit_code", "subtype"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 @pytest.mark.parametrize("format", ["text", "json", "stream-json"])
 def test_exit_code_and_output(provider: ProviderServer, replies: list[Reply], exit_code: int, subtype: str, format: str) -> None:
@@ -68,6 +69,7 @@ def test_the_text_of_a_cut_answer_is_kept(provider: ProviderServer) -> None:
     assert (done.exit_code, done.stdout) == (1, "the first half\n")
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     ("argv", "exit_code"),
     [
@@ -248,6 +250,7 @@ def test_a_reader_that_goes_away_is_no_crash(provider: ProviderServer) -> None:
     assert process.returncode == 1
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("argv", [("--version",), ("--help",), ("doctor",), ("models", "list"), ("config", "show", "--json")])
 def test_unwritable_listing_exits_three_without_traceback(argv: tuple[str, ...]) -> None:
     with open("/dev/full", "wb") as full:

@@ -242,6 +242,7 @@ def test_escape_steps_back_and_ctrl_c_leaves_panels(provider: ProviderServer, tm
     assert not terminal.shows("Traceback")
 
 
+@pytest.mark.sweep(every=5)
 @pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])
 @pytest.mark.parametrize("question", ["Paste your Acme API key", "Which model?", "trying"])
 def test_one_can_leave_anywhere(provider: ProviderServer, tmp_path: Path, key: str, question: str) -> None:

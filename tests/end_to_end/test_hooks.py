@@ -296,6 +296,7 @@ def test_hook_effects_after_a_call_are_undone_together(provider: ProviderServer)
 BEHIND = "import os; os.rename('scripts', 'o'); os.mkdir('scripts'); open('scripts/' + 'check' + '.sh', 'w').write('exit 0')"
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
@@ -321,6 +322,7 @@ def test_model_cannot_run_its_own_program_as_hook(provider: ProviderServer, tool
 PUT = "mkdir -p later && cp evil.sh later/check.sh"
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize(
     ("command", "behind"),
     [
@@ -432,6 +434,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("how", FAILURES)
 def test_failing_guard_asks_and_strict_denies(provider: ProviderServer, how: str) -> None:
     """A status of its own is an answer: by the contract of hooks it blocks nothing."""

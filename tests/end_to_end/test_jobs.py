@@ -69,6 +69,7 @@ def test_job_needs_the_permission_of_a_command(provider: ProviderServer) -> None
     assert not Path("marker").exists()
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signal_ends_jobs_that_hide_and_ignore_it(provider: ProviderServer, number: signal.Signals) -> None:
     n = unique_seconds()

@@ -37,6 +37,7 @@ def left_by_a_command(terminal: Terminal, hold: Hold) -> int:
     return terminal.wait_for_exit()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     ("ends", "status"), [(terminated, 143), (hung_up_twice, 129), (window_closed, 129), (left_by_a_command, 0)]
 )

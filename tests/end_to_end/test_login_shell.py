@@ -98,6 +98,7 @@ def test_profile_runs_outside_of_the_project(provider: ProviderServer) -> None:
     assert not (Path.home() / "hijacked").exists()
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     ("shell", "profile", "reason"),
     [

@@ -474,6 +474,7 @@ def test_consent_does_not_cover_equal_lines_in_subfolder(trusted: Path) -> None:
     assert run_wolo("mcp", "list", "--json").json[0]["state"] == "needs consent"
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("is_own", [True, False])
 @pytest.mark.parametrize(
     ("tool", "arguments"),

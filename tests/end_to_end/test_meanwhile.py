@@ -34,6 +34,7 @@ def test_notice_shows_in_terminal_and_leaves_with_answer(provider: ProviderServe
     assert Path("answer").read_text() == "Done.\n"
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize(
     ("behind", "flags", "before"),
     [("2>errors | cat", (), ""), ("| cat", ("--output-format", "stream-json"), ""), ("| cat", (), "export TERM=dumb")],

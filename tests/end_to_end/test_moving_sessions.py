@@ -39,6 +39,7 @@ def exported(format: str) -> Path:
     return path
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("format", SHAPES)
 def test_work_goes_on_on_another_machine(provider: ProviderServer, kept: str, tmp_path: Path, format: str) -> None:
     home = tmp_path / "elsewhere"

@@ -326,6 +326,7 @@ def test_light_background_uses_no_pale_colour(provider: ProviderServer, monkeypa
         leave(terminal)
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     ("keys", "answer"), [("y", "trusted"), ("d", "never"), ("n", None), ("\r", None), ("\x1b", None), ("\x04", None)]
 )

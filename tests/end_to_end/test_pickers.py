@@ -60,6 +60,7 @@ def test_session_is_found_by_words_with_preview(provider: ProviderServer) -> Non
     ]
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("key", ["escape", "ctrl-c", "ctrl-d"])
 def test_declined_choice_keeps_the_open_session(provider: ProviderServer, key: str) -> None:
     say(provider, "about ostriches")
@@ -141,6 +142,7 @@ def test_static_terminals_get_numbers(provider: ProviderServer, env: dict[str, s
         leave(terminal)
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(("rows", "columns"), [(5, 20), (8, 40), (24, 80), (50, 200)])
 def test_the_list_fits_any_window(provider: ProviderServer, rows: int, columns: int) -> None:
     say(provider, *(f"about a very long matter that does not fit, number {number}" for number in range(6)))

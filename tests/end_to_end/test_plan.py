@@ -50,6 +50,7 @@ def test_continued_session_is_told_that_planning_ended(provider: ProviderServer)
     assert provider.requests[2].json["tools"] == provider.requests[0].json["tools"]
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize(
     ("typed", "result"),
     [
@@ -100,6 +101,7 @@ def test_edited_plan_is_shown_again_and_sent(provider: ProviderServer) -> None:
     assert provider.requests[1].results[0].endswith("2. Cache it\n3. Ship it")
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [("exit 3", "failed with exit code 3"), (": > $1", "The plan is unchanged: the plan is empty."), ("exit 0", "")],

@@ -41,6 +41,7 @@ def blind(format: str) -> Any:
     return lambda asked: error(400, REFUSALS[format]) if SENT in asked.body else ANSWERS[format]
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("format", REFUSALS)
 def test_a_session_with_a_refused_image_goes_on(provider: ProviderServer, format: str) -> None:
     Path("dot.png").write_bytes(PNG)

@@ -83,6 +83,7 @@ def test_a_conversation_goes_on_until_ctrl_d(provider: ProviderServer) -> None:
     assert [message["content"] for message in provider.requests[1].messages[1:]] == ["hello", "Hello yourself.", "how are you?"]
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("word", ["exit", ":q", "/quit"])
 def test_every_usual_word_leaves(provider: ProviderServer, word: str) -> None:
     with repl(provider) as terminal:
@@ -486,6 +487,7 @@ def test_an_approval_in_the_conversation_returns_to_it(provider: ProviderServer)
     assert not Path("made").exists()
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize(
     ("environment", "rows", "columns"),
     [

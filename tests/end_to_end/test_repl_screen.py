@@ -329,6 +329,7 @@ def test_a_terminal_that_reads_late_holds_nothing_up(provider: ProviderServer) -
     assert shown == lines
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("environment", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"NO_COLOR": "1"}])
 @pytest.mark.parametrize(("rows", "columns"), [(5, 20), (24, 80)])
 def test_any_window_and_locale_will_do(provider: ProviderServer, rows: int, columns: int, environment: dict[str, str]) -> None:

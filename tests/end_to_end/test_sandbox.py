@@ -252,6 +252,7 @@ MAKING = {
 }
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(("answer", "is_kept"), [("y", True), ("", False)])
 @pytest.mark.parametrize("path", MAKING)
 def test_new_protected_name_is_set_aside_until_wanted(

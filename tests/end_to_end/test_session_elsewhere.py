@@ -24,6 +24,7 @@ def other(provider: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return folder
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize(("answer", "is_there"), [("y", True), ("n", False), ("", False)])
 def test_it_is_asked_whether_to_go_there(provider: ProviderServer, other: Path, answer: str, is_there: bool) -> None:
     provider.script(text("Here I am."))

@@ -189,6 +189,7 @@ STATES: dict[str, tuple[Callable[[ProviderServer], None], str]] = {
 """Each with the first words of what is seen of it."""
 
 
+@pytest.mark.sweep(every=5)
 @pytest.mark.parametrize("key", ["escape", "ctrl-c"])
 @pytest.mark.parametrize("state", STATES)
 def test_escape_ends_a_task_and_conversation_continues(provider: ProviderServer, state: str, key: str) -> None:

@@ -84,6 +84,7 @@ def test_yes_is_kept_and_project_rules_hold_afterwards(provider: ProviderServer,
     assert kept(store) == {}
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     "answer",
     [

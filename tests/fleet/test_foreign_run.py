@@ -167,6 +167,7 @@ def test_a_foreign_run_names_no_folder_to_change(tmp_path: Path, env: dict[str, 
     assert (repo / "made.txt").read_text() == "made\n"
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("mode", ["plan", "ask", "auto"])
 def test_task_file_commands_stay_in_the_sandbox(tmp_path: Path, env: dict[str, str], mode: str) -> None:
     outside = Path.home() / "planted"

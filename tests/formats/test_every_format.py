@@ -21,8 +21,8 @@ from wolo.models.catalog import Catalog
 from wolo.models.catalog_files import PROVIDERS, load
 from wolo.models.format_selection import FORMATS, format_of
 
-EXAMPLES = settings(max_examples=settings().max_examples // 3)
-PAIR_EXAMPLES = settings(max_examples=settings().max_examples // 10)
+EXAMPLES = settings(max_examples=max(2, settings().max_examples // 3))
+PAIR_EXAMPLES = settings(max_examples=max(1, settings().max_examples // 10))
 """`make soak` tries ten times as many."""
 MODELS = {"openai-responses": "gpt-5.5", "anthropic": "claude-sonnet-5-5", "gemini": "gemini-3-pro", "ollama": "qwen3"}
 """A name on the wire that means something to the format; any will do."""

@@ -56,6 +56,7 @@ def test_failing_bwrap_is_not_tried_every_way(monkeypatch: pytest.MonkeyPatch) -
         assert len((folder / "programs" / "bwrap.log").read_text()) <= 8
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("does", ["sleep {0}", "trap '' TERM\nsleep {0} & sleep {0}", "yes {0} >&2", "sleep {0} & exit 0"])
 def test_hanging_bwrap_is_given_up_without_remains(monkeypatch: pytest.MonkeyPatch, does: str) -> None:
     with land("root") as folder:

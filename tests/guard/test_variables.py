@@ -59,6 +59,7 @@ def build(folder: Path) -> None:
     (folder / "CodeOf.pm").write_text("print STDERR 'LOADED'; 1;\n")
 
 
+@pytest.mark.sweep(every=4)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="builds a library")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_variable_loads_no_code_in_the_sandbox(family: str, provider: ProviderServer) -> None:

@@ -327,6 +327,7 @@ def test_bad_request_gets_a_sentence_and_status(server: Server, provider: Provid
     assert not provider.requests
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

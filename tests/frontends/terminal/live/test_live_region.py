@@ -106,6 +106,7 @@ async def test_growing_text_alone_lays_nothing_out(monkeypatch: pytest.MonkeyPat
         await region.vanish()
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("seed", range(4))
 async def test_growing_text_looks_like_a_whole_repaint(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chance = random.Random(seed)

@@ -194,6 +194,7 @@ def keys_on(panel: Panel[Any], columns: int) -> set[str]:
     return {first or last for first, last in re.findall(r"(?:^|· )(\w)(?= )|(?<=  )(\w)$", "\n".join(lines), re.MULTILINE)}
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize(("rows", "columns"), [(24, 80), (5, 20), (8, 30)])
 async def test_long_command_is_readable_in_any_window(monkeypatch: pytest.MonkeyPatch, rows: int, columns: int) -> None:
     command = "\n".join(f"echo {number:03} \u202e\u200b" for number in range(60))
