@@ -17,13 +17,14 @@ from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError, WoloError
 from wolo.messages.message import Usage, UsageCost
+from wolo.places import find_places
 
 COMMANDS = load_commands()
 
 
-async def converse(provider: ProviderServer) -> Conversation:
+async def converse(provider: ProviderServer, **flags: str) -> Conversation:
     _, base_url, _, key, _, model = provider.flags
-    given = {"base_url": base_url, "api_key": key, "model": model}
+    given = {"base_url": base_url, "api_key": key, "model": model, **flags}
     return await open_conversation(StartOptions(flags=given, attended=False))
 
 
@@ -93,6 +94,38 @@ async def test_receipt_counts_the_newest_turn_alone(provider: ProviderServer) ->
     assert receipt[7].startswith("Largest calls: read big.txt ~6,")
     with pytest.raises(UsageError, match="does not know 'trun'"):
         await shown("/cost trun", conversation)
+    await conversation.close()
+
+
+async def test_receipt_names_compactions_and_side_questions(provider: ProviderServer) -> None:
+    provider.linted = False
+    provider.otherwise = text("Words. " * 900, usage=usage(100, 10))
+    conversation = await converse(provider)
+    await say(conversation, "first " * 2_000)
+    await conversation.aside("before")
+    await say(conversation, "second")
+    provider.script(text("A summary.", usage=usage(70, 7)), text("Aside.", usage=usage(60, 6)))
+    async for _ in conversation.compact():
+        pass
+    await conversation.aside("what?")
+    rows = [" ".join(line.split()) for line in (await shown("/cost turn", conversation)).splitlines()[:7]]
+    assert rows == [
+        *("fresh 230", "cached 0", "written 0", "output 23"),
+        "of it 1 compaction: 70 tokens in · 7 out · price unknown",
+        "of it 1 side question: 60 tokens in · 6 out · price unknown",
+        "price unknown · 1 answer and 1 compaction and 1 side question in this turn",
+    ]
+    await conversation.close()
+
+
+async def test_limited_agent_names_the_mode_in_force(provider: ProviderServer) -> None:
+    folder = find_places().config / "agents"
+    folder.mkdir(parents=True)
+    (folder / "planner.md").write_text("---\ndescription: x\nmode: primary\npermissionMode: plan\n---\nYou plan.\n")
+    conversation = await converse(provider, agent="planner")
+    limited = await shown("/mode edit", conversation)
+    assert limited.startswith("The definition of this agent limits it to mode plan: ")
+    assert (await shown("/mode plan", conversation)).startswith("Mode plan: ")
     await conversation.close()
 
 

@@ -52,8 +52,8 @@ class PromptRunner:
             )
         )
 
-    async def ask(self, prompt: str) -> Turn:
-        turn = await self._agent.run(self.history, user(prompt))
+    async def ask(self, prompt: str | Message) -> Turn:
+        turn = await self._agent.run(self.history, user(prompt) if isinstance(prompt, str) else prompt)
         self.history = turn.messages
         return turn
 

@@ -50,9 +50,10 @@ def _receipt(conversation: Conversation) -> str:
     messages = history[begin:]
     used = [message.usage for message in messages if message.usage is not None]
     tasks = [usage for message in messages for part in message.calls if (usage := task_usage(part)) is not None]
-    if not (used or tasks):
+    summaries, asides = conversation.usage_beside_turn
+    if not (used or tasks or summaries or asides):
         return "No request of this turn has been answered yet."
-    total = reduce(add, (*used, *tasks), NOTHING)
+    total = reduce(add, (*used, *tasks, *summaries, *asides), NOTHING)
     costs = total.cost or UsageCost()
     about = "~" if total.estimated else ""
     rows = (
@@ -67,8 +68,12 @@ def _receipt(conversation: Conversation) -> str:
     ]
     if total.reasoning_tokens:
         lines[-1] += f", {total.reasoning_tokens:,} of it reasoning"
+    beside = ((tasks, "subagent task"), (summaries, "compaction"), (asides, "side question"))
+    lines += [
+        f"of it {quantity(len(usages), kind)}: {in_words(reduce(add, usages, NOTHING))}" for usages, kind in beside if usages
+    ]
     price = "price unknown" if total.cost is None else f"${total.cost.total:.4f}"
-    counts = [quantity(len(usages), kind) for usages, kind in ((used, "answer"), (tasks, "subagent task")) if usages]
+    counts = [quantity(len(usages), kind) for usages, kind in ((used, "answer"), *beside) if usages]
     lines.append(f"{price} · {' and '.join(counts)} in this turn")
     filling = conversation.agent.context_usage(history)
     largest = sorted(filling.tokens.items(), key=lambda item: -item[1])[:MOST_SHOWN]

@@ -22,6 +22,8 @@ def _arguments(context: CommandContext) -> list[tuple[str, str]]:
 def enter(conversation: Conversation, name: str) -> str:
     """Changes the mode. Returns a message for the user."""
     notice = conversation.set_mode(name)
+    if conversation.mode_in_force != conversation.info.mode:
+        return notice
     held = f", sandbox: {conversation.info.sandbox}" if conversation.info.sandbox else ""
     return "\n".join(filter(None, (notice, f"Mode {conversation.info.mode}: {MODES[conversation.info.mode].about}{held}.")))
 

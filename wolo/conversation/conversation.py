@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
@@ -28,6 +28,7 @@ from wolo.conversation.resources.user_files import UserFiles
 from wolo.conversation.subagents.subagents import Subagents
 from wolo.errors import WoloError
 from wolo.formats.format import ThinkingLevel, ToolSpec
+from wolo.guard.modes import MODES
 from wolo.mcp.servers import Servers
 from wolo.messages.message import OPENED, RESOURCES, Message, Usage, UserPrompt, custom
 from wolo.messages.parts import AnyPart
@@ -126,6 +127,8 @@ class Conversation:
         self.history = history
         self.side_question_usage = side_question_usage
         self.events, self.session, self.files = parts.events, parts.session, parts.files
+        self._before_turn = (len(parts.events.summary_usage), len(side_question_usage))
+        """Numbers of summaries and side questions before the newest turn."""
         self.approvals, self.questions, self.permissions = parts.approvals, parts.questions, parts.permissions
         self.user_files, self.servers, self.hooks, self.subagents = parts.user_files, parts.servers, parts.hooks, parts.subagents
         self.jobs = parts.services.shell.jobs
@@ -183,6 +186,17 @@ class Conversation:
         self.agent.services.asker.think(level)
         return effective_level(self.choice, level)
 
+    @property
+    def usage_beside_turn(self) -> tuple[Sequence[Usage], Sequence[Usage]]:
+        """Usage of compactions and of side questions since the newest turn began in this process."""
+        summaries, asides = self._before_turn
+        return self.events.summary_usage[summaries:], self.side_question_usage[asides:]
+
+    @property
+    def mode_in_force(self) -> str:
+        """Stricter than `info.mode` where the definition of the agent limits it."""
+        return self._mode.in_force
+
     def set_mode(self, name: str) -> str:
         """From the next call on, even during a turn; the sandbox follows. Returns a notice if another mode applies.
 
@@ -194,6 +208,8 @@ class Conversation:
         self.info = replace(self.info, mode=plan.mode.name, sandbox=plan.backend)
         if self._opened:
             self._opened["mode"] = plan.mode.name
+        if (limit := self._mode.in_force) != plan.mode.name:
+            return f"The definition of this agent limits it to mode {limit}: {MODES[limit].about}."
         return plan.notice
 
     def _change_mode(self, name: str, plan_file: str) -> None:
@@ -423,6 +439,7 @@ class Conversation:
         if opened:
             message = replace(message, metadata={**message.metadata, OPENED: opened})
         is_first = not self.history
+        self._before_turn = (len(self.events.summary_usage), len(self.side_question_usage))
         turn = await self.agent.run(self.history, self._secrets.hide_message(message))
         appended, self._appended = self._appended, []
         self.history = (*turn.messages, *appended)

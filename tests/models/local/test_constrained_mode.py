@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, error, text
@@ -15,8 +16,8 @@ from tests.fakes.turns import PromptRunner
 from tests.models.local.test_simple_mode import cut_off
 from wolo.agent.agent import Turn
 from wolo.agent.events import Noticed
-from wolo.messages.message import Message, user
-from wolo.messages.parts import ToolPart
+from wolo.messages.message import NAMED_MODE, Message, nudge, user
+from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.catalog import Catalog
 from wolo.models.client import HttpModelClient
 from wolo.models.format_selection import format_of
@@ -28,6 +29,7 @@ from wolo.models.local.local_chat import ChatServer, LocalChat
 from wolo.models.probe_cache import ServerFacts
 from wolo.models.provider import ModelChoice
 from wolo.models.tokens import estimate_text
+from wolo.tools.questions.present_plan import mode_notice
 
 
 class Script:
@@ -122,6 +124,35 @@ async def test_success_without_an_effect_is_a_failure(script: Script) -> None:
     assert "--drive simple" in turn.ended.error.hint
     assert "anyOf" in str(script.server.requests[1].json)
     assert "'say'" not in str(script.server.requests[1].json["response_format"])
+
+
+PLANNING = mode_notice("plan", "", can_present=True)
+
+
+def planning(prompt: str) -> Message:
+    """A prompt with the notice of the agent."""
+    notice = TextPart(text=PLANNING.text, is_notice=True)
+    return replace(user(prompt), parts=(TextPart(text=prompt), notice), metadata={NAMED_MODE: "plan", **user(prompt).metadata})
+
+
+async def test_plan_mode_is_named_and_offers_no_effects(script: Script) -> None:
+    script.server.script(step(say="1. Write hello.py"))
+    turn = await script.runner.ask(planning("write hello.py and run it"))
+    assert turn.ended.answer == "1. Write hello.py"
+    (asked,) = script.server.requests
+    prompt = asked.messages[-1]["content"]
+    assert "Plan mode: read-only." in prompt
+    assert "present_plan" not in prompt
+    schema = json.dumps(asked.json["response_format"])
+    assert '"read"' not in schema  # there is no file
+    assert all(f'"{tool}"' not in schema for tool in ("write", "edit", "shell"))
+
+
+def test_later_mode_is_named_once() -> None:
+    mode = nudge("The mode is now …", NAMED_MODE, **{NAMED_MODE: "edit"})
+    turns = fit_window([planning("go"), mode], "s", 4_000, 500).turns
+    assert turns[-1][1].count("read-only") == 1
+    assert turns[-1][1].endswith("The mode is now `edit`: files may be changed.")
 
 
 async def test_a_question_needs_no_effect(script: Script) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.end_to_end.try_calculator import load, try_functions
 from tests.fakes.provider_server import ProviderServer
@@ -19,12 +20,13 @@ from wolo.agent.events import AttemptFailed, CallStreamed, RequestStarted, TextS
 from wolo.errors import BadAnswer, ContextOverflow, Unavailable
 from wolo.formats.format import ToolSpec
 from wolo.messages.deltas import Delta
-from wolo.messages.message import Message, UsageCost, user
+from wolo.messages.message import NAMED_MODE, Message, UsageCost, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog import Catalog
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.driver import LocalDriver
 from wolo.models.local.local_chat import ChatServer, LocalChat, Sampling
+from wolo.models.local.local_response import PLAN_NOTICE
 from wolo.models.protocol import ModelQuestion
 
 GOOD = "```python\ndef add(a, b):\n    return a + b"
@@ -90,6 +92,15 @@ async def test_grammar_holds_action_and_name_file_is_begun(script: Script) -> No
     assert code["stop"] == ["\n```"]
     assert {request["temperature"] for request in (action, name, code)} == {0.0}
     assert {request["seed"] for request in (action, name, code)} == {1}
+
+
+async def test_plan_mode_plans_in_words(script: Script) -> None:
+    prompt = user("create an adder function")
+    script.server.script(text("1. Write adder.py"))
+    turn = await script.runner.ask(replace(prompt, metadata={**prompt.metadata, NAMED_MODE: "plan"}))
+    assert turn.ended.answer == "1. Write adder.py"
+    assert not Path("adder.py").exists()
+    assert script.asked(0).endswith("create an adder function\n\n" + PLAN_NOTICE)
 
 
 async def test_the_file_is_shown_while_it_is_written(script: Script) -> None:

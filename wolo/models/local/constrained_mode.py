@@ -16,7 +16,7 @@ from wolo.models.local import constrained_texts as texts
 from wolo.models.local.code_check import loses_content, restore_definitions, syntax_problem
 from wolo.models.local.constrained_texts import CHARS_PER_TOKEN, KnownFile, StepAnswer, as_json, fit_window, known_file
 from wolo.models.local.local_chat import WINDOW_TOKENS, Sampling, Turn
-from wolo.models.local.local_response import IgnoresSchema, LocalResponse
+from wolo.models.local.local_response import EFFECTS, IgnoresSchema, LocalResponse
 from wolo.models.local.requested_work import asks_for_files, was_done
 from wolo.models.local.simple_context import ProjectNames
 from wolo.models.local.simple_texts import one_of, shorten
@@ -38,7 +38,6 @@ LARGEST_REWRITE: Final = 200
 PRECISE: Final = 6e9
 """Parameters from which a model copies lines well enough to replace them."""
 SHORT_FILE: Final = 40
-EFFECTS: Final = frozenset(("write", "edit", "shell"))
 OTHER_WAYS: Final = "Try --drive simple, a smaller step, or a larger model with --model."
 
 

@@ -11,9 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import ContextOverflow
-from wolo.messages.message import Message
+from wolo.messages.message import NAMED_MODE, Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.local.local_chat import Turn
+from wolo.models.local.local_response import mode_notice
 from wolo.models.local.simple_texts import LANGUAGES, file_text, shorten
 from wolo.models.tokens import estimate_text
 
@@ -174,6 +175,8 @@ def _size(entries: Sequence[HistoryEntry]) -> int:
 def _entries(message: Message, limit: int) -> list[HistoryEntry]:
     if message.role == "user":
         text = "\n\n".join(part.text for part in message.of(TextPart) if not part.is_notice)
+        if mode := message.metadata.get(NAMED_MODE, ""):
+            text = f"{text}\n\n{mode_notice(mode)}" if message.is_prompt else mode_notice(mode)
         return [HistoryEntry("prompt" if message.is_prompt else "user", text)] if text else []
     entries: list[HistoryEntry] = []
     for part in message.parts:

@@ -13,7 +13,7 @@ from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import Message
 from wolo.models.local.driving import as_written
 from wolo.models.local.local_chat import LocalChat
-from wolo.models.local.local_response import IgnoresSchema, LocalResponse
+from wolo.models.local.local_response import EFFECTS, IgnoresSchema, LocalResponse
 from wolo.models.local.simple_context import ProjectNames, list_names
 from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.protocol import Listener, ModelClient, ModelQuestion
@@ -60,6 +60,8 @@ class LocalDriver:
         if self._written is None:
             names = await asyncio.to_thread(list_names, self._cwd)
             response = LocalResponse(self._chat, self._choice, self._policy.mode, question, listener)
+            if response.is_planning:  # it would not understand a refusal
+                response.question = replace(question, tools=tuple(tool for tool in question.tools if tool.name not in EFFECTS))
             try:
                 return await self._policy.next_step(response, names)
             except IgnoresSchema:

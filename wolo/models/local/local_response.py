@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from wolo.messages.deltas import CallDelta, TextDelta
-from wolo.messages.message import FinishReason, Message, Usage, UsageCost
+from wolo.messages.message import FinishReason, Message, Usage, UsageCost, named_mode
 from wolo.messages.parts import TextPart, ToolPart, new_id
 from wolo.models.local.local_chat import Completion, LocalChat, Sampling, Turn, sentence
 from wolo.models.protocol import Listener, ModelQuestion, producer_of
 from wolo.models.provider import DriveMode, ModelChoice
+
+EFFECTS: Final = frozenset(("write", "edit", "shell"))
+"""Tools that change something."""
+PLAN = "plan"
+"""Mode that only reads."""
+PLAN_NOTICE = "Plan mode: read-only. Change nothing. Answer with a plan in numbered steps."
+MODE_NOTICE = "The mode is now `{mode}`: files may be changed."
+
+
+def mode_notice(mode: str) -> str:
+    """Shorter than the notice for larger models, and without tools that driven models do not get."""
+    return PLAN_NOTICE if mode == PLAN else MODE_NOTICE.format(mode=mode)
 
 
 class IgnoresSchema(Exception):
@@ -32,6 +44,10 @@ class LocalResponse:
         self.listener = listener
         self._producer = producer_of(choice, mode)
         self._usage = Usage(cost=UsageCost())
+
+    @property
+    def is_planning(self) -> bool:
+        return named_mode(self.question.messages) == PLAN
 
     @property
     def label(self) -> str:

@@ -21,7 +21,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.local_chat import Sampling
-from wolo.models.local.local_response import LocalResponse
+from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
 from wolo.models.local.simple_context import ProjectNames, SimpleStep, free_name, meant_file, named_files
 from wolo.models.local.simple_runs import (
     COMMAND_TOKENS,
@@ -121,7 +121,8 @@ async def _choose_action(step: SimpleStep) -> Action:
         actions = about_file(step.question, actions)
     elif named:
         actions = about_new_file(step.question, actions)
-    possible = [action for action in possible if action in actions] or possible
+    others: list[Action] = ["answer"] if step.response.is_planning else possible  # work is planned in words
+    possible = [action for action in possible if action in actions] or others
     if len(possible) == 1:
         return possible[0]
     sampling = Sampling(max_tokens=ACTION_TOKENS, schema=texts.one_of(possible))
@@ -194,7 +195,10 @@ async def _run(step: SimpleStep) -> Message:
 
 
 async def _talk(step: SimpleStep) -> Message:
-    return await step.answer(texts.talk(step.request or "Hello", step.turn.earlier))
+    request = step.request or "Hello"
+    if step.response.is_planning:
+        request = f"{request}\n\n{PLAN_NOTICE}"
+    return await step.answer(texts.talk(request, step.turn.earlier))
 
 
 def _known_file(step: SimpleStep, named: Sequence[str]) -> str:
