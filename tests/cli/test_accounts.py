@@ -10,7 +10,7 @@ import pytest
 from tests.cli.test_auth import configure, kept, login
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, text
+from tests.fakes.replies import call, text, whole
 from wolo.places import find_places
 
 HOME_KEY, WORK_KEY = "sk-home-0123456789abcdefHHHH", "sk-work-0123456789abcdefWWWW"
@@ -180,3 +180,22 @@ def test_account_reaches_batch_tasks(acme: ProviderServer, tmp_path: Path) -> No
         done = run_wolo(*run, "--out", str(tmp_path / "other"), *refused, cwd=tmp_path)
         assert done.exit_code == 2
         assert "account" in done.stderr
+
+
+def test_account_of_a_list_is_used(acme: ProviderServer) -> None:
+    save_two()
+    with (find_places().config / "config.toml").open("a") as file:
+        file.write("any_model = true\n")
+    acme.otherwise = whole({"data": [{"id": "served"}]})
+    assert "acme/served" in run_wolo("models", "list", "--account", "work").stdout
+    assert key_sent(acme) == WORK_KEY
+    refused = run_wolo("models", "list", "--account", "nobody")
+    assert (refused.exit_code, "nobody" in refused.stderr) == (2, True)
+
+
+def test_flag_of_a_dialect_may_be_set_for_a_run(provider: ProviderServer) -> None:
+    provider.script(text("Hi."))
+    done = run_wolo("-p", *provider.flags, "--set", "providers.custom.dialect.images=false", "hello")
+    assert (done.exit_code, done.stdout) == (0, "Hi.\n")
+    wrong = run_wolo("-p", *provider.flags, "--set", "providers.custom.dialect.images=maybe", "hello")
+    assert (wrong.exit_code, "takes true or false" in wrong.stderr) == (2, True)

@@ -22,6 +22,7 @@ app = typer.Typer(rich_markup_mode=None)
 def list_models(
     pattern: Annotated[str, typer.Argument(metavar="[PATTERN]", help="Part of a name, or a pattern with * and ?.")] = "",
     as_json: AsJson = False,
+    account: Annotated[str, typer.Option("--account", help="Use the keys saved under this name.", metavar="NAME")] = "",
 ) -> None:
     """List the models wolo knows.
 
@@ -31,7 +32,8 @@ def list_models(
     from wolo.diagnostics import model_info
     from wolo.workspace.root import find_site
 
-    models = [each for each in model_info.models_here(layers.load(find_site()), asks=True) if model_info.matches(each, pattern)]
+    config = layers.load(find_site(), {"account": account})
+    models = [each for each in model_info.models_here(config, asks=True) if model_info.matches(each, pattern)]
     if as_json:
         print_json([model_info.row(each) for each in models])
         return

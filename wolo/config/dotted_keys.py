@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_origin
 
@@ -144,6 +145,10 @@ def _names(kind: Any) -> list[str]:
 def _convert(value: Any, kind: Any, key: Key, place: SettingsPlace, *, is_text: bool) -> Any:
     if is_text and isinstance(value, str) and any(get_origin(each) is tuple for each in (kind, *get_args(kind))):
         value = _list(value)
+    if is_text and kind is Any and isinstance(value, str):  # flags of a dialect have types that only their format knows
+        with suppress(ConfigError):
+            parsed = parse_toml(f"value = {value}".encode(), "the value")[1]["value"]
+            value = parsed if isinstance(parsed, bool | int | float | list | dict) else value
     try:
         converted = msgspec.convert(value, kind, strict=not is_text)
         if isinstance(converted, float) and math.isnan(converted):  # NaN passes every limit

@@ -307,16 +307,20 @@ class Conversation:
         self.agent.interrupt()
         self._user_command.cancel("interrupted")
 
-    def resume_now(self, model: str = "") -> None:
-        """Ends the wait for a limit; `model` answers until the limit ends. Raises UsageError if that cannot be used."""
-        if self._parts.limit_wait is None:
-            return
+    def resume_now(self, model: str = "") -> bool:
+        """Ends the wait for a limit; `model` answers until the limit ends. False: nothing waits for one.
+
+        Raises UsageError if that model cannot be used.
+        """
+        if self._parts.limit_wait is None or not self._parts.limit_wait.is_waiting:
+            return False
         choice = None
         if model:
             from wolo.conversation.resources.model_selection import choose_other  # noqa: PLC0415  # few turns meet a limit
 
             choice = choose_other(self.permissions.config, self.info.cwd, self.choice, model)
         self._parts.limit_wait.end(choice)
+        return True
 
     def steer(self, message: UserPrompt) -> None:
         """Sends a message into the running turn after the current call; calls after that one are skipped."""

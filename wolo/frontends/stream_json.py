@@ -103,7 +103,8 @@ def event_line(event: Event) -> Line | None:
         case CallDenied():
             return system_line("denied", **denial(event))
         case AttemptFailed():
-            return system_line("retry", attempt=event.attempt, delay_s=event.delay_s, error=error_object(event.error))
+            limit = {"is_limit": True} if event.is_limit else {}
+            return system_line("retry", attempt=event.attempt, delay_s=event.delay_s, error=error_object(event.error), **limit)
         case ModelReplaced():
             return system_line("fallback", model=event.model, error=error_object(event.error))
         case Compacted():

@@ -80,6 +80,7 @@ class LimitWait:
     ) -> None:
         self.policy, self.clock = policy, clock
         self._sleep = sleep
+        self.is_waiting = False
         self._is_ended = asyncio.Event()
         self._other: ModelChoice | None = None
 
@@ -92,6 +93,7 @@ class LimitWait:
         """False: it was ended early."""
         self._is_ended.clear()
         self._other = None
+        self.is_waiting = True
         ended = asyncio.ensure_future(self._is_ended.wait())
         try:
             while (left_s := end_at - self.clock()) > 0 and not ended.done():
@@ -102,6 +104,7 @@ class LimitWait:
                     sleeping.cancel()
             return not ended.done()
         finally:
+            self.is_waiting = False
             ended.cancel()
 
     def take_other(self) -> ModelChoice | None:

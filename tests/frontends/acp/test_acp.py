@@ -19,6 +19,7 @@ from acp.schema import (
     ResourceContentBlock,
 )
 
+from tests.end_to_end.test_limits import limit
 from tests.fakes import mcp_plain
 from tests.fakes.acp_client import editor
 from tests.fakes.provider_server import Asked, ProviderServer
@@ -417,6 +418,19 @@ async def test_slow_client_is_asked_for_all_files_together(provider: ProviderSer
         assert sorted(client.asked_files) == [str(work / f"{name}.txt") for name in "abc"]
         assert not [each for each in client.of("agent_thought_chunk") if "does not answer" in each.content.text]
     assert (work / "c.txt").read_text() == "new\n"
+
+
+async def test_chosen_model_ends_the_wait_for_a_limit(provider: ProviderServer, work: Path) -> None:
+    provider.script(lambda _: limit(7180), text("Here again."))
+    async with editor(*provider.flags, "--set", "retry.resume_windows=1") as client:
+        session = (await client.new(work)).session_id
+        turn = asyncio.create_task(client.say(session, "hello"))
+        while not any("Limit until" in each.content.text for each in client.of("agent_thought_chunk")):
+            await asyncio.sleep(0.05)
+        assert "Choose another model" in client.of("agent_thought_chunk")[-1].content.text
+        await client.agent.set_config_option(session_id=session, config_id="model", value="custom/test-model")
+        await turn
+    assert len(provider.requests) == 2
 
 
 async def test_client_stays_within_the_project_limits(provider: ProviderServer, work: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end.test_limits import limit
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, text
@@ -231,6 +232,23 @@ def test_steering_and_interrupting(server: Server, provider: ProviderServer) -> 
     assert again["result"] == "Short one."
     assert provider.requests[1].messages[-1]["content"].endswith("be brief")
     assert server.post(f"/api/sessions/{id}/interrupt") == {"interrupted": False}
+
+
+def test_wait_for_a_limit_can_be_ended(provider: ProviderServer) -> None:
+    provider.script(lambda _: limit(7180), text("Here again."))
+    find_places().config.mkdir(parents=True)
+    (find_places().config / "config.toml").write_text("[retry]\nresume_windows = 1\n")
+    with running(provider) as server:
+        id = server.new()
+        events = server.events(id)
+        assert server.post(f"/api/sessions/{id}/resume", 409)["error"]["message"] == "No turn is running."
+        server.prompt(id, "hello")
+        line = events.wait(lambda line: line.get("subtype") == "retry")
+        assert (line["is_limit"], line["delay_s"] > 7000) == (True, True)
+        unknown = server.post(f"/api/sessions/{id}/resume", 422, model="anthropic/none")
+        assert "no model `none`" in unknown["error"]["message"]
+        assert server.post(f"/api/sessions/{id}/resume") == {"resumed": True}
+        assert events.result()["result"] == "Here again."
 
 
 def test_an_interrupt_before_the_turn_refuses_the_prompt(provider: ProviderServer) -> None:

@@ -340,7 +340,10 @@ def _check_elsewhere(engine: str, ray_address: str, account: str, images: list[s
     if ray_address and engine != "ray":
         raise UsageError("--ray-address needs --engine ray.")
     if account and (images or engine == "ray"):
-        raise UsageError("--account needs keys that only this machine has, so it goes with neither --image nor --engine ray.")
+        hint = "Put the key of this account into the environment, in the variable that `wolo auth list` names."
+        raise UsageError(
+            "--account needs keys that only this machine has, so it goes with neither --image nor --engine ray.", hint=hint
+        )
 
 
 def _limits(usd: float | None, tokens: int | None, num_errors: int | None) -> BatchLimits:

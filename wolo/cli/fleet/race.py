@@ -33,6 +33,7 @@ def race(
     verify: Annotated[str, typer.Option("--verify", help="Command that decides: status 0 passes.", metavar="COMMAND")] = "",
     setup: Annotated[str, typer.Option("--setup", help="Command that prepares each worktree.", metavar="COMMAND")] = "",
     model: Annotated[str, typer.Option("-m", "--model", help="For -n.", metavar="MODEL")] = "",
+    account: Annotated[str, typer.Option("--account", help="Use the keys saved under this name.", metavar="NAME")] = "",
     mode: Annotated[str, typer.Option("--mode", help="Of all tries.", metavar="MODE")] = "",
     jobs: Annotated[int | None, typer.Option("-j", "--jobs", help="Tries at a time.", metavar="N", show_default=False)] = None,
     max_cost: Annotated[float | None, typer.Option("--max-cost", help="For all.", metavar="USD", show_default=False)] = None,
@@ -55,7 +56,7 @@ def race(
         raise UsageError("-j takes 1 or more, --max-cost more than 0.")
     if mode and mode not in MODES:
         raise UsageError(f"{mode!r} is not a mode.", hint=f"Modes are {', '.join(MODES)}.")
-    settings = AgentSettings(model=model, mode=mode)
+    settings = AgentSettings(model=model, mode=mode, account=account)
     check = ModelCheck(settings)
     if not all(racers):
         check.default(priced=max_cost is not None)

@@ -113,6 +113,8 @@ class Session:
                 await self.set_mode(value)
             case "model":
                 if self._running.locked():
+                    if self.conversation.resume_now("" if value == self.conversation.info.model else value):
+                        return await asyncio.to_thread(choices.config_options, self.conversation)
                     raise UsageError("The model cannot be changed while a prompt is running.")
                 async with self._running:
                     try:

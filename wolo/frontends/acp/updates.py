@@ -75,6 +75,8 @@ class Updates:
                 if isinstance(event, RequestStarted):
                     yield self._usage(event.context_tokens)
                 elif text := describe_briefly(event):
+                    if isinstance(event, AttemptFailed) and event.is_limit:
+                        text += " Choose another model to go on with it until then, or cancel."
                     yield sdk.update_agent_thought_text(f"{text}\n")
             case AnswerEnded():
                 yield from self._answer(event.message)

@@ -215,6 +215,11 @@ class LiveSession:
             return True
         return False
 
+    def resume(self, model: str) -> None:
+        """Ends the wait for a limit. Raises HttpError and UsageError."""
+        if not self._require_busy().resume_now(model):
+            raise HttpError(409, "This session does not wait for a limit.", "A retry line with is_limit says that it does.")
+
     def approve(self, call_id: str, decision: str, reason: str) -> None:
         waiting = self.conversation.approvals.waiting if self.conversation else {}
         asked = next((asked for id, (asked, _) in waiting.items() if call_id in (id, asked.part.id)), None)

@@ -68,6 +68,11 @@ class Nothing(Body, frozen=True):
     pass
 
 
+class Resume(Body, frozen=True):
+    model: str = ""
+    """Answers until the limit ends; empty: the model of the session is asked again."""
+
+
 class Approve(Body, frozen=True):
     call_id: Text
     """Id of the call, or of the approval."""

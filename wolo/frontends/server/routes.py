@@ -102,6 +102,11 @@ async def _interrupt(call: RouteCall) -> Response:
     return JSONResponse({"interrupted": (await call.session()).interrupt()})
 
 
+async def _resume(call: RouteCall) -> Response:
+    (await call.session()).resume(call.body.model)
+    return JSONResponse({"resumed": True})
+
+
 async def _approve(call: RouteCall) -> Response:
     body: bodies.Approve = call.body
     (await call.session()).approve(body.call_id, body.decision, body.reason)
@@ -222,6 +227,7 @@ ROUTES = (
         "POST", f"{ONE}/steer", "Send a message into the running turn; it is saved.", "steer", _steer, bodies.Steer, status=202
     ),
     Route("POST", f"{ONE}/interrupt", "Stop the running turn.", "interrupt", _interrupt, bodies.Nothing),
+    Route("POST", f"{ONE}/resume", "Ask at once, while a turn waits for a limit.", "resume", _resume, bodies.Resume),
     Route("POST", f"{ONE}/approve", "Decide about a call that waits for approval.", "approve", _approve, bodies.Approve),
     Route("POST", f"{ONE}/answer", "Answer the model's questions.", "answer", _answer, bodies.Answer),
     Route("POST", f"{ONE}/fork", "Copy the session.", "fork", _fork, bodies.Nothing, status=201),

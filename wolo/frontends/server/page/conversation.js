@@ -230,7 +230,20 @@ export class Conversation {
     state("Working", "busy");
     this.context = line.context_tokens;
   }
-  on_retry(line) { this.drop(); this.put(noteNode(`${line.error.message} Trying again in ${Math.round(line.delay_s)} s.`, "warning")); }
+  on_retry(line) {
+    this.drop();
+    const when = line.is_limit ? `It goes on by itself in ${Math.ceil(line.delay_s / 60)} min.` : `Trying again in ${Math.round(line.delay_s)} s.`;
+    const note = noteNode(`${line.error.message} ${when} `, "warning");
+    if (line.is_limit) {
+      const button = el("button", { type: "button" }, "Ask now");
+      button.onclick = () => {
+        button.disabled = true;
+        json("POST", at(this.id, "resume"), {}).catch((error) => this.failed(error));
+      };
+      note.append(button);
+    }
+    this.put(note);
+  }
   on_fallback(line) { this.drop(); this.put(noteNode(`${line.error.message} ${line.model} answers instead.`, "warning")); }
   on_compaction(line) { this.drop(); this.put(noteNode(`Earlier messages were compacted: ${tokens(line.tokens_before)} → ${tokens(line.tokens_after)} tokens.`)); }
   on_notice(line) { this.put(noteNode(line.text, line.level)); }
