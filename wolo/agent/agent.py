@@ -122,8 +122,9 @@ class AgentLoop:
         runner = TurnRunner(self.services, history, prompt, cancellation)
         running = asyncio.ensure_future(runner.run())
         alarm = None
-        if (max_seconds := self.services.limits.max_seconds) is not None:
-            alarm = asyncio.get_running_loop().call_later(max_seconds, cancellation.cancel, "max_seconds")
+        goal_s = goal.seconds_left() if (goal := self.services.goals.policy) else None
+        if seconds := [each for each in (self.services.limits.max_seconds, goal_s) if each is not None]:
+            alarm = asyncio.get_running_loop().call_later(min(seconds), cancellation.cancel, "max_seconds")
         try:
             await wait_for_clean_end(running, cancellation)
             return running.result()
@@ -186,6 +187,9 @@ class TurnRunner:
             await services.hooks.on_failure(stop.error)
         if (tasks := services.tasks) is not None and tasks.holds_turn and tasks.is_running:
             await tasks.stop()
+        is_held = (goal := services.goals.policy) is not None and goal.is_begun
+        if goal is not None:
+            stop = await goal.end_turn(stop)
         # Without answers the cost is unknown, unless the model's price is known: then it is zero.
         is_priced = self._num_answers or self._limit_stop or services.asker.choice.model.price is not None
         used = self._used if services.is_subagent else add(self._used, services.account.lent)
@@ -203,6 +207,7 @@ class TurnRunner:
             work=finish.report(self._history.messages, self._start_index, verification)
             if (finish := self._finish_check())
             else WorkCheck(),
+            goal=goal.report() if goal is not None and is_held else None,
         )
         if not services.is_subagent:
             services.account.lent = NOTHING
@@ -249,6 +254,8 @@ class TurnRunner:
 
     async def _loop(self) -> Stop:
         services = self._services
+        if goal := services.goals.policy:
+            goal.begin_turn(self._start_index)
         while True:
             if self._cancellation.cause is not None:
                 raise Cancelled
@@ -410,6 +417,8 @@ class TurnRunner:
         if message is None and services.hooks.is_active:
             message = await services.hooks.on_stop(self._answer, self._times_sent_back, self._cancellation)
             self._times_sent_back += 1
+        if message is None and (goal := services.goals.policy):
+            message = await goal.after_answer(self._history.messages, self._cancellation)
         if message is None:
             return False
         await self._add_message(message)
@@ -428,6 +437,9 @@ class TurnRunner:
         is_begun = self._compaction is not None or len(self._history.messages) > self._start_index + 1
         if is_begun and (notice := self._mode_notice()):  # the prompt has the first one
             await self._add_message(notice)
+        goal = services.goals.policy
+        if goal and (message := goal.reminder(self._history.messages, services.compactor.cut.left_out)):
+            await self._add_message(message)
         jobs = services.shell.jobs
         if jobs is not None and jobs.unreported and (news := jobs.news()):
             await self._add_message(nudge("\n".join(news), JOB_ENDED))

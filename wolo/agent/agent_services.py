@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
 from wolo.agent.budget import Account, BudgetNotices, Limits
-from wolo.agent.cancellation import SteeringQueue
+from wolo.agent.cancellation import Cancellation, SteeringQueue
 from wolo.agent.compaction.compactor import Compactor
+from wolo.agent.events import GoalReport
 from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
@@ -22,6 +23,7 @@ from wolo.tools.tool import ModeSwitch, ShellState
 
 if TYPE_CHECKING:
     from wolo.agent.finish.finish_check import FinishCheck
+    from wolo.agent.turn_policy import Stop
 
 
 class MessageHistory:
@@ -37,6 +39,32 @@ class MessageHistory:
         """All messages, also those that are no longer sent, and the summary that replaces them."""
         lead = self._compactor.cut.lead
         return (*self.load_earlier(), *((lead,) if lead else ()), *self.messages)
+
+
+class TurnGoal(Protocol):
+    """Holds turns to a goal; `goal.py` has the only one."""
+
+    @property
+    def is_begun(self) -> bool: ...
+
+    def begin_turn(self, num_messages: int) -> None: ...
+
+    def seconds_left(self) -> float | None: ...
+
+    def reminder(self, messages: Sequence[Message], left_out: Collection[str]) -> Message | None: ...
+
+    async def after_answer(self, messages: Sequence[Message], cancellation: Cancellation) -> Message | None: ...
+
+    async def end_turn(self, stop: Stop) -> Stop: ...
+
+    def report(self) -> GoalReport: ...
+
+
+class GoalSlot:
+    """The goal that the turns of a conversation work towards; it can change during a turn."""
+
+    def __init__(self) -> None:
+        self.policy: TurnGoal | None = None
 
 
 class BackgroundWork(Protocol):
@@ -88,6 +116,7 @@ class AgentServices(Struct, frozen=True, kw_only=True):
     steering: SteeringQueue = field(default_factory=SteeringQueue)
     session_id: str = ""
     verify: Verify | None = None
+    goals: GoalSlot = field(default_factory=GoalSlot)
     finish: Callable[[], FinishCheck] | None = None
     """Opens the finish check, which only turns that change files need; None: there is none."""
     open_small: Callable[[], ModelClient] | None = None

@@ -455,8 +455,20 @@ StopCause = Literal[
     "interrupted",
     "session_error",
     "blocked",
+    "goal",
 ]
-"""`blocked`: a hook blocked the prompt before it was sent, or ended the turn."""
+"""`blocked`: a hook blocked the prompt before it was sent, or ended the turn. `goal`: the goal is blocked, or nothing changes."""
+
+
+class GoalReport(Struct, frozen=True, kw_only=True):
+    """The goal of a session after a turn."""
+
+    condition: str
+    status: Literal["active", "paused", "met", "blocked", "no_progress", "budget", "cleared"]
+    reason: str
+    """Of the last verdict; empty before the first."""
+    num_rounds: int
+    """Verdicts so far."""
 
 
 class TurnEnded(Event, frozen=True, kw_only=True, tag="turn_ended"):
@@ -476,3 +488,5 @@ class TurnEnded(Event, frozen=True, kw_only=True, tag="turn_ended"):
     verification: Verification | None = None
     """None: no check is configured."""
     work: WorkCheck = WorkCheck()
+    goal: GoalReport | None = None
+    """None: the turn did not work towards a goal."""

@@ -83,6 +83,8 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
         raise UsageError("-i needs a terminal.")
     if not headless and "json_schema" in line.values:
         raise UsageError("--json-schema needs -p.")
+    if not prompt.strip() and not reads_lines:
+        prompt = text(line.values, "goal") or ""
     files, last = tuple(map(Path, many(line.values, "file"))), _last_message_file(line.values)
     if headless and not prompt.strip() and not piped.strip() and not reads_lines:
         raise UsageError("No prompt was given.", hint='wolo -p "create a calculator"')
@@ -137,6 +139,8 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
             if made := await _expand(prompt, conversation, errand.origin):
                 from wolo.commands.expansion import switch_model
 
+                if not made.text:
+                    return 0
                 prompt, typed = made.text, made.typed
                 if "model" not in flags:
                     conversation = await switch_model(made.model, conversation, print_message)

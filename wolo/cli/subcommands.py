@@ -130,10 +130,10 @@ OPTION_GROUPS: dict[str, tuple[str, ...]] = {
         "disallow_tools",
         "mcp_config",
         "strict_mcp_config",
-        "verify",
+        *("verify", "goal", "until"),
     ),
     "Permissions": ("mode", "yolo", "allow", "deny", "add_dir", "cd", "sandbox", "trust"),
-    "Budgets": ("max_turns", "max_cost", "max_tokens", "max_seconds", "wait_for_reset"),
+    "Budgets": ("max_turns", "max_cost", "max_tokens", "max_seconds", "budget", "wait_for_reset"),
     "Settings and help": ("set", "version", "help"),
 }
 """Headings with the names of their options."""

@@ -76,6 +76,7 @@ class SendPrompt(Struct, frozen=True):
     runs: tuple[EmbeddedCommand, ...] = ()
     """Run before the prompt is sent."""
     notices: tuple[str, ...] = ()
+    """Shown with it; without a text only these are shown."""
 
 
 class EditFile(Struct, frozen=True):
@@ -112,7 +113,7 @@ class Command(Struct, frozen=True):
     complete: Callable[[CommandContext, str], Sequence[tuple[str, str]]] | None = None
     """Completions of the last word, by all that is typed behind the name; instead of `arguments`."""
     makes_prompt: bool = False
-    """It always returns a `SendPrompt`, so it works without an interactive session."""
+    """It returns a `SendPrompt` or a `ShowText`, so it works without an interactive session."""
     while_working: bool = False
     """May run during a turn: it neither switches the conversation nor starts a turn."""
 

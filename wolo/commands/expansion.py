@@ -9,7 +9,17 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from wolo.agent.events import CallEnded, Event, Noticed
-from wolo.commands.command import Command, CommandContext, EmbeddedCommand, SendPrompt, by_name, find, is_command, split_command
+from wolo.commands.command import (
+    Command,
+    CommandContext,
+    EmbeddedCommand,
+    SendPrompt,
+    ShowText,
+    by_name,
+    find,
+    is_command,
+    split_command,
+)
 from wolo.commands.table import load_commands
 from wolo.commands.user_commands import load_user_commands
 from wolo.conversation.conversation import Conversation
@@ -27,7 +37,9 @@ AS_TEXT = "A blank before the slash sends it as text."
 async def expand(prompt: str, conversation: Conversation, show: Callable[[Event], None], origin: Origin) -> SendPrompt | None:
     """The prompt that a command makes, after running the shell commands in it; None: the prompt is text.
 
-    A path is text, and so is what nobody typed. Raises UsageError for an unknown command, and for one that makes no prompt.
+    A prompt without text is not sent: the command has only notices. A path is text, and so is what nobody typed.
+
+    Raises UsageError for an unknown command, and for one that makes no prompt.
     `show` gets the events of the shell commands, and a notice about what stays text.
     """
     line = prompt.rstrip()
@@ -48,6 +60,8 @@ async def expand(prompt: str, conversation: Conversation, show: Callable[[Event]
     if command is None or not command.makes_prompt:
         raise _unusable(name, command, commands, conversation.user_files.untrusted)
     outcome = await command.run(CommandContext(conversation, commands), rest)
+    if isinstance(outcome, ShowText):
+        return SendPrompt("", notices=(outcome.text,))
     assert isinstance(outcome, SendPrompt)  # the promise of `makes_prompt`
     return await run_embedded(outcome, conversation, show)
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from wolo.commands.command import Command
 
 FILES = (
-    *("btw", "mode", "prompt_commands", "todo", "jobs", "tasks"),
+    *("btw", "mode", "prompt_commands", "goal", "todo", "jobs", "tasks"),
     *("undo", "tree", "diff"),
     *("sessions", "search", "export", "import_session"),
     *("model", "thinking", "context", "login", "cost"),

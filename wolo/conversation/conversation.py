@@ -41,6 +41,7 @@ from wolo.tools.tool_values import TodoItem
 
 if TYPE_CHECKING:
     from wolo.agent.compaction_run import CompactionPreview, ContextUsage
+    from wolo.agent.goal import Goal, GoalPolicy
     from wolo.conversation.telemetry import Telemetry
     from wolo.conversation.user_command import CommandRights
     from wolo.tools.background_jobs import Job
@@ -153,6 +154,7 @@ class Conversation:
         self._titling: asyncio.Task[None] | None = None
         self._user_command = Cancellation()
         self._is_closed = False
+        self._goal_policy: GoalPolicy | None = None
         self._appended: list[Message] = []
         """Added to the session during the turn."""
         if self.jobs is not None:
@@ -353,6 +355,42 @@ class Conversation:
                 self._earlier_todos = latest_todos(self.session.read_unloaded().messages) or ()
             items = self._earlier_todos
         return items
+
+    @property
+    def is_in_turn(self) -> bool:
+        return self.events.is_in_turn
+
+    @property
+    def goal(self) -> Goal | None:
+        """The goal of the session, with what was spent so far; None: there is none."""
+        policy = self._goal_policy
+        return None if policy is None or policy.goal.status == "cleared" else policy.current
+
+    async def set_goal(self, goal: Goal) -> None:
+        """Works towards it from the next request on, also during a turn. Raises UsageError and SessionError."""
+        from wolo.conversation.goals import check_goal  # noqa: PLC0415  # most sessions have no goal
+
+        services = self.agent.services
+        check_goal(goal, services.asker, services.open_small)
+        await self.hold_to(goal).change(goal)
+
+    def hold_to(self, goal: Goal) -> GoalPolicy:
+        """The policy of the goal, which a resumed session had before."""
+        from wolo.conversation.goals import make_policy  # noqa: PLC0415  # as above
+
+        if self._goal_policy is None:
+            parts, services = self._parts, self.agent.services
+            self._goal_policy = services.goals.policy = make_policy(
+                goal, services, parts.services, parts.permissions, save=self._save_goal, attended=self._attended
+            )
+        return self._goal_policy
+
+    async def _save_goal(self, goal: Goal, usage: Usage | None) -> None:
+        from wolo.conversation.goals import entries_of  # noqa: PLC0415  # as above
+
+        if usage is not None:
+            self.side_question_usage += (usage,)
+        await self._parts.recorder.save(*entries_of(goal, usage))
 
     def listen_while_idle(self, listener: Callable[[Event], None]) -> None:
         """`listener` gets events between turns; without one they wait for the next turn, and turns wait for background tasks."""

@@ -104,6 +104,10 @@ async def open_conversation(options: StartOptions) -> Conversation:
         custom = await find_custom_tools(state.config, state.site)
         login = await find_login_shell(state.config, state.site.places, state.workspace, options.shell)
         conversation = _assemble_conversation(state, found_servers, custom, login)
+        if options.change is None and {"goal", "until", "budget"} & {*state.flags}:
+            from wolo.conversation.goals import make_goal  # most sessions have no goal
+
+            await conversation.set_goal(make_goal(*(text(state.flags, name) or "" for name in ("goal", "until", "budget"))))
         await connect_servers(found_servers.servers, state.workspace, conversation.agent.services)
         return conversation
     except BaseException:
@@ -353,7 +357,7 @@ def _assemble_conversation(
         telemetry=outlets.telemetry,
         limit_wait=requests.access.limit_wait,
     )
-    return Conversation(
+    conversation = Conversation(
         _info(state, requests.prefix, (*env.notices, *outlets.notices, *(custom.notices if custom else ()))),
         parts,
         Handover(state, parts, env.hooks, env.tracking, follow=open_conversation),
@@ -362,6 +366,12 @@ def _assemble_conversation(
         options=options_of(state.config, state.workspace, requests.prompts, env.secrets),
         side_question_usage=state.sink.side_question_usage,
     )
+    if state.sink.goal is not None:
+        from wolo.conversation.goals import restore_goal  # most sessions have no goal
+
+        if goal := restore_goal(state.sink.goal):
+            conversation.hold_to(goal)
+    return conversation
 
 
 def _make_services(state: StartupState, env: _Environment, parent: Parent, subagents: Subagents) -> ToolServices:

@@ -62,6 +62,8 @@ def agent_argv(task: BatchTask, settings: AgentSettings, allowance: Allowance, p
         "--mode": task.mode or settings.mode,
         "--thinking": settings.thinking,
         "--account": settings.account,
+        "--goal": task.goal,
+        "--until": task.until,
         "--max-turns": task.budget.turns,
         "--max-cost": None if usd is None else f"{usd:.6f}",
         "--max-tokens": tokens,

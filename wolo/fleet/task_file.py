@@ -187,6 +187,8 @@ class _TaskFileReader:
             self._mistake(whole.fields["id"].column, f"id: {id!r} is already in line {line}{also}")
 
     def _check_prompt(self, whole: JsonPlace, fields: dict[str, Any]) -> None:
+        if fields.get("until") and not fields.get("goal"):
+            self._mistake(whole.fields["until"].column, "until needs a goal")
         given = [name for name in ("prompt", "prompt_file") if whole.fields.get(name, _NOTHING).value is not None]
         if len(given) != 1:
             column = whole.fields["prompt_file"].column if given else whole.column
@@ -334,7 +336,7 @@ def _count(place: JsonPlace, *, least: int = 1) -> int:
 
 _FIELDS: dict[str, Callable[[JsonPlace], Any]] = {
     "id": _id,
-    **dict.fromkeys(("prompt", "prompt_file", "repo", "setup", "verify"), _text),
+    **dict.fromkeys(("prompt", "prompt_file", "repo", "setup", "verify", "goal", "until"), _text),
     **{"ref": _ref, "model": _model, "mode": _mode, "image": _image, "env": _env, "tags": _texts},
     **dict.fromkeys(("budget", "resources", "meta"), _object),
 }

@@ -59,6 +59,7 @@ _SUBTYPES = {
     "interrupted": "error_interrupted",
     "session_error": "error_session",
     "blocked": "error_blocked",
+    "goal": "error_goal",
 }
 STATUS: Mapping[str, str] = {
     "ready": "connected",
@@ -175,22 +176,26 @@ class RunTotals:
 
     def result(self, ended: TurnEnded, exit_code: int) -> Line:
         info = self._conversation.info
-        return result_head(ended.cause, exit_code, ended.error, denied=bool(self.denials)) | {
-            "result": ended.answer,
-            "session_id": info.session_id,
-            "num_turns": ended.num_answers,
-            "duration_ms": round(ended.duration_s * 1000),
-            "duration_api_ms": round(ended.provider_s * 1000),
-            "total_cost_usd": cost_of(ended.usage),
-            "usage": usage_object(ended.usage),
-            "model": self._model,
-            "stop_reason": ended.finish_reason or None,
-            "permission_denials": self.denials,
-            "files_changed": sorted(
-                [os.path.relpath(path, info.root) if Path(path).is_relative_to(info.root) else path for path in self._changed]
-            ),
-            "verification": work_object(ended.work) | _baseline(ended.verification),
-        }
+        return (
+            result_head(ended.cause, exit_code, ended.error, denied=bool(self.denials))
+            | {
+                "result": ended.answer,
+                "session_id": info.session_id,
+                "num_turns": ended.num_answers,
+                "duration_ms": round(ended.duration_s * 1000),
+                "duration_api_ms": round(ended.provider_s * 1000),
+                "total_cost_usd": cost_of(ended.usage),
+                "usage": usage_object(ended.usage),
+                "model": self._model,
+                "stop_reason": ended.finish_reason or None,
+                "permission_denials": self.denials,
+                "files_changed": sorted(
+                    [os.path.relpath(path, info.root) if Path(path).is_relative_to(info.root) else path for path in self._changed]
+                ),
+                "verification": work_object(ended.work) | _baseline(ended.verification),
+            }
+            | ({"goal": msgspec.to_builtins(ended.goal)} if ended.goal else {})
+        )
 
 
 def result_head(cause: str, exit_code: int, error: ErrorInfo | None, *, denied: bool) -> dict[str, Any]:

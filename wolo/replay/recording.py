@@ -25,6 +25,7 @@ from wolo.guard.rules import Rule, parse_rule
 from wolo.messages.message import (
     BUDGET,
     EMPTY_ANSWER,
+    GOAL,
     HOOK_OUTPUT,
     INSTRUCTIONS,
     MCP_INSTRUCTIONS,
@@ -218,6 +219,7 @@ def _user_input(messages: Sequence[Message], begin: int, end: int) -> UserInput:
             INSTRUCTIONS,
             NAMED_MODE,
             UNCHECKED,
+            GOAL,
         ):  # nobody is there to say it again
             continue
         elif place < 0:

@@ -107,6 +107,10 @@ def unsent_steering(entries: Iterable[AnyEntry]) -> tuple[str, ...]:
     return tuple(unsent)
 
 
+GOAL_ENTRY = "goal"
+"""`custom_type` of the state of a session's goal; the last one counts."""
+
+
 AnyEntry = MessageEntry | ResultsEntry | PartialEntry | SettingEntry | BranchEntry | LabelEntry | CompactionEntry | CustomEntry
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import (
+    GOAL_ENTRY,
     AnyEntry,
     BranchEntry,
     CompactionEntry,
+    CustomEntry,
     LabelEntry,
     MessageEntry,
     PartialEntry,
@@ -60,6 +63,12 @@ def summary_usages(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
 
 def side_question_usages(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
     return tuple(usage for entry in entries if (usage := side_question_usage(entry)) is not None)
+
+
+def goal(entries: Iterable[AnyEntry]) -> dict[str, Any] | None:
+    """The state of the goal that was saved last."""
+    states = [entry.data for entry in entries if isinstance(entry, CustomEntry) and entry.custom_type == GOAL_ENTRY]
+    return states[-1] if states else None
 
 
 def labels(entries: Iterable[AnyEntry]) -> dict[str, str]:

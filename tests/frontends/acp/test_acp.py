@@ -466,3 +466,17 @@ async def test_client_servers_work_and_prints_stay_away(provider: ProviderServer
         assert ended[-1].content[0].content.text.strip() == "to stdout"
         assert ended[-1].raw_output["exitCode"] == 0
     assert any(tool["function"]["name"].startswith("mcp__theirs__") for tool in provider.requests[-1].json["tools"])
+
+
+async def test_goal_holds_the_turn_in_the_editor(provider: ProviderServer, work: Path) -> None:
+    provider.script(text("Done."), call("write", {"path": "made.txt", "content": "1\n"}), text("There."))
+    async with editor(*provider.flags, "--mode", "edit") as client:
+        session = (await client.new(work)).session_id
+        response = await client.say(session, "/goal made.txt exists --until 'test -e made.txt'")
+        assert response.stop_reason == "end_turn"
+        thoughts = "".join(each.content.text for each in client.of("agent_thought_chunk"))
+        assert "Goal not reached (round 1): `test -e made.txt` ended with exit 1." in thoughts
+        assert "Goal reached (after round 2)" in thoughts
+        await client.say(session, "/goal")
+        assert "Status: met" in "".join(each.content.text for each in client.of("agent_thought_chunk"))
+    assert len(provider.requests) == 3

@@ -501,3 +501,15 @@ def test_images_of_a_prompt_keep_their_names() -> None:
     assert named.name == "dot.png"
     with pytest.raises(HttpError, match=r"Image 1 \(no\.png\) is no image"):
         read_images([Image(data="AAAA", name="no.png")])
+
+
+def test_goal_holds_the_turn_of_a_server(server: Server, provider: ProviderServer) -> None:
+    provider.script(text("Done."), call("write", {"path": "made.txt", "content": "1\n"}), text("There."))
+    id = server.new(mode="edit")
+    events = server.events(id)
+    server.prompt(id, "/goal made.txt exists --until 'test -e made.txt'", typed=True)
+    result = events.result()
+    assert (result["result"], result["goal"]["status"], result["goal"]["num_rounds"]) == ("There.", "met", 2)
+    server.prompt(id, "/goal", typed=True)
+    events.wait(lambda line: kind(line) == "notice" and "Status: met" in line["text"])
+    assert len(provider.requests) == 3

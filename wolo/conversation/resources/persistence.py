@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -39,6 +39,8 @@ class SessionSink(Protocol):
     """Cost of the part of a large session that was not loaded."""
     outputs: Path
     """Directory of `save_output`; the model may read it."""
+    goal: dict[str, Any] | None
+    """The saved state of the session's goal; None: there is none."""
     recovery_notices: list[str]
     """About repairs of a damaged store, oldest first; whoever shows one removes it."""
 
@@ -121,6 +123,7 @@ class SavedSession:
         self.summary_usage: tuple[Usage, ...] = ()
         self.side_question_usage: tuple[Usage, ...] = ()
         self.unread_usage = NOTHING_UNREAD
+        self.goal: dict[str, Any] | None = None
         self.notices: tuple[str, ...] = store.warnings
         self.outputs = store.blobs_dir
         self.started_in = session.cwd if session else ""
@@ -148,6 +151,7 @@ class SavedSession:
             loaded = store.load(session.id, most_bytes=LOAD_LIMIT_BYTES)
             self.history = tree.messages(loaded.entries)
             self.compaction = tree.compaction(loaded.entries)
+            self.goal = tree.goal(loaded.entries)
             if loaded.unread:
                 self._unread_until = loaded.unread
                 self.unread_usage = _unread_usage(session, loaded.entries)
@@ -259,6 +263,7 @@ class UnsavedSession:
         self.summary_usage: tuple[Usage, ...] = ()
         self.side_question_usage: tuple[Usage, ...] = ()
         self.unread_usage = NOTHING_UNREAD
+        self.goal: dict[str, Any] | None = None
         self.notices: tuple[str, ...] = ()
         self.recovery_notices: list[str] = []
         self.outputs = state / f"unkept-{os.urandom(6).hex()}"

@@ -55,10 +55,11 @@ class Session:
         async with self._running:
             if self._cancelled == cancelled and request.text.startswith("/") and await self._command(request.text, cancelled):
                 return sdk.PromptResponse(stop_reason="end_turn" if self._cancelled == cancelled else "cancelled")
-            if self._cancelled == cancelled:
-                message = await self._message(request)
+            message = await self._message(request) if self._cancelled == cancelled else None
             if self._cancelled != cancelled:
                 return sdk.PromptResponse(stop_reason="cancelled")
+            if message is None:
+                return sdk.PromptResponse(stop_reason="end_turn")
             ended: TurnEnded | None = None
             async with aclosing(cast("Any", self.conversation.prompt(message))) as events:
                 async for event in events:
@@ -156,7 +157,8 @@ class Session:
             task.cancel()
         await self.conversation.close()
 
-    async def _message(self, request: GivenPrompt) -> UserPrompt:
+    async def _message(self, request: GivenPrompt) -> UserPrompt | None:
+        """None: a command has shown its text, and makes no prompt."""
         unread: list[str] = []
         conversation, typed, text = self.conversation, request.typed, request.text
         if text.startswith("/"):
@@ -168,6 +170,8 @@ class Session:
                 text, typed = made.text, text if made.typed is None else made.typed
                 for notice in (*made.notices, *notices):
                     await self.update(sdk.update_agent_thought_text(f"{notice}\n"))
+                if not text:
+                    return None
         message = await asyncio.to_thread(
             write_prompt,
             text,

@@ -103,8 +103,13 @@ class Updates:
             case ModeChanged():
                 yield sdk.update_current_mode(event.mode)
                 yield sdk.update_agent_thought_text(f"{describe_briefly(event)}\n")
-            case TurnEnded() if event.work.line:
-                yield sdk.update_agent_thought_text(f"\n{event.work.line}\n")
+            case TurnEnded():
+                if event.work.line:
+                    yield sdk.update_agent_thought_text(f"\n{event.work.line}\n")
+                if event.goal is not None and event.goal.status not in ("active", "cleared"):
+                    from wolo.agent.goal import describe_round  # noqa: PLC0415  # few sessions have a goal
+
+                    yield sdk.update_agent_thought_text(f"\n{describe_round(event.goal)}\n")
             case Noticed(level="info"):
                 pass
             case Verified() | Noticed() | HookAwaited():

@@ -127,18 +127,26 @@ class LiveSession:
         except BaseException:
             self.is_busy = False
             raise
+        if message is None:
+            self.is_busy = False
+            return
         saved = asyncio.get_running_loop().create_future()
         self._turn = asyncio.create_task(self._run(message, saved))
         if refusal := await asyncio.shield(saved):  # a client that hangs up changes nothing
             raise refusal
 
-    async def _message(self, conversation: Conversation, text: str, images: Sequence[ImagePart], origin: Origin) -> UserPrompt:
+    async def _message(
+        self, conversation: Conversation, text: str, images: Sequence[ImagePart], origin: Origin
+    ) -> UserPrompt | None:
+        """None: a command has shown its text, and makes no prompt."""
         typed = None
         if text.startswith("/") and (made := await expand(text, conversation, self._on_event, origin)):
             text, typed = made.text, made.typed
             self.conversation = conversation = await switch_model(made.model, conversation, lambda it: self.emit(notice_line(it)))
             for notice in made.notices:
                 self.emit(notice_line(notice))
+            if not text:
+                return None
         unread: list[str] = []
         message = await asyncio.to_thread(write_prompt, text, conversation, origin=origin, notify=unread.append, typed=typed)
         for notice in unread:

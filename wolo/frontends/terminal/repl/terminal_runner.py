@@ -77,6 +77,8 @@ async def _run(opening: StartOptions, task: TerminalTask, terminal: Terminal) ->
             if prompt.startswith("/") and (made := await _expand(prompt, conversation, terminal)):
                 from wolo.commands.expansion import switch_model  # noqa: PLC0415  # few prompts come from commands
 
+                if not made.text:
+                    return 0
                 prompt, typed = made.text, made.typed
                 if "model" not in opening.flags:
                     conversation = await switch_model(made.model, conversation, terminal.screen.show_text)
@@ -153,8 +155,10 @@ async def _expand(prompt: str, conversation: Conversation, terminal: Terminal) -
 
     with terminal.signals.during(conversation.interrupt):
         made = await expand(prompt, conversation, terminal.screen.show, "keyboard")
-    if made:
+    if made and made.text:
         show_prompt(made, terminal.screen)
+    elif made:
+        terminal.screen.show_text("\n".join(made.notices))
     return made
 
 
