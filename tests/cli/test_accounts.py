@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_auth import configure, kept, login
+from tests.end_to_end.test_new_servers import serve
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, text, whole
+from tests.fakes.replies import call, text
 from wolo.places import find_places
 
 HOME_KEY, WORK_KEY = "sk-home-0123456789abcdefHHHH", "sk-work-0123456789abcdefWWWW"
@@ -186,9 +187,9 @@ def test_account_of_a_list_is_used(acme: ProviderServer) -> None:
     save_two()
     with (find_places().config / "config.toml").open("a") as file:
         file.write("any_model = true\n")
-    acme.otherwise = whole({"data": [{"id": "served"}]})
+    serve(acme, "served")
     assert "acme/served" in run_wolo("models", "list", "--account", "work").stdout
-    assert key_sent(acme) == WORK_KEY
+    assert acme.looked_up[-1].headers["authorization"] == f"Bearer {WORK_KEY}"
     refused = run_wolo("models", "list", "--account", "nobody")
     assert (refused.exit_code, "nobody" in refused.stderr) == (2, True)
 

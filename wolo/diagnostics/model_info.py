@@ -48,7 +48,7 @@ def models_here(config: Config, *, asks: bool = False) -> list[ListedModel]:
     environ = keys.with_stored_keys(find_site(), config)
     models = Catalog(environ, config.settings.providers).list_models()
     models = [each if _is_at_hand(each) else replace(each, has_key=False) for each in models]
-    served = [row for choice in _own_servers(config, environ) for row in _served_rows(choice, asks=asks)]
+    served = [row for choice in _own_servers(config, environ) for row in _served_rows(choice, config.endpoint.account, asks=asks)]
     labels, filled = {each.label for each in models}, {row.provider.name for row in served}
     models = [each for each in models if each.model is not None or each.provider.name not in filled]
     models += [row for row in served if row.label not in labels]
@@ -72,8 +72,8 @@ def _own_servers(config: Config, environ: Mapping[str, str]) -> Iterator[ModelCh
                 yield ModelChoice(provider=provider, model=Model(id=""), base_url=provider.base_url, api_key=key)
 
 
-def _served_rows(choice: ModelChoice, *, asks: bool) -> Iterator[ListedModel]:
-    cache = find_places().cache
+def _served_rows(choice: ModelChoice, account: str, *, asks: bool) -> Iterator[ListedModel]:
+    cache = find_places().cache / account  # accounts may have other models
     saved = None if asks else model_lists.read_list(cache, choice.base_url)
     ids = model_lists.list_ids(cache, choice) if asks else saved.ids if saved else ()
     yield from (ListedModel(choice.provider, Model(id=id), has_key=True) for id in ids)
