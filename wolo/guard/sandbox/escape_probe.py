@@ -169,7 +169,8 @@ def _limit_of(victim: subprocess.Popen[bytes]) -> object:
 @contextmanager
 def _victim() -> Iterator[subprocess.Popen[bytes]]:
     """A process outside that waits for the end of its stdin."""
-    with subprocess.Popen(["/bin/sh", "-c", "read line"], stdin=subprocess.PIPE, start_new_session=True) as process:
+    argv, env = ["/bin/sh", "-c", "read line"], {"PATH": os.defpath}
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, env=env, start_new_session=True) as process:
         try:
             yield process
         finally:
