@@ -275,6 +275,7 @@ def _remember_probes() -> None:
         if cache is not None and not (cache / PROBES).exists():
             with contextlib.suppress(OSError):
                 make_private(cache)
+                (cache / PROBES).touch(0o600)
                 (cache / PROBES).write_bytes(known)
         return prove(make, what, state, cache)
 
