@@ -150,7 +150,7 @@ def test_later_edits_need_no_yes_after_acceptance(provider: ProviderServer) -> N
         terminal.type("n")
         terminal.wait_for("I see.")
         wait_for_prompt(terminal)
-        terminal.wait_until(lambda: "edit" in terminal.lines[terminal.cursor[0] + 2])
+        terminal.wait_until(lambda: "edit" in terminal.lines[terminal.cursor[0] + 1])
         leave(terminal)
     assert not Path("made").exists()
 

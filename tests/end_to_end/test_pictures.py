@@ -53,7 +53,7 @@ def a_turn(background: str, colours: Mapping[str, str]) -> str:
         terminal.wait_until(lambda: "Esc stops" not in "\n".join(terminal.lines))
         terminal.type("now write tests for both")
         terminal.wait_for("tests for both")
-        terminal.wait_until(lambda: terminal.lines[terminal.cursor[0] - 2] == "", complaint="no blank row above the composer")
+        terminal.wait_until(lambda: terminal.lines[terminal.cursor[0] - 1] == "", complaint="no blank row above the composer")
         return picture(terminal, colours=colours)
 
 

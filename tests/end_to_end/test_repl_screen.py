@@ -71,7 +71,7 @@ PARAGRAPH = "WHAT IS SAID IS KEPT ON THE DISK BEFORE ANYBODY SEES IT, SO NOTHING
     ("answer", "most"),
     [
         pytest.param("".join(f"LINE {number} OF AN ANSWER IN MANY WORDS.\n" for number in range(35)), 2.4, id="lines"),
-        pytest.param((PARAGRAPH * 3 + "\n\n") * 9, 2.8, id="paragraphs"),
+        pytest.param((PARAGRAPH * 3 + "\n\n") * 9, 2.9, id="paragraphs"),
     ],
 )
 def test_a_slow_stream_costs_little_too(provider: ProviderServer, answer: str, most: float) -> None:
@@ -125,7 +125,7 @@ def test_end_of_a_huge_line_shows_at_once(provider: ProviderServer) -> None:
         terminal.wait_for("› meanwhile")
 
 
-def test_long_line_breaks_at_spaces_never_in_code(provider: ProviderServer) -> None:
+def test_long_lines_are_left_to_the_terminal(provider: ProviderServer) -> None:
     line = " ".join(f"word{number}" for number in range(60))
     provider.script(text(f"Here:\n\n```\n{line}\n```\n\n{line}"))
     with pty_wolo(*provider.flags, "-s", "long", columns=40) as terminal:
@@ -133,12 +133,9 @@ def test_long_line_breaks_at_spaces_never_in_code(provider: ProviderServer) -> N
         terminal.enter("go on")
         terminal.wait_for(" out · ")
         leave(terminal)
-    printed = SEQUENCE.sub(b"", bytes(terminal.raw)).decode()
-    assert f"{line}\r\n" in printed
-    paragraph = terminal.text.rpartition(line)[2] if " " in line else terminal.text.partition(line)[2]
-    paragraph = paragraph.partition("100 tokens in")[0]
-    assert line.split() == [word for word in paragraph.split() if word in line.split()]
-    assert all(len(row) <= 40 for row in paragraph.split("\n") if " " in row)
+    lines = terminal.text.split("\n")
+    assert f"  {line}" in lines
+    assert line in lines
     assert line in run_wolo("sessions", "show", "long").stdout.rpartition("```")[2]
 
 
@@ -203,7 +200,7 @@ def test_long_code_and_tables_are_printed_once(provider: ProviderServer) -> None
         terminal.wait_for("End.", 60)
         wait_for_prompt(terminal)
         leave(terminal)
-    shown = [line for line in terminal.text.split("\n") if line.startswith("    value_")]
+    shown = [line[2:] for line in terminal.text.split("\n") if line.startswith("      value_")]
     assert shown == code
     assert all(terminal.times(f"row{number}x") == 1 for number in range(40))
 

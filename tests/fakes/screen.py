@@ -20,7 +20,7 @@ import pyte
 
 from tests.fakes.fork_server import Start, can_fork, current_umask, fork
 from wolo.frontends.terminal.live.live_region import PLACEHOLDERS
-from wolo.frontends.terminal.panels.panel import SIDE, line_columns
+from wolo.frontends.terminal.panels.panel import SIDE
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,7 @@ class View:
     @property
     def text(self) -> str:
         """The scrollback and what is visible, without the line breaks that the terminal made."""
-        rows = (row for row in self._screen.lines_ever() if row != "─" * line_columns(self._screen.columns))
-        return "\n".join(map(_without_decoration, rows))
+        return "\n".join(map(_without_decoration, self._screen.lines_ever()))
 
     @property
     def is_idle(self) -> bool:

@@ -29,7 +29,7 @@ from wolo.agent.events import (
 )
 from wolo.guard.modes import MODES
 from wolo.messages.call_arguments import call_line
-from wolo.messages.terminal_text import label, quantity
+from wolo.messages.terminal_text import escaped_line, label, quantity
 from wolo.models.limit_wait import clock_time, countdown
 from wolo.tools.background_jobs import CROWDED
 
@@ -128,6 +128,17 @@ def describe_work(event: Event) -> str:
         case AttemptFailed():
             return f"retrying in {event.delay_s:.0f} s: {event.error.message}"
     return ""
+
+
+def describe_retry(event: AttemptFailed, left_s: float) -> str:
+    """The wait before the next attempt, for a line that changes; `left_s`: seconds until it begins."""
+    of = f" of {event.tries}" if event.tries else ""
+    return f"Retrying in {left_s:.0f} s · attempt {event.attempt + 1}{of} · {escaped_line(event.error.message).rstrip('.')}"
+
+
+def describe_retried(event: AttemptFailed) -> str:
+    """The failed attempts, once the next one is answered."""
+    return f"{sentence(event.error.message)} Attempt {event.attempt + 1} was answered."
 
 
 def _limit(delay_s: float) -> str:

@@ -16,6 +16,7 @@ from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import follow_card
 from wolo.errors import ConfigError
 from wolo.formats.encoding.thinking_levels import LEVELS
+from wolo.messages.terminal_text import in_short
 from wolo.models import address, model_lists, probe_cache, secret_references
 from wolo.models.capabilities import LOCAL
 from wolo.models.catalog import ALIASES, CUSTOM, Catalog, ListedModel
@@ -199,13 +200,6 @@ def page(facts: Mapping[str, Any]) -> Iterator[str]:
             yield f"{title:<10} {words}"
     for number, (flag, value) in enumerate(facts["dialect"].items()):
         yield f"{'' if number else 'flags':<10} {flag} = {msgspec.json.encode(value).decode()}"
-
-
-def in_short(tokens: int | None) -> str:
-    """131,072 as 131k, a million as 1M."""
-    if tokens is None:
-        return "?"
-    return f"{tokens / 1e6:.3g}M" if tokens >= 1_000_000 else f"{tokens / 1e3:.0f}k" if tokens >= 1_000 else str(tokens)
 
 
 def _abilities(model: Model | None) -> str:

@@ -156,6 +156,13 @@ def _show_unless_joined(match: re.Match[str]) -> str:
     return match[0] if re.compile(_JOINED).match(match.string, match.start()) else escape(match[0])
 
 
+def in_short(tokens: int | None) -> str:
+    """131,072 as 131k, a million as 1M."""
+    if tokens is None:
+        return "?"
+    return f"{tokens / 1e6:.3g}M" if tokens >= 1_000_000 else f"{tokens / 1e3:.0f}k" if tokens >= 1_000 else str(tokens)
+
+
 def quantity(num: int, noun: str, plural: str = "") -> str:
     """Format a count: `1 line`, `1,204 lines`; `plural` if it is not the noun with an s."""
     return f"{num:,} {noun if num == 1 else plural or f'{noun}s'}"

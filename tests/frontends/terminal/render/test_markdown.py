@@ -73,19 +73,39 @@ def test_a_block_becomes_what_a_person_reads(source: str, shown: str) -> None:
 
 def test_code_is_printed_as_it_is() -> None:
     source = "def f():\n\treturn '  x'  # *no* markup\n\n\n    pass"
-    assert stream(f"```python\n{source}\n```\nafter") == f"{source}\n\nafter\n"
-    assert stream(f"~~~~\n{source}\n~~~\n~~~~\n") == f"{source}\n~~~\n"
-    assert stream(f"```\n{source}") == f"{source}\n"
+    shown = "  def f():\n  \treturn '  x'  # *no* markup\n\n\n      pass\n"
+    assert stream(f"```python\n{source}\n```\nafter") == f"  python\n{shown}\nafter\n"
+    assert stream(f"~~~~\n{source}\n~~~\n~~~~\n") == f"{shown}  ~~~\n"
+    assert stream(f"```\n{source}") == shown
+    assert stream(f"text\n```text\n{source}\n```") == f"text\n\n{shown}"
 
 
-def test_listed_code_stands_at_the_margin() -> None:
+def test_listed_code_keeps_the_indent_of_its_list() -> None:
     source = "1. Do:\n\n   ```sh\n   make\n     indented\n   ```\n2. Then\n"
-    assert stream(source) == "1. Do:\n\nmake\n  indented\n\n2. Then\n"
+    assert stream(source) == "1. Do:\n\n     sh\n     make\n       indented\n\n2. Then\n"
 
 
 def test_code_is_coloured_where_the_language_is_known() -> None:
     assert styles("```python\ndef f(): pass\n```\n")["def"] == "accent"
-    assert styles("```nosuchlanguage\nx\n```\n") == {"x\n": "accent"}
+    assert styles("```nosuchlanguage\nx\n```\n") == {"  nosuchlanguage": "dim"}
+    assert styles("```\ndef f(): pass\n```\n\n    def g(): pass\n") == {}
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_paragraph_has_no_breaks_unlike_items(end: str) -> None:
+    markdown = MarkdownStream()
+    drawn = markdown.feed(f"{'word ' * 200}end\n\n- {'item ' * 200}end\n\n> quoted{end}") + markdown.close()
+    texts = [each for each in drawn if isinstance(each, Text) and each.plain.strip()]
+    assert {text.plain.split()[-1]: bool(text.no_wrap) for text in texts} == {"end": False, "quoted": False}
+    assert texts[0].no_wrap
+
+
+def test_unfinished_code_has_its_margin() -> None:
+    markdown = MarkdownStream()
+    markdown.feed("- a\n\n  ```py\n  x = 1\n  y")
+    assert markdown.preview == "    y"
+    markdown.feed("\n  ```\nafter")
+    assert markdown.preview == "after"
 
 
 def test_marks_become_styles() -> None:
@@ -123,7 +143,9 @@ def test_every_table_cell_is_readable_in_any_window(width: int, columns: int) ->
     lines = ["|".join(cells) for cells in [rows[0], ["---"] * columns, *rows[1:], *later]]
     markdown, console = MarkdownStream(), Console(width=width, color_system=None, highlight=False)
     drawn = [*markdown.feed("".join(f"|{line}|\n" for line in lines)), *markdown.close()]
-    shown = "".join(segment.text for each in drawn for segment in console.render(each))
+    shown = "".join(
+        each.plain if isinstance(each, Text) else "".join(segment.text for segment in console.render(each)) for each in drawn
+    )
     letters = "".join(cell for cells in [*rows, *later] for cell in cells).replace(" ", "")
     assert all(shown.count(letter) >= letters.count(letter) for letter in set(letters))
 
@@ -133,8 +155,8 @@ def test_line_prints_as_soon_as_certain() -> None:
     assert draw(markdown.feed("first line\nsec")) == "first line\n"
     assert draw(markdown.feed("ond **open\n")) == ""
     assert draw(markdown.feed("closed** now\n- item")) == "second open\nclosed now\n"
-    assert draw(markdown.feed("\n```\ncode\nmore")) == "• item\n\ncode\n"
-    assert draw(markdown.close()) == "more\n"
+    assert draw(markdown.feed("\n```\ncode\nmore")) == "• item\n\n  code\n"
+    assert draw(markdown.close()) == "  more\n"
 
 
 def test_unclosed_markup_is_not_held_forever() -> None:
@@ -173,7 +195,7 @@ def test_emphasis_in_a_long_line_is_waited_for() -> None:
 
 def test_a_long_line_of_code_is_not_changed() -> None:
     line = "x = [" + "1,  " * 1000 + "]"
-    assert stream(f"```\n{line}\nshort\n```\n") == f"{line}\nshort\n"
+    assert stream(f"```\n{line}\nshort\n```\n") == f"  {line}\n  short\n"
 
 
 def test_source_shows_unchanged_without_colours() -> None:

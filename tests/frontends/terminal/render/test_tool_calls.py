@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from wolo.agent.tool_execution import NOT_ANSWERED
 from wolo.frontends.terminal.render.tool_calls import ResultLayout, headline, result, whole_call
 from wolo.messages.parts import ToolPart
-from wolo.tools.tool_values import Answered, Diff, Listing, Output, TodoItem, TodoList
+from wolo.tools.tool_values import Answered, Delegated, Diff, Listing, Output, TodoItem, TodoList
 
 
 def test_headline_gives_tool_subject_and_outcome() -> None:
@@ -129,3 +129,37 @@ def test_each_state_has_a_colourless_mark() -> None:
         ToolPart(tool="x", status="failed", outcome="interrupted"),
     )
     assert [headline(part).plain[0] for part in parts] == ["●", "✗", "⊘", "⊘"]
+
+
+BRIEF = ResultLayout(80, has_rail=True, hint=" · Ctrl-O expands", is_brief=True)
+
+
+def test_long_command_is_folded_to_its_first_line() -> None:
+    run = ToolPart(tool="shell", input={"command": "python3 build.py\n" + "echo x\n" * 29}, status="completed")
+    assert headline(run, Output("x", "", 0, 0.4), room=80).plain == "● shell python3 build.py … 29 more lines · exit 0 · 0.4 s"
+    short = ToolPart(tool="shell", input={"command": "make\ntest"}, status="completed")
+    assert headline(short, room=80).plain == "● shell make⏎test"
+    wide = ToolPart(tool="shell", input={"command": "漢字" * 100}, status="completed")
+    assert 76 <= headline(wide, Output("x", "", 0, 0.4), room=80).cell_len <= 80
+
+
+def test_successful_call_has_one_row_of_output() -> None:
+    part = ToolPart(tool="shell", status="completed")
+    assert result(part, Output("x", "one\n", 0, 1.0), BRIEF).text.plain == "  │ one\n"
+    folded = result(part, Output("x", "one\ntwo\nthree\n", 0, 1.0), BRIEF)
+    assert (folded.text.plain, folded.is_folded) == ("  │ three  … 2 more lines · Ctrl-O expands\n", True)
+    narrow = result(part, Output("x", "one\n" + "y" * 90, 0, 1.0), BRIEF._replace(columns=40)).text
+    assert narrow.plain == f"  │ {'y' * 21}  … 1 more line\n"
+    assert result(part, Output("x", "one\ntwo\n", 1, 1.0), BRIEF).text.plain == "  │ one\n  │ two\n"
+    assert not result(part, TodoList((TodoItem("a", "pending"),)), BRIEF).text
+
+
+def test_task_and_job_name_their_subject() -> None:
+    task = ToolPart(tool="task", input={"agent": "explore", "prompt": "find tests\nall"}, status="completed", output="Here.\nx")
+    view = Delegated("explore", "s", "done", ("read a", "read b"), 1, 10_000, None, 2.0)
+    assert headline(task, view, room=80).plain == "● explore: find tests⏎all · 2 calls · 10k tokens · 2.0 s"
+    assert result(task, view, BRIEF).text.plain == "  │ Here.  … 3 more lines · Ctrl-O expands\n"
+    job = ToolPart(
+        tool="shell", input={"command": "make serve", "background": True}, status="completed", output="x\n[job 1 (make): y]"
+    )
+    assert headline(job).plain == "● job 1 started: make serve"

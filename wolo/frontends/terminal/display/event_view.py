@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Literal
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from wolo.agent.events import (
@@ -39,7 +43,7 @@ from wolo.agent.events import (
     VerifyStarted,
 )
 from wolo.commands.cost import in_words
-from wolo.conversation.phrasing import describe, duration
+from wolo.conversation.phrasing import describe, describe_retried, describe_retry, duration
 from wolo.errors import WoloError
 from wolo.frontends.terminal.display.activity import Activity, Announcements, BottomLine, Surface, newest_lines, progress_bar
 from wolo.frontends.terminal.display.dialog_host import DialogHost
@@ -52,7 +56,7 @@ from wolo.frontends.terminal.render import tool_calls
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.wrapping import wrap
 from wolo.messages.call_arguments import call_line
-from wolo.messages.message import Message
+from wolo.messages.message import Message, Usage
 from wolo.messages.terminal_text import clean, clean_line, escaped_line
 
 TAIL_CHARS = 400
@@ -62,6 +66,11 @@ MOST_SUBJECT = 60
 PROMPT_MARK = "› "
 MARK_STYLE = STYLES["bold accent"] + STYLES["said"]
 SAID_FROM_COLUMNS = 20
+NEWEST_CHARS = 60
+"""Of a long line of thinking, its end is shown."""
+MOST_WRITTEN = 4000
+"""Characters of a streamed call in which the name of its file is looked for."""
+_FILE = re.compile(r'"(?:file_?)?path"\s*:\s*("(?:[^"\\]|\\.)*")|\*\*\* (?:Add|Update) File: ([^\\"\n]+)')
 
 Kind = Literal["", "said", "text", "call", "block", "notice"]
 """The last thing that was printed; a block is a call with a result."""
@@ -70,7 +79,7 @@ Kind = Literal["", "said", "text", "call", "block", "notice"]
 def user_text(text: str, stdout: Stdout) -> Text:
     columns = stdout.columns - len(PROMPT_MARK) - 1
     if not stdout.can_move or columns < SAID_FROM_COLUMNS:
-        return Text.assemble((PROMPT_MARK, "bold accent"), clean(text))
+        return Text.assemble((PROMPT_MARK, "bold accent"), clean(text).replace("\n", f"\n{' ' * len(PROMPT_MARK)}"))
     block = Text(no_wrap=True)
     for at, row in enumerate(wrap(clean(text), columns).split("\n")):
         block.append("\n" if at else "").append(PROMPT_MARK if not at else "  ", MARK_STYLE).append(row, "said")
@@ -94,11 +103,19 @@ class Screen:
         self._tail = ""
         self._chars = 0
         self.folded = FoldedOutput()
+        self.is_brief = True
+        """Calls take two rows where keys expand them."""
         self.thinking = Thinking()
         self._has_text = False
         """Part of the current answer has been printed."""
         self._refusals: dict[str, str] = {}
         """The reason of a denied call, by its id."""
+        self._written: dict[int, str] = {}
+        """Arguments of the calls that are being written, by their slot, until the name of the file is known; then that name."""
+        self._retried = ""
+        """The row that reports failed attempts once a later one is answered."""
+        self._last_usage: Usage | None = None
+        """Of the newest answer in this turn."""
         self.says_more = False
         """Informative notices are shown, too."""
         self._notices: set[str] = set()
@@ -134,11 +151,13 @@ class Screen:
             self.region.on_event(event)
         if not isinstance(event, TextStreamed):
             self.draw_streamed()
+        if isinstance(event, TextStreamed | ThinkingStreamed | CallStreamed | AnswerEnded):
+            self._end_retries()
         match event:
             case RequestStarted():
                 self._draw(self._markdown.close())
                 self._markdown = self._new_markdown()
-                self._chars, self._tail, self._has_text = 0, "", False
+                self._chars, self._tail, self._has_text, self._written = 0, "", False, {}
                 self.thinking.begin()
                 self.status.start(describe(event))
             case TextStreamed():
@@ -153,9 +172,7 @@ class Screen:
             case CallStreamed():
                 self._end_thinking()
                 self.status.note_data()
-                self.status.describe(
-                    f"writing the call of {clean_line(event.tool) or 'a tool'} · {event.size_bytes / 1000:.1f} kB"
-                )
+                self.status.describe(f"{self._call_in_words(event)} · {event.size_bytes / 1000:.1f} kB")
             case AnswerEnded():
                 self._end_thinking()
                 self._end_answer(event.message)
@@ -195,7 +212,7 @@ class Screen:
         if self._streamed:
             text, self._streamed = "".join(self._streamed), []
             self._draw(self._markdown.feed(text))
-            self._show_unfinished(self._markdown.unfinished)
+            self._show_unfinished(self._markdown.preview)
 
     def show_text(self, text: str, style: str = "") -> None:
         """Prints a sentence, cleaned of control characters."""
@@ -221,8 +238,10 @@ class Screen:
         self._write(text.append(end) if end else text)
 
     def space(self) -> None:
-        """Prints an empty line; the next output needs no gap."""
+        """Prints an empty line, unless nothing was printed since the last one; the next output needs no gap."""
         self._end_line()
+        if not self._last:
+            return
         self._write(Text("\n"))
         self._last = ""
 
@@ -270,6 +289,7 @@ class Screen:
     # Answers
 
     def _end_answer(self, message: Message) -> None:
+        self._last_usage = message.usage or self._last_usage
         if not self._chars and message.text.strip():
             self._draw(self._markdown.feed(message.text))
         self._draw(self._markdown.close())
@@ -293,21 +313,47 @@ class Screen:
         return f"writing · {max(self._chars // 4, 1):,} tokens"
 
     def _thinking(self) -> str:
-        return f"thinking · {max(self._chars // 4, 1):,} tokens · {''.join(newest_lines(self._tail, 1))}".rstrip(" ·")
+        newest = "".join(newest_lines(self._tail, 1))
+        if len(newest) > NEWEST_CHARS:
+            newest = f"…{newest[-NEWEST_CHARS:].partition(' ')[2]}"  # it begins with a word
+        return f"thinking · {max(self._chars // 4, 1):,} tokens · {newest}".rstrip(" ·")
 
     def _attempt_failed(self, event: AttemptFailed) -> None:
         if event.is_limit:
             self._show_void(describe(event))
             return
-        if event.tries or event.attempt == 1:
-            self._show_void(describe(event))
-        due, why = time.monotonic() + event.delay_s, clean_line(event.error.message).rstrip(".")
-        self.status.start(lambda: f"retrying in {max(due - time.monotonic(), 0):.0f} s · {why}")
+        if self._has_text or not self.status.is_alive:
+            if event.tries or event.attempt == 1:
+                self._show_void(describe(event))
+        else:
+            self._retried = describe_retried(event)
+        due = time.monotonic() + event.delay_s
+        self.status.start(lambda: describe_retry(event, max(due - time.monotonic(), 0)))
+
+    def _end_retries(self) -> None:
+        """Reports attempts that had failed before this answer began."""
+        if row := self._retried:
+            self._retried = ""
+            self.show_text(row, "dim")
+
+    def _call_in_words(self, event: CallStreamed) -> str:
+        """`Writing big.py` as soon as the name is known."""
+        if event.kind == "edit":
+            name = self._written.get(event.slot, "")
+            if not name.startswith("Writing ") and len(name) < MOST_WRITTEN:
+                name += event.fragment
+                if file := _FILE.search(name):
+                    with suppress(ValueError):
+                        name = f"Writing {escaped_line(json.loads(file[1]) if file[1] else file[2])}"
+                self._written[event.slot] = name
+            if name.startswith("Writing "):
+                return name
+        return f"writing the call of {clean_line(event.tool) or 'a tool'}"
 
     def _show_void(self, text: str) -> None:
         """Prints a notice that discards the answer so far."""
         void = " Discard the answer above." if self._has_text else ""
-        self._markdown, self._has_text = self._new_markdown(), False
+        self._markdown, self._has_text, self._retried = self._new_markdown(), False, ""
         self.thinking.begin()
         self.show_text(f"{text}{void}", "warning")
 
@@ -319,11 +365,16 @@ class Screen:
         if self.folded.hint:
             rows = max(min(self.stdout.rows // 2 - 2, rows), 1)  # half the window, with the call and how much is left
         has_rail = self.stdout.can_move and columns >= tool_calls.RAIL_FROM_COLUMNS
-        below = tool_calls.result(event.part, event.view, tool_calls.ResultLayout(columns, rows, has_rail, self.folded.hint))
-        line = tool_calls.headline(event.part, event.view, reason=self._refusals.pop(event.part.id, "")).append("\n")
-        line.append_text(below.text).no_wrap = True
+        layout = tool_calls.ResultLayout(columns, rows, has_rail, self.folded.hint, self.is_brief and bool(self.folded.hint))
+        below = tool_calls.result(event.part, event.view, layout)
+        most_rows = 1 if below.text.plain.count("\n") == 1 else 2
+        room = columns * most_rows if layout.is_brief else None
+        reason = self._refusals.pop(event.part.id, "")
+        line = tool_calls.headline(event.part, event.view, reason=reason, room=room)
+        is_cut = room is not None and line.plain != tool_calls.headline(event.part, event.view, reason=reason).plain
+        line.append("\n").append_text(below.text).no_wrap = True
         self.print(line, kind="block" if below.text else "call", end="")
-        if below.is_folded:
+        if below.is_folded or is_cut:
             self.folded.add(partial(tool_calls.whole_call, event.part, event.view))
         if event.part.terminate and not event.part.is_error:
             self.answer(event.part.output)  # it is the answer of the turn
@@ -347,7 +398,17 @@ class Screen:
         if event.work.line:
             self.show_text(event.work.line, "warning" if event.work.status == "failed" else "dim")
         if event.usage.context_tokens:
-            self.show_text(f"{in_words(event.usage, tells_unknown=False)} · {duration(event.duration_s)}", "dim")
+            self.show_text(f"{self._used(event)} · {duration(event.duration_s)}", "dim")
+        self._last_usage, self._retried = None, ""
+
+    def _used(self, event: TurnEnded) -> str:
+        """Tokens of the last request, and the cost of the whole turn."""
+        last = self._last_usage
+        if last is None or not last.context_tokens or event.num_answers < 2:
+            return in_words(event.usage, tells_unknown=False)
+        cost = event.usage.cost
+        price = "" if cost is None else f"{f'${cost.total:.4f}' if cost.total else 'free'} "
+        return f"{in_words(replace(last, cost=None), tells_unknown=False)} · {price}in {event.num_answers} requests"
 
     # Ink
 

@@ -50,7 +50,7 @@ from wolo.frontends.terminal.live.component import Component, Row
 from wolo.frontends.terminal.live.frame_renderer import FrameApplication, FrameOutput
 from wolo.frontends.terminal.live.live_output import ActivityView, RegionOutput
 from wolo.frontends.terminal.panels.line_panels import LinePanel
-from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS, NARROW_COLUMNS, horizontal_line
+from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS, NARROW_COLUMNS
 from wolo.frontends.terminal.panels.region_styles import RegionColours, as_fragments, colour_depth
 from wolo.frontends.terminal.render.row_wrapping import newest_rows
 from wolo.frontends.terminal.render.scroll_insert import rows_taken
@@ -62,8 +62,8 @@ WRITING_ROWS = 10
 PROMPT = "› "
 PLACEHOLDERS = ("Describe a task · / commands · @ files", "Describe a task · / commands")
 """Shown in the empty composer: the first that fits."""
-HAIRLINES_FROM_ROWS, HAIRLINES_FROM_COLUMNS = 10, 40
-"""In a smaller window the composer has no hairlines."""
+INDENT_COLUMNS = 20
+"""From which on further rows of the composer are indented."""
 PAINT_S = 0.25
 """Printed text is collected for so long: each printing repaints the region."""
 ESCAPE_S = 0.05
@@ -288,18 +288,15 @@ class LiveRegion:
         writing = Window(
             control,
             wrap_lines=True,
+            get_line_prefix=self._line_prefix,
             height=Dimension(min=1, max=WRITING_ROWS),
             dont_extend_height=True,
         )
-        has_hairlines = Condition(self._has_hairlines)
-        top, bottom = (MeasuredContainer(horizontal_line(), has_hairlines) for _ in range(2))
         unasked = Stack(
             [
                 MeasuredContainer(self._tail_window, Condition(lambda: bool(self._unfinished_line))),
                 *map(self._container, self._above),
-                top,
                 MeasuredContainer(writing),
-                bottom,
                 search,
                 offered_menu(),
             ]
@@ -310,9 +307,9 @@ class LiveRegion:
         ]
         return Layout(Stack(rows), focused_element=writing)
 
-    def _has_hairlines(self) -> bool:
-        size = self._output.get_size()
-        return bool(self._prompt_text) and size.rows >= HAIRLINES_FROM_ROWS and size.columns >= HAIRLINES_FROM_COLUMNS
+    def _line_prefix(self, line: int, row: int) -> str:
+        """Indents all rows of the text but the first below its beginning."""
+        return " " * len(self._prompt_text) if (line or row) and self._output.get_size().columns >= INDENT_COLUMNS else ""
 
     def _container(self, component: Component) -> MeasuredContainer:
         window = _window(lambda: as_fragments(self._rows(component)), component.most_rows)

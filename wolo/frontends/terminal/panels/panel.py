@@ -1,7 +1,7 @@
 """A panel takes the place of the input until it is answered: a border with a title, content that scrolls, key hints.
 
 Nothing is cut: what does not fit is scrolled, also in a window of five rows. Small windows have no border.
-The border is open on the right: when a window becomes narrower, tmux rewraps full rows and pushes as many into its history.
+The border is on the left alone: when a window becomes narrower, tmux rewraps full rows and pushes as many into its history.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from wolo.frontends.terminal.io.input_parser import is_within_paste
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import Stack
 from wolo.frontends.terminal.io.terminal_signals import suspend
 from wolo.frontends.terminal.panels.key_guard import PASTE_S, KeyGuard
-from wolo.frontends.terminal.panels.region_styles import Row, as_fragments, as_rows, row_width
+from wolo.frontends.terminal.panels.region_styles import Row, as_fragments, as_rows
 
 T = TypeVar("T")
 
@@ -48,7 +48,6 @@ GAP_FROM_ROWS = 20
 """In a lower window no empty row is above the border."""
 SIDE = "│ "
 """The border on the left."""
-_LINE_COLUMNS = 40
 NARROW_COLUMNS = 60
 
 _ANYWHERE = (sys.maxsize, 0)
@@ -116,7 +115,7 @@ class Panel(Generic[T]):
         written = ConditionalContainer(VSplit([side, self._line]), Condition(lambda: bool(self._label)))
         hints = Window(FormattedTextControl(self._hints), dont_extend_height=True)
         hinted = ConditionalContainer(hints, Condition(lambda: self.is_writing and bool(self._hints())))
-        bottom = ConditionalContainer(horizontal_line("╰"), framed)
+        bottom = ConditionalContainer(Window(FormattedTextControl([("class:border", "╰─")]), height=1), framed)
         self.container: AnyContainer = Stack([self._body, written, hinted, bottom], modal=True)
 
     # For the kinds of panels
@@ -243,13 +242,11 @@ class Panel(Generic[T]):
             gap: list[Row] = [[("", "")]] if self._has_gap else []
             columns = get_app().output.get_size().columns
             title = as_rows([self.title() or Text()], columns - 4)[0]
-            rest = "─" * (line_columns(columns) - 4 - row_width(title))
             rows = [
                 *gap,
                 [
                     ("class:border", "╭─ "),
                     *((f"{style} bold class:accent", text) for style, text, *_ in title),
-                    ("class:border", f" {rest}"),
                 ],
                 *rows,
             ]
@@ -381,18 +378,6 @@ def one_row(cells: Sequence[tuple[str, str]], columns: int, between: str = "   "
             rows[-1].append(between)
         rows[-1].append_text(cell)
     return rows
-
-
-def line_columns(columns: int) -> int:
-    """Length of the lines around the composer, and above and below a panel."""
-    return min(columns // 2, _LINE_COLUMNS)
-
-
-def horizontal_line(corner: str = "") -> Window:
-    def draw() -> StyleAndTextTuples:
-        return [("class:border", corner.ljust(line_columns(get_app().output.get_size().columns), "─"))]
-
-    return Window(FormattedTextControl(draw), height=1)
 
 
 def _side() -> Window:

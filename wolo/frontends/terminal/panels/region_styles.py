@@ -67,10 +67,6 @@ def as_fragments(rows: Sequence[Sequence[OneStyleAndTextTuple]]) -> StyleAndText
     return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
 
 
-def row_width(row: Row) -> int:
-    return sum(get_cwidth(character) for piece in row for character in piece[1])
-
-
 # Colours
 
 

@@ -1,4 +1,4 @@
-"""Highlights code without a frame or margin, so that copying it copies the code alone."""
+"""Highlights code below the name of its language, two blanks from the indent of its list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _REMEMBERED_LINES = 150
 """Earlier lines that are lexed again to know whether a new one is inside a string or comment."""
 _LONGEST_LINE = 2000
 """Characters; lexers are slow on longer lines, and nobody writes them by hand."""
-_UNCOLOURED = frozenset({"", "text", "txt", "plain", "plaintext", "output"})
+_NO_LANGUAGE = frozenset({"", "text", "txt", "plain", "plaintext", "output"})
+_LONGEST_LABEL = 30
+MARGIN = "  "
 PLAIN_CODE = STYLES["code"]
 _DIFFS = frozenset({"diff", "patch", "udiff"})
 _DIFF_STYLES = {"+": "added line", "-": "removed line", "@": "accent"}
@@ -23,11 +25,13 @@ _DIFF_STYLES = {"+": "added line", "-": "removed line", "@": "accent"}
 
 
 class CodeBlock:
-    def __init__(self, language: str) -> None:
+    def __init__(self, language: str, indent: str = "") -> None:
         name = language.strip().partition(" ")[0].strip("{}.").lower()
+        self.margin = f"{indent}{MARGIN}"
+        self.label = "" if name in _NO_LANGUAGE else name[:_LONGEST_LABEL]
         self._is_diff = name in _DIFFS
         self._syntax: Syntax | None = None
-        if not self._is_diff and name not in _UNCOLOURED:
+        if not self._is_diff and name not in _NO_LANGUAGE:
             from rich.syntax import Syntax  # noqa: PLC0415  # loads Pygments, for the first block of code
 
             syntax = Syntax("", name, tab_size=0)
@@ -35,19 +39,19 @@ class CodeBlock:
         self._seen: list[str] = []
 
     def lines(self, new: list[str]) -> Text:
-        """The new lines, each with its newline."""
+        """The new lines, each with its margin and its newline."""
         if self._is_diff:
             text = Text()
             for line in new:
                 style = "bold" if line.startswith(("+++ ", "--- ")) else _DIFF_STYLES.get(line[:1], "")
-                text.append(line, style).append("\n")
+                text.append(self.margin).append(line, style).append("\n")
             return text
         if self._syntax is None or max(map(len, new), default=0) > _LONGEST_LINE:
-            return Text.assemble(("".join(f"{line}\n" for line in new), PLAIN_CODE))
+            return Text("".join(f"{self.margin}{line}\n" if line else "\n" for line in new))
         if len(self._seen) > _REMEMBERED_LINES:
             self._seen = []
         self._seen += new
-        return _colour("".join(f"{line}\n" for line in self._seen), self._syntax, skip=len(self._seen) - len(new))
+        return _colour("".join(f"{line}\n" for line in self._seen), self._syntax, len(self._seen) - len(new), self.margin)
 
 
 def highlight(lines: list[str], path: str) -> list[Text]:
@@ -60,18 +64,20 @@ def highlight(lines: list[str], path: str) -> list[Text]:
     syntax = Syntax("", Syntax.guess_lexer(path), tab_size=0)
     if syntax.lexer is None:
         return plain
-    drawn = list(_colour("".join(f"{line}\n" for line in lines), syntax, skip=0).split("\n", allow_blank=True))[: len(lines)]
+    drawn = list(_colour("".join(f"{line}\n" for line in lines), syntax).split("\n", allow_blank=True))[: len(lines)]
     return drawn if [each.plain for each in drawn] == lines else plain
 
 
-def _colour(code: str, syntax: Syntax, *, skip: int) -> Text:
+def _colour(code: str, syntax: Syntax, skip: int = 0, margin: str = "") -> Text:
     """Highlights all but the first lines, token by token: Rich would turn tabs into blanks."""
     text = Text()
-    line = 0
+    line, is_at_margin = 0, True
     assert syntax.lexer is not None  # checked where it was made
     for kind, value in syntax.lexer.get_tokens(code):
         for piece in value.splitlines(keepends=True):
             if line >= skip:
+                text.append(margin if is_at_margin and piece != "\n" else "")
                 text.append(piece, "" if piece.isspace() else token_style(kind))
-            line += piece.endswith("\n")
+            is_at_margin = piece.endswith("\n")
+            line += is_at_margin
     return text

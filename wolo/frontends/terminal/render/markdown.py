@@ -1,7 +1,7 @@
 """Renders streamed Markdown; a line is printed once, when later text cannot change it.
 
-Lines may be wrapped when they are drawn, except code (`no_wrap`), which must be copied whole. Only tables are laid out. Without
-colours the source is printed, because its marks are then the only formatting.
+Code and paragraphs have `no_wrap`: only the terminal wraps them, so that they are copied whole. List items and quotations may be
+wrapped when they are drawn, below their mark. Only tables are laid out. `plain` prints the source.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from wolo.frontends.terminal.io.theme import STYLES
-from wolo.frontends.terminal.render.code_blocks import PLAIN_CODE, CodeBlock
+from wolo.frontends.terminal.render.code_blocks import CodeBlock
 from wolo.frontends.terminal.render.markdown_syntax import (
     FENCE,
     ITEM,
@@ -74,12 +74,21 @@ class MarkdownStream:
         self._table: GrowingTable | None = None
         self._in_list = False
         self._quotes_code = False
+        self._wraps = False
+        """The line that is printed in pieces may be wrapped at spaces."""
         self._drawn: list[Drawn] = []
 
     @property
     def is_blank_due(self) -> bool:
         """The next output begins with an empty row."""
         return self._blank and self._begun and not self.is_mid_line
+
+    @property
+    def preview(self) -> str:
+        """The unprinted part of the current line, code with its margin."""
+        if self._code is None or self.is_mid_line or self._closes_fence(self.unfinished):
+            return self.unfinished
+        return f"{self._code.margin}{unindent(self.unfinished, self._fence_indent)}"
 
     def feed(self, text: str) -> list[Drawn]:
         self.unfinished += self._cleaner.feed(text)
@@ -118,7 +127,9 @@ class MarkdownStream:
 
     def _take(self, line: str) -> None:
         if self.is_mid_line:
-            self._put(Text(line, no_wrap=bool(self._fence)) if self._plain or self._fence else inline(line), "\n")
+            text = Text(line) if self._plain or self._fence else inline(line)
+            text.no_wrap = not self._wraps
+            self._put(text, "\n")
             self.is_mid_line = False
         elif self._plain:
             if line.strip() or self._fence:
@@ -153,7 +164,7 @@ class MarkdownStream:
                 self._flush()
                 self._take_item(item, line)
             elif line.startswith(("    ", "\t")) and not self._in_list and not self._held and (self._blank or not self._begun):
-                self._put(Text.assemble((line, PLAIN_CODE), no_wrap=True), "\n")
+                self._put(Text(line, no_wrap=True), "\n")
             elif "|" in line and not self._held and len(line) <= LONGEST_ROW:
                 self._header = line
             else:
@@ -180,7 +191,7 @@ class MarkdownStream:
             if FENCE.match(quoted):
                 self._quotes_code = not self._quotes_code
             elif self._quotes_code:
-                self._put(Text.assemble((mark, _DIM), (quoted, PLAIN_CODE)), "\n")
+                self._put(Text.assemble((mark, _DIM), quoted), "\n")
             else:
                 self._prefix = Text.assemble((mark, _DIM))
                 self._hold(quoted)
@@ -213,7 +224,10 @@ class MarkdownStream:
             prefix = self._take_prefix()
             if prefix.plain.startswith(">"):
                 text.stylize(_QUOTED)
-            self._put(prefix.append_text(text), "\n")
+            is_paragraph = not prefix
+            text = prefix.append_text(text)
+            text.no_wrap = is_paragraph
+            self._put(text, "\n")
 
     def _take_prefix(self) -> Text:
         prefix, self._prefix = self._prefix, Text()
@@ -224,8 +238,10 @@ class MarkdownStream:
     def _open_fence(self, opened: re.Match[str], indent: int = 0) -> None:
         self._fence = opened[1]
         self._fence_indent = indent + opened.start(1)
-        self._code = CodeBlock(opened[2])
+        self._code = CodeBlock(opened[2], " " * self._fence_indent if self._in_list else "")
         self._blank = True
+        if self._code.label:
+            self._put(Text.assemble((f"{self._code.margin}{self._code.label}", _DIM), no_wrap=True), "\n")
 
     def _closes_fence(self, line: str) -> bool:
         mark = line.strip()
@@ -275,10 +291,14 @@ class MarkdownStream:
         piece, self.unfinished = self.unfinished[:cut], self.unfinished[cut:]
         if piece:
             prefix = Text()
-            if not self.is_mid_line and not raw and (item := ITEM.match(piece)):
-                self._in_list = True
-                prefix, piece = Text.assemble(item[1], (bullet(item), _MARK), " "), piece[item.end() :]
-            prefix.append_text(Text(piece) if raw else inline(piece)).no_wrap = bool(self._fence)
+            if not self.is_mid_line:
+                self._wraps = not raw and (piece[0].isspace() or QUOTE.match(piece) is not None)
+                if self._code is not None:
+                    prefix, piece = Text(self._code.margin), unindent(piece, self._fence_indent)
+                elif not raw and (item := ITEM.match(piece)):
+                    self._in_list = self._wraps = True
+                    prefix, piece = Text.assemble(item[1], (bullet(item), _MARK), " "), piece[item.end() :]
+            prefix.append_text(Text(piece) if raw else inline(piece)).no_wrap = not self._wraps
             self._put(prefix)
             self.is_mid_line = True
 

@@ -8,6 +8,9 @@ from wolo.frontends.terminal.render.code_blocks import PLAIN_CODE
 from wolo.frontends.terminal.render.scroll_insert import COLOURS, LINKS, last_rows, rows_taken
 from wolo.frontends.wrapping import breaks, cells, lead_of
 
+MOST_LEAD = 200
+"""Characters, colours included, in which the mark of an item or quotation is looked for."""
+
 
 class Wrapper:
     """Wraps text that arrives in pieces. Text with `no_wrap` is left to the terminal."""
@@ -73,7 +76,9 @@ def wrap_coloured(line: str, columns: int) -> str:
 
 
 def newest_rows(line: str, columns: int, most: int) -> str:
-    """Wraps a coloured line and returns its last rows, at most `most`."""
+    """Returns the last rows of a coloured line, at most `most`; only items and quotations are wrapped at spaces."""
+    if not lead_of(COLOURS.sub("", line[:MOST_LEAD]), columns):
+        return last_rows(LINKS.sub("", line), columns, most)
     *rows, last = wrap_coloured(LINKS.sub("", line), columns).split("\n")
     shown = last_rows(last, columns, most)
     room = most - (rows_taken(f"{shown}\n", columns) or most)

@@ -32,6 +32,13 @@ class CommandRegistry:
 
         return line in CHOSEN_AHEAD
 
+    def opens_list(self, line: str) -> bool:
+        """The command shows a list, which leaves nothing when it is cancelled."""
+        from wolo.frontends.terminal.repl.picker_commands import LISTS  # noqa: PLC0415  # the first prompt needs no lists
+
+        command = self._find(line)
+        return command is not None and command.name in LISTS and not split_command(line)[1]
+
     def doing(self, line: str) -> str:
         """Words for the status line: the command's own, or else its name."""
         command = self._find(line)

@@ -32,8 +32,7 @@ Choose = Callable[[Terminal, Command, CommandContext], Awaitable[Outcome]]
 
 def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command, ...]:
     """The same commands, some of which open a list when they get no argument."""
-    ways: dict[str, Choose] = {"resume": _session, "model": _model, "rewind": _prompt}
-    asking = {name: partial(_run, terminal, find(name, commands), choose) for name, choose in ways.items()}
+    asking = {name: partial(_run, terminal, find(name, commands), choose) for name, choose in LISTS.items()}
     asking["login"] = partial(_log_in, terminal)
     return tuple(replace(command, run=asking.get(command.name, command.run)) for command in commands)
 
@@ -126,3 +125,6 @@ async def _prompt(terminal: Terminal, command: Command, context: CommandContext)
     if picked.is_on:
         return await undo.undo(context, str(turns_back(menu, picked.value)))
     return await command.run(context, str(picked.value.number))
+
+
+LISTS: dict[str, Choose] = {"resume": _session, "model": _model, "rewind": _prompt}

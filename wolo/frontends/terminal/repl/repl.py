@@ -170,12 +170,15 @@ class Repl:
 
     def _start_work(self, text: str) -> None:
         self._screen.fresh()
-        if not self._input.echoes_input:
+        if not (self._input.echoes_input or self._opens_list(text)):
             self._screen.show_user_text(self._composer.pastes.with_labels(text))
         self._screen.status.start(self._registry.doing(text) if is_command(text) else "getting ready")
         self._work = asyncio.ensure_future(self._perform(text))
         self._work.add_done_callback(self._on_work_done)
         self._state.is_working, self._state.is_stopping = True, False
+
+    def _opens_list(self, line: str) -> bool:
+        return isinstance(self._input, LiveRegion) and is_command(line) and self._registry.opens_list(line)
 
     def _on_idle_event(self, event: Event) -> None:
         """Shows what happens between turns; a background task that waits for the user is work."""
@@ -258,6 +261,8 @@ class Repl:
         jobs = self.conversation.jobs
         running = jobs.running if jobs is not None else ()
         outcome = await dispatch(line, self._registry.context(anew=True))
+        if self._opens_list(line) and outcome != ShowText(""):
+            self._screen.show_user_text(line)
         match outcome:
             case ShowText(text=""):
                 pass

@@ -17,7 +17,7 @@ from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.live.component import Row
 from wolo.messages.message import Usage, task_usage
-from wolo.messages.terminal_text import clean_line
+from wolo.messages.terminal_text import clean_line, in_short
 from wolo.places import find_home
 from wolo.tools.tool_values import TodoItem, TodoList
 from wolo.workspace.git_branch import current_branch
@@ -79,12 +79,18 @@ class StatusBar:
             "branch": clean_line(self._branch),
             "model": clean_line(model) + (f" {drive}" if drive not in (None, "native") else ""),
             "mode": how_held(talk.info.mode, talk.info.sandbox),
-            "context": f"context {self._in_window / self._most:.0%}" if self._most and self._in_window is not None else "",
+            "context": self._context(),
             "cache": cache_share(self._used),
             "cost": money(self._used),
             "jobs": f"{running} · /{'jobs' if 'job' in running else 'tasks'}" if (running := self._state.running_jobs) else "",
         }
         return [[("class:dim", spread({name: facts[name] for name in talk.info.ui.status if facts[name]}, width))]]
+
+    def _context(self) -> str:
+        """The share of the window, or the tokens where its size is unknown."""
+        if not self._in_window:
+            return "context 0%" if self._most and self._in_window is not None else ""
+        return f"context {self._in_window / self._most:.0%}" if self._most else f"context {in_short(self._in_window)} tokens"
 
 
 def spread(facts: Mapping[str, str], columns: int) -> str:

@@ -99,11 +99,15 @@ async def run_command(line: str, conversation: Conversation, terminal: Terminal)
     if not command:
         raise UsageError("No command follows the !.", hint="!ls runs ls; a space before the ! sends it as text.")
     output = ""
-    with terminal.signals.during(conversation.interrupt):
-        async for event in conversation.run_user_command(command):
-            terminal.screen.show(event)
-            if isinstance(event, CallEnded):
-                output = event.part.output
+    terminal.screen.is_brief = False
+    try:
+        with terminal.signals.during(conversation.interrupt):
+            async for event in conversation.run_user_command(command):
+                terminal.screen.show(event)
+                if isinstance(event, CallEnded):
+                    output = event.part.output
+    finally:
+        terminal.screen.is_brief = True
     return "" if line.startswith("!!") else f"$ {command}\n{output}"
 
 
