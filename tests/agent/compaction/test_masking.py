@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 
@@ -98,16 +99,28 @@ def test_pauses_beyond_the_cache_make_nothing_dearer(price: str) -> None:
 def test_sixty_calls_cost_a_fifth_less() -> None:
     masked, num_maskings = cost(SHAPES["sixty reads"], CHEAP, at_tokens=None)
     plain, _ = cost(SHAPES["sixty reads"], CHEAP, at_tokens=0)
-    assert masked / plain <= 0.78
+    assert masked / plain <= 0.72
     assert num_maskings <= 3
+    dearer = cost(SHAPES["sixty reads"], WRITES, at_tokens=None)[0] / cost(SHAPES["sixty reads"], WRITES, at_tokens=0)[0]
+    assert dearer <= 0.78
 
 
-def test_unlucky_end_costs_an_eighth_at_most() -> None:
+def test_unlucky_end_costs_a_tenth_at_most() -> None:
     """A task that ends right after a masking does not get the broken prefix paid back."""
     ratios = [cost([2_000] * n, CHEAP, at_tokens=None)[0] / cost([2_000] * n, CHEAP, at_tokens=0)[0] for n in range(20, 100, 2)]
-    assert max(ratios) < 1.125
+    assert max(ratios) < 1.1
     assert sum(ratio > 1 for ratio in ratios) <= len(ratios) // 8
-    assert sum(ratios) / len(ratios) < 0.85
+    assert sum(ratios) / len(ratios) < 0.8
+
+
+@pytest.mark.sweep(every=4)
+@pytest.mark.parametrize("seed", range(24))
+def test_random_tasks_cost_little_more_at_worst(seed: int) -> None:
+    random = Random(seed)
+    median, spread = random.choice((80, 300, 1_000, 2_500)), random.uniform(0.2, 1.6)
+    outputs = [min(int(random.lognormvariate(0, spread) * median), 40_000) for _ in range(random.randint(8, 90))]
+    price = list(PRICES.values())[seed % len(PRICES)]
+    assert cost(outputs, price, at_tokens=None)[0] <= 1.1 * cost(outputs, price, at_tokens=0)[0]
 
 
 def test_newest_outputs_and_protected_tools_stay_whole() -> None:
@@ -116,9 +129,9 @@ def test_newest_outputs_and_protected_tools_stay_whole() -> None:
     compactor = Compactor()
     event = compact(compactor, messages, Fixed("", (), None, CHEAP))
     assert event is not None
-    assert (event.reason, event.messages_left_out, event.outputs_shortened) == ("masked", 0, 39)
+    assert (event.reason, event.messages_left_out, event.outputs_shortened) == ("masked", 0, 43)
     shown = compactor.apply_cut(messages)
-    assert shown[-10:] == tuple(messages[-10:])
+    assert shown[-6:] == tuple(messages[-6:])
     assert shown[3] is messages[3]
     assert SHORTENED[:3] in shown[4].calls[0].output
     assert messages[4].calls[0].id in shown[4].calls[0].output

@@ -14,16 +14,19 @@ from wolo.messages.message import Message
 from wolo.models.provider import Price
 from wolo.models.tokens import estimate_message
 
-KEEP_ANSWERS = 10
+KEEP_ANSWERS = 6
 """Newest answers with calls; their outputs stay whole."""
-LEAST_ANSWERS = 30
+LEAST_ANSWERS = 20
 """A shorter conversation is not masked for its price: it may end before the broken prefix has paid for itself."""
-LEAST_SHARE = 0.55
+LEAST_SHARE = 0.45
 """Share of the request that must go, so that the next masking is far away."""
 LEAST_SHARE_AT_LIMIT = 0.2
 """The same above `compaction.at_tokens`."""
 FUTURE_SHARE = 0.25
 """Requests that are still expected, as a share of those so far; the smaller requests must pay for the broken prefix by then."""
+
+MOST_RISK = 0.12
+"""Cost of the broken prefix, at most, as a share of what all requests so far cost: the loss of a task that ends right then."""
 
 
 class Masking:
@@ -57,12 +60,21 @@ class Masking:
         num_answers = sum(message.role == "assistant" for message in messages)
         if num_answers < LEAST_ANSWERS or price.input is None:
             return False
-        at = next(at for at, message in enumerate(messages) if message is first)
+        shown = cut.apply(messages)
+        sizes = [estimate_message(message) * scale for message in shown]
+        at = next(at for at, message in enumerate(shown) if message is first)
         # The first cut offers one more tool, which stands before all messages.
-        behind = size if cut.is_empty else sum(map(estimate_message, cut.apply(messages[at:]))) * scale
+        behind = size if cut.is_empty else sum(sizes[at:])
         read = price.input if price.cache_read is None else price.cache_read
         write = price.input if price.cache_write is None else price.cache_write
-        return gain * read * num_answers * FUTURE_SHARE >= (behind - gain) * (write - read)
+        broken = (behind - gain) * (write - read)
+        so_far, sent, before = 0.0, size - sum(sizes), 0.0
+        for message, tokens in zip(shown, sizes, strict=True):
+            if message.role == "assistant":
+                so_far += before * read + (sent - before) * write
+                before = sent
+            sent += tokens
+        return broken <= so_far * MOST_RISK and broken <= gain * read * num_answers * FUTURE_SHARE
 
     def _since_last_mask(self, cut: Cut, messages: Sequence[Message]) -> Sequence[Message]:
         """Messages behind the newest one that is masked or left out already."""
