@@ -1,6 +1,6 @@
 """Tasks for local models, judged by running what was made: wolo in every driving mode, and peers on the same server.
 
-`python benchmarks/local_tasks.py --model qwen2.5-coder-0.5b --agents wolo,pi --seeds 3` serves the embedded model with
+`python benchmarks/local_tasks.py --model qwen2.5-coder-0.5b --agents wolo,pi --seeds 0-35` serves the embedded model with
 llama.cpp and asks every agent the same. `--embedded` leaves the server out. Seed and temperature of requests are set on
 their way to the server.
 """
@@ -22,12 +22,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from local_task_set import KINDS, TASKS, Task
+from local_task_grammar import KINDS, Task, draw
 
 ROOT = Path(__file__).parent.parent
 KEY = "bench"
@@ -35,7 +35,7 @@ TEMPERATURE = 0.2
 """Seeds matter only above 0."""
 WINDOW = 8192
 HARNESS = """
-import importlib.util, pathlib, subprocess, sys
+import importlib.util, json, os, pathlib, re, subprocess, sys
 answer = pathlib.Path(sys.argv[1]).read_text(errors="replace")
 def load(path):
     sys.path.insert(0, ".")
@@ -43,6 +43,8 @@ def load(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+def read(path):
+    return pathlib.Path(path).read_text(encoding="utf-8")
 def run(path, *arguments):
     program = "bash" if path.endswith(".sh") else sys.executable
     return subprocess.run([program, path, *arguments], capture_output=True, text=True, check=True, timeout=20, stdin=-3).stdout
@@ -59,14 +61,15 @@ class Outcome:
     passed: bool
     exit_code: int | None
     """None: stopped at the time limit."""
-    changed: bool
+    lost: bool
+    """Content is gone that nobody asked to lose."""
     seconds: float
     fault: str
 
     @property
     def claims(self) -> bool:
-        """Success was reported although nothing was done."""
-        return self.exit_code == 0 and not self.changed and self.kind != "answer"
+        """Success was reported although the work is wrong."""
+        return self.exit_code == 0 and not self.passed
 
 
 class Agent:
@@ -112,7 +115,7 @@ def do(agent: Agent, task: Task, model: str, seed: int, limit_s: float) -> Outco
         work = Path(folder, "work")
         work.mkdir()
         for name, text in task.files.items():
-            (work / name).write_text(text)
+            (work / name).write_text(text, encoding="utf-8")
         before = _contents(work)
         began = time.monotonic()
         output = Path(folder, "output")
@@ -135,19 +138,21 @@ def do(agent: Agent, task: Task, model: str, seed: int, limit_s: float) -> Outco
             process.wait()
         seconds = time.monotonic() - began
         changed = _contents(work) != before
-        fault = _fault(task, work, output)
+        lost = bool(task.files) and changed and bool(_fault(task.kept, work, output))
+        fault = "the answer was written to a file" if changed and task.kind == "question" else _fault(task.check, work, output)
+        fault = "content was lost" if lost and not fault else fault
         last = (output.read_text(errors="replace") + Path(folder, "errors").read_text(errors="replace")).strip()[-300:]
     passed = not fault and code == 0
     reason = "" if passed else f"{fault or 'exit code'} | {last}"
-    return Outcome(agent.name, model, seed, task.kind, task.name, passed, code, changed, round(seconds, 1), reason)
+    return Outcome(agent.name, model, seed, task.kind, task.name, passed, code, lost, round(seconds, 1), reason)
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
 
 
-def _fault(task: Task, work: Path, output: Path) -> str:
-    command = [sys.executable, "-I", "-c", HARNESS + task.check, str(output)]
+def _fault(check: str, work: Path, output: Path) -> str:
+    command = [sys.executable, "-I", "-c", HARNESS + check, str(output)]
     try:
         done = subprocess.run(
             command, cwd=work, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
@@ -163,10 +168,10 @@ def _fault(task: Task, work: Path, output: Path) -> str:
 @contextlib.contextmanager
 def serving(model: str) -> Iterator[str]:
     """Serve an embedded model on this machine; yields the address of its API."""
-    from wolo.models.local.weights import cached, find_weights
+    from wolo.models.local.weights import find_cached, find_weights
     from wolo.places import find_places
 
-    path = cached(find_weights(model), find_places().cache)
+    path = find_cached(find_weights(model), find_places().cache)
     if path is None:
         raise SystemExit(f"No weights: run `wolo models pull local/{model}` first.")
     environment = {**os.environ, "WOLO_LOCAL_KEY": KEY}
@@ -238,7 +243,8 @@ class _Relayed(BaseHTTPRequestHandler):
 
 def main(argv: Sequence[str] | None = None) -> None:
     asked = _arguments().parse_args(argv)
-    tasks = [task for task in TASKS if task.kind in asked.kinds.split(",") and (not asked.tasks or task.name in asked.tasks)]
+    first, _, last = asked.seeds.partition("-")
+    tasks = {seed: draw(seed) for seed in range(int(first), int(last or first) + 1, asked.every)}
     agents = [name for name in asked.agents.split(",") if name == "wolo" or shutil.which(name)]
     with contextlib.ExitStack() as stack:
         relay = None
@@ -250,14 +256,17 @@ def main(argv: Sequence[str] | None = None) -> None:
             (home / name).mkdir()
             model = asked.model if relay else f"local/{asked.model}"
             agent = Agent(name, home / name, relay.url if relay else "", model, asked.mode)
-            for seed in range(1, asked.seeds + 1):
+            for seed, task in tasks.items():
+                if task.kind not in asked.kinds.split(","):
+                    continue
                 if relay:
                     relay.seed = seed
-                for task in tasks:
-                    done.append(do(agent, task, model, seed, asked.limit))
-                    print(
-                        "ok  " if done[-1].passed else "FAIL", name, seed, task.kind, task.name, done[-1].fault[:160], flush=True
-                    )
+                done.append(outcome := do(agent, task, model, seed, asked.limit))
+                verdict = "ok  " if outcome.passed else "CLAIMS" if outcome.claims else "FAIL"
+                print(verdict, name, task.kind, task.name, f"{outcome.seconds} s", repr(outcome.fault[:400]), flush=True)
+                if asked.out:
+                    with Path(asked.out).open("a") as lines:
+                        lines.write(json.dumps(asdict(outcome)) + "\n")
         print(table(done, asked.mode or "chosen by wolo"))
 
 
@@ -269,8 +278,8 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--agents", default="wolo", help="wolo, pi and codex, with commas")
     parser.add_argument("--mode", default="", help="driving mode of wolo")
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--tasks", action="append", default=[], metavar="NAME")
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", default="0-11", metavar="FIRST-LAST", help="tasks to draw; 1000-1099 are for measuring alone")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth of them")
     parser.add_argument("--limit", type=float, default=300, help="seconds for a task")
     parser.add_argument("--out", default="", help="file to which every outcome is added as a JSON line")
     return parser
@@ -282,8 +291,8 @@ def table(done: Sequence[Outcome], mode: str) -> str:
     lines = [
         f"{day}, {platform.machine()}, {os.cpu_count()} cores, mode {mode}",
         "",
-        f"| agent, model | {' | '.join(KINDS)} | false success | stopped at the limit | median s |",
-        "|---|" + "---|" * (len(KINDS) + 3),
+        f"| agent, model | {' | '.join(KINDS)} | all | false success | lost content | stopped at the limit | median s |",
+        "|---|" + "---|" * (len(KINDS) + 5),
     ]
     for key in dict.fromkeys((outcome.agent, outcome.model) for outcome in done):
         own = [outcome for outcome in done if (outcome.agent, outcome.model) == key]
@@ -292,7 +301,9 @@ def table(done: Sequence[Outcome], mode: str) -> str:
             of_kind = [outcome.passed for outcome in own if outcome.kind == kind]
             cells.append(f"{sum(of_kind)} of {len(of_kind)}" if of_kind else "–")
         seconds = sorted(outcome.seconds for outcome in own)[len(own) // 2]
-        more = [sum(outcome.claims for outcome in own), sum(outcome.exit_code is None for outcome in own), seconds]
+        ends = [sum(outcome.exit_code is None for outcome in own), seconds]
+        solved = f"{sum(outcome.passed for outcome in own)} of {len(own)}"
+        more = [solved, sum(outcome.claims for outcome in own), sum(outcome.lost for outcome in own), *ends]
         lines.append(f"| {', '.join(key)} | {' | '.join([*cells, *map(str, more)])} |")
     return "\n".join(lines)
 

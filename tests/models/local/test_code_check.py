@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from wolo.models.local.code_check import (
     apply_asked_name,
     asked_functions,
-    loses_content,
-    missing_functions,
-    restore_definitions,
     syntax_problem,
 )
+from wolo.models.local.kept_content import restore_definitions
 from wolo.models.local.simple_writer import whole_paragraphs
 
 OLD = '''#!/usr/bin/env python3
@@ -132,12 +130,6 @@ def test_omitted_parts_survive_and_new_text_counts(old: list[str], new: list[str
             assert returned.value.value == (2 if node.name in new else 1)
 
 
-def test_mostly_missing_text_has_lost_lines() -> None:
-    assert loses_content("a\nb\nc\nd\n", "a\n")
-    assert not loses_content("a\nb\nc\nd\n", "a\n  b\nX\n")
-    assert not loses_content("", "anything")
-
-
 @pytest.mark.parametrize(
     ("cut", "whole"),
     [
@@ -174,7 +166,6 @@ def test_only_function_gets_the_requested_name() -> None:
     assert apply_asked_name(text, "a function fibonacci(n)") == text.replace("fib(", "fibonacci(")
     assert apply_asked_name(text, "a function fib(n)") == text
     assert apply_asked_name(text, "functions fibonacci(n) and lucas(n)") == text, "which of them it is, is not known"
-    assert missing_functions(text, "functions fib(n) and lucas(n)") == "it has no lucas"
 
 
 def test_lines_dropped_by_syntax_repair_return() -> None:

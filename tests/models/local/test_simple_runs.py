@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.fakes.turns import calls_of
-from tests.models.local.test_simple_mode import Script, said
+from tests.models.local.test_simple_mode import Script
 from wolo.models.local.simple_context import list_names
 from wolo.models.local.simple_runs import example_command, find_command, next_file, run_command
 
@@ -28,13 +28,13 @@ async def script(tmp_path: Path) -> AsyncIterator[Script]:
 
 
 async def test_a_program_is_run_and_its_output_shown(script: Script) -> None:
-    turn = await script.turn("write two.py that prints two", said("create"), text(PRINTS))
+    turn = await script.turn("write two.py that prints two", text(PRINTS))
     assert [call.tool for call in calls_of(turn)] == ["write", "shell"]
-    assert turn.ended.answer == "Wrote two.py (1 line).\n\n`python3 two.py` printed:\n\n```\n2\n```"
+    assert turn.ended.answer == "Wrote two.py (1 line).\n\n`python3 two.py` printed:\n\n```\n2\n```\n\nChecked: runs."
 
 
 async def test_model_sees_program_failure_and_rewrites_it(script: Script) -> None:
-    turn = await script.turn("write two.py that prints two", said("create"), text(BROKEN), text(PRINTS))
+    turn = await script.turn("write two.py that prints two", text(BROKEN), text(PRINTS))
     assert [call.tool for call in calls_of(turn)] == ["write", "shell", "write", "shell"]
     assert "TypeError" in script.asked(-1)
     assert "print(1 + None)" in script.asked(-1)
@@ -44,7 +44,7 @@ async def test_model_sees_program_failure_and_rewrites_it(script: Script) -> Non
 
 async def test_never_running_program_is_no_success(script: Script) -> None:
     other = "```python\nprint({} + None)"
-    turn = await script.turn("write two.py that prints two", said("create"), text(BROKEN), text(other), text(BROKEN))
+    turn = await script.turn("write two.py that prints two", text(BROKEN), text(other), text(BROKEN))
     assert [call.tool for call in calls_of(turn)] == ["write", "shell"] * 3
     assert turn.ended.error is not None
     assert "python3 two.py` failed" in turn.ended.error.message
@@ -53,7 +53,7 @@ async def test_never_running_program_is_no_success(script: Script) -> None:
 
 async def test_program_without_expected_output_is_rewritten(script: Script) -> None:
     silent = "```python\ntwo = int('2')"
-    turn = await script.turn("write two.py that prints two", said("create"), text(silent), text(PRINTS))
+    turn = await script.turn("write two.py that prints two", text(silent), text(PRINTS))
     assert "printed nothing" in script.asked(-1)
     assert "2" in turn.ended.answer
 
@@ -62,7 +62,7 @@ async def test_program_of_definitions_is_ended_by_the_model(script: Script) -> N
     ended = text(
         '```python\ndef two():\n    return 2\n\n\nif __name__ == "__main__":\n   print(two())'.replace("   print", "    print")
     )
-    await script.turn("write two.py that prints two", said("create"), text("```python\ndef two():\n    return 2"), ended)
+    await script.turn("write two.py that prints two", text("```python\ndef two():\n    return 2"), ended)
     assert Path("two.py").read_text() == 'def two():\n    return 2\n\n\nif __name__ == "__main__":\n    print(two())\n'
     assert script.server.requests[-1].messages[-1]["content"].endswith('if __name__ == "__main__":\n   ')
 
@@ -71,13 +71,13 @@ async def test_program_of_definitions_is_ended_by_the_model(script: Script) -> N
     "code", ["print(input())", "import sys\nprint(sys.stdin.read())", "import tkinter\ntkinter.Tk().mainloop()"]
 )
 async def test_program_waiting_for_somebody_is_not_run(script: Script, code: str) -> None:
-    turn = await script.turn("write ask.py that prints a name", said("create"), text(f"```python\n{code}"))
+    turn = await script.turn("write ask.py that prints a name", text(f"```python\n{code}"))
     assert [call.tool for call in calls_of(turn)] == ["write"]
 
 
 async def test_a_program_with_arguments_is_tried_with_some(script: Script) -> None:
     code = "```python\nimport sys\n\nprint(sys.argv[1].upper())"
-    turn = await script.turn("write up.py that prints its argument in capitals", said("create"), text(code), text(" hello"))
+    turn = await script.turn("write up.py that prints its argument in capitals", text(code), text(" hello"))
     assert calls_of(turn)[-1].input["command"] == "python3 up.py hello"
     assert "HELLO" in turn.ended.answer
 
@@ -95,15 +95,15 @@ async def test_failing_command_is_read_fixed_and_rerun(script: Script) -> None:
 
 async def test_two_files_in_one_task_know_each_other(script: Script) -> None:
     page, style = text("```html\n<p>hi</p>"), text("```css\np { color: red }")
-    turn = await script.turn("create index.html and style.css for it", said("create"), page, style)
+    turn = await script.turn("create index.html and style.css for it", page, style)
     assert [call.input["path"] for call in calls_of(turn)] == ["index.html", "style.css"]
     assert "<p>hi</p>" in script.asked(-1)
-    assert turn.ended.answer == "Wrote index.html (1 line).\nWrote style.css (1 line)."
+    assert turn.ended.answer == "Wrote index.html (1 line).\nWrote style.css (1 line).\n\nNothing of it could be checked."
 
 
 async def test_file_named_in_request_is_shown_to_model(script: Script) -> None:
     Path("sales.csv").write_text("name,amount\na,1\n")
-    await script.turn("write total.py that prints the sum of sales.csv", said("create"), text(PRINTS))
+    await script.turn("write total.py that prints the sum of sales.csv", text(PRINTS))
     assert "sales.csv begins:\n~~~\nname,amount" in script.asked(1)
 
 
@@ -144,8 +144,8 @@ async def test_one_place_of_a_long_file_is_changed(script: Script) -> None:
     Path("big.py").write_text(lines)
     wrong = text("<<<<<<< SEARCH\nvalue = 7\n=======\nvalue_7 = 70\n")
     right = text("<<<<<<< SEARCH\nvalue_7 = 7\n=======\nvalue_7 = 70\n")
-    turn = await script.turn("set value_7 to 70 in big.py", said("change"), wrong, right)
+    turn = await script.turn("set value_7 to 70 in big.py", wrong, right)
     assert [call.tool for call in calls_of(turn)] == ["read", "edit", "shell"]
     assert Path("big.py").read_text() == lines.replace("value_7 = 7\n", "value_7 = 70\n")
-    assert turn.ended.answer == "Changed big.py."
+    assert turn.ended.answer == "Changed big.py.\n\nChecked: runs, has value_7, 70."
     assert "value_250" not in script.asked(-1)

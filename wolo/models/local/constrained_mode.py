@@ -13,8 +13,9 @@ from wolo.errors import BadAnswer
 from wolo.formats.default_prompt import default_prompt
 from wolo.messages.message import Message
 from wolo.models.local import constrained_texts as texts
-from wolo.models.local.code_check import loses_content, restore_definitions, syntax_problem
+from wolo.models.local.code_check import syntax_problem
 from wolo.models.local.constrained_texts import CHARS_PER_TOKEN, KnownFile, StepAnswer, as_json, fit_window, known_file
+from wolo.models.local.kept_content import lost_content, restore_definitions
 from wolo.models.local.local_chat import WINDOW_TOKENS, Sampling, Turn
 from wolo.models.local.local_response import EFFECTS, IgnoresSchema, LocalResponse
 from wolo.models.local.requested_work import asks_for_files, was_done
@@ -227,8 +228,8 @@ class _ConstrainedStep:
             if not fault and old.strip():
                 if path.endswith(".py"):
                     text = restore_definitions(old, text, self._request)
-                elif loses_content(old, text):
-                    fault = "most of what was in it would be lost"
+                if lost := lost_content(path, old, text, self._request):
+                    fault = f"it lost {lost}"
                 is_same = text.strip() == old.strip()
                 if is_same and self._has_effect():  # the model sees nothing left to do in a file: another step, or the end
                     unchanged = texts.UNCHANGED.format(path=path)

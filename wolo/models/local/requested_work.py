@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
+from wolo.models.local.asked_parts import asked_parts, asks_to_know, means
 
 Work = Literal["", "change", "run", "both"]
 """Effect that a request asks for: changed files, a command, either of them; empty: an answer."""
@@ -27,7 +28,8 @@ _RUN: Final = re.compile(r"run|execute|start|install|commit|launch|rerun")
 _BY_RUNNING: Final = re.compile(r"\b(?:run|running|execut\w+)\b", re.I)
 _PROSE: Final = re.compile(
     r"\b(?:poem|haiku|limerick|joke|story|song|sentence|word|paragraph|essay|e-?mail|letter|suggestions?|guess|case|sense|sure"
-    r"|explanation|summary|comparison|regex|expression|answer|question|example)\b",
+    r"|explanation|summary|comparison|regex|expression|answer|question|example"
+    r"|gedicht|geschichte|witz|brief|poema|cuento|chiste|carta|poème|histoire|blague|lettre|história|piada|стих\w*|письмо|قصيدة)\b|诗|俳句|詩",
     re.I,
 )
 _CODE: Final = re.compile(
@@ -67,7 +69,9 @@ _READING: Final = frozenset(
 
 
 def asks_for(request: str) -> Work:
-    """The effect that the words ask for, of whatever object: "create a calculator", "make it faster"."""
+    """The effect that the words ask for, of whatever object: "create a calculator", "make it faster", „Ändere a.py“."""
+    if asks_to_know(request):
+        return ""
     clauses = re.split(r"[.!?;:]\s+|\n|,\s*|\b(?:and|then)\b", request.strip())
     verbs = {word for clause in clauses if (word := _first_word(clause))}
     changes, runs = any(map(_CHANGE.fullmatch, verbs)), any(map(_RUN.fullmatch, verbs))
@@ -75,6 +79,9 @@ def asks_for(request: str) -> Work:
         changes = False
     if not changes and not runs:  # "average([]) crashes. It should return 0."
         changes = bool(_FAULT.search(request)) and "?" not in request and not _ASKING.match(request)
+    if not changes and not runs and not means(request, "inform"):  # other languages: stems, and names of what is to be made
+        changes = means(request, "work") or bool(asked_parts(request).functions and _names_file(request))
+        changes = changes and (_names_file(request) or not _PROSE.search(request))
     if changes:
         return "both" if runs or _BY_RUNNING.search(request) else "change"
     return "run" if runs else ""
@@ -86,8 +93,9 @@ def asks_for_files(request: str) -> Work:
     return work if _names_file(request) or _CODE.search(request) else ""
 
 
-def asks_to_know(request: str) -> bool:
-    return _ASKING.match(request) is not None
+def wants_answer(request: str) -> bool:
+    """A question, or an order to explain, in any language that is known."""
+    return asks_to_know(request) or (not asks_for(request) and (means(request, "inform") or _ASKING.match(request) is not None))
 
 
 def was_done(work: Work, calls: Iterable[ToolPart]) -> bool:

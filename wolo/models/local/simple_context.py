@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -13,6 +14,7 @@ from msgspec import Struct
 from wolo.messages.deltas import TextDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ToolPart
+from wolo.models.local.asked_parts import asked_folder
 from wolo.models.local.local_chat import Sampling, Turn
 from wolo.models.local.local_response import LocalResponse
 from wolo.models.local.simple_texts import LANGUAGES, MAX_QUESTION_CHARS, MAX_REQUEST_CHARS, PROSE, shorten
@@ -95,6 +97,8 @@ def _earlier(messages: Sequence[Message]) -> tuple[Turn, ...]:
 
 MAX_BEGINNING: Final = 8_000
 MAX_NAMES: Final = 60
+MAX_WHOLE: Final = 2_000_000
+"""Bytes."""
 MAX_ENTRIES: Final = 2_000
 _NOISE: Final = frozenset(("node_modules", "__pycache__", "venv", "env", "build", "dist", "target"))
 _WITHOUT_EXTENSION: Final = frozenset(("Makefile", "Dockerfile"))
@@ -124,6 +128,14 @@ class ProjectNames(Struct, frozen=True):
         try:
             with (self.folder / name).open(encoding="utf-8") as file:
                 return file.read(MAX_BEGINNING)
+        except (OSError, ValueError):
+            return ""
+
+    def whole(self, name: str) -> str:
+        """All of a text file; empty if it cannot be read or is very large."""
+        try:
+            path = self.folder / name
+            return path.read_text("utf-8-sig") if path.stat().st_size < MAX_WHOLE else ""
         except (OSError, ValueError):
             return ""
 
@@ -176,7 +188,10 @@ def named_files(request: str, names: ProjectNames) -> list[str]:
         is_product = path.suffix == ".js" and name[0].isupper()  # `Node.js` is a product, `node.js` may be a file
         if is_file or path.name in _WITHOUT_EXTENSION or (has_extension and not is_product):
             files.append(name)
-    return files
+    if folder := asked_folder(request):
+        inside = {name: f"{folder}/{name}" for name in files if "/" not in name and not names.exists(name)}
+        files = [inside.get(name, name) for name in files if name != folder]
+    return list(dict.fromkeys(files))
 
 
 def meant_file(request: str, names: ProjectNames) -> str:
@@ -197,12 +212,18 @@ ANSWER_TOKENS: Final = 300
 PROMPT_TOKENS: Final = 200
 """Estimated tokens of instructions and examples."""
 FILE_TOKENS: Final = 1024
+RETRY_S: Final = 40.0
+"""Seconds of a turn after which no further try begins."""
+LAST_S: Final = 58.0
+"""Seconds of a turn after which a further try is given up."""
 
 
 class SimpleStep:
     """One response: several questions to the model, one message."""
 
-    def __init__(self, response: LocalResponse, names: ProjectNames) -> None:
+    def __init__(self, response: LocalResponse, names: ProjectNames, began_at: float = 0.0) -> None:
+        """`began_at`: monotonic time of the turn's first step; 0: now."""
+        self._began_at = began_at or time.monotonic()
         self.response = response
         self.names = names
         self.turn = read_turn(response.question.messages)
@@ -211,14 +232,24 @@ class SimpleStep:
         self.request = shorten(self.turn.request, MAX_REQUEST_CHARS)
         self.question = shorten(self.turn.question, MAX_QUESTION_CHARS)
 
+    @property
+    def is_late(self) -> bool:
+        """Too late for another try: the turn would last longer than anybody waits."""
+        return time.monotonic() - self._began_at > RETRY_S
+
+    @property
+    def time_left(self) -> float:
+        """Seconds for a further try, so that the turn ends within LAST_S."""
+        return max(5.0, LAST_S - (time.monotonic() - self._began_at))
+
     async def announce_attempt(self, attempt: int) -> None:
         await self.response.listener.on_request(attempt, PROMPT_TOKENS + estimate_text(self.request))
 
     async def call(self, tool: str, input: dict[str, Any], *, plan: Plan = "") -> Message:
         return await self.response.call(tool, input, {PLAN_KEY: plan} if plan else None)
 
-    async def answer(self, turns: Sequence[Turn]) -> Message:
-        """Stream a free-text answer."""
+    async def answer(self, turns: Sequence[Turn], source: Callable[[str], str] | None = None) -> Message:
+        """Stream a free-text answer. `source` makes the line that it rests on from the answer."""
 
         async def show(text: str) -> None:
             await self.response.listener.on_deltas((TextDelta(text=text),))
@@ -229,4 +260,8 @@ class SimpleStep:
             return await self.response.reply("I have no answer to that. Rephrase it, or use a larger model with --model.")
         if completion.cut_off:
             await show(" …")
-        return self.response.message(TextPart(text=completion.text + (" …" if completion.cut_off else "")), "stop")
+        text = completion.text + (" …" if completion.cut_off else "")
+        if source and (line := source(text)):
+            await show(f"\n\n{line}")
+            text += f"\n\n{line}"
+        return self.response.message(TextPart(text=text), "stop")

@@ -11,7 +11,9 @@ file, writes it and reports, at most.
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -20,11 +22,14 @@ from wolo.errors import BadAnswer
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.local import simple_texts as texts
+from wolo.models.local.asked_parts import asked_names, asked_parts, missing_texts
 from wolo.models.local.local_chat import Sampling
 from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
+from wolo.models.local.requested_work import asks_for, wants_answer
 from wolo.models.local.simple_context import ProjectNames, SimpleStep, free_name, meant_file, named_files
 from wolo.models.local.simple_runs import (
     COMMAND_TOKENS,
+    PYTEST,
     RUN_S,
     RUNNERS,
     about_file,
@@ -34,17 +39,29 @@ from wolo.models.local.simple_runs import (
     file_to_fix,
     find_command,
     is_fix,
+    missing_files,
     needs_input,
     next_change,
     next_file,
     printed_nothing,
+    probe_command,
+    probe_problem,
     run_command,
     shows_something,
     takes_arguments,
     wants_run,
 )
-from wolo.models.local.simple_texts import Action, describe_failure, describe_output, describe_success, file_text, listing_of
-from wolo.models.local.simple_writer import OTHER_MODEL, ask_replacement, write_file
+from wolo.models.local.simple_texts import (
+    Action,
+    describe_checks,
+    describe_failure,
+    describe_output,
+    describe_success,
+    file_text,
+    listing_of,
+    quote_source,
+)
+from wolo.models.local.simple_writer import OTHER_MODEL, ask_replacement, excerpt_about, is_writable, write_file
 from wolo.models.provider import DriveMode
 
 ACTION_TOKENS: Final = 8
@@ -65,12 +82,19 @@ _MAKING: Final = re.compile(r"\b(new|create|make|write|generate)\b", re.IGNORECA
 
 
 class SimpleMode:
-    """Keeps nothing between steps."""
+    """Remembers only when the turn at hand began."""
 
     mode: DriveMode = "simple"
 
+    def __init__(self) -> None:
+        self._began = ("", 0.0)
+        """Prompt id, and the monotonic time of its first step."""
+
     async def next_step(self, response: LocalResponse, names: ProjectNames) -> Message:
-        step = SimpleStep(response, names)
+        prompt_id = response.question.prompt_id
+        if self._began[0] != prompt_id or not prompt_id:
+            self._began = (prompt_id, time.monotonic())
+        step = SimpleStep(response, names, self._began[1])
         turn, listener = step.turn, response.listener
         await step.announce_attempt(1)
         if not turn.calls:
@@ -117,6 +141,11 @@ async def _choose_action(step: SimpleStep) -> Action:
         return "answer"
     actions = texts.fulfilling(step.question)
     named = named_files(step.question, step.names)
+    if wants_answer(step.question):
+        actions = ("read", "list", "shell", "answer")
+    elif asks_for(step.question) == "change" and named and actions == ("create", "change") and not is_fix(step.question):
+        existing = [step.names.exists(name) for name in named]
+        actions = ("change",) if all(existing) else actions if any(existing) else ("create",)
     if "read" in possible and any(map(step.names.exists, named)):
         actions = about_file(step.question, actions)
     elif named:
@@ -160,11 +189,13 @@ async def _change(step: SimpleStep) -> Message:
 
 async def _try_failing(step: SimpleStep) -> Message | None:
     """Run the command that fails, or the program with the bug; None: there is none to run."""
-    if not is_fix(step.question) or "shell" not in step.tools or step.turn.calls:
+    has_call = bool(asked_parts(step.question).calls)
+    if not (is_fix(step.question) or has_call) or "shell" not in step.tools or step.turn.calls:
         return None
     command = find_command(step.question)
     if not command and (path := _known_file(step, named_files(step.question, step.names))):
-        command = run_command(path, step.names.beginning(path))
+        command = probe_command(path, await asyncio.to_thread(step.names.whole, path), step.question)
+        command = command or (run_command(path, step.names.beginning(path)) if is_fix(step.question) else "")
     return await step.call("shell", {"command": command, "timeout_s": RUN_S}, plan="try") if command else None
 
 
@@ -238,9 +269,6 @@ def _some_names(step: SimpleStep) -> str:
 
 REPAIRS: Final = 3
 """Writes in one turn after which a failing program is reported."""
-MAX_CHANGED_LINES: Final = 200
-MAX_CHANGED_CHARS: Final = 4_000
-"""Maximum size of a file to rewrite; larger ones would take minutes and lose content."""
 
 
 async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
@@ -252,8 +280,7 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
         case "read" if turn.plan in ("change", "repair") and "write" in step.tools:
             path = str(call.input.get("path", ""))
             file = file_text(call.output)
-            is_long = not file.is_whole or len(file.text) > MAX_CHANGED_CHARS or file.text.count("\n") > MAX_CHANGED_LINES
-            if not is_long:
+            if is_writable(step, path, file):
                 return await write_file(step, path, file.text)
             if "edit" not in step.tools:
                 raise BadAnswer(f"{path} is too long for this small model to change.", hint=OTHER_MODEL)
@@ -261,12 +288,18 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
             replacement = await ask_replacement(step, path, file.text, error_of(failed) if failed is not None else "")
             return await step.call("edit", {"path": path, "old": replacement.old, "new": replacement.new})
         case "read":
-            excerpt = texts.shorten(file_text(call.output).text, texts.MAX_EXCERPT_CHARS)
-            return await step.answer(texts.about(step.request, str(call.input.get("path", "The file")), excerpt))
+            path, text = str(call.input.get("path", "The file")), file_text(call.output).text
+            excerpt = texts.shorten(excerpt_about(text, step.question), texts.MAX_EXCERPT_CHARS)
+            return await step.answer(
+                texts.about(step.request, path, excerpt), lambda answer: quote_source(path, text, step.question, answer)
+            )
         case "glob" if turn.plan == "project" and listing_of(call.output):
             names = "\n".join(listing_of(call.output)[:40])
             return await step.answer(texts.about(step.request, "The files of the project", names))
         case "shell" if turn.plan == "check":
+            earlier = next((each for each in turn.calls if each.tool == "shell" and each is not call), None)
+            if problem := probe_problem(call, earlier, step.question):
+                return await _after_failed_run(step, call, problem)
             is_silent = printed_nothing(call) and shows_something(step.question) and len(turn.written) < REPAIRS
             return await (_after_failed_run(step, call) if is_silent else _reply_written(step, call))
         case "glob" | "shell":
@@ -289,7 +322,7 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
         tried = next((each for each in step.turn.calls if each.tool == "shell"), None)
         path, asked = str(call.input.get("path", "")), wants_run(step.question)
         text = str(call.input.get("content") or step.names.beginning(path))
-        command = str(tried.input["command"]) if tried else run_command(path, text, asked=asked)
+        command = str(tried.input["command"]) if tried else _check_command(step, path, text, asked=asked)
         runner = RUNNERS.get(Path(path).suffix.lower(), "")
         if not command and runner and takes_arguments(text) and step.response.chat.server.continues:
             turns = texts.example_run(path, runner, step.question)
@@ -300,20 +333,29 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
     return await _reply_written(step)
 
 
-async def _after_failed_run(step: SimpleStep, call: ToolPart) -> Message:
-    """Let the model see why a program fails, and write it again."""
-    if needs_input(call) and step.turn.plan == "check":
+def _check_command(step: SimpleStep, path: str, text: str, *, asked: bool) -> str:
+    """Command that shows whether a file that was written works; empty if none does."""
+    if re.search(r"\bpytest\b", step.question):
+        return PYTEST
+    return probe_command(path, text, step.question) or run_command(path, text, asked=asked)
+
+
+async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "") -> Message:
+    """Let the model see why a program fails, and write it again. `problem`: its result is wrong, although it ran."""
+    if not problem and needs_input(call) and step.turn.plan == "check":
         return await _reply_written(step)
     written = step.turn.written
     path = file_to_fix(call, step.question, step.names) or (str(written[-1].input["path"]) if written else "")
-    if len(written) >= REPAIRS or not path:  # end without success: the work that was asked for does not run
+    if (
+        len(written) >= REPAIRS or not path or (written and step.is_late)
+    ):  # end without success: the work that was asked for does not run
         paths = dict.fromkeys(str(each.input.get("path")) for each in written)
         begin = f"{', '.join(paths)} {'was' if len(paths) == 1 else 'were'} written, but " if paths else ""
-        raise BadAnswer(f"{begin}{describe_failure(call)}", hint=OTHER_MODEL)
+        raise BadAnswer(f"{begin}{problem or describe_failure(call)}", hint=OTHER_MODEL)
     last = next((each for each in reversed(written) if each.input.get("path") == path), None)
     if last is None or last.tool == "edit":
         return await step.call("read", {"path": path}, plan="repair")
-    return await write_file(step, path, str(last.input["content"]))
+    return await write_file(step, path, str(last.input["content"]), problem)
 
 
 async def _after_failure(step: SimpleStep, call: ToolPart) -> Message:
@@ -335,6 +377,17 @@ async def _after_failure(step: SimpleStep, call: ToolPart) -> Message:
 
 
 async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Message:
-    by_path = {call.input.get("path"): call for call in step.turn.written}
+    """Report what was written and checked. Raises BadAnswer if a part of the request is not in it."""
+    by_path = {str(call.input.get("path")): call for call in step.turn.written}
+    contents = {path: await asyncio.to_thread(step.names.whole, path) for path in by_path}
+    known = await asyncio.to_thread(lambda: [step.names.whole(name) for name in named_files(step.question, step.names)])
+    output = run.output if run else ""
+    missing = missing_texts(step.question, "\n".join((*contents.values(), *known, output)))
+    missing += [name for name in asked_names(step.question) if not any(name in text for text in (*contents.values(), *known))]
+    missing += [name for name in missing_files(step.question, step.names) if name not in by_path]
+    if missing:
+        verb = "was" if len(by_path) == 1 else "were"
+        raise BadAnswer(f"{', '.join(by_path)} {verb} written, but this is missing: {', '.join(missing)}.", hint=OTHER_MODEL)
     text = "\n".join(describe_success(call, is_run=run is not None) for call in by_path.values())
-    return await step.response.reply(text + (f"\n\n{describe_output(run)}" if run and not printed_nothing(run) else ""))
+    text += f"\n\n{describe_output(run)}" if run and not printed_nothing(run) else ""
+    return await step.response.reply(f"{text}\n\n{describe_checks(step.question, contents, run)}")

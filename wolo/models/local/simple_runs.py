@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
 from wolo.messages.parts import ToolPart
+from wolo.models.local.asked_parts import asked_parts, expected_values, means
 from wolo.models.local.code_check import does_nothing
-from wolo.models.local.requested_work import asks_to_know
+from wolo.models.local.requested_work import wants_answer
 from wolo.models.local.simple_context import ProjectNames, named_files
 from wolo.models.local.simple_texts import Action
 
@@ -79,6 +81,45 @@ def run_command(path: str, text: str, *, asked: bool = False) -> str:
     return f"{runner} {path}"
 
 
+PYTEST: Final = "python3 -m pytest -q"
+_PROBE: Final = "python3 -c "
+
+
+def probe_command(path: str, text: str, request: str) -> str:
+    """Command that shows the result of a call which the request gives, `average([])`, if the file defines it; empty if not."""
+    call = next((call for call in asked_parts(request).calls if re.search(rf"(?m)^def {call.partition('(')[0]}\b", text)), "")
+    if not call or PurePath(path).suffix != ".py":
+        return ""
+    folder, module, name = str(PurePath(path).parent), PurePath(path).stem, call.partition("(")[0]
+    code = f"import sys; sys.path.insert(0, {folder!r}); from {module} import {name}; print(repr({call}))"
+    return _PROBE + shlex.quote(code)
+
+
+def probe_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
+    """Disagreement of a probe's result with the request; empty if none, or if the command is no probe."""
+    if not str(run.input.get("command", "")).startswith(_PROBE):
+        return ""
+    result = _last_line(run)
+    call = next(iter(asked_parts(request).calls), "the call")
+    if earlier is not None and not earlier.is_error and _last_line(earlier) == result:
+        return f"{call} still gives {result}"
+    expected = expected_values(request)
+    is_right = any(result.strip("'\"") == value or _same_number(result, value) for value in expected)
+    return "" if is_right or not expected else f"{call} gives {result}, which is not what was asked for ({', '.join(expected)})"
+
+
+def _last_line(run: ToolPart) -> str:
+    lines = [line for line in run.output.rstrip().splitlines() if line.strip() and not re.match(r"\[exit \d+", line)]
+    return lines[-1].strip() if lines else ""
+
+
+def _same_number(first: str, second: str) -> bool:
+    try:
+        return float(first) == float(second)
+    except ValueError:
+        return False
+
+
 def takes_arguments(text: str) -> bool:
     return bool(_ARGUMENTS.search(text)) and not _INPUT.search(text) and not _ENDLESS.search(text)
 
@@ -95,7 +136,7 @@ def printed_nothing(call: ToolPart) -> bool:
 
 
 def shows_something(request: str) -> bool:
-    return bool(_PRINTING.search(request))
+    return bool(_PRINTING.search(request)) or means(request, "output")
 
 
 def find_command(request: str) -> str:
@@ -107,18 +148,18 @@ def find_command(request: str) -> str:
 
 def about_file(request: str, actions: Sequence[Action]) -> tuple[Action, ...]:
     """Selects the actions that use a file that the request names; a question is about its content."""
-    unused = {"answer", "list"} if not is_question(request) or find_command(request) else {"answer", "list", "create", "shell"}
+    unused = (
+        {"answer", "list"}
+        if not wants_answer(request) or find_command(request)
+        else {"answer", "list", "create", "change", "shell"}
+    )
     return tuple(action for action in actions if action not in unused)
 
 
 def about_new_file(request: str, actions: Sequence[Action]) -> tuple[Action, ...]:
     """Selects the actions for a named file that is not there: a statement that names it asks for work, in any language."""
-    unused = () if is_question(request) or asks_to_know(request) else ("answer", "list")
+    unused = () if wants_answer(request) else ("answer", "list")
     return tuple(action for action in actions if action not in unused)
-
-
-def is_question(request: str) -> bool:
-    return request.rstrip().endswith(("?", "？", "؟"))
 
 
 def error_of(call: ToolPart) -> str:
@@ -152,10 +193,16 @@ def file_to_fix(call: ToolPart, request: str, names: ProjectNames) -> str:
 def next_file(request: str, names: ProjectNames, written: Sequence[str]) -> str:
     """Further new file that the request asks for: "create index.html and style.css"."""
     for name in named_files(request, names):
-        before = request[: request.find(name)]
-        if name not in written and not names.exists(name) and _JOINING.search(before):
+        before = request[: request.find(PurePath(name).name)]
+        is_code = PurePath(name).suffix.lower() in RUNNERS and name not in find_command(request)
+        if name not in written and not names.exists(name) and (is_code or _JOINING.search(before)):
             return name
     return ""
+
+
+def missing_files(request: str, names: ProjectNames) -> list[str]:
+    """Programs that the request names and that are not there."""
+    return [name for name in named_files(request, names) if PurePath(name).suffix.lower() in RUNNERS and not names.exists(name)]
 
 
 def next_change(request: str, names: ProjectNames, written: Sequence[str]) -> str:

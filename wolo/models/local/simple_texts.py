@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
 from wolo.messages.parts import ToolPart
+from wolo.models.local.asked_parts import asked_parts
 from wolo.models.local.local_chat import Turn
 from wolo.models.local.requested_work import Work, asks_for
 
@@ -296,6 +297,7 @@ def _by_example(system: str, examples: Sequence[tuple[str, str]], request: str) 
 
 
 MAX_LINES: Final = 30
+LONG_WORD: Final = 5
 SUCCEEDED: Final = "[exit 0]"
 _NUMBERED: Final = re.compile(r"\d+→(.*)", re.DOTALL)
 _NOTE: Final = re.compile(r"\[.*\]\Z", re.DOTALL)
@@ -367,3 +369,30 @@ def _code_fence(lines: list[str]) -> str:
     text = "\n".join(lines)
     fence = "````" if "```" in text else "```"
     return f"{fence}\n{text}\n{fence}"
+
+
+def quote_source(path: str, text: str, request: str, answer: str) -> str:
+    """The line of a file that an answer rests on, as a quotation; empty if none shares a name or word with it."""
+    asked, answered = ({word.lower() for word in re.findall(r"\w{2,}", part)} for part in (request, answer))
+    best, score = 0, 0
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        own = {word.lower() for word in re.findall(r"\w{2,}", line)}
+        names = {word for word in own & asked if "_" in word or not word.isascii() or len(word) > LONG_WORD}
+        if (
+            points := len(own & asked) + 3 * len(names) + len(own & answered) + line.strip().startswith(("def ", "class "))
+        ) > score:
+            best, score = at, points
+    return f"> {lines[best].strip()}\n> ({path}, line {best + 1})" if score else ""
+
+
+def describe_checks(request: str, contents: Mapping[str, str], run: ToolPart | None) -> str:
+    """Last line of a report: what was compared with the request."""
+    checks = ["the tests pass" if "pytest" in str(run.input.get("command")) else "runs"] if run and not run.is_error else []
+    parts, whole = asked_parts(request), "\n".join(contents.values())
+    defines = [each.name for each in parts.functions if re.search(rf"\b(?:def|class|function) {each.name}\b", whole)]
+    has = [each for each in (*parts.names, *(f"“{text}”" for text in parts.quoted), *parts.numbers) if each.strip("“”") in whole]
+    if not checks and any(path.endswith((".py", ".json", ".toml")) for path in contents):
+        checks.append("can be parsed")
+    checks += [f"defines {', '.join(defines)}"] * bool(defines) + [f"has {', '.join(dict.fromkeys(has))}"] * bool(has)
+    return f"Checked: {', '.join(checks)}." if checks else "Nothing of it could be checked."

@@ -17,17 +17,16 @@ from wolo.messages.deltas import CallDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
+from wolo.models.local.asked_parts import missing_parts
 from wolo.models.local.code_check import (
     apply_asked_name,
-    apply_rename,
     complete_python,
     does_nothing,
-    loses_content,
-    missing_functions,
     name_problem,
-    restore_definitions,
     syntax_problem,
 )
+from wolo.models.local.edited_place import begin_of, edit_place, exact_texts, shown_part, whole_definitions
+from wolo.models.local.kept_content import lost_content, restore_definitions
 from wolo.models.local.local_chat import Sampling, Turn
 from wolo.models.local.simple_context import FILE_TOKENS, SimpleStep, named_files
 from wolo.models.local.simple_runs import error_of, is_library
@@ -36,12 +35,17 @@ from wolo.models.protocol import Listener
 PROSE_TOKENS: Final = 400
 """Tiny models repeat themselves beyond this."""
 TRIES: Final = 3
+BEGUN_TOKENS: Final = 480
+"""For code whose first line is given: one function or class."""
+SHORT_LINES: Final = 24
+"""A file up to this length is shown and written as a whole."""
+BEGINNING_LINES: Final = 16
 END_TOKENS: Final = 120
 MAIN_GUARD: Final = 'if __name__ == "__main__":'
 OTHER_MODEL: Final = "Ask for something smaller, or use a larger model with --model."
 
 
-async def write_file(step: SimpleStep, path: str, old: str | None = None) -> Message:
+async def write_file(step: SimpleStep, path: str, old: str | None = None, problem: str = "") -> Message:
     """A `write` call. `old`: current content, None for a new file. Raises BadAnswer if every attempt failed."""
     turn = step.turn
     failed = turn.failed_run
@@ -49,12 +53,17 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None) -> Mes
         path=path,
         request=step.request,
         old=old,
-        error=error_of(failed) if failed is not None and old is not None else "",
+        error=problem
+        or (error_of(failed) if failed is not None and (failed.is_error or turn.plan == "check") and old is not None else ""),
         around="" if old is not None else await asyncio.to_thread(_excerpts_around, step, path),
         is_draft=any(call.input.get("path") == path for call in turn.written)
         and not any(call.tool == "read" for call in turn.calls),
         first_attempt=1 + len(turn.written),
     )
+    if old is not None and not order.error:
+        edited = edit_place(path, old, step.request)
+        if edited not in (None, old) and not syntax_problem(path, edited) and not lost_content(path, old, edited, step.request):
+            return await step.response.call("write", {"path": path, "content": edited})
     fault = ""
     for attempt in range(1, TRIES + 1):
         if fault:
@@ -62,14 +71,34 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None) -> Mes
             await step.response.listener.on_attempt_failed(error, attempt - 1, TRIES, 0.0)
             await step.announce_attempt(attempt)
         call_id = new_id("call")
-        text, fault = await _write_once(step, order, call_id, order.first_attempt + attempt - 1)
+        text, fault = await _write_once(step, replace(order, fault=fault), call_id, order.first_attempt + attempt - 1)
         if not fault and order.language == "python" and attempt < TRIES:
-            fault = name_problem(text) or missing_functions(text, order.request)
+            fault = name_problem(text)
+        if not fault and len(named_files(step.question, step.names)) < 2:
+            missing = missing_parts(step.question, path, text, old or "")
+            fault = f"it has no {', '.join(missing)}" if missing else ""
         if not fault:
             return step.response.call_message("write", {"path": path, "content": text}, call_id)
         if order.is_draft:
             order = replace(order, old=None)
+        if step.is_late:
+            break
     raise BadAnswer(f"{step.response.label} could not write {path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
+
+
+MAX_CHANGED_LINES: Final = 200
+MAX_CHANGED_CHARS: Final = 4_000
+"""Maximum size of what is written again; more would take minutes and lose content."""
+
+
+def is_writable(step: SimpleStep, path: str, file: texts.FileText) -> bool:
+    """Check whether the file is written as a whole: its change needs no model, or what the model has to write is short."""
+    if not file.is_whole:
+        return False
+    if edit_place(path, file.text, step.request) not in (None, file.text):
+        return True
+    shown = _visible_part(FileRequest(path=path, request=step.request, old=file.text))
+    return len(shown) <= MAX_CHANGED_CHARS and shown.count("\n") <= MAX_CHANGED_LINES
 
 
 def _excerpts_around(step: SimpleStep, path: str) -> str:
@@ -93,6 +122,8 @@ class FileRequest(Struct, frozen=True, kw_only=True):
     """Written in this turn: where a repair fails, a new text is as good."""
     around: str = ""
     """Excerpts of files that a new one may read or use."""
+    fault: str = ""
+    """Reason why the last attempt was refused."""
     first_attempt: int = 1
     """Seed of the first attempt, so that a repair does not repeat the text."""
 
@@ -112,44 +143,73 @@ class FileRequest(Struct, frozen=True, kw_only=True):
 async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attempt: int) -> tuple[str, str]:
     """The text, and its problem if any."""
     is_new = order.old is None
+    request = f"{order.request}\nThe last answer was refused: {order.fault}." if order.fault else order.request
     turns = (
-        texts.new_file(order.request, order.path, order.language, order.fence, order.around)
+        texts.new_file(request, order.path, order.language, order.fence, order.around)
         if order.old is None
-        else texts.changed_file(order.request, order.path, order.old, order.language, order.fence, order.error)
+        else texts.changed_file(request, order.path, _visible_part(order), order.language, order.fence, order.error)
     )
     prefill = turns[-1][1]
     continues = step.response.chat.server.continues
+    begin = begin_of(order.request, order.old or "") if continues and order.language == "python" and not order.error else ""
+    turns[-1] = ("assistant", prefill + begin)
     stream = CallStream(step.response.listener, call_id, order.path, prefill)
     is_new_prose = order.is_prose and is_new
     sampling = Sampling(
-        max_tokens=min(step.max_tokens, PROSE_TOKENS if is_new_prose else FILE_TOKENS),
+        max_tokens=min(step.max_tokens, PROSE_TOKENS if is_new_prose else BEGUN_TOKENS if begin else FILE_TOKENS),
         stop=(f"\n{order.fence}",),
         attempt=attempt,
         shun_repeats=order.is_prose,
     )
-    completion = await step.response.complete(turns, sampling, stream.add if continues else None)
+    try:
+        async with asyncio.timeout(step.time_left if order.fault or order.first_attempt > 1 else None):
+            completion = await step.response.complete(turns, sampling, stream.add if continues else None)
+    except TimeoutError:
+        return "", "another try took too long"
     text = code_in(completion.text, prefill, order.fence)
+    if begin and not completion.text.startswith(prefill):
+        text = begin + text
     if not continues:
         await stream.add(f"{prefill}{text}")
     await stream.end()
     if completion.cut_off:
-        if not is_new_prose:
+        if is_new_prose:
+            text = whole_paragraphs(text)
+        elif not (text := whole_definitions(text) if begin else ""):
             return text, "it did not come to an end"
-        text = whole_paragraphs(text)
     text = f"{text}\n" if text else ""
-    if continues and is_new and order.language == "python" and not is_library(order.request):
-        text = await _with_effect(step, turns, text)
-    if order.old is not None and order.language == "python":
-        text = restore_definitions(order.old, text, order.request)
-    elif order.old is not None and loses_content(order.old, text):
-        return text, "most of what was in it would be lost"
+    if continues and is_new and order.language == "python" and not is_library(order.request) and not begin:
+        text = await _with_effect(step, [*turns[:-1], ("assistant", prefill)], text)
     if order.language == "python":
-        text = apply_rename(text, order.request) if order.old is not None else apply_asked_name(text, order.request)
+        text = (
+            restore_definitions(order.old, text, order.request)
+            if order.old is not None
+            else apply_asked_name(text, order.request)
+        )
     if order.old is not None and text.strip() == order.old.strip():
         return text, "nothing in it was changed"
+    text = exact_texts(text, order.request)
     if order.language == "python":
         text = complete_python(text)
-    return text, syntax_problem(order.path, text)
+    fault = syntax_problem(order.path, text)
+    if (
+        not fault
+        and order.old is not None
+        and not order.is_draft
+        and (lost := lost_content(order.path, order.old, text, order.request))
+    ):
+        fault = f"it lost {lost}"
+    return text, fault
+
+
+def _visible_part(order: FileRequest) -> str:
+    """The part of an existing file that the model sees: of a longer Python file what the request is about."""
+    old = order.old or ""
+    if order.language != "python" or order.error or old.count("\n") <= SHORT_LINES:
+        return old
+    if begin_of(order.request, old):
+        return "\n".join(old.splitlines()[:BEGINNING_LINES]) + "\n"
+    return shown_part(old, order.request)
 
 
 async def _with_effect(step: SimpleStep, turns: Sequence[Turn], text: str) -> str:
@@ -241,7 +301,7 @@ class BlockReplacement(Struct, frozen=True):
 
 async def ask_replacement(step: SimpleStep, path: str, text: str, error: str) -> BlockReplacement:
     """Change one place of a file that is too long to write again. Raises BadAnswer if no attempt names lines of the file."""
-    excerpt, request = _excerpt(text, f"{step.request} {error}"), step.request
+    excerpt, request = excerpt_about(text, f"{step.request} {error}"), step.request
     failure = f"Running it fails:\n~~~\n{error}\n~~~\n" if error else ""
     turns = [
         ("system", "You change a file with one block: the lines to replace, copied exactly, and the new lines."),
@@ -256,8 +316,15 @@ async def ask_replacement(step: SimpleStep, path: str, text: str, error: str) ->
         replacement = _find_block(text, (await step.response.complete(turns, sampling)).text)
         if replacement is None:
             fault = "it names lines that are not in the file"
+            if step.is_late:
+                break
             continue
-        fault = syntax_problem(path, text.replace(replacement.old, replacement.new, 1))
+        changed = text.replace(replacement.old, replacement.new, 1)
+        fault = syntax_problem(path, changed)
+        if lost := lost_content(path, text, changed, request):
+            fault = f"it lost {lost}"
+        elif missing := missing_parts(step.question, path, changed, text):
+            fault = f"it has no {', '.join(missing)}"
         if replacement.old == replacement.new:
             fault = "nothing in it was changed"
         if not fault:
@@ -265,7 +332,7 @@ async def ask_replacement(step: SimpleStep, path: str, text: str, error: str) ->
     raise BadAnswer(f"{step.response.label} could not change {path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
 
 
-def _excerpt(text: str, request: str) -> str:
+def excerpt_about(text: str, request: str) -> str:
     """The part of the file that shares most words with the request."""
     if len(text) <= EXCERPT_CHARS:
         return text.rstrip()

@@ -1,0 +1,178 @@
+"""A changed file keeps what nobody asked to lose, and holds what was asked for, in any language."""
+
+from __future__ import annotations
+
+import pytest
+
+from wolo.models.local.asked_parts import asked_folder, asked_parts, asks_to_know, is_question, missing_parts
+from wolo.models.local.edited_place import begin_of, edit_place, exact_texts, whole_definitions
+from wolo.models.local.kept_content import asked_rename, lost_content, restore_definitions
+from wolo.models.local.requested_work import asks_for_files, wants_answer
+
+CALC = "LIMIT = 3\n\n\ndef add(a, b):\n    return a + b\n\n\nclass Box:\n    def put(self, x):\n        self.x = x\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "request_", "lost"),
+    [
+        ("a.py", CALC, CALC.replace("def add", "def plus"), "make a.py faster", "add"),
+        ("a.py", CALC, CALC.replace("def put", "def store"), "ergänze a.py", "Box.put"),
+        ("a.py", CALC, CALC.replace("LIMIT", "MOST"), "füge sub(a, b) an", "LIMIT"),
+        ("a.py", CALC, CALC.replace("def add", "def plus"), "rename add to plus", ""),
+        ("a.py", CALC, CALC.replace("def add", "def plus"), "renombra add a plus", ""),
+        ("a.json", '{"a": {"b": 1, "c": 2}}', '{"a": {"b": 1}}', "set b to 1", "a.c"),
+        ("a.json", '{"a": 1, "c": 2}', '{"a": 5, "c": 3}', "set `a` to 5", "the value of c"),
+        ("a.json", '{"a": 1, "c": 2}', '{"c": 2}', "elimina `a`", ""),
+        ("a.toml", "# why\na = 1\n[t]\nb = 2\n", "a = 4\n[t]\nb = 2\n", "a auf 4 setzen", "# why"),
+        ("a.ini", "[m]\na = 1\nb = 2\n", "[m]\na = 4\n", "a = 4", "m.b"),
+        ("a.yaml", "a:\n  b: 1\n  c: 2\nl:\n  - x\n  - y\n", "a:\n  b: 3\n  c: 2\nl:\n  - x\n", "b: 3", "l.y"),
+        ("a.md", "# A\n\nOne line.\n\n## B\n", "# A\n\n## B\n\nNew.\n", 'add "New."', "the line “One line.”"),
+        ("a.md", "# A\n\nOne line.\n", "# A\n\nEine Zeile.\n", "translate a.md to German", ""),
+        ("a.js", "function a() {}\nfunction b() {}\n", "function a() {}\n", "make a faster", "b"),
+    ],
+)
+def test_loss_nobody_asked_for_is_named(path: str, old: str, new: str, request_: str, lost: str) -> None:
+    assert lost_content(path, old, new, request_) == lost
+    assert lost_content(path, old, old, request_) == ""
+
+
+def test_definition_in_another_body_returns_to_its_place() -> None:
+    nested = CALC.replace("    return a + b\n", "    return a + b\n\n    def sub(a, b):\n        return a - b\n")
+    fixed = restore_definitions(CALC, nested, "add a function sub(a, b)")
+    assert "\ndef sub(a, b):\n    return a - b\n" in fixed
+    assert lost_content("a.py", CALC, fixed, "add a function sub(a, b)") == ""
+
+
+def test_unnamed_function_keeps_its_body() -> None:
+    new = CALC.replace("a + b", "a * b") + "\n\ndef sub(a, b):\n    return a - b\n"
+    assert "return a + b" in restore_definitions(CALC, new, "Añade la función sub(a, b)")
+
+
+def test_lost_method_returns_to_its_class() -> None:
+    new = "class Box:\n    def size(self):\n        return 1\n"
+    assert "def put" in restore_definitions(CALC, new, "add a method size() to Box")
+
+
+@pytest.mark.parametrize(
+    ("request_", "text", "missing"),
+    [
+        ("Schreibe a.py mit sub(a, b)", "def add(a, b):\n    return 1\n", ["function sub"]),
+        ("Schreibe a.py mit sub(a, b, c)", "def sub(a, b):\n    return 1\n", ["argument c of sub"]),
+        ("Crea a.py que imprime «hola mundo»", "print('hola')\n", ["“hola mundo”"]),
+        ("创建 a.py：打印“你好”", "print('你好')\n", []),
+        ("Write a.py that prints 144", "print(100)\n", ["144"]),
+        ("Write a.py that prints the numbers from 1 to 40", "print(*range(1, 41))\n", []),
+        ("a.py: das Argument der Befehlszeile ausgeben", "print(input())\n", ["argument of the command line (sys.argv)"]),
+        ("Write a.py with a class Stack(size)", "class Stack:\n    def __init__(self, size):\n        self.size = size\n", []),
+    ],
+)
+def test_missing_part_of_a_request_is_named(request_: str, text: str, missing: list[str]) -> None:
+    assert missing_parts(request_, "a.py", text) == missing
+
+
+@pytest.mark.parametrize(
+    ("request_", "text", "missing"),
+    [
+        ('At the end of a.md, add a section "Use" with "Run it."', "# A\n\n## Use\n\nRun it.\n", []),
+        ("Füge am Ende von a.md den Satz „Läuft.“ an.", "Läuft.\n\n# A\n\nb\nc\nd\n", ["“Läuft.” at the end"]),
+        ("在 a.md 末尾添加一节“用法”，内容是“运行”。", "# A\n\n用法\n\n运行\n", ["heading “用法”"]),
+    ],
+)
+def test_misplaced_text_is_missing(request_: str, text: str, missing: list[str]) -> None:
+    assert missing_parts(request_, "a.md", text) == missing
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "request_", "new"),
+    [
+        ("a.py", "PORT = 80\n", "In a.py soll PORT 8080 sein.", "PORT = 8080\n"),
+        (
+            "a.json",
+            '{\n  "host": "a",\n  "port": 80\n}\n',
+            "Pon `port` a 8080 en a.json.",
+            '{\n  "host": "a",\n  "port": 8080\n}\n',
+        ),
+        ("a.json", '{\n  "port": 80\n}\n', "Set `size` to 7 in a.json", '{\n  "port": 80,\n  "size": 7\n}\n'),
+        ("a.toml", 'host = "a"  # note\n', 'Set host to "b" in a.toml', 'host = "b"  # note\n'),
+        ("a.yaml", "a: 1\nb: 2\n", "把 a.yaml 中的 `b` 设为 5。", "a: 1\nb: 5\n"),
+        (
+            "a.py",
+            "def a():\n    return 1\n\n\na()\n",
+            "Renomme la fonction a en bb_b dans a.py",
+            "def bb_b():\n    return 1\n\n\nbb_b()\n",
+        ),
+        ("a.md", "# A\n", "Am Ende von a.md den Abschnitt „Bau“ mit „make“ anfügen", "# A\n\n## Bau\n\nmake\n"),
+        ("a.md", "Tea is hot.\n", 'Replace "Tea" with "Coffee" in a.md', "Coffee is hot.\n"),
+        ("a.py", "PORT = 80\n", "Make a.py better", None),
+    ],
+)
+def test_fully_stated_change_needs_no_model(path: str, old: str, request_: str, new: str | None) -> None:
+    assert edit_place(path, old, request_) == new
+
+
+def test_asked_rename_takes_both_names() -> None:
+    assert asked_rename("Rename the function shout in texts.py to loud, also where it is called.", "def shout(): ...\n") == (
+        "shout",
+        "loud",
+    )
+    assert asked_rename("add loud(a) beside shout", "def shout(): ...\n") is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "is_asking"),
+    [
+        ("What does calc.py do? Answer in one sentence.", True),
+        ("¿Qué hace calc.py? Responde en una frase.", True),
+        ("calc.py 是做什么的？", True),
+        ("ما وظيفة calc.py؟", True),
+        ("Explica qué hace calc.py", True),
+        ("Erkläre calc.py", True),
+        ("Könntest du calc.py reparieren?", False),
+        ("Can you add power(a, b) to calc.py?", False),
+        ("Crea hola.py", False),
+        ('Write a.py that prints "why?"', False),
+    ],
+)
+def test_question_is_one_in_any_language(request_: str, *, is_asking: bool) -> None:
+    assert wants_answer(request_) is is_asking
+    assert not (is_asking and asks_for_files(request_))
+
+
+@pytest.mark.parametrize(
+    "request_", ["Crea hola.py", "hello.py を作成してください", "Добавь функцию в a.py", "أنشئ a.py", "Fais a.py"]
+)
+def test_order_that_names_a_file_is_work(request_: str) -> None:
+    assert asks_for_files(request_) == "change"
+    assert not is_question(request_)
+    assert not asks_to_know(request_)
+
+
+@pytest.mark.parametrize(
+    ("request_", "folder"),
+    [
+        ("In the folder src, create a.py", "src"),
+        ("Lege im Ordner daten die Datei a.py an", "daten"),
+        ("在文件夹 src 中创建 a.py", "src"),
+        ("create a.py in src/", "src"),
+        ("create a.py in the tools folder", "tools"),
+        ("create a.py in this folder", ""),
+        ("create a.py", ""),
+    ],
+)
+def test_folder_of_a_request_is_its_place(request_: str, folder: str) -> None:
+    assert asked_folder(request_) == folder
+
+
+def test_parts_are_names_calls_quotes_and_numbers() -> None:
+    parts = asked_parts("f_x(2, 3) in a.py gives 5, not 6: „so“; write g(a, b=1) and MAX_SIZE")
+    assert parts.calls == ("f_x(2, 3)",)
+    assert [(each.name, each.parameters) for each in parts.functions] == [("g", ("a", "b"))]
+    assert (parts.names, parts.quoted, parts.numbers) == (("MAX_SIZE",), ("so",), ("5", "6"))
+
+
+def test_begin_and_end_of_code_come_from_the_request() -> None:
+    assert begin_of("Write a.py with add(a, b=2)") == "def add(a, b=2):\n"
+    assert begin_of("a class Box(size) with a method put(x)") == "class Box:\n    def __init__(self, size):\n"
+    assert begin_of("add a method put(x)") == ""
+    assert whole_definitions("def a():\n    return 1\n\n\ndef b():\n    retur(") == "def a():\n    return 1\n"
+    assert exact_texts("print('All is well')", "druckt „all is well“") == "print('all is well')"

@@ -1,0 +1,326 @@
+"""Parts of a request that its result can be compared with, in any language: names, calls, quoted texts, numbers and places."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+from pathlib import PurePath
+from typing import Final, Literal
+
+from msgspec import Struct
+
+_QUOTES: Final = re.compile(
+    r"“([^“”\n]+)”|„([^„“”\n]+)[“”]|«\s*([^«»\n]+?)\s*»|「([^」\n]+)」|『([^』\n]+)』|\"([^\"\n]+)\"|`([^`\n]+)`"
+    r"|(?<![\w'])'([^'\n]+)'(?!\w)"
+)
+_FILE_NAME: Final = re.compile(r"(?:[\w-]+/)*[\w-]*\.[A-Za-z]\w{0,4}(?![\w(])|\b[\w-]+(?:/[\w-]+)+/?|\b[\w-]+/(?!\w)", re.ASCII)
+_CALL: Final = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(([^()]*)\)", re.ASCII)
+_NUMBER: Final = re.compile(r"(?<![\w.,+*/=:(\[-])-?\d+(?:\.\d+)?(?![\w(]|[.,]\d| ?[-+*/%])", re.ASCII)
+_SNAKE: Final = re.compile(r"(?<![\w./-])[A-Za-z]\w*_\w*(?![\w(]|[./-]\w)", re.ASCII)
+_AFTER_NOUN: Final = re.compile(
+    r"\b(?:function|method|class|constant|variable)s? (?:called |named )([A-Za-z_]\w+)"
+    r"|\b(?:[Cc]lasse?|[Kk]lasse|[Cc]lase) ([A-Z]\w+)|(?:类|クラス|класс\w*|الصنف|الفئة) ?([A-Z]\w+)"
+)
+_PARAMETER: Final = re.compile(r"\*{0,2}([A-Za-z_]\w*)\s*(?:[:=].*)?", re.ASCII)
+LAST_LINES: Final = 3
+"""Lines without blank ones that count as the end."""
+NEAR_SMALL: Final = 12
+"""Numbers up to this one may be written as so many lines."""
+
+Sense = Literal[
+    "remove", "rename", "rewrite", "at_end", "heading", "output", "command_line", "folder", "method", "polite", "inform", "work"
+]
+_STEMS: Final[dict[Sense, tuple[str, str]]] = {
+    "remove": (
+        "remov|delet|drop|without|entfern|lösch|elimin|borr|quita|supprim|enlèv|retir|apag|exclu|удал|убер|احذف|أزل|أزيل|usuń|verwijder",
+        "删|移除|去掉|削除|取り除|消して",
+    ),
+    "rename": (
+        "renam|umbenenn|benenn|umzubenenn|renombr|cambia el nombre|renomm|renome|rinomin|переимен|أعد تسمية|إعادة تسمية|hernoem",
+        "重命名|改名|名前を.{0,40}(?:変|に)|リネーム",
+    ),
+    "rewrite": (
+        "replac|rewrit|translat|shorten|summar|simplif|refactor|ersetz|"
+        "schreib\\w* .{0,40}neu|übersetz|kürz|vereinfach|reemplaz|sustitu"
+        "|reescrib|traduc|acort|simplific|remplac|réécri|tradui|raccourc|substitu|reescrev|traduz|encurt|замен|перепиш|переведи|сократи"
+        "|упрост|استبدل|ترجم|اختصر|أعد كتابة",
+        "替换|改写|翻译|缩短|简化|置き換え|書き直|翻訳|短く",
+    ),
+    "at_end": (
+        "at the end|to the end|at the bottom|append|am ende|ans ende|anhäng|"
+        "al final|à la fin|en fin de|no fim|no final|ao final"
+        "|в кон(?:ец|це)|(?:في |إلى )?نهاية|آخر",
+        "末尾|最后|最後|结尾|末に",
+    ),
+    "heading": (
+        "heading|section|headline|title|überschrift|abschnitt|kapitel|secci|encabez|apartado|títul|titre|seç|cabeçalho|раздел|заголов"
+        "|قسم|عنوان",
+        "标题|一节|章节|小节|見出し|節|セクション",
+    ),
+    "output": (
+        "print|output|display|shows?\\b|gibt\\b.*\\baus\\b|ausg(?:eb|ib)|druck|imprim|muestr|mostr|affich|exib|печата|вывод|вывед"
+        "|выводит|напечата|يطبع|اطبع|تطبع|يعرض",
+        "打印|输出|显示|表示|出力|プリント",
+    ),
+    "command_line": (
+        "command.?line|argv|befehlszeile|kommandozeile|línea de (?:comandos|órdenes)|ligne de commande|linha de comando"
+        "|командн\\w+ строк|سطر الأوامر",
+        "命令行|コマンドライン",
+    ),
+    "folder": (
+        "folder|director(?:y|io)|subfolder|ordner|verzeichnis|carpeta|dossier|répertoire|pasta|diretório|папк|каталог|директори"
+        "|(?:ال)?مجلد|المجلد",
+        "文件夹|目录|フォルダー?|ディレクトリ",
+    ),
+    "method": ("method|méthode|método|метод|طريقة|دالة", "方法|メソッド"),
+    "polite": (
+        "(?:can|could|would|will) you|kannst|könntest|können sie|könnten|würdest|"
+        "puedes|podrías|podría|peux-tu|pouvez|pourr(?:ais|iez)"
+        "|tu peux|pode|poderia|можешь|можете|мог(?:ли)? бы|не мог|هل يمكنك|هل تستطيع|من فضلك",
+        "能不能|可以.{0,60}吗|能.{0,60}吗|くれ(?:ます|ません)|もらえ|いただけ",
+    ),
+    "inform": (
+        "explain|describ|summar|tell|show|read\\b|review|look|check|see\\b|open\\b|inspect|analy|compare|count|list\\b|view|think|help"
+        "|what|why|how|which|who|where|when|is\\b|are\\b|does\\b|do\\b|hi\\b|hello|thank"
+        "|erklär|beschreib|zeig|lies\\b|sag|fasse|nenn|wie\\b|was\\b|warum|wer\\b|wo\\b|welche"
+        "|explic|describe|resum|lee\\b|dime|muéstra|qué|cuál|cuánt|cómo|por qué|quién|dónde"
+        "|expliqu|décri|résum|lis\\b|dis-moi|montre|que\\b.*-t-|quel|combien|comment|pourquoi"
+        "|explique|descrev|leia|diga|o que|qual|quanto|como\\b|por que"
+        "|объясн|опиш|расскаж|прочита|скаж|покаж|что\\b|как\\b|чему|почему|сколько|какой|какая|кто\\b|где\\b"
+        "|اشرح|صف\\b|لخص|اقرأ|أخبر|ما\\b|ماذا|كيف|لماذا|كم\\b|من\\b|أين",
+        "解释|说明|描述|总结|告诉|什么|多少|为什么|怎么|如何|哪|説明|教えて|要約|何|なぜ|どう|いくつ",
+    ),
+    "work": (
+        "schreib|erstell|erzeug|mach|füge|ergänz|änder|behebe|reparier|korrigier|setz|leg|benenn|bau|baue|implementier"
+        "|escrib|crea|haz|añad|agreg|cambi|arregl|corrig|corríg|modific|pon\\b|implementa|genera"
+        "|écri|crée|cree|fais|ajout|modifi|corrig|répar|mets|change|renomm|génère"
+        "|escrev|cri[ae]|faç|faz|acrescent|adicion|mud|altera|corrij|coloqu|ger[ae]"
+        "|созда|напиш|сделай|добав|измени|исправ|поменя|установ|переимен|реализ"
+        "|أنشئ|اكتب|اصنع|أضف|غيّر|غير\\b|أصلح|عدّل|عدل|اجعل|احذف",
+        "创建|写一|写 |编写|添加|增加|修改|改成|设为|修复|重命名|删除|生成|把|作成|書いて|作って|追加|変更|直して|修正",
+    ),
+}
+"""Stems of words by what they mean, in nine languages; a hint beside names, quotes and marks, which need no language."""
+_SENSES: Final = {sense: re.compile(rf"(?<!\w)(?:{latin})|{others}", re.IGNORECASE) for sense, (latin, others) in _STEMS.items()}
+
+
+class AskedFunction(Struct, frozen=True):
+    name: str
+    parameters: tuple[str, ...]
+    arguments: str = ""
+    """As they are written."""
+
+    @property
+    def is_class(self) -> bool:
+        return self.name[:1].isupper() and not self.name.isupper()
+
+
+class AskedParts(Struct, frozen=True, kw_only=True):
+    functions: tuple[AskedFunction, ...] = ()
+    """Written with parameters: `add(a, b)`."""
+    names: tuple[str, ...] = ()
+    """Further identifiers."""
+    calls: tuple[str, ...] = ()
+    """Calls with literal arguments: `average([])`."""
+    quoted: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    """As they are written, outside of names, calls, quotes and formulas."""
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        called = (call.partition("(")[0] for call in self.calls)
+        return tuple(dict.fromkeys((*(each.name for each in self.functions), *self.names, *called)))
+
+
+def means(request: str, sense: Sense) -> bool:
+    """Check for a word of this sense outside of quotes and names; `inform`: among the first words."""
+    words = prose_of(request)
+    if sense == "inform":
+        words = " ".join(words.split()[:4])[:40]
+    return _SENSES[sense].search(words) is not None
+
+
+def prose_of(request: str) -> str:
+    """The request without quoted texts, calls, file names and identifiers."""
+    for pattern in (_QUOTES, _CALL, _FILE_NAME, _SNAKE):
+        request = pattern.sub(" _ ", request)
+    return request
+
+
+def mentioned_names(request: str) -> set[str]:
+    """Words of the request that could be names of code or data; not those of files."""
+    return set(re.findall(r"[A-Za-z_][\w-]*", _FILE_NAME.sub(" ", request), re.ASCII))
+
+
+def is_question(request: str) -> bool:
+    """A sentence ends with a question mark, outside of quotes and code."""
+    return re.search(r"\?(?=[\s)\]»”\"']|$)|[？؟]|^\s*¿", prose_of(request)) is not None
+
+
+def asks_to_know(request: str) -> bool:
+    """A question, in any language, that does not ask politely for work: it names nothing that is to be made."""
+    if not is_question(request):
+        return False
+    return not means(request, "polite") and not asked_parts(request).functions
+
+
+def asked_parts(request: str) -> AskedParts:
+    quoted = [next(filter(None, each)).strip() for each in _QUOTES.findall(request)]
+    files = set(_FILE_NAME.findall(request))
+    unquoted = _QUOTES.sub(" ", request)
+    functions, names, calls = dict[str, AskedFunction](), list[str](), list[str]()
+    for name, inside in _CALL.findall(request):
+        if name in dir(builtins) or keyword.iskeyword(name):
+            continue
+        arguments = [part.strip() for part in inside.split(",") if part.strip()]
+        parameters = [_PARAMETER.fullmatch(part) for part in arguments]
+        if inside.strip() and _is_literal(inside):
+            calls.append(f"{name}({inside})")
+        elif all(parameters):
+            functions.setdefault(name, AskedFunction(name, tuple(each[1] for each in parameters if each), inside))
+    names += [next(filter(None, each)) for each in _AFTER_NOUN.findall(request)]
+    names += [each for each in _SNAKE.findall(unquoted) if not any(each in file for file in files)]
+    names += [each for each in quoted if re.fullmatch(r"[A-Za-z_]\w*", each, re.ASCII) and f"`{each}`" in request]
+    stripped = _FILE_NAME.sub(" ", _CALL.sub(" ", unquoted))
+    return AskedParts(
+        functions=tuple(functions.values()),
+        names=tuple(dict.fromkeys(name for name in names if name not in functions and not keyword.iskeyword(name))),
+        calls=tuple(dict.fromkeys(calls)),
+        quoted=tuple(dict.fromkeys(each for each in quoted if each not in files and not _CALL.fullmatch(each))),
+        numbers=tuple(dict.fromkeys(_NUMBER.findall(stripped))),
+    )
+
+
+def _is_literal(arguments: str) -> bool:
+    try:
+        ast.literal_eval(f"({arguments},)")
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def expected_values(request: str) -> tuple[str, ...]:
+    """Literals that the request gives outside of calls: results of these."""
+    parts = asked_parts(request)
+    return (*parts.numbers, *parts.quoted, *re.findall(r"(?<![\w.])(?:True|False|None)(?!\w)", request))
+
+
+def asked_folder(request: str) -> str:
+    """The folder that the request names as a place: `in the folder src`, `src/`; empty if none."""
+    if explicit := re.search(r"(?<![\w./~-])((?:[\w-]+/)+)(?![\w./])", request, re.ASCII):
+        return explicit[1].rstrip("/")
+    sense = _SENSES["folder"].pattern
+    name = r"[`'\"“„«「 ]*([A-Za-z][\w-]*)(?![\w.(])"
+    after = re.search(
+        rf"(?:{sense})\w*\s*(?:called |named |namens |llamada |nommé |chamada )?{name}", request, re.IGNORECASE | re.ASCII
+    )
+    before = re.search(rf"([A-Za-z][\w-]*)[`'\"”“»」 ]*(?:{sense})", request, re.IGNORECASE | re.ASCII)
+    match = after or (before if before and not _NO_FOLDER.fullmatch(before[1]) else None)
+    return "" if match is None or _NO_FOLDER.fullmatch(match[1]) else match[1]
+
+
+_NO_FOLDER: Final = re.compile(
+    r"the|an?|this|that|my|of|in|with|and|for|to|is|new|den|de[mr]|die|das|im|la|el|los|un[ae]?|le|o|uma|n[ao]|d[eoa]|en|dans|em|und"
+    r"|y|et|e|mit|con|avec|com|its|your|our|where|which|here|current|same|project|working|home|root|parent|whole|des|del|du|se",
+    re.IGNORECASE,
+)
+
+
+def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str]:
+    """Parts of the request that the new text of its only file lacks, as ends of "it has no …"; `old`: the text before."""
+    parts, is_code = asked_parts(request), PurePath(path).suffix.lower() == ".py"
+    goes = means(request, "remove") or means(request, "rename") or means(request, "rewrite")
+    missing: list[str] = []
+    if is_code:
+        missing += _missing_functions(parts, text, old, may_go=goes)
+    for name in parts.names:
+        if not _has_name(text, name) and not _has_name(old, name) and not (goes and len(parts.names) == 1):
+            missing.append(name)
+    missing += missing_texts(request, text, old)
+    if means(request, "command_line") and is_code and not re.search(r"\bargv\b|argparse|\bclick\b|fileinput", text):
+        missing.append("argument of the command line (sys.argv)")
+    if parts.quoted and PurePath(path).suffix.lower() in (".md", ".txt", ".rst"):
+        missing += _misplacement(request, parts.quoted, text)
+    return list(dict.fromkeys(missing))
+
+
+def _misplacement(request: str, quoted: tuple[str, ...], text: str) -> list[str]:
+    """A heading that is none, and a text that is not at the end."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    headings = [line.lstrip("# ") for line in lines if line.startswith("#")]
+    missing = [f"heading “{quoted[0]}”"] if means(request, "heading") and any("#" in line for line in lines) else []
+    missing = [] if quoted[0] in headings else missing
+    if means(request, "at_end") and not any(quoted[-1] in line for line in lines[-LAST_LINES:]):
+        missing.append(f"“{quoted[-1]}” at the end")
+    return missing
+
+
+def asked_names(request: str) -> list[str]:
+    """Functions and other identifiers that a result has to hold; not where something is removed or renamed."""
+    parts = asked_parts(request)
+    if any(means(request, sense) for sense in ("remove", "rename", "rewrite")):
+        return []
+    return [*(each.name for each in parts.functions), *parts.names]
+
+
+def missing_texts(request: str, text: str, old: str = "") -> list[str]:
+    """Quoted texts and numbers of the request that are neither in the text nor were in the old one."""
+    parts = asked_parts(request)
+    plain, before = _plain(text), _plain(old)
+    missing = [
+        f"“{each}”"
+        for each in parts.quoted
+        if _plain(each) not in plain and _plain(each) not in before and not re.search(r"[*?{}<>]|\.\w{1,4}$", each)
+    ]
+    if parts.calls:  # the numbers are results of these calls
+        return missing
+    numbers = {float(each) for each in re.findall(r"\d+(?:\.\d+)?", f"{text}\n{old}".replace("_", ""))}
+    near = numbers | {each + shift for each in numbers for shift in (-1, 1)}
+    return missing + [each for each in parts.numbers if abs(float(each)) > NEAR_SMALL and abs(float(each)) not in near]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("\\", "").split())
+
+
+def _has_name(text: str, name: str) -> bool:
+    return re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", text) is not None
+
+
+def _missing_functions(parts: AskedParts, text: str, old: str, *, may_go: bool) -> list[str]:
+    """Functions and classes that are not defined or imported, or lack a parameter."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    defined = {
+        node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    bound = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    bound |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    missing = []
+    for each in parts.functions:
+        node = defined.get(each.name)
+        if node is None:
+            was_there = re.search(rf"\b(?:def|class) {each.name}\b", old)
+            if each.name not in bound and not (may_go and was_there):
+                missing.append(("class " if each.is_class else "function ") + each.name)
+            continue
+        accepted = _parameters(node)
+        if accepted is not None:
+            missing += [f"argument {name} of {each.name}" for name in each.parameters if name not in accepted]
+    return missing
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str] | None:
+    """Names that may be passed; None: unknown."""
+    if isinstance(node, ast.ClassDef):
+        inits = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+        if not inits:
+            return None if node.bases or node.decorator_list else set()
+        node = inits[0]
+    arguments = node.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return {each.arg for each in every if each}

@@ -1,0 +1,178 @@
+"""Changes of one place that need few or no words of a model: a value, a renaming, an exchange of texts, lines at an end."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import PurePath
+from typing import Final
+
+from wolo.models.local.asked_parts import AskedParts, asked_parts, means, mentioned_names
+from wolo.models.local.code_check import definitions, parse_python, span_of
+from wolo.models.local.kept_content import PROSE_SUFFIXES, apply_rename, asked_rename
+
+DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
+_LITERALS: Final = re.compile(r"(?<![\w.])(?:true|false|null|None|True|False)(?![\w.])")
+
+
+def edit_place(path: str, old: str, request: str) -> str | None:
+    """The file after a change that the request states in full; None: a model has to write it."""
+    suffix, parts = PurePath(path).suffix.lower(), asked_parts(request)
+    if rename := asked_rename(request, old):
+        return apply_rename(old, rename)
+    if parts.functions or parts.calls or means(request, "remove"):
+        return None
+    if suffix in DATA or suffix == ".py":
+        return _set_value(suffix, old, request, parts)
+    if suffix in PROSE_SUFFIXES:
+        return _edit_prose(old, request, parts)
+    return None
+
+
+def _set_value(suffix: str, old: str, request: str, parts: AskedParts) -> str | None:
+    """One key or constant gets the only value that the request gives."""
+    names = mentioned_names(request)
+    pattern = (
+        r"^([A-Z_][A-Z0-9_]*)( *(?::[^=\n]+)?= *)(.+)$"
+        if suffix == ".py"
+        else r"^( *(?:export )?[\"']?)([\w-]+)([\"']? *[:=] *)(.+)$"
+    )
+    lines, places = old.split("\n"), []
+    for at, line in enumerate(lines):
+        match = re.match(pattern, line)
+        if match and match[1 if suffix == ".py" else 2] in names:
+            places.append((at, match))
+    keys = {match[1 if suffix == ".py" else 2] for _, match in places}
+    values = [
+        *parts.numbers,
+        *_LITERALS.findall(request),
+        *(each for each in parts.quoted if each not in keys and each not in parts.names),
+    ]
+    if len(places) != 1:
+        return _add_entry(suffix, old, parts) if not places and suffix in DATA else None
+    at, match = places[0]
+    value = match.groups()[-1].rstrip()
+    tail = re.search(r"(,?\s*(?:[#;].*)?)$", value) if suffix != ".py" else re.search(r"(\s*(?:  #.*)?)$", value)
+    before = value[: len(value) - len(tail[1])] if tail else value
+    values = [each for each in dict.fromkeys(values) if each != before.strip("\"'")]
+    if len(values) != 1 or before[:1] in "[{" or before.startswith(('"""', "'''")):
+        return None
+    written = _in_style(values[0], before, suffix)
+    lines[at] = line_before(match) + written + (tail[1] if tail else "")
+    return "\n".join(lines)
+
+
+def line_before(match: re.Match[str]) -> str:
+    return "".join(match.groups()[:-1])
+
+
+def _in_style(value: str, before: str, suffix: str) -> str:
+    """The value, quoted where the old one was, or where the format needs it."""
+    if before[:1] in ("'", '"') and before[:1] == before[-1:]:
+        return before[0] + value.replace(before[0], f"\\{before[0]}") + before[0]
+    is_plain = re.fullmatch(r"-?\d+(?:\.\d+)?|true|false|null|None|True|False", value)
+    return json.dumps(value, ensure_ascii=False) if not is_plain and suffix in (".json", ".toml", ".py") else value
+
+
+def _add_entry(suffix: str, old: str, parts: AskedParts) -> str | None:
+    """A new key at the end of a flat file."""
+    keys = [name for name in parts.names if re.fullmatch(r"[A-Za-z_][\w-]*", name)]
+    values = [*parts.numbers, *(each for each in parts.quoted if each not in keys)]
+    if len(keys) != 1 or len(values) != 1:
+        return None
+    value = values[0] if values[0] in parts.numbers else json.dumps(values[0], ensure_ascii=False)
+    if suffix == ".json":
+        body = old.rstrip()
+        inner = body[:-1].rstrip()
+        if not body.startswith("{") or not body.endswith("}") or "\n" not in body:
+            return None
+        indent = re.search(r"\n(\s+)", body)
+        comma = "" if inner == "{" else ","
+        return f'{inner}{comma}\n{indent[1] if indent else "  "}"{keys[0]}": {value}\n}}\n'
+    is_flat = suffix in (".ini", ".cfg", ".env") or not re.search(r"^\s*\[|^\s+\S", old, re.M)
+    if not is_flat or (suffix == ".ini" and old.count("\n[") + old.startswith("[") > 1):
+        return None
+    mark = ": " if suffix in (".yaml", ".yml") else "=" if suffix == ".env" or not re.search(r"\w = ", old) else " = "
+    return f"{old.rstrip()}\n{keys[0]}{mark}{values[0] if suffix in ('.ini', '.cfg', '.env') else value}\n"
+
+
+def _edit_prose(old: str, request: str, parts: AskedParts) -> str | None:
+    """An exchange of two quoted texts, or quoted texts at the end of the file or of a section."""
+    known = [each for each in parts.quoted if each in old]
+    fresh = [each for each in parts.quoted if each not in old]
+    if means(request, "rewrite") or means(request, "rename"):
+        return old.replace(known[0], fresh[0]) if len(known) == 1 and len(fresh) == 1 else None
+    at_end, is_heading = means(request, "at_end"), means(request, "heading")
+    if at_end:
+        fresh = list(parts.quoted)
+    if not fresh or (known and not at_end) or not (at_end or is_heading):
+        return None
+    lines = [line for line in re.findall(r"(?m)^(#+) ", old) if len(line) > 1]
+    level = max(set(lines), key=lines.count) if lines else "##"
+    added = [f"{level} {fresh[0]}", *fresh[1:]] if is_heading else fresh
+    if is_heading and len(fresh) == 1:
+        return None  # its text is for the model to write
+    return f"{old.rstrip()}\n\n" + "\n\n".join(added) + "\n"
+
+
+def shown_part(old: str, request: str) -> str:
+    """Constants, and the definitions that the request names, of a Python file; all of it if it names none."""
+    try:
+        tree = parse_python(old)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return old
+    names = mentioned_names(request)
+    named = [node for name, node in definitions(tree).items() if name in names]
+    named += [node for node in definitions(tree).values() if node not in named and _methods(node) & names]
+    if not named:
+        return old
+    lines = old.splitlines()
+    parts = ["\n".join(lines[span_of(node)[0] - 1 : span_of(node)[1]]) for node in named]
+    return "\n\n\n".join(parts) + "\n"
+
+
+def _methods(node: object) -> set[str]:
+    return {each.name for each in getattr(node, "body", ()) if hasattr(each, "name") and hasattr(each, "args")}
+
+
+def begin_of(request: str, old: str = "") -> str:
+    """First lines of new code whose function or class the request gives with its parameters; empty otherwise."""
+    parts = asked_parts(request)
+    classes = [each for each in parts.functions if each.is_class]
+    for each in classes[:1] or parts.functions[:1]:
+        if re.search(rf"\b(?:def|class) {each.name}\b", old):
+            return ""
+        if each.is_class:
+            return (
+                f"class {each.name}:\n    def __init__(self, {each.arguments}):\n" if each.arguments else f"class {each.name}:\n"
+            )
+        begin = f"def {each.name}({each.arguments}):\n"
+        is_method = means(request, "method") or any(name[:1].isupper() and not name.isupper() for name in parts.names)
+        try:
+            parse_python(f"{begin}    pass\n")
+        except (SyntaxError, ValueError):
+            return ""
+        return "" if is_method else begin
+    return ""
+
+
+def whole_definitions(text: str) -> str:
+    """The definitions of cut-off code that came to an end; empty if none did."""
+    lines = text.splitlines()
+    starts = [at for at, line in enumerate(lines) if re.match(r"(?:    )?(?:def|class|async def|if|@|\w+ *=|print)\b", line)]
+    for end in reversed(starts[1:]):
+        whole = "\n".join(lines[:end]).rstrip() + "\n"
+        try:
+            parse_python(whole)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        return whole
+    return ""
+
+
+def exact_texts(text: str, request: str) -> str:
+    """The text with quotations of the request as they are written there: tiny models change capitals."""
+    for each in asked_parts(request).quoted:
+        if each not in text and len(spellings := set(re.findall(re.escape(each), text, re.IGNORECASE))) == 1:
+            text = text.replace(spellings.pop(), each)
+    return text

@@ -1,0 +1,321 @@
+"""Keeps what a changed file held: restores what a small model left out, and names what is lost all the same."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Any, Final
+
+from wolo.models.local.asked_parts import asked_parts, means, mentioned_names
+from wolo.models.local.code_check import (
+    FUNCTIONS,
+    IMPORTS,
+    definitions,
+    has_effect,
+    imports_end,
+    parse_python,
+    span_of,
+    syntax_problem,
+)
+
+KEPT_SHARE: Final = 0.5
+"""Minimum share of lines that code of other languages than Python must keep."""
+ALIKE: Final = 0.6
+"""Similarity from which a line counts as a new version of another."""
+MAX_NAMED: Final = 3
+PROSE_SUFFIXES: Final = frozenset((".md", ".txt", ".rst", ".csv", ".env", ".cfg", ".conf", ""))
+_UNREADABLE: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
+_DEFINED: Final = re.compile(
+    r"^\s*(?:export )?(?:async )?(?:function\*? |def |class |func |fn |pub fn |interface |struct )(\w+)"
+    r"|^(\w+) ?\(\) ?\{|\bid=[\"']([\w-]+)",
+    re.M,
+)
+
+
+def lost_content(path: str, old: str, new: str, request: str) -> str:
+    """Parts of the old file that are gone although nobody asked for that, as the end of "it lost …"; empty if none."""
+    if means(request, "rewrite") and not asked_parts(request).quoted and PurePath(path).suffix.lower() in PROSE_SUFFIXES:
+        return ""
+    may_go = _may_go(request)
+    suffix = PurePath(path).suffix.lower()
+    try:
+        if suffix == ".py":
+            before, after = _python_names(parse_python(old)), _python_names(parse_python(new))
+            lost = [name for name in before if name not in after and not may_go & set(name.split("."))]
+        elif suffix in (".json", ".toml", ".ini"):
+            lost = _lost_entries(_entries(suffix, old), _entries(suffix, new), request)
+        elif suffix in (".yaml", ".yml"):
+            lost = _lost_entries(dict(_yaml_entries(old)), dict(_yaml_entries(new)), request)
+        elif suffix in PROSE_SUFFIXES:
+            lost = _lost_lines(old, new, request)
+        else:
+            named = [next(filter(None, each)) for each in _DEFINED.findall(old)]
+            lost = [name for name in named if name not in may_go and not re.search(rf"\b{re.escape(name)}\b", new)]
+    except (*_UNREADABLE, configparser.Error):  # the old file cannot be read either: compared by lines
+        lost = _too_few_lines(old, new)
+    if suffix in (".toml", ".ini", ".yaml", ".yml") and not lost:
+        lost = [line for line in _comments(old) if line not in _comments(new)]
+    if not lost and suffix not in (".py", ".json", *PROSE_SUFFIXES):
+        lost = _too_few_lines(old, new)
+    more = f" and {len(lost) - MAX_NAMED} more" if len(lost) > MAX_NAMED else ""
+    return ", ".join(lost[:MAX_NAMED]) + more
+
+
+def _may_go(request: str) -> set[str]:
+    """Names that may vanish: those of a request that removes or renames."""
+    is_named = means(request, "remove") or means(request, "rename") or means(request, "rewrite")
+    return mentioned_names(request) if is_named else set()
+
+
+def _python_names(tree: ast.Module) -> list[str]:
+    """Definitions with their class, and names that are assigned at the top, `None` for a guard or a call there."""
+    names: list[str] = []
+    for node in tree.body:
+        if isinstance(node, FUNCTIONS):
+            names.append(node.name)
+        if isinstance(node, ast.ClassDef):
+            names += [f"{node.name}.{each.name}" for each in node.body if isinstance(each, FUNCTIONS)]
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names += [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+        if isinstance(node, ast.If) and "__main__" in ast.unparse(node.test):
+            names.append("the main block")
+    return names
+
+
+def _entries(suffix: str, text: str) -> dict[str, Any]:
+    if suffix == ".ini":
+        parser = configparser.ConfigParser(interpolation=None, allow_no_value=True, strict=False)
+        parser.read_string(text)
+        return {f"{section}.{key}": value for section in parser.sections() for key, value in parser.items(section)}
+    return dict(_leaves(json.loads(text) if suffix == ".json" else tomllib.loads(text), ""))
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}".lstrip("."))
+    else:
+        yield path, value
+
+
+def _yaml_entries(text: str) -> Iterator[tuple[str, str]]:
+    """Keys by their place, and items of lists, read from lines: a parser of YAML may not be installed."""
+    above: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        entry = re.match(r"( *(?:- +)?)([\w./'\"-]+) *:(?: +(.*))?$", line)
+        item = re.match(r"( *)- +(.+)$", line)
+        if entry:
+            depth = len(entry[1])
+            above = [each for each in above if each[0] < depth]
+            above.append((depth, entry[2].strip("'\"")))
+            yield ".".join(name for _, name in above), (entry[3] or "").strip()
+        elif item:
+            yield ".".join(name for depth, name in above if depth <= len(item[1])) + f".{item[2].strip()}", ""
+
+
+def _lost_entries(before: dict[str, Any], after: dict[str, Any], request: str) -> list[str]:
+    """Keys that are gone, and values of keys that the request does not name."""
+    may_go, named = _may_go(request), set(re.findall(r"[\w-]+", request))
+    lost = []
+    for path, value in before.items():
+        keys = set(path.split("."))
+        is_parent = after.get(path, value) != value and any(each.startswith(f"{path}.") for each in after)
+        if path not in after:
+            if not keys & may_go and not any(each.startswith(f"{path}.") for each in after):
+                lost.append(path)
+        elif (
+            after[path] != value
+            and not keys & named
+            and not is_parent
+            and not _grows(value, after[path])
+            and named & set(_all_keys(before))
+        ):
+            lost.append(f"the value of {path}")
+    return lost
+
+
+def _all_keys(entries: dict[str, Any]) -> Iterator[str]:
+    for path in entries:
+        yield from path.split(".")
+
+
+def _grows(before: Any, after: Any) -> bool:
+    """A list that keeps its items."""
+    return isinstance(before, list) and isinstance(after, list) and all(each in after for each in before)
+
+
+def _lost_lines(old: str, new: str, request: str) -> list[str]:
+    """Lines of prose that are gone; one that holds a name, quote or number of the request may have been changed."""
+    kept = [line.strip() for line in new.splitlines() if line.strip()]
+    parts = asked_parts(request)
+    meant = [part for part in (*parts.quoted, *parts.numbers, *parts.names) if part]
+    lost = []
+    for line in (each.strip() for each in old.splitlines() if each.strip()):
+        if line in kept:
+            kept.remove(line)
+        elif not any(part in line for part in meant) or (
+            not means(request, "remove") and not difflib.get_close_matches(line, kept, 1, ALIKE)
+        ):
+            lost.append(f"the line “{line[:40]}”")
+    return lost
+
+
+def _comments(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if re.match(r"\s*[#;]", line)]
+
+
+def _too_few_lines(old: str, new: str) -> list[str]:
+    before = {line.strip() for line in old.splitlines() if line.strip()}
+    after = {line.strip() for line in new.splitlines()}
+    return ["most of its lines"] if len(before & after) < len(before) * KEPT_SHARE else []
+
+
+# Renaming
+
+
+def asked_rename(request: str, old: str) -> tuple[str, str] | None:
+    """The old and the new name, where the request renames something of the file."""
+    if not means(request, "rename"):
+        return None
+    candidates = re.findall(r"(?<![\w./-])[A-Za-z_]\w*(?![\w/-]|\.\w)", request, re.ASCII)
+    defined = [
+        name
+        for name in dict.fromkeys(candidates)
+        if re.search(rf"(?m)\b(?:def|class) {name}\b|^{name} *[:=]|\bself\.{name}\b", old)
+    ]
+    if len(defined) != 1:
+        return None
+    parts = asked_parts(request)
+    new = [name for name in (*parts.identifiers, *parts.quoted) if name not in defined and name.isidentifier()]
+    after = re.search(
+        rf"\b{defined[0]}\b.{{0,80}}?(?<!\w)(?:to|into|as|zu|nach|in|en|a|à|para|por|в|на|إلى|为|成|を)\W*([A-Za-z_]\w*)(?!\w|\.\w)",
+        request,
+        re.ASCII,
+    )
+    if len(new) != 1 and after:
+        new = [after[1]]
+    return (defined[0], new[0]) if len(new) == 1 else None
+
+
+def apply_rename(text: str, rename: tuple[str, str]) -> str:
+    """Rename in code, not inside longer names."""
+    return re.sub(rf"(?<![\w]){rename[0]}(?!\w)", rename[1], text)
+
+
+# Restoring
+
+
+def restore_definitions(old: str, new: str, request: str) -> str:
+    """Restore definitions of the old file that the model omitted, moved into another's body, or changed without being asked.
+
+    Tiny models answer "add a power function" with that function alone. A name is removed only if the request says so.
+    """
+    try:
+        new_tree = parse_python(new)
+        old_tree = parse_python(old)
+    except _UNREADABLE:
+        return _restore_lines(old, new, request)
+    new = _lift(old_tree, new_tree, new, request)
+    new_tree = parse_python(new)
+    may_go = _may_go(request)
+    before, present = definitions(old_tree), definitions(new_tree)
+    meant = set(before) & mentioned_names(request)
+    names_any = meant or asked_parts(request).functions  # a request that names nothing may mean any definition
+    old_lines, new_lines = old.splitlines(), new.splitlines()
+    spans = {name: span_of(node) for name, node in present.items()}
+    bodies = {name: new_lines[first - 1 : last] for name, (first, last) in spans.items()}
+    keeps_top = has_effect(new_tree) or not has_effect(old_tree)
+    imports_at = imports_end(old_lines, old_tree)
+    of_imports = (new_lines[node.lineno - 1 : node.end_lineno] for node in new_tree.body if isinstance(node, IMPORTS))
+    imports = [line for lines in of_imports for line in lines if line not in old_lines]
+    if imports and old_lines[imports_at : imports_at + 1] not in ([], [""]):
+        imports += ["", ""]
+    joined = [*old_lines[:imports_at], *imports]
+    at = imports_at
+    kept: dict[str, list[str]] = {}
+    """Each old definition as it is in the result."""
+    for name, node in before.items():
+        own = old_lines[span_of(node)[0] - 1 : span_of(node)[1]]
+        if name not in bodies:
+            kept[name] = [] if name in may_go else own
+        elif isinstance(node, ast.ClassDef) and isinstance(present[name], ast.ClassDef):
+            kept[name] = _merge_class(node, present[name], own, bodies[name], may_go)
+        else:
+            kept[name] = bodies[name] if name in meant or not names_any else own
+    if keeps_top and not before.keys() - present.keys() - may_go:  # a whole answer
+        for name, (first, last) in sorted(spans.items(), key=lambda item: -item[1][0]):
+            new_lines[first - 1 : last] = kept.get(name, bodies[name])
+        return "\n".join(new_lines) + "\n"
+    for name, node in before.items():
+        first, last = span_of(node)
+        joined += [*old_lines[at : first - 1], *kept[name]]
+        at = last
+    added = [line for name, body in bodies.items() if name not in before for line in ("", "", *body)]
+    return "\n".join([*joined, *added, *old_lines[at:]]).strip("\n") + "\n"
+
+
+def _merge_class(old: ast.ClassDef, new: ast.stmt, old_lines: list[str], new_lines: list[str], may_go: set[str]) -> list[str]:
+    """The new class, with the methods that it lost."""
+    present = {each.name for each in ast.iter_child_nodes(new) if isinstance(each, FUNCTIONS)}
+    start = span_of(old)[0]
+    lost = [each for each in old.body if isinstance(each, FUNCTIONS) and each.name not in present | may_go]
+    bodies = [old_lines[span_of(each)[0] - start : span_of(each)[1] - start + 1] for each in lost]
+    return [*new_lines, *(line for body in bodies for line in ("", *body))]
+
+
+def _lift(old: ast.Module, new: ast.Module, text: str, request: str) -> str:
+    """Put definitions back to the top that were indented into the body of another function."""
+    before = definitions(old)
+    top = set(before) | {each.name for each in asked_parts(request).functions}
+    if means(request, "method"):
+        top = set(before)
+    lines, present = text.splitlines(), definitions(new)
+    for outer in reversed([node for node in present.values() if not isinstance(node, ast.ClassDef) or node.name not in before]):
+        inner = [
+            each
+            for each in outer.body
+            if isinstance(each, FUNCTIONS)
+            and each.name in top
+            and each.name not in present
+            and not isinstance(outer, ast.ClassDef)
+        ]
+        for each in reversed(inner):
+            if len(outer.body) == 1:
+                continue
+            first, last = span_of(each)
+            body = [line[each.col_offset :] for line in lines[first - 1 : last]]
+            end = outer.end_lineno or last
+            lines[end:end] = ["", "", *body]
+            del lines[first - 1 : last]
+    return "\n".join(lines) + "\n"
+
+
+def _restore_lines(old: str, new: str, request: str) -> str:
+    """What cannot be parsed is compared by lines: those that were only left out come back."""
+    if _may_go(request):
+        return new
+    written, rewritten, both = old.splitlines(), new.splitlines(), list[str]()
+    for tag, start, end, begin, stop in difflib.SequenceMatcher(None, written, rewritten, autojunk=False).get_opcodes():
+        both += rewritten[begin:stop] if tag == "equal" else _both(written[start:end], rewritten[begin:stop])
+    whole = "\n".join(both) + "\n"
+    return new if syntax_problem("a.py", new) or syntax_problem("a.py", whole) else whole
+
+
+def _both(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """All new lines in order, and between them the old ones that none of them resembles."""
+    lines, rest = [], list(after)
+    for line in before:
+        at = next((at for at, new in enumerate(rest) if difflib.SequenceMatcher(None, line, new).ratio() > ALIKE), None)
+        if at is None:
+            lines.append(line)
+        else:
+            lines += rest[: at + 1]
+            rest = rest[at + 1 :]
+    return lines + rest
