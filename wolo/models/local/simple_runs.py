@@ -184,8 +184,8 @@ def file_to_fix(call: ToolPart, request: str, names: ProjectNames) -> str:
             traced.append(name)
     named = [name for name in named_files(request, names) if names.exists(name)]
     command = [name for name in named_files(str(call.input.get("command", "")), names) if names.exists(name)]
-    tests = [name for name in dict.fromkeys((*traced, *named, *command)) if _is_test(name)]
-    code = [name for name in (*reversed(traced), *named, *command) if not _is_test(name)]
+    tests = [name for name in dict.fromkeys((*traced, *named, *command)) if is_test(name)]
+    code = [name for name in (*reversed(traced), *named, *command) if not is_test(name)]
     tested = [name for test in tests for name in _imports_of(names.folder / test, names)]
     return next(iter((*code, *tested, *names.programs[: 1 if len(names.programs) == 1 else 0], *tests)), "")
 
@@ -223,7 +223,7 @@ def _inside(name: str, names: ProjectNames) -> str:
     return "" if hidden or not names.exists(str(relative)) else str(relative)
 
 
-def _is_test(name: str) -> bool:
+def is_test(name: str) -> bool:
     stem = PurePath(name).stem.lower()
     return stem.startswith("test") or stem.endswith(("test", "tests", ".spec"))
 

@@ -29,7 +29,7 @@ from wolo.models.local.edited_place import begin_of, edit_place, exact_texts, sh
 from wolo.models.local.kept_content import lost_content, restore_definitions
 from wolo.models.local.local_chat import Sampling, Turn
 from wolo.models.local.simple_context import FILE_TOKENS, SimpleStep, named_files
-from wolo.models.local.simple_runs import error_of, is_library
+from wolo.models.local.simple_runs import error_of, is_library, is_test
 from wolo.models.protocol import Listener
 
 PROSE_TOKENS: Final = 400
@@ -151,7 +151,8 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
     )
     prefill = turns[-1][1]
     continues = step.response.chat.server.continues
-    begin = begin_of(order.request, order.old or "") if continues and order.language == "python" and not order.error else ""
+    is_code = order.language == "python" and not order.error and not is_test(order.path)
+    begin = begin_of(order.request, f"{order.old or ''}\n{order.around}") if continues and is_code else ""
     turns[-1] = ("assistant", prefill + begin)
     stream = CallStream(step.response.listener, call_id, order.path, prefill)
     is_new_prose = order.is_prose and is_new
