@@ -84,7 +84,17 @@ DATA_VARIABLE = "WOLO_DATA"
 """Names a folder for sessions and undo data instead of the usual one."""
 
 
-def find_places(environ: dict[str, str] | None = None) -> Places:
+_LIBRARY = "Library/Application Support"
+_USUAL = {
+    "linux": (".config", ".local/share", ".cache", ".local/state"),
+    "darwin": (_LIBRARY, _LIBRARY, "Library/Caches", _LIBRARY),
+}
+"""Below the home directory, for settings, data, cache and state, where no absolute path is in the XDG variable.
+
+https://specifications.freedesktop.org/basedir/latest/"""
+
+
+def find_places(environ: Mapping[str, str] | None = None) -> Places:
     env = os.environ if environ is None else environ
     usual = _usual_places(env)
     if data := env.get(DATA_VARIABLE):
@@ -96,14 +106,17 @@ def _usual_places(env: Mapping[str, str]) -> Places:
     if home := env.get("WOLO_HOME"):
         root = Path(home).expanduser().absolute()
         return Places(root / "config", root / "data", root / "cache", root / "state")
-    from platformdirs import PlatformDirs  # noqa: PLC0415  # not needed when WOLO_HOME is set
+    usual = _USUAL.get(sys.platform)
+    if usual is None or hasattr(sys, "getandroidapilevel") or env.get("ANDROID_DATA"):
+        from platformdirs import PlatformDirs  # noqa: PLC0415  # costs as much as reading all settings
 
-    dirs = PlatformDirs("wolo", appauthor=False)
-    try:
+        dirs = PlatformDirs("wolo", appauthor=False)
         return Places(Path(dirs.user_config_dir), Path(dirs.user_data_dir), Path(dirs.user_cache_dir), Path(dirs.user_state_dir))
-    except RuntimeError:  # this user has no known home
-        root = find_home()
-        return Places(root / ".config/wolo", root / ".local/share/wolo", root / ".cache/wolo", root / ".local/state/wolo")
+    variables = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+    named = (env.get(variable, "") for variable in variables)
+    return Places(
+        *(Path(name if name.startswith("/") else find_home() / below, "wolo") for name, below in zip(named, usual, strict=True))
+    )
 
 
 def make_private(folder: Path) -> None:

@@ -7,13 +7,15 @@ import pwd
 from pathlib import Path
 
 import pytest
+from platformdirs.macos import MacOS
+from platformdirs.unix import Unix
 
 from tests import unprivileged
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import calls, text
 from tests.fakes.screen import pty_wolo
-from wolo.places import find_home, find_places, make_private
+from wolo.places import Places, find_home, find_places, make_private
 
 NAMELESS = 4_000_000_000
 """A user that no list of users has."""
@@ -34,6 +36,19 @@ def test_user_list_names_the_home_without_variable(monkeypatch: pytest.MonkeyPat
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     assert find_home() == home
     assert all(place.is_relative_to(home) for place in (find_places().config, find_places().data, find_places().state))
+
+
+@pytest.mark.parametrize("home", [None, "", "relative", "/home/someone", "/home/someone/"])
+@pytest.mark.parametrize("named", [None, "", "relative", "~/here", "/else/where", "/else/where/"])
+def test_folders_are_those_of_platformdirs(monkeypatch: pytest.MonkeyPatch, home: str | None, named: str | None) -> None:
+    variables = {"HOME": home, "XDG_CONFIG_HOME": named, "XDG_DATA_HOME": None, "XDG_CACHE_HOME": named, "XDG_STATE_HOME": named}
+    for variable, value in variables.items():
+        monkeypatch.delenv(variable, raising=False) if value is None else monkeypatch.setenv(variable, value)
+    for platform, library in (("linux", Unix), ("darwin", MacOS)):
+        monkeypatch.setattr("sys.platform", platform)
+        dirs = library("wolo", appauthor=False)
+        usual = (dirs.user_config_dir, dirs.user_data_dir, dirs.user_cache_dir, dirs.user_state_dir)
+        assert find_places() == Places(*map(Path, usual))
 
 
 def test_nameless_user_has_the_root_like_containers(monkeypatch: pytest.MonkeyPatch) -> None:
