@@ -1,5 +1,6 @@
 """`wolo` and `python -m wolo`: answers `--version`, and a Tab, before anything else is imported."""
 
+import atexit
 import os
 import sys
 
@@ -30,6 +31,23 @@ def forget_cwd() -> None:
         pass  # the directory was deleted: nothing is found in it
 
 
+def end(code: int) -> None:
+    """Ends the process like `sys.exit`, without taking every module apart first; that costs as much as a turn's own work.
+
+    Returns where something may still go on: another thread, or output that cannot be written.
+    """
+    threading = sys.modules.get("threading")
+    if threading is None or threading.active_count() > 1:
+        return
+    try:
+        atexit._run_exitfuncs()
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except Exception:
+        return  # the interpreter reports it
+    os._exit(code)
+
+
 def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.exit(print_version())
@@ -45,6 +63,7 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
         code = 130
+    end(code)
     sys.exit(code)
 
 
