@@ -358,7 +358,13 @@ def test_cover_lost_with_events_ends_the_job(backend: str) -> None:
             watcher = walls._watcher._process  # type: ignore[attr-defined]  # as if it got no time
             watcher.send_signal(signal.SIGSTOP)
             wait_for((work / "full").exists)
+            number = (work / "AGENTS.md").stat().st_ino
             (work / "AGENTS.md").unlink()
+            for other in (work / f"other-{count}" for count in range(5000)):  # ext4 gives a number again
+                other.touch()
+                if other.stat().st_ino == number:
+                    other.rename(work / "AGENTS.md")
+                    break
             (work / "go").touch()
             wait_for((work / "written").exists)
             watcher.send_signal(signal.SIGCONT)

@@ -211,3 +211,15 @@ def find_and_start(start, command: list[str], variables: dict[str, str]) -> int:
 
 def complain(error: Exception) -> None:
     os.write(2, f"{FAILED}: {error}\n".encode(errors="replace"))
+
+
+def stamp_of(path: str) -> tuple[int, ...]:
+    """What another file in its place differs by; empty for a missing path.
+
+    The next file may get the number of a removed one (ext4 does), so the time of the last change counts too.
+    """
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_ctime_ns

@@ -166,10 +166,10 @@ class WatchProcess:
 
     def watch(self, watched: Watched, folders: dict[int, str]) -> Watch:
         """Raises OSError."""
-        from wolo.guard.sandbox.saved_files import identity_of  # noqa: PLC0415  # for the first command
+        from wolo.guard.sandbox.calls import stamp_of  # noqa: PLC0415  # for the first command
 
         fields = {name: getattr(watched, name) for name in watched.__struct_fields__}
-        fields["covered"] = {path: identity_of(path) for path in watched.covered}
+        fields["covered"] = {path: stamp_of(path) for path in watched.covered}
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         its.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         payload = in_memory(marshal.dumps({"folders": folders, **fields}, 2))

@@ -23,7 +23,17 @@ import time
 from typing import Any
 
 from wolo.guard.protected_paths import ABOVE, fold, is_protected, makes_repository, stands_for_folder
-from wolo.guard.sandbox.calls import CLOSE_WRITE, CREATE, DELETE_SELF, MOVE_SELF, MOVED_TO, OVERFLOW, UNMOUNT, watch_folder
+from wolo.guard.sandbox.calls import (
+    CLOSE_WRITE,
+    CREATE,
+    DELETE_SELF,
+    MOVE_SELF,
+    MOVED_TO,
+    OVERFLOW,
+    UNMOUNT,
+    stamp_of,
+    watch_folder,
+)
 
 GONE = DELETE_SELF | MOVE_SELF | UNMOUNT
 HEAD = struct.calcsize("iIII")
@@ -45,7 +55,7 @@ class WatchedCommand:
         """Folders in them, such as `.github`, in which some names are protected."""
         self.awaited: set[str] = set(fields["awaited"])
         """Other missing paths."""
-        self.covered: dict[str, tuple[int, int] | None] = fields["covered"]
+        self.covered: dict[str, tuple[int, ...]] = fields["covered"]
         """Paths that mounts hold, and what was there before."""
         self.known: set[str] = set(fields["known"])
         """Protected names at a top that were there before."""
@@ -67,8 +77,8 @@ class WatchedCommand:
         if self.is_over:
             return
         if mask & OVERFLOW:
-            for path, identity in list(self.covered.items()):  # nobody knows who wrote what is there now
-                if identity_of(path) != identity:
+            for path, stamp in list(self.covered.items()):  # nobody knows who wrote what is there now
+                if stamp_of(path) != stamp:
                     self.lose(path, "replaced or removed")
                     self.awaited.add(path)
             self.look()
@@ -220,15 +230,6 @@ class WatchedCommand:
         self.channel.close()
         if self.pidfd >= 0:
             os.close(self.pidfd)
-
-
-def identity_of(path: str) -> tuple[int, ...]:
-    """Empty for a missing path."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return ()
-    return status.st_dev, status.st_ino
 
 
 def open_up(path: str) -> None:
