@@ -21,7 +21,20 @@ from tests.fakes.screen import KINDS, Conditions
 from tests.fakes.users import drives_a_terminal
 from tests.workers import Workers
 
-FOREIGN = ("WOLO_", "XDG_", "OLLAMA_", "AWS_", "GOOGLE_", "AZURE_", "GIT_", "OTEL_", "TRACEPARENT", "PYTHONUNBUFFERED")
+FOREIGN = (
+    "WOLO_",
+    "XDG_",
+    "OLLAMA_",
+    "AWS_",
+    "GOOGLE_",
+    "AZURE_",
+    "GIT_",
+    "OTEL_",
+    "TRACEPARENT",
+    "PYTHONUNBUFFERED",
+    "MAKE",
+    "MFLAGS",
+)
 """Beginnings of environment names that must not reach a test from outside."""
 FOREIGN_ENDS = ("_API_KEY", "_PROXY", "_TOKEN", "_BASE_URL")
 WITH_PROCESSES = {
