@@ -80,6 +80,14 @@ def decode(toolbox: Toolbox, name: str, arguments: dict[str, Any]) -> tuple[str,
             "shell",
             ShellArgs("(cd 'a b' && { ls\n})"),
         ),
+        ("shell", {"command": ["bash", "-lc", "ls"], "workdir": "a"}, "shell", ShellArgs("(cd a && { ls\n})")),
+        ("functions.shell", {"command": "ls"}, "shell", ShellArgs("ls")),
+        ("functions.Bash", {"command": "ls"}, "shell", ShellArgs("ls")),
+        ("default_api.read_file", {"absolute_path": "a"}, "read", ReadArgs("a")),
+        ("run_terminal_cmd", {"command": "ls", "is_background": False}, "shell", ShellArgs("ls", background=False)),
+        ("read_file", {"path": "a", "start_line": 3, "end_line": 5}, "read", ReadArgs("a", 3, 3)),
+        ("search_files", {"path": "a", "regex": "x", "file_pattern": "*.py"}, "grep", GrepArgs("x", "a", "*.py")),
+        ("search_replace", {"file_path": "a", "old_string": "x", "new_string": "y"}, "edit", EditArgs("a", "x", "y")),
     ],
 )
 def test_foreign_call_becomes_own(name: str, arguments: dict[str, Any], own: str, args: Struct) -> None:
@@ -96,6 +104,8 @@ def test_foreign_call_becomes_own(name: str, arguments: dict[str, Any], own: str
         (EDITOR, {"command": "view", "path": "a", "view_range": [9, 2]}, "must be two line numbers"),
         ("local_shell", {"action": {"command": ["ls"], "env": {"A": "b"}}}, "there is no argument `env`"),
         ("Bash", {}, "`command` is missing"),
+        ("read_file", {"path": "a", "start_line": 5, "end_line": 3}, "not below the first"),
+        ("functions.Teleport", {}, "There is no tool"),
         ("local_shell", {"command": [1]}, "must be text"),
     ],
 )

@@ -201,7 +201,9 @@ class ToolCalls:
             return PlannedCall(part=part)
         try:
             name, arguments = self._toolbox.own_call(part.tool, part.input)
-            if name != part.tool:  # the model reads its call as one of ours from now on, under the id that it chose
+            if (
+                name != part.tool or arguments is not part.input
+            ):  # the model reads its call as one of ours from now on, under the id that it chose
                 part = replace(
                     part, tool=name, input=dict(arguments), raw_input="" if arguments != part.input else part.raw_input
                 )

@@ -18,7 +18,9 @@ OWN_NAMES: Mapping[str, str] = {
     ),
     **dict.fromkeys(("open_file", "read_file", "readfile", "view", "view_file"), "read"),
     **dict.fromkeys(("create_file", "save_file", "write_file", "write_to_file", "writefile"), "write"),
-    **dict.fromkeys(("edit_file", "multi_edit", "multiedit", "replace", "replace_in_file", "str_replace"), "edit"),
+    **dict.fromkeys(
+        ("edit_file", "multi_edit", "multiedit", "replace", "replace_in_file", "search_replace", "str_replace"), "edit"
+    ),
     **dict.fromkeys(("grep_search", "search_file_content", "search_files"), "grep"),
     **dict.fromkeys(("file_search", "find_files", "glob_file_search"), "glob"),
     **dict.fromkeys(("list_dir", "list_directory", "list_files", "ls"), "glob"),
@@ -35,18 +37,22 @@ EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
 """One tool for all files: its argument `command` says which of ours is meant."""
 _LISTING = ("list_dir", "list_directory", "list_files", "ls")
 _SHELLS = ("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh")
+_FIRST_LINE = ("start_line", "startLine", "startLineNumberBaseOne", "start_line_one_indexed")
+_LAST_LINE = ("end_line", "endLine", "endLineNumberBaseOne", "end_line_one_indexed_inclusive")
 _SHORTEST_MS = 1000
 """A timeout is in milliseconds from this value on: none of ours is so long in seconds, and none of theirs so short."""
 
 
 def own_call(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns name and arguments of our tool; an unknown name as it is. Raises ToolError for what none of ours does."""
-    foreign = name.strip().lower().replace("-", "_")
+    foreign = name.strip().removeprefix("functions.").removeprefix("default_api.").lower().replace("-", "_")
     if foreign in EDITORS:
         return _editor_call(name, arguments)
     own = OWN_NAMES.get(foreign, name)
     if own == "shell":
-        return own, _command_arguments(arguments)
+        return own, command_arguments(arguments)
+    if own == "read":
+        return own, _line_numbers(name, arguments)
     if foreign in _LISTING:
         return own, {"pattern": "*", **{key: value for key, value in arguments.items() if key != "recursive" or value}}
     if own == "jobs":
@@ -76,7 +82,22 @@ def _editor_call(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str
     raise ToolError(f"There is no tool `{name}` with the command `{command}`. Use `read`, `write` and `edit`.")
 
 
-def _command_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _line_numbers(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """First and last line become `offset` and `limit`."""
+    rest = dict(arguments)
+    first = next((rest.pop(key) for key in _FIRST_LINE if key in rest), None)
+    last = next((rest.pop(key) for key in _LAST_LINE if key in rest), None)
+    if first is not None:
+        rest["offset"] = first
+    if last is not None:
+        begin = rest.get("offset", 1)
+        if not isinstance(begin, int) or not isinstance(last, int) or last < begin:
+            raise ToolError(f"{name}: the last line must be a number that is not below the first.")
+        rest["limit"] = last - begin + 1
+    return rest
+
+
+def command_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A list of words becomes a command line, a directory a `cd` for this command only, milliseconds seconds."""
     action = arguments.get("action")
     call = dict(action) if isinstance(action, dict) else dict(arguments)

@@ -57,6 +57,7 @@ class Shell:
         "script": "command",
         "timeout": "timeout_s",
         "run_in_background": "background",
+        "is_background": "background",
     }
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "execute"

@@ -73,6 +73,8 @@ def find(name: str, offers: Sequence[SubagentOffer]) -> SubagentOffer:
     for offer in offers:
         if offer.name.lower() == agent_name.lower():
             return offer
+    if agent_name.lower() in ("general-purpose", "general_purpose"):  # as another agent calls it
+        return find(DEFAULT, offers)
     known = ", ".join(sorted(offer.name for offer in offers if not offer.is_hidden))
     raise ToolError(f"task: there is no agent `{name}`. The agents are: {known}.")
 

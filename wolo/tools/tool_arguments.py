@@ -25,7 +25,9 @@ from wolo.workspace.root import Resolved
 FILE_ALIASES: Mapping[str, str] = dict.fromkeys(
     ("file_path", "filepath", "filename", "file", "absolute_path", "target_file"), "path"
 )
-FOLDER_ALIASES: Mapping[str, str] = dict.fromkeys(("dir", "directory", "dir_path", "target_directory"), "path")
+FOLDER_ALIASES: Mapping[str, str] = dict.fromkeys(
+    ("dir", "directory", "dir_path", "relative_workspace_path", "target_directory"), "path"
+)
 """Names that models use for an argument `path`."""
 _SMALL_TALK = frozenset(("description", "explanation", "justification", "purpose", "reason", "thought", "thoughts"))
 """Arguments without effect that some models add to every call."""

@@ -241,11 +241,14 @@ class Toolbox:
 
         Unknown names stay as they are. Raises ToolError for what no tool does.
         """
-        tool = self._find(name)
-        if tool is not None:
+        tool = self._find(name) or self._find(name.removeprefix("functions.").removeprefix("default_api."))
+        is_shell = isinstance(tool, ShippedTool) and tool.name == "shell"
+        if tool is not None and (not is_shell or arguments.keys() <= {"command", "timeout_s", "background", "pty"}):
             return tool.name, arguments
-        from wolo.tools.foreign_calls import own_call  # noqa: PLC0415  # most models use our names
+        from wolo.tools.foreign_calls import command_arguments, own_call  # noqa: PLC0415  # most models use our names
 
+        if tool is not None:
+            return tool.name, command_arguments(arguments)
         own, translated = own_call(name, arguments)
         return (own, translated) if own in self._tools else (name, arguments)
 

@@ -77,6 +77,7 @@ class Grep:
         "regex": "pattern",
         "include": "glob",
         "include_pattern": "glob",
+        "file_pattern": "glob",
         **FOLDER_ALIASES,
         "file_path": "path",
         "-A": "after",
