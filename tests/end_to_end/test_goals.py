@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.test_repl import leave, repl
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, call, text
@@ -57,7 +58,7 @@ def test_blocked_goal_exits_1(provider: ProviderServer) -> None:
     assert done.json["error"]["message"] == "Goal blocked (after round 1): the password is missing."
 
 
-def test_goal_without_change_ends_after_three_rounds(provider: ProviderServer) -> None:
+def test_unchanged_goal_ends_after_three_rounds(provider: ProviderServer) -> None:
     provider.script(*[DONE] * 9)
     done = run_wolo("--json", "--yolo", *provider.flags, "--goal", "made.txt exists", *UNTIL, "go")
     assert (done.exit_code, done.json["goal"]["status"], len(provider.requests)) == (1, "no_progress", 3)
@@ -95,7 +96,7 @@ def test_spent_budget_exits_5(provider: ProviderServer, limit: tuple[str, str], 
         (("--goal", " "), "A goal needs a condition."),
     ],
 )
-def test_bad_goal_is_refused_before_anything_is_sent(provider: ProviderServer, flags: tuple[str, ...], message: str) -> None:
+def test_bad_goal_sends_nothing(provider: ProviderServer, flags: tuple[str, ...], message: str) -> None:
     done = run_wolo("-p", *provider.flags, *flags, "go")
     assert (done.exit_code, provider.requests) == (2, []), done.stderr
     assert message in done.stderr
@@ -127,3 +128,47 @@ def test_slash_goal_sets_shows_and_clears(provider: ProviderServer) -> None:
     assert "The goal is cleared." in run_wolo("-p", *provider.flags, "-c", "/goal clear").stderr
     assert "There is no goal to resume." in run_wolo("-p", *provider.flags, "-c", "/goal resume").stderr
     assert "goal" not in run_wolo("--json", *provider.flags, "-c", "hello").json
+
+
+def test_goal_at_the_keyboard_shows_rounds(provider: ProviderServer) -> None:
+    provider.script(DONE, write("made.txt"), text("Now it is there."))
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("/goal made.txt exists --until 'test -e made.txt'")
+        terminal.wait_for("Goal reached (after round 2)")
+        terminal.enter("/goal")
+        terminal.wait_for("2 rounds · 3 answers")
+        terminal.enter("/goal pause")
+        terminal.wait_for("The goal is not active: it is met.")
+        assert leave(terminal) == 0
+
+
+def test_retry_reverts_and_sends_other_words(provider: ProviderServer) -> None:
+    provider.script(write("bad.txt"), text("First answer."), text("Second answer."), text("Third answer."))
+    provider.expect_problem("differs from the request before")
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("make it")
+        terminal.wait_for("First answer.")
+        terminal.enter("/retry make it well")
+        terminal.wait_for("Second answer.")
+        assert not Path("bad.txt").exists()
+        terminal.enter("/retry --model custom/other")
+        terminal.wait_for("Third answer.")
+        assert leave(terminal) == 0
+    assert "make it well" in notes(provider)[-1]
+    assert b'"other"' in provider.requests[-1].body
+    assert "First answer." not in str(provider.requests[-1].messages)
+
+
+def test_loop_sends_until_escape(provider: ProviderServer) -> None:
+    provider.script(*(text(f"Answer {n}.") for n in range(50)))
+    with repl(provider) as terminal:
+        terminal.enter("/loop soon hello")
+        terminal.wait_for("soon is no interval.")
+        terminal.enter("/loop 1s hello")
+        terminal.wait_for("Answer 2.")
+        terminal.press("escape")
+        terminal.wait_for("The loop is stopped.")
+        terminal.enter("/loop")
+        terminal.wait_for("No loop is running")
+        assert leave(terminal) == 0
+    assert all(notes(provider, at)[-1].endswith("hello") for at in range(1, 3))

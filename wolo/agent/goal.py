@@ -164,7 +164,7 @@ class GoalPolicy:
         )
         await self._store(goal, verdict.usage)
         if status in ("active", "met"):  # the end of the turn reports the others
-            await self._services.emit(Noticed(text=describe_round(self.goal), level="info" if status == "met" else "warning"))
+            await self._services.emit(Noticed(text=describe_round(self.goal), level="warning"))
         self._round_start = len(messages)
         return nudge(NOT_MET.format(condition=goal.condition, reason=goal.reason), GOAL) if status == "active" else None
 

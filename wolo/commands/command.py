@@ -38,16 +38,6 @@ class ShowText(Struct, frozen=True):
     """Written by the model: rendered like its answers."""
 
 
-class SwitchConversation(Struct, frozen=True):
-    """Replaces the current conversation, which is closed."""
-
-    conversation: Conversation
-    draft: str = ""
-    """Put into the composer for editing."""
-    text: str = ""
-    """Shown first."""
-
-
 class RunEvents(Struct, frozen=True):
     """Long work, whose events are shown like those of a turn. `Conversation.interrupt` stops it."""
 
@@ -77,6 +67,18 @@ class SendPrompt(Struct, frozen=True):
     """Run before the prompt is sent."""
     notices: tuple[str, ...] = ()
     """Shown with it; without a text only these are shown."""
+
+
+class SwitchConversation(Struct, frozen=True):
+    """Replaces the current conversation, which is closed."""
+
+    conversation: Conversation
+    draft: str = ""
+    """Put into the composer for editing."""
+    text: str = ""
+    """Shown first."""
+    sends: SendPrompt | None = None
+    """Sent in it at once."""
 
 
 class EditFile(Struct, frozen=True):

@@ -8,7 +8,7 @@ from wolo.commands.command import Command
 
 FILES = (
     *("btw", "mode", "prompt_commands", "goal", "todo", "jobs", "tasks"),
-    *("undo", "tree", "diff"),
+    *("undo", "retry", "tree", "diff"),
     *("sessions", "search", "export", "import_session"),
     *("model", "thinking", "context", "login", "cost"),
     *("add_dir", "permissions", "sandbox", "hooks", "tools", "agents", "mcp", "lsp", "skills", "memory"),

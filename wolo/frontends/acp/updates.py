@@ -106,7 +106,7 @@ class Updates:
             case TurnEnded():
                 if event.work.line:
                     yield sdk.update_agent_thought_text(f"\n{event.work.line}\n")
-                if event.goal is not None and event.goal.status not in ("active", "cleared"):
+                if event.goal is not None and event.goal.status not in ("active", "met", "cleared"):
                     from wolo.agent.goal import describe_round  # noqa: PLC0415  # few sessions have a goal
 
                     yield sdk.update_agent_thought_text(f"\n{describe_round(event.goal)}\n")

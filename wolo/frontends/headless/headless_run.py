@@ -160,10 +160,6 @@ class Headless:
                 print_text(ended.answer)
             if ended.error is not None:
                 print_message(ended.error.message, hint=ended.error.hint)
-            if ended.goal is not None and ended.error is None:
-                from wolo.agent.goal import describe_round  # noqa: PLC0415  # few runs have a goal
-
-                print_message(describe_round(ended.goal))
             if ended.work.line:
                 print_message(ended.work.line)
             if self._help and exit_code == 4:

@@ -35,10 +35,13 @@ class Terminal:
         return self.state.is_interactive and self.screen.stdout.can_move
 
     def stop(self) -> bool:
-        """Stops the running turn or command. False: nothing runs, or it is being stopped already."""
+        """Stops the running turn or command, and the loop. False: nothing runs, or it is being stopped already."""
         state = self.state
+        is_loop_stopped = state.stop_loop()
+        if is_loop_stopped:
+            self.screen.show_text("The loop is stopped.", "dim")
         if not state.is_working or state.is_stopping:
-            return False
+            return is_loop_stopped
         state.is_stopping, state.stopped_at = True, time.monotonic()
         asyncio.get_running_loop().call_soon(self.signals.stop)  # work that has just begun does not listen yet
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -44,6 +45,8 @@ class TerminalState:
     is_working: bool = False
     """A turn or a command runs."""
     is_stopping: bool = False
+    stop_loop: Callable[[], bool] = lambda: False
+    """Stops the prompt that is sent again and again; False: there is none."""
     is_ending: bool = False
     """A signal ends wolo, so nothing more is asked."""
     stopped_at: float = float("-inf")

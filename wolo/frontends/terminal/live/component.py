@@ -7,6 +7,7 @@ from typing import Protocol
 
 from wolo.agent.events import Event
 from wolo.frontends.terminal.io.terminal_output import Flushable, Sender
+from wolo.frontends.terminal.prompt_loop import PromptLoop
 
 Row = list[tuple[str, str]]
 """Style and text, piece by piece, as prompt_toolkit takes them."""
@@ -57,3 +58,6 @@ class TerminalActions(Protocol):
     def keys_listed(self) -> str: ...
 
     def use_theme(self, theme: str) -> None: ...
+
+    @property
+    def loop(self) -> PromptLoop: ...

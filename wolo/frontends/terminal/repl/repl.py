@@ -26,6 +26,7 @@ from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.live.live_region import LiveRegion
+from wolo.frontends.terminal.prompt_loop import PromptLoop
 from wolo.frontends.terminal.repl.command_registry import CommandRegistry
 from wolo.frontends.terminal.repl.status_bar import StatusBar, TodoPanel, print_banner
 from wolo.frontends.terminal.repl.submissions import (
@@ -77,6 +78,8 @@ class Repl:
         """The turn or the command that runs."""
         self._background: set[asyncio.Task[None]] = set()
         """Commands, lists and editors that run alongside it."""
+        self.loop = PromptLoop(self._send_again)
+        self._state.stop_loop = self.loop.stop
         self._is_editing = False
         """The text is open in an external editor."""
         self._ran: list[str] = []
@@ -117,6 +120,7 @@ class Repl:
                         return 0
                     self._receive(submission)
         finally:
+            self.loop.stop()
             for task in self._background:
                 task.cancel()
             await asyncio.gather(*self._background, return_exceptions=True)
@@ -156,6 +160,17 @@ class Repl:
 
         if chosen := await choose_ahead(line, self._registry.context(), self._terminal):
             self._receive(Submission(chosen, later=True))
+
+    def _send_again(self, prompt: str) -> None:
+        """Sends the prompt of the loop, after what runs."""
+        if self._work is not None:
+            if prompt not in self._queue.later:
+                self._queue.later.append(prompt)
+        elif not self._composer.is_over:
+            if self._input.echoes_input:
+                self._screen.show_user_text(prompt)
+            self._start_work(prompt)
+        self._input.paint()
 
     def _stop_command(self, line: str) -> None:
         """Cancels a command that only shows something; one that switches conversations must not be cut off."""
@@ -274,22 +289,28 @@ class Repl:
                 self.change_to(outcome)
                 if jobs is not None and self.conversation.jobs is not jobs:
                     print_jobs_left(jobs, running, self._screen)
+                if outcome.sends is not None:
+                    await self._send_made(outcome.sends, line)
             case RunEvents():
                 await run_work(self.conversation, outcome.events, self._terminal)
             case SendPrompt():
-                from wolo.commands.expansion import run_embedded  # noqa: PLC0415  # few prompts come from commands
-
-                show_prompt(outcome, self._screen)
-                with self._terminal.signals.during(self.conversation.interrupt):
-                    outcome = await run_embedded(outcome, self.conversation, self._screen.show)
-                async with answering_with(outcome.model, self.conversation, self, self._screen):
-                    await self._send(outcome, line)
+                await self._send_made(outcome, line)
             case EditFile():
                 if not self._is_editing:
                     self._is_editing = True
                     self._run_in_background(self._in_editor(edit_file(outcome.path)))
             case Exit():
                 self._composer.quit()
+
+    async def _send_made(self, prompt: SendPrompt, line: str) -> None:
+        """Sends the prompt that the command `line` makes."""
+        from wolo.commands.expansion import run_embedded  # noqa: PLC0415  # few prompts come from commands
+
+        show_prompt(prompt, self._screen)
+        with self._terminal.signals.during(self.conversation.interrupt):
+            prompt = await run_embedded(prompt, self.conversation, self._screen.show)
+        async with answering_with(prompt.model, self.conversation, self, self._screen):
+            await self._send(prompt, line)
 
     def change_to(self, opened: SwitchConversation) -> None:
         is_other = opened.conversation.info.session_id != self.conversation.info.session_id
@@ -301,6 +322,7 @@ class Repl:
         else:
             print_banner(self.conversation, self._screen)
         if is_other:
+            self.loop.stop()
             self._ran.clear()
             recall(self.conversation.history, self._screen)
         if opened.draft:

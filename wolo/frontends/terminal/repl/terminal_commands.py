@@ -1,4 +1,4 @@
-"""Slash commands of the terminal: /copy, /editor, /keys and /theme."""
+"""Slash commands of the terminal: /copy, /editor, /loop, /keys and /theme."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from wolo.config.settings_writer import set_value
 from wolo.errors import UsageError
 from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.live.component import TerminalActions
+from wolo.frontends.terminal.prompt_loop import USAGE, read_interval
 from wolo.messages.terminal_text import quantity
 from wolo.places import find_places
 from wolo.workspace.processes.command_environment import find_program
@@ -48,6 +49,16 @@ def own_commands(actions: TerminalActions) -> tuple[Command, ...]:
             group="Conversation",
             while_working=True,
         ),
+        Command(
+            "loop",
+            "send a prompt again and again",
+            partial(_loop, actions),
+            usage="[INTERVAL PROMPT | stop]",
+            more="/loop 10m PROMPT sends it now and every ten minutes (30s, 10m, 1h30m), after the turn that runs. Esc, "
+            "/loop stop and the end of the session stop it. Without arguments: the loop that runs.",
+            group="Conversation",
+            while_working=True,
+        ),
         Command("keys", "list the keys", partial(_keys, actions), while_working=True),
         Command(
             "theme",
@@ -59,6 +70,19 @@ def own_commands(actions: TerminalActions) -> tuple[Command, ...]:
             while_working=True,
         ),
     )
+
+
+async def _loop(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
+    first, _, prompt = rest.partition(" ")
+    if not rest:
+        return ShowText(actions.loop.describe())
+    if rest == "stop":
+        return ShowText("The loop is stopped." if actions.loop.stop() else "No loop is running.")
+    interval_s = read_interval(first)
+    if not prompt.strip():
+        raise UsageError("A loop needs a prompt.", hint=USAGE)
+    actions.loop.start(interval_s, prompt.strip())
+    return ShowText(f"Sent now and every {first}; Esc or /loop stop ends it.")
 
 
 async def _editor(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
