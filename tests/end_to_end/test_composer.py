@@ -356,7 +356,7 @@ def test_commands_are_offered_with_their_help(provider: ProviderServer) -> None:
         )
         terminal.type("comp")
         wait_for_offer(terminal, "/comp", "/compact" if terminal.is_narrow else "summarize the conversation to free context")
-        terminal.press("tab", "enter")
+        terminal.press("tab")
         wait_for_written(terminal, "/compact")
         terminal.press("escape", "ctrl-c")
         terminal.type("/mode")

@@ -94,15 +94,17 @@ def test_every_usual_word_leaves(provider: ProviderServer, word: str) -> None:
         leave(terminal)
 
 
-def test_enter_takes_the_only_match_of_a_menu(provider: ProviderServer) -> None:
+def test_enter_takes_the_highlighted_entry_of_a_menu(provider: ProviderServer) -> None:
     Path("notes-of-mine.md").write_text("x")
     provider.script(text("Read."))
     with repl(provider, columns=100) as terminal:
         terminal.enter("/hel")  # faster than any menu
-        terminal.wait_for("› /help")
-        assert not terminal.shows("Did you mean")
-        terminal.press("enter")
         terminal.wait_for("/help NAME explains a command.")
+        assert not terminal.shows("Did you mean")
+        terminal.enter("/titl")  # needs a name
+        terminal.wait_for("› /title")
+        terminal.enter(" A name")
+        terminal.wait_for("A name")
         terminal.type("look at @notes-o")
         terminal.wait_until(lambda: any(line.strip() == "notes-of-mine.md" for line in terminal.lines))
         terminal.press("enter")
@@ -112,6 +114,46 @@ def test_enter_takes_the_only_match_of_a_menu(provider: ProviderServer) -> None:
         terminal.wait_for("Read.")
         leave(terminal)
     assert prompts(provider)[0].startswith("look at @notes-of-mine.md")
+
+
+def test_keys_and_names_of_other_agents_work(provider: ProviderServer) -> None:
+    provider.script(text("Two lines."))
+    with repl(provider, columns=100) as terminal:
+        assert b"\x1b[>1u\x1b[>4;1m" in terminal.raw
+        terminal.type("?")
+        terminal.wait_for("take_back")
+        terminal.enter("help")
+        terminal.wait_for("/help NAME explains a command.")
+        terminal.enter("/rename Another name")
+        terminal.wait_for("Title: Another name")
+        wait_for_prompt(terminal)
+        terminal.enter("/terminal-setup")
+        terminal.wait_for("Nothing to set up")
+        wait_for_prompt(terminal)
+        terminal.type("ask @nobody")
+        terminal.type("\x13")
+        terminal.wait_for("kept aside")
+        terminal.type("\x13")
+        terminal.wait_for("› ask @nobody")
+        terminal.type("\x1b[13;2uhere")
+        terminal.press("enter")
+        terminal.wait_for("Two lines.")
+        terminal.wait_for("@nobody names no file and is sent as text.")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert prompts(provider)[0].startswith("ask @nobody\nhere")
+    assert terminal.raw.rindex(b"\x1b[<u") > terminal.raw.rindex(b"\x1b[>1u")
+
+
+def test_lists_open_for_settings_rules_and_themes(provider: ProviderServer) -> None:
+    with repl(provider, "--allow", "shell:make", columns=100) as terminal:
+        for command, title in (("/theme", "Theme"), ("/config", "Settings"), ("/permissions", "shell:make")):
+            terminal.enter(command)
+            terminal.wait_for(title)
+            terminal.wait_until(lambda: any("Esc cancel" in line for line in terminal.lines))
+            terminal.press("escape")
+            wait_for_prompt(terminal)
+        leave(terminal)
 
 
 def test_a_backslash_before_enter_makes_a_new_line(provider: ProviderServer) -> None:
@@ -275,7 +317,9 @@ def test_a_second_ctrl_c_leaves(provider: ProviderServer) -> None:
         terminal.wait_for("Interrupted.")
         wait_for_prompt(terminal)
         terminal.press("ctrl-c")
-        assert terminal.wait_for_exit() == 130
+        terminal.wait_for("Ctrl-C again quits")  # the stop was not the first one
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() in (0, 130)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

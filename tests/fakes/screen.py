@@ -43,6 +43,7 @@ class Conditions:
     kind = KINDS["usual"]
 
 
+KEY_PROTOCOLS = (b"\x1b[>1u", b"\x1b[<u", b"\x1b[>4;1m", b"\x1b[>4;0m")
 CUTS_ROWS = "XTerm(390)"
 """The emulated screen does with rows that have become too long what xterm does: it does not wrap them anew."""
 
@@ -137,6 +138,8 @@ class View:
 
     def feed(self, written: bytes) -> None:
         self.raw += written
+        for asked in KEY_PROTOCOLS:  # pyte takes them for colours and text
+            written = written.replace(asked, b"")
         self._stream.feed(written)
 
     @property

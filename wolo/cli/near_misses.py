@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 
 from wolo.errors import UsageError
@@ -11,6 +12,7 @@ MOST_WORDS = 3
 SHORT = 5
 """Number of letters up to which one typo is allowed; longer words may have two."""
 LEAST_PREFIX = 4
+ANY_PROMPT = '"…"'
 OTHER_NAMES = {
     "chat": "wolo",
     "configure": "wolo config show",
@@ -33,6 +35,12 @@ OTHER_NAMES = {
 
 def refuse_almost_command(words: list[str], subcommands: Mapping[str, tuple[str, ...]]) -> None:
     """Raises UsageError for a line that nearly matches one of the `subcommands` and the words they take."""
+    if len(words) == 2 and (name := OTHER_NAMES.get(words[0].casefold())) and " " in words[1]:
+        prompt = shlex.quote(words[1])
+        raise UsageError(
+            f"Unknown command `wolo {words[0]}`.",
+            hint=f"Did you mean `{name.replace(ANY_PROMPT, prompt)}`? `wolo -- {words[0]} {prompt}` sends it as a prompt.",
+        )
     if not words or any(set(word) & set(" \t\n") for word in words) or len(words) > MOST_WORDS:
         return
     meant = _suggestion(words, subcommands)

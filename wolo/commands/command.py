@@ -145,6 +145,9 @@ def find(name: str, commands: Sequence[Command], untrusted: str = "") -> Command
         return command
     if several := [f"/{each.name}" for each in commands if each.name.endswith(f":{name}")]:
         raise UsageError(f"Several commands are called {clean_line(name)}.", hint=f"Name one in full: {', '.join(several)}.")
+    from wolo.commands.other_agents import explain_name  # noqa: PLC0415  # only on the way to an error
+
+    explain_name(name)
     nearest = _nearest(name, [each for command in commands for each in (command.name, *command.aliases)])
     hint = f"Did you mean /{nearest}? /help lists all commands." if nearest else "/help lists all commands."
     hint = f"Not used, because this folder is not trusted (--trust): {untrusted}." if untrusted else hint
@@ -152,6 +155,15 @@ def find(name: str, commands: Sequence[Command], untrusted: str = "") -> Command
 
 
 def by_name(name: str, commands: Sequence[Command]) -> Command | None:
+    """Ours by a name of other agents, too, unless one of the commands has it."""
+    if (command := _exact_match(name, commands)) is not None:
+        return command
+    from wolo.commands.other_agents import SAME  # noqa: PLC0415  # few lines name another agent's command
+
+    return _exact_match(SAME.get(name, ""), commands)
+
+
+def _exact_match(name: str, commands: Sequence[Command]) -> Command | None:
     return next((each for each in commands if name in (each.name, *each.aliases)), None)
 
 

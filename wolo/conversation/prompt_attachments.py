@@ -144,6 +144,18 @@ def readable_mentions(text: str, conversation: Conversation, *, must_fit: bool =
     return " ".join(references), list(refused)
 
 
+def unresolved_mentions(text: str, conversation: Conversation) -> list[str]:
+    """Mentions that name no file, agent or resource, so they are sent as text."""
+    mentions = dict.fromkeys(mention[0] for mention in re.finditer(_MENTION, text)) if "@" in text else {}
+    return [
+        mention
+        for mention in mentions
+        if not _find_mentions(mention, conversation.info.cwd)
+        and not re.match(_RESOURCE, mention)
+        and mention[1:].rstrip(".,;:!?)") not in conversation.mentionable_agents
+    ]
+
+
 def _why_refused(path: Path, conversation: Conversation) -> str:
     permissions, real = conversation.permissions, Path(resolve_path(path))
     if not permissions.workspace.holds(real):

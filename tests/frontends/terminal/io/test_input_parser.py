@@ -12,6 +12,7 @@ import pytest
 from prompt_toolkit.keys import Keys
 
 from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
+from wolo.frontends.terminal.io.prompt_toolkit_adapter import map_sequence
 
 ENTER, PASTE, IN, OUT = Keys.ControlM, Keys.BracketedPaste, "\x1b[I", "\x1b[O"
 AT_ONCE_S, SOON_S, LATER_S = 0.0, 0.01, 1.0
@@ -113,3 +114,33 @@ def test_split_paste_end_precedes_the_following_input() -> None:
     keys = Line(*coming).all_keys()
     assert keys[-2:] == [pasted("three"), *typed("\r")]
     assert keys[:-2] == typed("one\rtwo") or keys[:-2] == [pasted("one\rtwo")]
+
+
+@pytest.mark.parametrize(
+    ("written", "keys"),
+    [
+        ("\x1b[13;2u", ["f24"]),
+        ("\x1b[27;2;13~", ["f24"]),
+        ("\x1b[13;130u", ["f24"]),  # with Num Lock
+        ("\x1b[99;5u", ["c-c"]),
+        ("\x1b[27;5;99~", ["c-c"]),
+        ("\x1b[27u", ["escape"]),
+        ("\x1b[112;3u", ["escape", "p"]),
+        ("\x1b[106;5:1u", ["c-j"]),
+        ("\x1b[9;2u", ["s-tab"]),
+        ("\x1b[13u", ["c-m"]),
+        ("\x1b[127u", ["c-h"]),
+        ("\x1b[1;129A", ["up"]),
+        ("\x1b[1;5D", ["c-left"]),
+        ("\x1b[57400u", ["1"]),
+        ("\x1b[57441;2u", []),  # Shift itself
+        ("\x1b[47;5u", ["c-_"]),
+        ("a\x1b[13;2ub", ["a", "f24", "b"]),
+    ],
+)
+@pytest.mark.parametrize("cut", [0, 4])
+def test_keys_of_full_protocols_become_plain(written: str, keys: list[str], cut: int) -> None:
+    map_sequence("\x1b[13;2u", Keys.F24)
+    map_sequence("\x1b[27;2;13~", Keys.F24)
+    pieces = [(LATER_S, piece) for piece in (written[:cut], written[cut:]) if piece]
+    assert [str(getattr(key, "value", key)) for key, _ in Line(*pieces).all_keys()] == keys

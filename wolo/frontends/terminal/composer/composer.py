@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.search import SearchDirection, start_search
 
 from wolo.agent.events import Event, PromptRefused
+from wolo.commands.command import is_command
 from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.composer.completion import is_command_name, offers_completions
 from wolo.frontends.terminal.composer.pastes import Pastes, as_mentions, clean_paste, readable
@@ -26,6 +27,7 @@ from wolo.frontends.terminal.composer.prompt_storage import DirectoryHistory, Dr
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.input_parser import is_within_paste
+from wolo.frontends.terminal.io.prompt_toolkit_adapter import typed_part
 from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S, suspend
 from wolo.frontends.terminal.live.component import Row
 from wolo.messages.message import Message, UserPrompt
@@ -89,7 +91,7 @@ class MessageQueue:
         return clean_line(self._pastes.with_labels(text))
 
 
-GO_BACK = "/rewind"
+GO_BACK, KEYS_COMMAND = "/rewind", "/keys"
 CONTINUES = "\\"
 """Before Enter, or at the end of a typed line: the text continues on a new line."""
 TWICE_S = 0.8
@@ -125,8 +127,16 @@ class Composer:
     most_rows = 5
     least_window_rows = 0
 
-    def __init__(self, terminal: Terminal, completer: Completer, directory: Path) -> None:
+    def __init__(
+        self,
+        terminal: Terminal,
+        completer: Completer,
+        directory: Path,
+        needs_argument: Callable[[str], bool] = lambda line: False,
+    ) -> None:
+        """`needs_argument`: the line is a command that lacks its argument."""
         places = find_places().state
+        self._needs_argument = needs_argument
         self._terminal, self._state = terminal, terminal.state
         self._completer = completer
         self.pastes = Pastes()
@@ -138,8 +148,10 @@ class Composer:
             multiline=True,
             enable_history_search=True,
             accept_handler=self._accept,
-            on_text_changed=lambda _: self.save_draft_soon(),
+            on_text_changed=lambda _: self._on_edit(),
         )
+        self._stash: list[str] = []
+        """Texts kept aside."""
         self.is_over = False
         """Nothing more will be read."""
         self._directory = directory
@@ -155,6 +167,10 @@ class Composer:
         if isinstance(submitted, BaseException):
             raise submitted
         return submitted
+
+    def submit_line(self, line: str) -> None:
+        """Submits a command for a key; the typed text stays."""
+        self._submitted.put_nowait(Submission(line))
 
     def give_back(self, text: str) -> None:
         """Puts unsent text before what is being typed."""
@@ -214,6 +230,8 @@ class Composer:
                 return True
 
     def handle_key(self, action: str) -> bool:
+        if action != "cancel":
+            self.forget_cancel()
         match action:
             case "new_line":
                 self.buffer.insert_text("\n")
@@ -232,7 +250,7 @@ class Composer:
                 elif self._terminal.stop() or self._state.is_working or self.buffer.text or vi_mode():
                     pass
                 elif time.monotonic() - before < TWICE_S:
-                    self._submitted.put_nowait(Submission(GO_BACK))
+                    self.submit_line(GO_BACK)
                 else:
                     self._escaped_at = time.monotonic()
                 if vi_mode() and not self._state.is_working:
@@ -248,6 +266,12 @@ class Composer:
                         region.paint()
                 else:
                     self.buffer.history_backward()
+            case "stash":
+                self.stash()
+            case "model":
+                self.submit_line("/model")
+            case "tasks":
+                self.submit_line("/todo")
             case "search":
                 start_search(direction=SearchDirection.BACKWARD)
             case "redraw":
@@ -259,11 +283,18 @@ class Composer:
         return True
 
     def enter(self) -> None:
-        """Sends, unless Enter selects an entry of the menu, or a backslash before it asks for a new line."""
+        """Sends, unless Enter takes the highlighted entry of the menu, or a backslash before it asks for a new line.
+
+        A command that needs no argument is sent with its entry.
+        """
         if self.is_choosing:
             self.buffer.complete_state = None
-        elif only := self._only_match():
-            self.buffer.apply_completion(only)
+            if self._is_whole_command():
+                self.buffer.validate_and_handle()
+        elif (entry := self._first_entry()) is not None:
+            self.buffer.apply_completion(entry)
+            if self._is_whole_command():
+                self.buffer.validate_and_handle()
         elif self.buffer.document.char_before_cursor == CONTINUES:
             if not self.buffer.text.startswith("!"):  # a shell reads its own
                 self.buffer.delete_before_cursor()
@@ -272,18 +303,36 @@ class Composer:
             self.buffer.validate_and_handle()
 
     def cancel(self) -> None:
-        """Clears the text, or stops what runs, or quits at the second press."""
+        """Clears the text, or stops what runs, or quits at the second press; while a stop takes its time, at the next one."""
         if self.buffer.text:
+            self.forget_cancel()
             self.buffer.reset(append_to_history=True)
             self.save_draft_soon()
         elif self._terminal.stop():
-            self._state.interrupted_at = time.monotonic()
-        elif time.monotonic() - self._state.interrupted_at < AGAIN_WITHIN_S:
+            pass
+        elif self._state.is_working or time.monotonic() - self._state.interrupted_at < AGAIN_WITHIN_S:
             self.fail(Quit())
         else:
             self._state.interrupted_at = time.monotonic()
             self._hint(QUIT_HINT)
             asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self._hint, "")
+
+    def stash(self) -> None:
+        """Keeps the text aside; with an empty line brings the newest one back."""
+        if self.buffer.text:
+            self._stash.append(self.buffer.text)
+            self.buffer.reset()
+            self._hint("kept aside · Ctrl-S brings it back")
+        elif self._stash:
+            self._hint("")
+            self.replace(self._stash.pop())
+        self.save_draft_soon()
+
+    def forget_cancel(self) -> None:
+        """Another key was pressed: the next Ctrl-C is a first one."""
+        self._state.interrupted_at = float("-inf")
+        if self._state.hint == QUIT_HINT:
+            self._hint("")
 
     def paste(self, data: str) -> None:
         """Inserts text as a whole: line ends in it send nothing."""
@@ -310,19 +359,27 @@ class Composer:
         state = self.buffer.complete_state
         return state is not None and state.current_completion is not None
 
-    def _only_match(self) -> Completion | None:
-        """The menu's only entry, if it is longer than the typed text. A menu of commands may still be filling."""
-        state = self.buffer.complete_state
-        if is_command_name(self.buffer.document):
+    def _first_entry(self) -> Completion | None:
+        """The first entry of the menu, once a letter is typed; None: the typed text is already one of its entries."""
+        state, document = self.buffer.complete_state, self.buffer.document
+        if is_command_name(document):
             # Commands for a user who types faster than the menu opens or fills
-            offered = list(self._completer.get_completions(self.buffer.document, CompleteEvent(completion_requested=True)))
-        elif state is None or state.original_document != self.buffer.document:  # no menu, or one of an earlier text
+            offered = list(self._completer.get_completions(document, CompleteEvent(completion_requested=True)))
+        elif state is None or state.original_document != document:  # no menu, or one of an earlier text
             offered = []
         else:
             offered = state.completions
-        if len(offered) != 1 or self.buffer.document.text_before_cursor.endswith(offered[0].text):
-            return None
-        return offered[0]
+        typed = [typed_part(document, each) for each in offered]
+        is_entry = any(part == each.text for part, each in zip(typed, offered, strict=True))
+        return offered[0] if offered and typed[0].strip('@"') and not is_entry else None
+
+    def _is_whole_command(self) -> bool:
+        """The text is a command, with all that it needs."""
+        return is_command(self.buffer.text) and not self._needs_argument(self.buffer.text)
+
+    def _on_edit(self) -> None:
+        self.save_draft_soon()
+        self.forget_cancel()
 
     def _hint(self, text: str) -> None:
         self._state.hint = text
@@ -341,4 +398,4 @@ class Composer:
         if self._save_due is not None:
             self._save_due.cancel()
             self._save_due = None
-        self._drafts.save("\n".join(filter(None, [*self.queue.texts(), self.buffer.text])))
+        self._drafts.save("\n".join(filter(None, [*self.queue.texts(), *self._stash, self.buffer.text])))

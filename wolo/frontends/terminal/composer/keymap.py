@@ -14,7 +14,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from wolo.errors import ConfigError
-from wolo.frontends.terminal.composer.composer import Composer
+from wolo.frontends.terminal.composer.composer import KEYS_COMMAND, Composer
 from wolo.frontends.terminal.io.graphemes import after_cursor, before_cursor
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import map_sequence
 from wolo.frontends.terminal.live.component import KeyTarget
@@ -44,6 +44,9 @@ ACTIONS = (
     Action("search", ("ctrl-r",), "search the prompt history"),
     Action("editor", ("ctrl-g",), "write in your editor (VISUAL, EDITOR)"),
     Action("files", ("ctrl-x ctrl-f",), "choose a file to mention"),
+    Action("model", ("alt-p",), "choose the model"),
+    Action("tasks", ("ctrl-t",), "show the task list"),
+    Action("stash", ("ctrl-s",), "keep the text aside; on an empty line: bring it back"),
     Action("mode", ("shift-tab",), "the next mode: plan, ask, edit, auto"),
     Action("expand", ("ctrl-o",), "expand collapsed output or thinking"),
     Action("redraw", ("ctrl-l",), "redraw"),
@@ -185,6 +188,13 @@ def composer_keys(composer: Composer, keymap: Keymap, repl: KeyTarget) -> KeyBin
     @keys.add("c-f", filter=has_focus & ~vi_mode)
     def step_on(event: KeyPressEvent) -> None:
         event.current_buffer.cursor_position += after_cursor(event.current_buffer.document)
+
+    @keys.add("?", filter=has_focus & Condition(lambda: not composer.buffer.text) & (~vi_mode | vi_insert_mode))
+    def show_keys(event: KeyPressEvent) -> None:
+        if event.key_processor.input_queue:  # the beginning of text that came at once
+            event.current_buffer.insert_text(event.data)
+        else:
+            composer.submit_line(KEYS_COMMAND)
 
     keys.add(Keys.BracketedPaste, filter=has_focus)(lambda event: composer.paste(event.data))
     return keys

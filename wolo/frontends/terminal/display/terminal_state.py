@@ -52,7 +52,7 @@ class TerminalState:
     stopped_at: float = float("-inf")
     """Time at which the user last stopped a turn or a command."""
     interrupted_at: float = float("-inf")
-    """Time of the last Ctrl-C on an empty line; a second press quits."""
+    """Time of the last Ctrl-C on an empty line while nothing ran; the next key, if it is another one, quits."""
     hint: str = ""
     """Shown beside an empty input line."""
     tail: str = ""

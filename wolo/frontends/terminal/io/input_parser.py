@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import select
 import time
@@ -24,6 +25,8 @@ BEGIN, END = "\x1b[200~", "\x1b[201~"
 FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
 """Sent by a terminal that gains or loses focus, once it was asked to report it."""
 REPORT, NO_REPORT = "\x1b[?1004h", "\x1b[?1004l"
+FULL_KEYS, PLAIN_KEYS = "\x1b[>1u\x1b[>4;1m", "\x1b[<u\x1b[>4;0m"
+"""Ask for keys with their modifiers, by kitty's protocol and by xterm's modifyOtherKeys, and give that back."""
 MOST_READ_BYTES = 65_536
 SAME_PASTE_S = 0.02
 """Input that follows sooner belongs to the same paste."""
@@ -38,7 +41,14 @@ MOST_S = 1.0
 FASTEST_CHARS = 64
 """More characters at once were not typed."""
 
-STOP = "\x03"
+STOP = ("\x03", "\x1b[99;5u")
+_FULL_KEY = r"\x1b\[(?:(\d+)(?::\d*)*(?:;(\d+)(?::\d+)?(?:;[\d:]*)?)?u|27;(\d+);(\d+)~)"
+"""A key of either protocol: code and modifiers, or modifiers and code."""
+_LOCKED_KEY = r"\x1b\[(\d+);(\d+)([A-HPQS~])"
+"""A key that moves, perhaps with Caps Lock or Num Lock among its modifiers."""
+_PARTIAL_KEY = r"\x1b\[[\d:;]{1,16}\Z"
+_SHIFT, _ALT, _CONTROL, _LOCKS = 1, 2, 4, 64 | 128
+_KEYPAD = {57399 + at: character for at, character in enumerate("0123456789./*-+\r=,")}
 _UNFINISHED = re.compile(r"(?:\r|\x1b(?:\[[0-?]*[ -/]*)?)\Z")
 """End of a piece that the next piece may complete to a line end, a sequence or the end mark."""
 _REPORT = re.compile(f"({re.escape(FOCUS_IN)}|{re.escape(FOCUS_OUT)})")
@@ -58,8 +68,10 @@ class FocusTracker:
         self._changed = asyncio.Event()
 
     def report(self, enabled: bool) -> None:
+        """Asks for reports and for keys with their modifiers, or gives both back."""
         if self._sender is not None:
-            self._sender.send(REPORT if enabled else NO_REPORT)
+            keys = (FULL_KEYS if enabled else PLAIN_KEYS) if _has_full_keys() else ""
+            self._sender.send((REPORT if enabled else NO_REPORT) + keys)
         self._is_in_front = None
 
     def on_key(self, data: str) -> bool:
@@ -93,6 +105,7 @@ class TerminalInput(KeyInput):
         self._focus = focus
         for ignored in (FOCUS_IN, FOCUS_OUT, END):  # reports that came in pieces; an end mark that was pasted itself
             map_sequence(ignored, Keys.Ignore)
+        map_sequence("\x1b[27u", Keys.Escape)
         self._held = ""
         """Input that may be the beginning of a mark."""
         self._escaped = False
@@ -107,7 +120,7 @@ class TerminalInput(KeyInput):
 
     def read_keys(self) -> list[KeyPress]:
         come = self.read_text(MOST_READ_BYTES)
-        if come == STOP:
+        if come in STOP:
             self._open = None  # the end mark may be lost: Ctrl-C always works
         elif self._escaped and come.startswith(BEGIN[1:]):
             come = BEGIN[:1] + come
@@ -115,6 +128,11 @@ class TerminalInput(KeyInput):
         while text:
             text = self._parse(text)
         return self._pop()
+
+    def parse_keys(self, text: str) -> None:
+        if "\x1b[" in text:
+            text = re.sub(_LOCKED_KEY, _without_locks, re.sub(_FULL_KEY, _as_plain_key, text))
+        super().parse_keys(text)
 
     def flush_keys(self) -> list[KeyPress]:
         """Called after a moment without input: gives out a lone Escape, and an unfinished paste as far as it has come."""
@@ -251,6 +269,39 @@ def is_within_paste(app: Application[Any]) -> bool:
     return bool(behind) and (not isinstance(behind[0], Keys) or behind[0] in _IN_TEXT or behind[0] == Keys.Escape != behind[-1])
 
 
+def _has_full_keys() -> bool:
+    """False for terminals that take the request for something else."""
+    if os.environ.get("TERM_PROGRAM") == "Apple_Terminal" or os.environ.get("TERM", "") in ("linux", "dumb", ""):
+        return False
+    return not os.environ.get("STY")  # GNU screen
+
+
+def _as_plain_key(key: re.Match[str]) -> str:
+    """The key as terminals without these protocols send it; Shift-Enter and Escape stay as they are."""
+    code, modifiers = (int(key[1]), int(key[2] or 1)) if key[1] else (int(key[4]), int(key[3]))
+    held = (modifiers - 1) & ~_LOCKS
+    if code == 27:
+        return "\x1b[27u"
+    if code == 13 and held == _SHIFT:
+        return "\x1b[13;2u"
+    code = ord(_KEYPAD.get(code, chr(code) if code < 0x110000 else "\0"))
+    if code == 0 or 57344 <= code <= 63743 or held & ~(_SHIFT | _ALT | _CONTROL):
+        return ""  # a key without a plain form
+    if code == 9 and held & _SHIFT:
+        return "\x1b[Z"
+    letter = chr(code).upper() if held & _SHIFT and not held & _CONTROL else chr(code)
+    if held & _CONTROL and ((letter.isascii() and letter.isalpha()) or letter in "@[\\]^_ /"):
+        letter = "\x1f" if letter == "/" else chr(ord(letter) & 0x1F)
+    return f"{chr(27) * bool(held & _ALT)}{letter}"
+
+
+def _without_locks(key: re.Match[str]) -> str:
+    held = (int(key[2]) - 1) & ~_LOCKS
+    if not held:
+        return f"\x1b[{key[1]}~" if key[3] == "~" else f"\x1b[{key[3]}"
+    return f"\x1b[{key[1]};{held + 1}{key[3]}"
+
+
 def _is_paste(text: str) -> bool:
     return _has_lines(text) or len(text) >= FASTEST_CHARS
 
@@ -262,5 +313,7 @@ def _has_lines(text: str) -> bool:
 
 
 def _beginning_of_mark(text: str) -> str:
-    """The end of the text, if it may be the first part of a paste mark."""
+    """The end of the text, if it may be the first part of a paste mark or of a key with modifiers."""
+    if partial := re.search(_PARTIAL_KEY, text):
+        return partial[0]
     return next((text[-size:] for size in range(len(BEGIN) - 1, 0, -1) if text.endswith(BEGIN[:size])), "")

@@ -9,14 +9,17 @@ import sys
 from typing import Any
 
 from prompt_toolkit import Application
+from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import CompletionState
+from prompt_toolkit.completion import Completion
 from prompt_toolkit.data_structures import Point, Size
+from prompt_toolkit.document import Document
 from prompt_toolkit.input import ansi_escape_sequences
 from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.layout import Container, HSplit
+from prompt_toolkit.layout import Container, HSplit, UIContent
 from prompt_toolkit.layout.menus import CompletionsMenuControl
 from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output.vt100 import Vt100_Output
@@ -144,10 +147,28 @@ class Stack(HSplit):
         return self.children
 
 
+def typed_part(document: Document, completion: Completion) -> str:
+    """The text before the cursor that the completion replaces."""
+    text = document.text_before_cursor
+    return text[len(text) + completion.start_position :]
+
+
 class CompletionRows(CompletionsMenuControl):
     def shows_help(self) -> bool:
         """Help stands beside the completions, where there is any."""
         return True
+
+    def create_content(self, width: int, height: int) -> UIContent:
+        """Highlights the first completion where Enter would take it."""
+        state = get_app().current_buffer.complete_state
+        is_open = state is not None and state.complete_index is None and bool(state.completions)
+        if state is None or not is_open or not typed_part(state.original_document, state.completions[0]).strip('@"'):
+            return super().create_content(width, height)
+        state.complete_index = 0
+        try:
+            return super().create_content(width, height)
+        finally:
+            state.complete_index = None
 
     def _show_meta(self, complete_state: CompletionState) -> bool:
         return super()._show_meta(complete_state) and self.shows_help()

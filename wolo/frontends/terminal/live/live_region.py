@@ -40,7 +40,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.widgets import SearchToolbar
 
 from wolo.agent.events import Event
-from wolo.frontends.terminal.display.line_prompt import Dismissed, LineInterrupted
+from wolo.frontends.terminal.display.line_prompt import Dismissed
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
@@ -254,9 +254,6 @@ class LiveRegion:
         self._uncover()
         try:
             return await panel.answer
-        except LineInterrupted:
-            self._state.interrupted_at = time.monotonic()
-            raise
         finally:
             panel.close()
             dialogs.remove(panel)

@@ -39,6 +39,11 @@ class CommandRegistry:
         command = self._find(line)
         return command is not None and command.name in LISTS and not split_command(line)[1]
 
+    def needs_argument(self, line: str) -> bool:
+        """The command cannot run without an argument, and has none."""
+        command = self._find(line)
+        return command is not None and command.usage[:1] not in ("", "[") and not split_command(line)[1]
+
     def doing(self, line: str) -> str:
         """Words for the status line: the command's own, or else its name."""
         command = self._find(line)

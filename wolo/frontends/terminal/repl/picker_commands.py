@@ -13,8 +13,10 @@ from prompt_toolkit.buffer import Buffer
 
 from wolo.commands import undo
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation, find
+from wolo.conversation.permission_check import in_precedence, rule_lines
 from wolo.conversation.resources.startup import ConversationChange
 from wolo.frontends.terminal.composer.completion import mention
+from wolo.frontends.terminal.dialogs.input_prompts import ask_text, confirm
 from wolo.frontends.terminal.dialogs.menu_sources import (
     files_menu,
     models_menu,
@@ -22,8 +24,8 @@ from wolo.frontends.terminal.dialogs.menu_sources import (
     sessions_menu,
     turns_back,
 )
-from wolo.frontends.terminal.dialogs.picker import EMBEDDED, SERVER, Menu, pick
-from wolo.frontends.terminal.display.line_prompt import Dismissed
+from wolo.frontends.terminal.dialogs.picker import EMBEDDED, SERVER, Item, Menu, pick
+from wolo.frontends.terminal.display.line_prompt import Dismissed, PassedOver
 from wolo.frontends.terminal.display.terminal import Terminal
 
 NOTHING = ShowText("")
@@ -32,7 +34,8 @@ Choose = Callable[[Terminal, Command, CommandContext], Awaitable[Outcome]]
 
 def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command, ...]:
     """The same commands, some of which open a list when they get no argument."""
-    asking = {name: partial(_run, terminal, find(name, commands), choose) for name, choose in LISTS.items()}
+    ways = LISTS if terminal.screen.stdout.can_move else _BY_NUMBER
+    asking = {name: partial(_run, terminal, find(name, commands), choose) for name, choose in ways.items()}
     asking["login"] = partial(_log_in, terminal)
     return tuple(replace(command, run=asking.get(command.name, command.run)) for command in commands)
 
@@ -88,6 +91,43 @@ async def _session(terminal: Terminal, command: Command, context: CommandContext
     return await command.run(context, picked.value) if picked else NOTHING
 
 
+async def _theme(terminal: Terminal, command: Command, context: CommandContext) -> Outcome:
+    names = command.arguments(context) if command.arguments is not None else ()
+    items = [Item(name, name, about) for name, about in names]
+    picked = await pick(Menu("Theme", lambda is_on: items), terminal)
+    return await command.run(context, picked.value) if picked else NOTHING
+
+
+async def _setting(terminal: Terminal, command: Command, context: CommandContext) -> Outcome:
+    """Asks for the new value of the chosen setting; an empty line only shows it."""
+    rows = command.arguments(context) if command.arguments is not None else ()
+    items = [Item(name, name, value) for name, value in rows]
+    if (picked := await pick(Menu("Settings", lambda is_on: items), terminal)) is None:
+        return NOTHING
+    try:
+        value = await ask_text(f"{picked.value} = ", terminal)
+    except (PassedOver, EOFError):
+        return NOTHING
+    return await command.run(context, f"{picked.value} {value}".strip())
+
+
+async def _rule(terminal: Terminal, command: Command, context: CommandContext) -> Outcome:
+    """Offers to remove the chosen rule, where "always" saved it; others are in settings, whose name is shown."""
+    rules = in_precedence(context.conversation.permissions.judge.rules)
+    items = [Item(at, rule_lines((rule,))[0]) for at, rule in enumerate(rules)]
+    title = f"Rules, in the order of decision · mode {context.conversation.info.mode}"
+    if not items:
+        return await command.run(context, "list")
+    if (picked := await pick(Menu(title, lambda is_on: items), terminal)) is None:
+        return NOTHING
+    rule = rules[picked.value]
+    if "permissions.toml" not in rule.source:
+        return ShowText(items[picked.value].label)
+    if not await confirm(f"Remove {rule}?", terminal, yes="Yes, remove it"):
+        return NOTHING
+    return await command.run(context, f"remove {rule}")
+
+
 async def _model(terminal: Terminal, command: Command, context: CommandContext) -> Outcome:
     from wolo.frontends.terminal.dialogs.embedded_model import offer_embedded  # noqa: PLC0415  # loads the HTTP stack
     from wolo.frontends.terminal.dialogs.new_server import add_server  # noqa: PLC0415  # the same
@@ -127,4 +167,6 @@ async def _prompt(terminal: Terminal, command: Command, context: CommandContext)
     return await command.run(context, str(picked.value.number))
 
 
-LISTS: dict[str, Choose] = {"resume": _session, "model": _model, "rewind": _prompt}
+_BY_NUMBER: dict[str, Choose] = {"resume": _session, "model": _model, "rewind": _prompt}
+"""Lists that are also asked line by line."""
+LISTS: dict[str, Choose] = {**_BY_NUMBER, "theme": _theme, "config": _setting, "permissions": _rule}

@@ -43,7 +43,8 @@ from wolo.messages.terminal_text import escape_hidden
 
 MODES = ("plan", "ask", "edit", "auto")
 """Modes that Shift-Tab switches between; `yolo` has no key."""
-QUIT_WORDS = frozenset({"exit", "quit", ":q"})
+WORDS = {"exit": "/exit", "quit": "/exit", ":q": "/exit", "help": "/help", "clear": "/clear", "?": "/keys"}
+"""Lines that are commands although no slash begins them."""
 T = TypeVar("T")
 
 
@@ -55,7 +56,9 @@ class Repl:
         ui = conversation.info.ui
         self._keymap = Keymap(ui.keymap)
         self._registry = CommandRegistry(terminal, self)
-        composer = self._composer = Composer(terminal, Suggestions(self._registry.context), conversation.info.cwd)
+        composer = self._composer = Composer(
+            terminal, Suggestions(self._registry.context), conversation.info.cwd, self._registry.needs_argument
+        )
         self._queue = composer.queue
         self._status_bar = StatusBar(terminal.state)
         self._todos = TodoPanel()
@@ -116,9 +119,10 @@ class Repl:
                         return 130 if time.monotonic() - self._state.stopped_at < AGAIN_WITHIN_S else 0
                     except EOFError:
                         return self._terminal.signals.exit_status
-                    if submission.text.strip() in QUIT_WORDS:
+                    text = WORDS.get(submission.text.strip().lower(), submission.text)
+                    if text == "/exit":
                         return 0
-                    self._receive(submission)
+                    self._receive(submission._replace(text=text))
         finally:
             self.loop.stop()
             for task in self._background:

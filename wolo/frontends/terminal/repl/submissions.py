@@ -15,7 +15,7 @@ from wolo.agent.events import CallEnded
 from wolo.commands.command import SendPrompt, SwitchConversation
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.prompt_attachments import write_prompt
+from wolo.conversation.prompt_attachments import unresolved_mentions, write_prompt
 from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.terminal.composer.pastes import Pastes
@@ -23,6 +23,7 @@ from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.line_prompt import Dismissed, PassedOver, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.message import UserPrompt
+from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
 
 NOTES = "AGENTS.md"
@@ -42,6 +43,9 @@ def make_message(
         text, typed = submitted.text, submitted.text if submitted.typed is None else submitted.typed
     else:
         text = typed = submitted[1:] if submitted.startswith("//") else submitted
+        if unresolved := unresolved_mentions(pastes.without_pastes(typed), conversation):
+            verb = "names no file and is" if len(unresolved) == 1 else "name no files and are"
+            screen.show_text(f"{', '.join(map(clean_line, unresolved))} {verb} sent as text.", "dim")
     return write_prompt(
         pastes.unfold(text),
         conversation,
