@@ -166,6 +166,46 @@ async def test_omitted_program_parts_stay(script: Script) -> None:
     assert Path("calc.py").read_text() == CALC + "\n\ndef power(a, b):\n    return a ** b\n"
 
 
+async def test_missing_part_ends_with_status_1(script: Script) -> None:
+    bad = text("```python\nprint('red')")
+    turn = await script.turn("Schreibe a.py, das „green light“ ausgibt", bad, bad, bad)
+    assert turn.ended.exit_code == 1
+    assert turn.ended.error is not None
+    assert "it has no “green light”" in turn.ended.error.message
+    assert "The last answer was refused: it has no “green light”" in script.asked(1)
+    assert not Path("a.py").exists()
+
+
+async def test_named_folder_is_the_place_of_its_file(script: Script) -> None:
+    await script.turn("En la carpeta src, crea pack.py con pack(x) que devuelve x", text("```python\ndef pack(x):\n    return x"))
+    assert Path("src/pack.py").read_text() == "def pack(x):\n    return x\n"
+
+
+async def test_call_of_the_request_is_run_before_and_after(script: Script) -> None:
+    Path("a.py").write_text("def f(a, b):\n    return a * b\n")
+    wrong, right = text("```python\ndef f(a, b):\n    return a - b"), text("```python\ndef f(a, b):\n    return a + b")
+    turn = await script.turn("f(2, 6) in a.py gibt 12, richtig ist 8: a + b", wrong, right)
+    assert [call.tool for call in calls_of(turn)] == ["shell", "read", "write", "shell", "write", "shell"]
+    assert "f(2, 6) gives -4" in script.asked(-1)
+    assert turn.ended.answer.endswith("Checked: runs.")
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"x = 1\r\n", b"x = 5\r\n"), (b"\xef\xbb\xbfx = 1\n", b"\xef\xbb\xbfx = 5\n")])
+async def test_line_ends_and_mark_stay_in_a_changed_file(script: Script, old: bytes, new: bytes) -> None:
+    Path("a.toml").write_bytes(old)
+    await script.turn("Setze `x` in a.toml auf 5")
+    assert Path("a.toml").read_bytes() == new
+    assert script.server.requests == [], "a change that is stated in full needs no model"
+
+
+async def test_binary_file_is_refused_with_a_sentence(script: Script) -> None:
+    Path("a.py").write_bytes(bytes(range(256)))
+    turn = await script.turn("fix a.py so that f(x) returns 1")
+    assert turn.ended.error is not None
+    assert "a.py was not read: This is a binary file" in turn.ended.error.message
+    assert Path("a.py").read_bytes() == bytes(range(256))
+
+
 async def test_text_losing_most_lines_is_not_written(script: Script) -> None:
     Path("notes.md").write_text("one\ntwo\nthree\nfour\n")
     bad = text("~~~~markdown\nfive")

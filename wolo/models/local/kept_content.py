@@ -56,13 +56,13 @@ def lost_content(path: str, old: str, new: str, request: str) -> str:
             lost = _lost_lines(old, new, request)
         else:
             named = [next(filter(None, each)) for each in _DEFINED.findall(old)]
-            lost = [name for name in named if name not in may_go and not re.search(rf"\b{re.escape(name)}\b", new)]
+            lost = [
+                name for name in named if name not in may_go and not re.search(rf"\b{re.escape(name)}\b", new)
+            ] or _too_few_lines(old, new)
     except (*_UNREADABLE, configparser.Error):  # the old file cannot be read either: compared by lines
         lost = _too_few_lines(old, new)
     if suffix in (".toml", ".ini", ".yaml", ".yml") and not lost:
         lost = [line for line in _comments(old) if line not in _comments(new)]
-    if not lost and suffix not in (".py", ".json", *PROSE_SUFFIXES):
-        lost = _too_few_lines(old, new)
     more = f" and {len(lost) - MAX_NAMED} more" if len(lost) > MAX_NAMED else ""
     return ", ".join(lost[:MAX_NAMED]) + more
 

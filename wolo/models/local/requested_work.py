@@ -80,7 +80,8 @@ def asks_for(request: str) -> Work:
     if not changes and not runs:  # "average([]) crashes. It should return 0."
         changes = bool(_FAULT.search(request)) and "?" not in request and not _ASKING.match(request)
     if not changes and not runs and not means(request, "inform"):  # other languages: stems, and names of what is to be made
-        changes = means(request, "work") or bool(asked_parts(request).functions and _names_file(request))
+        parts = asked_parts(request)
+        changes = means(request, "work") or bool((parts.functions or parts.calls) and _names_file(request))
         changes = changes and (_names_file(request) or not _PROSE.search(request))
     if changes:
         return "both" if runs or _BY_RUNNING.search(request) else "change"

@@ -143,9 +143,12 @@ async def _choose_action(step: SimpleStep) -> Action:
     named = named_files(step.question, step.names)
     if wants_answer(step.question):
         actions = ("read", "list", "shell", "answer")
-    elif asks_for(step.question) == "change" and named and actions == ("create", "change") and not is_fix(step.question):
+    elif asks_for(step.question) == "change" and named and actions == ("create", "change"):
         existing = [step.names.exists(name) for name in named]
-        actions = ("change",) if all(existing) else actions if any(existing) else ("create",)
+        if all(existing):
+            actions = ("change",)
+        elif not any(existing) and not is_fix(step.question):
+            actions = ("create",)
     if "read" in possible and any(map(step.names.exists, named)):
         actions = about_file(step.question, actions)
     elif named:

@@ -391,7 +391,11 @@ def describe_checks(request: str, contents: Mapping[str, str], run: ToolPart | N
     checks = ["the tests pass" if "pytest" in str(run.input.get("command")) else "runs"] if run and not run.is_error else []
     parts, whole = asked_parts(request), "\n".join(contents.values())
     defines = [each.name for each in parts.functions if re.search(rf"\b(?:def|class|function) {each.name}\b", whole)]
-    has = [each for each in (*parts.names, *(f"“{text}”" for text in parts.quoted), *parts.numbers) if each.strip("“”") in whole]
+    has = [
+        each
+        for each in (*parts.names, *(f"“{text}”" for text in parts.quoted if text not in parts.names), *parts.numbers)
+        if each.strip("“”") in whole
+    ]
     if not checks and any(path.endswith((".py", ".json", ".toml")) for path in contents):
         checks.append("can be parsed")
     checks += [f"defines {', '.join(defines)}"] * bool(defines) + [f"has {', '.join(dict.fromkeys(has))}"] * bool(has)
