@@ -56,6 +56,10 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
         error=problem
         or (error_of(failed) if failed is not None and (failed.is_error or turn.plan == "check") and old is not None else ""),
         around="" if old is not None else await asyncio.to_thread(_excerpts_around, step, path),
+        elsewhere="\n".join(
+            [str(call.input.get("content")) for call in turn.written if call.input.get("path") != path]
+            + [step.names.beginning(name) for name in named_files(step.question, step.names) if name != path]
+        ),
         is_draft=any(call.input.get("path") == path for call in turn.written)
         and not any(call.tool == "read" for call in turn.calls),
         first_attempt=1 + len(turn.written),
@@ -120,6 +124,8 @@ class FileRequest(Struct, frozen=True, kw_only=True):
     """Output of a command that fails because of the file."""
     is_draft: bool = False
     """Written in this turn: where a repair fails, a new text is as good."""
+    elsewhere: str = ""
+    """Text of other files that the request names or this turn wrote: what they define is not begun here."""
     around: str = ""
     """Excerpts of files that a new one may read or use."""
     fault: str = ""
@@ -152,7 +158,7 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
     prefill = turns[-1][1]
     continues = step.response.chat.server.continues
     is_code = order.language == "python" and not order.error and not is_test(order.path)
-    begin = begin_of(order.request, f"{order.old or ''}\n{order.around}") if continues and is_code else ""
+    begin = begin_of(order.request, f"{order.old or ''}\n{order.elsewhere}") if continues and is_code else ""
     turns[-1] = ("assistant", prefill + begin)
     stream = CallStream(step.response.listener, call_id, order.path, prefill)
     is_new_prose = order.is_prose and is_new
