@@ -145,6 +145,29 @@ def test_keys_and_names_of_other_agents_work(provider: ProviderServer) -> None:
     assert terminal.raw.rindex(b"\x1b[<u") > terminal.raw.rindex(b"\x1b[>1u")
 
 
+def test_ctrl_v_attaches_the_clipboards_image(
+    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, isolated: Path
+) -> None:
+    programs, image = tmp_path / "programs", b"\x89PNG\r\n\x1a\n" + b"0" * 64
+    programs.mkdir()
+    (tmp_path / "image.png").write_bytes(image)
+    (programs / "xclip").write_text(f"#!/bin/sh\ncat {tmp_path}/image.png\n")
+    (programs / "xclip").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    for name in ("WAYLAND_DISPLAY", "SSH_CONNECTION", "SSH_TTY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DISPLAY", ":0")
+    with repl(provider, columns=200) as terminal:
+        terminal.type("\x16")
+        terminal.wait_for("clipboard/image-")
+        assert [path.read_bytes() for path in isolated.rglob("clipboard/image-*.png")] == [image]
+        terminal.type("\x15")
+        (tmp_path / "image.png").write_text("some text")
+        terminal.type("\x16")
+        terminal.wait_for("The clipboard holds no image.")
+        leave(terminal)
+
+
 def test_lists_open_for_settings_rules_and_themes(provider: ProviderServer) -> None:
     with repl(provider, "--allow", "shell:make", columns=100) as terminal:
         for command, title in (("/theme", "Theme"), ("/config", "Settings"), ("/permissions", "shell:make")):

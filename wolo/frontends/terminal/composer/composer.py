@@ -307,6 +307,7 @@ class Composer:
         if self.buffer.text:
             self.forget_cancel()
             self.buffer.reset(append_to_history=True)
+            get_app().vi_state.input_mode = InputMode.INSERT
             self.save_draft_soon()
         elif self._terminal.stop():
             pass

@@ -47,6 +47,7 @@ ACTIONS = (
     Action("model", ("alt-p",), "choose the model"),
     Action("tasks", ("ctrl-t",), "show the task list"),
     Action("stash", ("ctrl-s",), "keep the text aside; on an empty line: bring it back"),
+    Action("paste_image", ("ctrl-v",), "attach the image in the clipboard"),
     Action("mode", ("shift-tab",), "the next mode: plan, ask, edit, auto"),
     Action("expand", ("ctrl-o",), "expand collapsed output or thinking"),
     Action("redraw", ("ctrl-l",), "redraw"),

@@ -14,7 +14,7 @@ from wolo.commands.command import EditFile, Exit, RunEvents, SendPrompt, ShowTex
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.errors import WoloError
-from wolo.frontends.terminal.composer.completion import Suggestions
+from wolo.frontends.terminal.composer.completion import Suggestions, mention
 from wolo.frontends.terminal.composer.composer import Composer, Quit, Submission
 from wolo.frontends.terminal.composer.keymap import Keymap, composer_keys
 from wolo.frontends.terminal.composer.line_mode import KEYS, LineMode
@@ -367,6 +367,8 @@ class Repl:
                     self._screen.show_text(thinking or "Nothing to expand.", "dim")
             case "editor":
                 self.open_editor()
+            case "paste_image":
+                self._run_in_background(self._paste_image())
             case "files":
                 from wolo.frontends.terminal.repl.picker_commands import mention_file  # noqa: PLC0415  # as above
 
@@ -385,6 +387,14 @@ class Repl:
             case _:
                 return False
         return True
+
+    async def _paste_image(self) -> None:
+        """Mentions the image of the clipboard at the cursor."""
+        from wolo.frontends.terminal.composer.clipboard_images import save_clipboard_image  # noqa: PLC0415  # few prompts have one
+
+        path = await save_clipboard_image(self.conversation.permissions.workspace)
+        self._composer.buffer.insert_text(f"{mention(str(path))} ")
+        self._input.paint()
 
     def open_editor(self) -> None:
         if not self._is_editing:
