@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from wolo.agent.events import Check, Verification, WorkCheck
+from wolo.agent.finish.check_lines import read_line
 from wolo.agent.finish.finish_check import FinishCheck
 from wolo.messages.message import UNCHECKED, Message, nudge, user
 from wolo.messages.parts import CHANGED, EXIT_CODE, FINISH, TASK, Outcome, ToolPart
@@ -361,3 +362,40 @@ def test_disabled_check_neither_asks_nor_shows() -> None:
     finish = policy(*MAKE, asks=False, shows=False)
     assert (finish.report(messages, start).status, finish.report(messages, start).line) == ("stale", "")
     assert finish.ask(messages, start, is_verified=False) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "pytest --version",
+            "mypy --help",
+            "pytest --collect-only -q",
+            "make -n test",
+            "python -m pytest --co",
+            "npx jest --listTests",
+        ),
+    ],
+)
+def test_description_of_a_check_is_none(line: str) -> None:
+    assert read_line(line).checks == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "is_read"),
+    [
+        ("pytest -q; set -e; ls", False),
+        ("set -e; pytest -q; ls", True),
+        ("set -e; set +e; pytest -q; ls", False),
+        ("echo pipefail; pytest -q | tail", False),
+        ("pytest -q | tail; set -o pipefail", False),
+        ("set -euo pipefail; pytest -q | tail", True),
+        ("set -o pipefail && pytest -q | tail", True),
+        ("ruff check --exit-zero .", False),
+        ("make -i test", False),
+        ("pytest -n 4", True),
+        ("npm test -- --version", True),
+    ],
+)
+def test_exit_status_of_a_line_is_that_of_its_check(line: str, is_read: bool) -> None:
+    assert [check.is_read for check in read_line(line).checks] == [is_read]

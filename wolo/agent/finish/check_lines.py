@@ -71,6 +71,16 @@ _PREFIXES = frozenset(
 )
 _WRAPPERS = frozenset("env time nice nohup command exec sudo stdbuf timeout npx bunx pnpx uvx xvfb-run".split())  # noqa: SIM905
 
+_DESCRIBES = frozenset(
+    """
+    --version -V --help -h --collect-only --co --dry-run --just-print --recon --listTests --list-tests --fixtures --markers
+    --setup-plan --print-config --show-files --show-settings --showConfig --init
+    """.split()  # noqa: SIM905
+)
+"""Options with which nothing is checked."""
+_PASSES = r"--exit-zero|--issues-exit-code[= ]0|--ignore-errors"
+"""Options with which the exit status is 0 in any case."""
+_PIPEFAIL = r"(?:^|[;&\n])\s*set\s+(?:[-+]\w+\s+)*-\w*o\s+pipefail\b"
 _WRITES_ASIDE = frozenset(
     """
     [ apt apt-get awk basename biome black brew bundle cargo cat cd chmod clang-format cmake composer cut date diff dirname docker
@@ -116,7 +126,7 @@ def read_line(line: str) -> LineFacts:
         return LineFacts()
     checks: list[LineCheck] = []
     position_of_check = position_of_edit = -1
-    commands = [*_commands(root, is_read=True, pipefail="pipefail" in line)]
+    commands = [*_commands(root, is_read=True, pipefail=_begins_with_pipefail(line))]
     starts = [node.start_byte for node, _ in commands]
     redirected = {bisect_right(starts, at) - 1 for at in _redirections(root)}
     for position, (node, is_read) in enumerate(commands):
@@ -125,12 +135,17 @@ def read_line(line: str) -> LineFacts:
         nested = read_line(inner) if inner else LineFacts()
         check = check_of(argv)
         for each in (check, *nested.checks) if check else nested.checks:
-            checks.append(each if is_read else LineCheck(each.label, each.key, is_read=False))
+            checks.append(each if is_read or not each.is_read else LineCheck(each.label, each.key, is_read=False))
             position_of_check = position
         if check is None and (position in redirected or (nested.edits if inner else _may_edit(node, argv))):
             position_of_edit = position + nested.edits_last
     edits_last = position_of_edit > position_of_check
     return LineFacts(tuple(checks), edits_last=edits_last, edits=position_of_edit >= 0)
+
+
+def _begins_with_pipefail(line: str) -> bool:
+    setting = re.search(_PIPEFAIL, line)
+    return setting is not None and "|" not in line[: setting.end()] and "+o pipefail" not in line
 
 
 def _redirections(node: Node) -> Iterator[int]:
@@ -189,8 +204,12 @@ def check_of(argv: Sequence[str]) -> LineCheck | None:
             return None
     elif program not in _PLAIN and re.fullmatch(_TEST_FILE, rest[0] if rest else "") is None:
         return None
+    is_dry = program in ("make", "gmake", "ninja", "just") and "-n" in rest
+    if is_dry or _DESCRIBES.intersection(rest[: rest.index("--")] if "--" in rest else rest):
+        return None
     label = " ".join(argv)
-    return LineCheck(label=clip(label), key=" ".join((program, *sorted(operands))), is_read=True)
+    is_read = re.search(_PASSES, label) is None and not (program in ("make", "gmake") and "-i" in rest)
+    return LineCheck(label=clip(label), key=" ".join((program, *sorted(operands))), is_read=is_read)
 
 
 def clip(text: str) -> str:
@@ -233,8 +252,9 @@ def _commands(node: Node, *, is_read: bool, pipefail: bool) -> Iterator[tuple[No
         case "command":
             yield node, is_read
         case "program" | "subshell" | "compound_statement":
-            stops = any((child.text or b"").startswith(b"set -e") for child in children)
+            stops, resets = False, any((child.text or b"").startswith(b"set +") for child in children)
             for at, child in enumerate(children):
+                stops = stops or (not resets and (child.text or b"").startswith(b"set -e"))
                 following = child.next_sibling
                 is_waited = following is None or following.type != "&"
                 is_last = at == len(children) - 1

@@ -55,6 +55,8 @@ def validate_message(message: Mapping[str, Any] | Message | AgentMessage) -> Non
     """Raises ValueError unless the message, a value or one of Chat Completions, has a known role and content or a call."""
     if isinstance(message, Mapping):
         role, content, roles = message.get("role"), message.get("content") or message.get("tool_calls"), ROLES
+    elif not hasattr(message, "role"):
+        raise TypeError(f"A message is a value or a dict of Chat Completions, not a {type(message).__name__}.")
     else:
         role, roles = message.role, (*ROLES, *get_args(Role))
         parts = message.parts if isinstance(message, Message) else message.contents
@@ -67,6 +69,8 @@ def validate_message(message: Mapping[str, Any] | Message | AgentMessage) -> Non
 
 def validate_tool_call(content: str) -> None:
     """Raises ValueError unless the text holds a whole call: both tags, and JSON between them with `tool_name` and `arguments`."""
+    if not isinstance(content, str):
+        raise TypeError(f"A call is checked in the text that holds it, which is not a {type(content).__name__}.")
     check_call(content)
 
 
