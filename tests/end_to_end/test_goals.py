@@ -11,7 +11,7 @@ import pytest
 from tests.end_to_end.test_repl import leave, repl
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import Reply, call, text
+from tests.fakes.replies import Hold, Reply, call, sse, text
 
 DONE = text("Done.")
 UNTIL = ("--until", "test -e made.txt")
@@ -172,3 +172,54 @@ def test_loop_sends_until_escape(provider: ProviderServer) -> None:
         terminal.wait_for("No loop is running")
         assert leave(terminal) == 0
     assert all(notes(provider, at)[-1].endswith("hello") for at in range(1, 3))
+
+
+def test_compacted_goal_is_named_again(provider: ProviderServer) -> None:
+    provider.script(text("One " * 4000), text("Two " * 4000), text("A summary."), DONE, *[DONE] * 4)
+    with repl(provider) as terminal:
+        terminal.enter("/goal made.txt exists --until false")
+        terminal.wait_for("(round 2)")
+        terminal.wait_for("nothing changed in 3 rounds")
+        terminal.enter("/compact")
+        terminal.wait_for("summed up")
+        terminal.enter("/goal resume")
+        terminal.wait_until(lambda: terminal.times("nothing changed in 3 rounds") == 2)
+        assert leave(terminal) == 0
+    named = [sum("The goal of this session" in each for each in notes(provider, at)) for at in range(len(provider.requests))]
+    assert set(named) - {0} == {1}
+
+
+def test_escape_pauses_goal_until_resumed(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(DONE, sse(hold), write("made.txt"), text("Now it is there."))
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("/goal made.txt exists --until 'test -e made.txt'")
+        terminal.wait_for("(round 1)")
+        hold.wait_until_reached()
+        terminal.press("escape")
+        terminal.wait_for("nterrupted")
+        terminal.enter("/goal")
+        terminal.wait_for("Status: paused")
+        terminal.enter("/goal resume")
+        terminal.wait_for("Goal reached (after round 2)")
+        assert leave(terminal) == 0
+
+
+def test_unsaved_goal_survives_other_model(provider: ProviderServer) -> None:
+    provider.script(DONE, DONE, DONE)
+    with repl(provider, "--no-session") as terminal:
+        terminal.enter("/goal made.txt exists --until false")
+        terminal.wait_for("nothing changed in 3 rounds")
+        terminal.enter("/model custom/other")
+        terminal.wait_for("wolo · custom/other")
+        terminal.enter("/goal")
+        terminal.wait_for("Status: no progress")
+        assert leave(terminal) == 0
+
+
+def test_small_model_judges(provider: ProviderServer) -> None:
+    provider.script(DONE, text("MET: it is there."))
+    done = run_wolo("--json", *provider.flags, "--set", "small_model=custom/tiny", "--goal", "made", "go")
+    assert (done.exit_code, done.json["goal"]["status"]) == (0, "met"), done.stdout
+    assert b'"tiny"' in provider.requests[1].body
+    assert done.json["usage"]["output_tokens"] == 20

@@ -313,8 +313,8 @@ _STATES = {
     "paused": "paused",
     "met": "reached",
     "blocked": "blocked",
-    "no_progress": f"no change in {MAX_IDLE_ROUNDS} rounds",
-    "budget": "budget spent",
+    "no_progress": f"not reached, nothing changed in {MAX_IDLE_ROUNDS} rounds",
+    "budget": "not reached, budget spent",
     "cleared": "cleared",
 }
 

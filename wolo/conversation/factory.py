@@ -371,6 +371,8 @@ def _assemble_conversation(
 
         if goal := restore_goal(state.sink.goal):
             conversation.hold_to(goal)
+    elif state.options.goal is not None:
+        conversation.hold_to(state.options.goal)
     return conversation
 
 

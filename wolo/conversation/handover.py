@@ -125,6 +125,7 @@ class Handover:
             unsaved_id=state.sink.session_id if same_session and not state.sink.is_started else "",
             first_provider=state.options.first_provider or state.choice.provider.name,
             cut=conversation.agent.services.compactor.cut if handed.history else None,
+            goal=conversation.goal if handed.history else None,
             shell=self._shell if handed.shell else None,
             servers=self._parts.servers,
             hooks=self._hooks.progress if same_session else HookProgress(source="clear" if change.session is None else ""),

@@ -42,6 +42,7 @@ from wolo.tools.tool import Editor, ExternalTool, ShellState
 from wolo.workspace.root import Workspace, find_site
 
 if TYPE_CHECKING:
+    from wolo.agent.goal import Goal
     from wolo.conversation.hook_functions import HookFunction
     from wolo.models.http.transport import Transport
     from wolo.tools.web.search_backends import SearchService
@@ -100,6 +101,8 @@ class StartOptions(Struct, frozen=True, kw_only=True):
     """Handed over; reused if they are still the same."""
     cut: Cut | None = None
     """Compaction of an unsaved session."""
+    goal: Goal | None = None
+    """The goal of an unsaved session."""
     hooks: HookProgress = NO_HOOKS
     progress: Callable[[int, int], None] | None = None
     """Gets loaded and total bytes of the embedded model, from any thread."""
