@@ -19,7 +19,7 @@ from tests.clock import Clock, has_a_limit
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.screen import KINDS, Conditions
 from tests.fakes.users import drives_a_terminal
-from tests.workers import Workers
+from tests.workers import Workers, compile_from_the_last
 
 FOREIGN = (
     "WOLO_",
@@ -76,6 +76,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for ended_by in (signal.SIGHUP, signal.SIGINT):
         if signal.getsignal(ended_by) is signal.SIG_IGN:  # started by `nohup`, or in the background
             signal.signal(ended_by, lambda *_: None)  # still ignored here; a program that a test starts does not inherit it
+    if config.getoption("--workers") and (pid := compile_from_the_last(config)):
+        config.add_cleanup(lambda: os.waitpid(pid, 0))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -12,6 +12,7 @@ import contextlib
 import gc
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections import deque
@@ -21,6 +22,29 @@ from typing import Any
 
 import pytest
 from _pytest._io import TerminalWriter
+from _pytest.assertion import rewrite
+
+
+def compile_from_the_last(config: pytest.Config) -> int | None:
+    """The id of a process that compiles the tests from the last on, while the collection does so from the first.
+
+    Pytest keeps what is compiled, so that it takes long in a fresh checkout only. None where nothing may be kept.
+    """
+    if sys.dont_write_bytecode:
+        return None
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        for file in sorted((config.rootpath / "tests").rglob("test_*.py"), reverse=True):
+            kept = rewrite.get_cache_dir(file) / (file.name[: -len(".py")] + rewrite.PYC_TAIL)
+            if rewrite._read_pyc(file, kept, lambda _: None) is None:
+                kept.parent.mkdir(exist_ok=True)
+                status, code = rewrite._rewrite_test(file, config)
+                rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, status, kept)
+    finally:
+        os._exit(0)  # whatever is wrong, the collection reports
+
 
 MOST_AT_ONCE = 20
 """Tests of one file that a worker is given together; towards the end fewer."""
