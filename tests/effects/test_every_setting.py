@@ -104,6 +104,10 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "ui.keys": Elsewhere("end_to_end/test_composer.py", "test_vi_keys"),
     "ui.keymap": Elsewhere("end_to_end/test_composer.py", "test_a_keymap_of_ones_own"),
     "ui.plain": Elsewhere("end_to_end/test_plain.py", "test_one_reads_and_writes_in_turns"),
+    **{
+        f"ui.{name}": Elsewhere("frontends/terminal/io/test_terminal_marks.py", "test_each_mark_can_be_turned_off")
+        for name in ("title", "progress", "prompt_marks")
+    },
     "ui.notify": Elsewhere(NOTIFY, "test_it_can_be_turned_off"),
     "ui.notify_after_s": Elsewhere(NOTIFY, "test_a_long_turn_calls_only_whoever_looks_elsewhere"),
     "ui.notify_command": Elsewhere(NOTIFY, "test_own_program_replaces_the_call_without_shell"),

@@ -35,7 +35,7 @@ def test_task_shows_text_calls_changes_and_continuation(provider: ProviderServer
         "Done",
         "• calculator.py adds",
         "1 file",
-        "200 tokens in · 20 out · 0.4 s",
+        "100 tokens in · 10 out · in 2 requests · 0.4 s",
         session,
     ]
     assert lines[0].startswith("No sandbox is available here")
@@ -54,19 +54,15 @@ def test_five_hundred_lines_stay_in_scrollback_cheaply(provider: ProviderServer)
         assert forbidden not in terminal.raw
 
 
-def test_long_line_breaks_at_spaces_never_in_code(provider: ProviderServer) -> None:
+def test_long_lines_are_left_to_the_terminal(provider: ProviderServer) -> None:
     long = " ".join(f"word{number}" for number in range(300))
     code = "x = '" + "y" * 200 + "'"
     provider.script(text(f"{long}\n\n```\n{code}\n```\n"))
     with pty_wolo(*provider.flags, "go on", columns=40) as terminal:
         assert terminal.wait_for_exit() == 0
-    written = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", bytes(terminal.raw)).decode()
-    paragraph = written.partition("word0")[1] + written.partition("word0")[2].partition("word299")[0] + "word299"
-    assert paragraph.split() == long.split()
-    assert {len(row) > 30 for row in paragraph.split("\r\n")[:-1]} == {True}
-    assert all(len(row) <= 40 for row in paragraph.split("\r\n"))
-    assert f"\n{code}\r\n" in written
-    assert not re.search(r" +\r\n", written)
+    lines = terminal.text.split("\n")
+    assert long in lines
+    assert f"  {code}" in lines
 
 
 def test_text_appears_while_the_answer_grows(provider: ProviderServer) -> None:
@@ -154,10 +150,13 @@ def test_without_colours_no_colour_is_sent(provider: ProviderServer, environment
     Path("a.txt").write_text("x\n")
     with pty_wolo(*provider.flags, "go on", env=environment) as terminal:
         assert terminal.wait_for_exit() == 0
-    assert not re.search(rb"\x1b\[[0-9;]*m", terminal.raw)
-    assert terminal.shows("# Title\n\nwith **bold** and `code`")
+    assert not re.search(rb"\x1b\[(?:[0-9;]*;)?(?:[34][0-8]|9[0-7]|10[0-7])[0-9;]*m", terminal.raw)
     if environment.get("TERM") == "dumb":
+        assert terminal.shows("# Title\n\nwith **bold** and `code`")
         assert b"\x1b" not in terminal.raw
+    else:
+        assert terminal.shows("Title\n\nwith bold and code\n\na   b\n")
+        assert b"\x1b[1mbold" in terminal.raw
 
 
 def test_a_tiny_terminal_is_enough(provider: ProviderServer) -> None:

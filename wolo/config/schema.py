@@ -135,6 +135,12 @@ class Ui(Struct, frozen=True, forbid_unknown_fields=True):
     """Custom key bindings: `editor = "ctrl-x ctrl-e"`. `/keys` lists names and keys."""
     plain: bool = False
     """For screen readers: whole lines in order, no colours, no repainting."""
+    title: bool = True
+    """Show the state in the window title."""
+    progress: bool = True
+    """Show running work in the taskbar or tab (OSC 9;4), where the terminal is known to do so."""
+    prompt_marks: bool = True
+    """Mark prompts and output (OSC 133), so that the terminal can jump between prompts."""
     notify: bool = True
     """Notify when a long turn ends or a question is pending while the window is not focused."""
     notify_after_s: Annotated[float, Meta(ge=0)] = 10.0

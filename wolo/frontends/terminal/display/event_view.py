@@ -50,6 +50,7 @@ from wolo.frontends.terminal.display.dialog_host import DialogHost
 from wolo.frontends.terminal.display.folded_output import FoldedOutput, Thinking
 from wolo.frontends.terminal.display.styled_output import StyledOutput
 from wolo.frontends.terminal.display.terminal_state import TerminalState
+from wolo.frontends.terminal.io.terminal_marks import OUTPUT_BEGINS, OUTPUT_ENDS, PROMPT_BEGINS
 from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.io.theme import STYLES, is_light
 from wolo.frontends.terminal.render import tool_calls
@@ -103,6 +104,12 @@ class Screen:
         self._tail = ""
         self._chars = 0
         self.folded = FoldedOutput()
+        self.has_marks = False
+        """Prompts and output are marked for the terminal (OSC 133)."""
+        self._mark = ""
+        """Printed before the next text."""
+        self._is_output = False
+        """The output after a prompt has begun and is not over."""
         self.is_brief = True
         """Calls take two rows where keys expand them."""
         self.thinking = Thinking()
@@ -225,7 +232,10 @@ class Screen:
 
     def show_user_text(self, text: str) -> None:
         """Prints what the user said, set apart by a soft background."""
+        self._mark = PROMPT_BEGINS if self.has_marks else ""
         self.print(user_text(text, self.stdout), kind="said")
+        self._mark = OUTPUT_BEGINS if self.has_marks else ""
+        self._is_output = self.has_marks
 
     def print(self, text: Text, *, kind: Kind = "notice", end: str = "\n") -> None:
         """Prints whole lines. Text to be copied has `no_wrap`: only the terminal wraps it."""
@@ -242,6 +252,8 @@ class Screen:
         self._end_line()
         if not self._last:
             return
+        self._mark = OUTPUT_ENDS if self._is_output else ""
+        self._is_output = False
         self._write(Text("\n"))
         self._last = ""
 
@@ -440,6 +452,9 @@ class Screen:
 
     def _write(self, text: Text) -> None:
         self.status.clear()
+        if self._mark:
+            self.stdout.write(self._mark)
+            self._mark = ""
         self._output.write(text)
 
     def _new_surface(self) -> Surface:
@@ -459,4 +474,4 @@ class Screen:
         return StyledOutput(self.stdout, is_light=self.state.is_light)
 
     def _new_markdown(self) -> MarkdownStream:
-        return MarkdownStream(plain=not self.stdout.has_colours)
+        return MarkdownStream(plain=not self.stdout.can_move)

@@ -62,7 +62,7 @@ def _message(message: Message, stdout: Stdout) -> Iterator[Text]:
     elif message.role == "assistant":
         if message.text.strip():
             yield Text("\n")
-            markdown = MarkdownStream(plain=not stdout.has_colours)
+            markdown = MarkdownStream(plain=not stdout.can_move)
             for each in (*markdown.feed(message.text.strip()), *markdown.close()):
                 yield each if isinstance(each, Text) else Text(each.source, no_wrap=True)
         for part in message.calls:

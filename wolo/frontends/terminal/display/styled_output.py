@@ -36,7 +36,8 @@ class StyledOutput:
         self._wrapper = Wrapper()
         self._console = Console(
             file=stdout,  # type: ignore[arg-type]  # as much of a text file as Rich needs
-            color_system="auto" if stdout.has_colours else None,
+            color_system="auto" if stdout.can_move else None,
+            no_color=not stdout.has_colours,
             highlight=False,
             markup=False,
             emoji=False,

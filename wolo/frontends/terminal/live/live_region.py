@@ -45,6 +45,7 @@ from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import CompletionRows, Stack
+from wolo.frontends.terminal.io.terminal_marks import TerminalMarks
 from wolo.frontends.terminal.io.terminal_output import AsyncOutput
 from wolo.frontends.terminal.live.component import Component, Row
 from wolo.frontends.terminal.live.frame_renderer import FrameApplication, FrameOutput
@@ -111,6 +112,8 @@ class LiveRegion:
         self._outlet = AsyncOutput(sys.stdout.fileno(), self)
         self._output = FrameOutput(self._outlet)
         self.presence = FocusTracker(self)
+        self.marks: TerminalMarks | None = None
+        """Of a conversation; a single task has none."""
         colours = RegionColours(self._state, is_soft=colour_depth() == ColorDepth.DEPTH_24_BIT)
         self.app = FrameApplication(
             self._outlet,
@@ -172,10 +175,17 @@ class LiveRegion:
 
     def abandon(self) -> None:
         """Restores the terminal's modes; the process exits at once."""
+        if self.marks is not None:
+            self.marks.close()
         self.presence.report(False)
         self._output.disable_bracketed_paste()
         self._output.show_cursor()
         self._output.flush()
+
+    def mark_state(self) -> None:
+        """Called when work or a question begins or ends."""
+        if self.marks is not None:
+            self.marks.show("asking" if self._state.is_asking else "working" if self._state.is_working else "idle")
 
     def on_event(self, event: Event) -> None:
         for component in self._components:
@@ -260,6 +270,7 @@ class LiveRegion:
             self._uncover()
 
     def _uncover(self) -> None:
+        self.mark_state()
         if self._state.dialogs:
             with set_app(self.app):
                 self._state.dialogs[-1].open()

@@ -15,9 +15,9 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
-COLOURS = re.compile(r"\x1b\[[0-9;:]*m|\x1b\[K|\x1b\]8;[^\x1b\x07]*\x1b\\")
-"""Escape sequences within a row: colours, and both ends of a hyperlink."""
-LINKS = re.compile(r"\x1b\]8;[^\x1b\x07]*\x1b\\")
+COLOURS = re.compile(r"\x1b\[[0-9;:]*m|\x1b\[K|\x1b\](?:8|133);[^\x1b\x07]*\x1b\\")
+"""Escape sequences within a row: colours, both ends of a hyperlink, and marks of prompts."""
+LINKS = re.compile(r"\x1b\](?:8|133);[^\x1b\x07]*\x1b\\")
 _COLOURED_CHAR = re.compile(r"(?:\x1b\[[0-9;:]*m)*(?P<char>[^\x1b]?)")
 _MOST_COLOURS = 8
 """Characters per visible character, colours included; a text with more is cut shorter."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from wolo.frontends.terminal.dialogs.external_editor import edit, edit_file
 from wolo.frontends.terminal.display.activity import SLOW_S
 from wolo.frontends.terminal.display.history_preview import recall
 from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.io.terminal_marks import TerminalMarks
 from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.live.live_region import LiveRegion
@@ -74,6 +76,8 @@ class Repl:
                 uses_vi=ui.keys == "vi",
             )
             self._screen.folded.hint = " · Ctrl-O expands"
+            self._input.marks = TerminalMarks(ui, self._input, conversation.info.cwd.name, os.environ)
+            self._screen.has_marks = self._input.marks.has_prompts
         else:
             self._input = LineMode(composer, terminal)
         terminal.input_area = self
@@ -110,6 +114,7 @@ class Repl:
         self._status_bar.refresh()
         self._run_in_background(self._refresh_todos())
         self._input.appear()
+        self._mark_state()
         try:
             with self._terminal.signals.during(self._on_signal):
                 while True:
@@ -134,6 +139,8 @@ class Repl:
                 with suppress(asyncio.CancelledError):
                     await self._work
             self._composer.close()
+            if isinstance(self._input, LiveRegion) and self._input.marks is not None:
+                self._input.marks.close()
             await self._input.vanish()
             if isinstance(self._input, LiveRegion):
                 self._screen.detach()
@@ -195,6 +202,11 @@ class Repl:
         self._work = asyncio.ensure_future(self._perform(text))
         self._work.add_done_callback(self._on_work_done)
         self._state.is_working, self._state.is_stopping = True, False
+        self._mark_state()
+
+    def _mark_state(self) -> None:
+        if isinstance(self._input, LiveRegion):
+            self._input.mark_state()
 
     def _opens_list(self, line: str) -> bool:
         return isinstance(self._input, LiveRegion) and is_command(line) and self._registry.opens_list(line)
@@ -213,6 +225,7 @@ class Repl:
         self._work = asyncio.ensure_future(ask_for_tasks(self.conversation, self._terminal))
         self._work.add_done_callback(self._on_work_done)
         self._state.is_working, self._state.is_stopping = True, False
+        self._mark_state()
 
     def _on_work_done(self, work: asyncio.Task[None]) -> None:
         self._work = None
@@ -227,6 +240,7 @@ class Repl:
             self._composer.give_back(self._queue.pop_all())
         self._screen.space()
         self._status_bar.refresh()
+        self._mark_state()
         if self._queue.later and not (self._state.is_stopping or self._composer.is_over):
             self._start_work(self._queue.later.popleft())
         elif self.conversation.is_asking and not self._composer.is_over:
