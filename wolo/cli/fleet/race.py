@@ -67,10 +67,9 @@ def race(
     tasks = _tasks(_prompt(task), racers, run, verify=verify, setup=setup)
     count = jobs or min(len(tasks), _AT_ONCE)
     batch, identity = check.batch, check.identity(settings, tasks)
-    options = BatchOptions(
-        agent=settings, jobs=count, requests_per_minute=batch.requests_per_minute, tokens_per_minute=batch.tokens_per_minute
-    )
-    limits, lease_s = BatchLimits(max_cost), batch.lease_s
+    requests, tokens, lease_s = batch.requests_per_minute, batch.tokens_per_minute, batch.lease_s
+    options = BatchOptions(agent=settings, jobs=count, requests_per_minute=requests, tokens_per_minute=tokens)
+    limits = BatchLimits(max_cost)
     with closing(create_run(run, tasks, options, limits, identity, lease_s=lease_s, provider_of=check.provider_of)) as ledger:
         signalled = work_on_run(ledger, run, count)
         rows, states = ledger.rows(), ledger.counts()
