@@ -171,3 +171,11 @@ def test_help_shows_subcommands_first_and_options_by_heading() -> None:
     headings = ["Commands:", *(f"{heading}:" for heading, _ in groups)]
     assert sorted(headings, key=page.index) == headings
     assert "..." not in page.partition("Commands:")[2].partition("\n\n")[0]
+
+
+@pytest.mark.parametrize(("name", "meant"), [("exec", "wolo -p 'fix the tests'"), ("run", "wolo 'fix the tests'")])
+def test_another_agents_subcommand_is_no_prompt(name: str, meant: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse([name, "fix the tests"])
+    assert f"`{meant}`" in refused.value.hint
+    assert parse(["--", name, "fix the tests"]).words == (name, "fix the tests")

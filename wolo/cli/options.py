@@ -226,7 +226,7 @@ def parse(argv: list[str]) -> CommandLine:
 
 
 def _refuse_almost_command(words: list[str], values: Values) -> None:
-    if len(words) in (1, 2, 3) and "print" not in values and "interactive" not in values and " " not in "".join(words):
+    if len(words) in (1, 2, 3) and "print" not in values and "interactive" not in values and " " not in words[0]:
         from wolo.cli.near_misses import refuse_almost_command
 
         refuse_almost_command(words, SUBCOMMANDS)
