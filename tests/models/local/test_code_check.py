@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from wolo.models.local.code_check import (
     apply_asked_name,
     asked_functions,
+    import_own,
     syntax_problem,
 )
 from wolo.models.local.kept_content import restore_definitions
@@ -174,3 +175,10 @@ def test_lines_dropped_by_syntax_repair_return() -> None:
     assert restore_definitions(broken, fixed, "it fails, fix it") == broken.replace("(hours)\n", "(hours):\n")
     assert restore_definitions(broken, fixed, "remove the print") == fixed
     assert restore_definitions(broken, broken, "fix it") == broken
+
+
+def test_own_module_is_imported_where_it_is_missing() -> None:
+    others = {"a.py": "def add(a, b):\n    return a + b\n", "lib/b.py": "def sub(a, b): ...\n"}
+    assert import_own("assert add(1, 2) == 3\n", "test_a.py", others) == "from a import add\nassert add(1, 2) == 3\n"
+    assert import_own("sub(1, 2)\n", "test_a.py", others) == "sub(1, 2)\n"
+    assert import_own("def (", "test_a.py", others) == "def ("

@@ -165,8 +165,18 @@ async def test_small_model_answers_end_in_every_mode(provider: ProviderServer, t
     await driven.close()
 
 
-@pytest.mark.parametrize("drive", ["native", "written"])
-async def test_small_model_only_talking_is_asked_again_once(drive: DriveMode, provider: ProviderServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("drive", "prompt"),
+    [
+        ("native", "Fix the bug in a.py."),
+        ("written", "Fix the bug in a.py."),
+        ("native", "Crea hola.py que salude"),
+        ("written", "hello.py を作成してください"),
+    ],
+)
+async def test_small_model_only_talking_is_asked_again_once(
+    drive: DriveMode, prompt: str, provider: ProviderServer, tmp_path: Path
+) -> None:
     provider.pages.update(LLAMA)
     transport = HttpTransport({})
 
@@ -175,7 +185,7 @@ async def test_small_model_only_talking_is_asked_again_once(drive: DriveMode, pr
 
     driven = DrivenModelClient(force_mode(at(provider), drive), transport, tmp_path, open_plain)
     tools = (ToolSpec(name="write", description="", parameters={"type": "object", "properties": {}}),)
-    asked = ModelQuestion(messages=(user("Fix the bug in a.py."),), tools=tools)
+    asked = ModelQuestion(messages=(user(prompt),), tools=tools)
     provider.script(text("Change line 3."), text("As I said, change line 3."))
     with pytest.raises(BadAnswer, match="did nothing"):
         await driven.ask(asked, Deaf())

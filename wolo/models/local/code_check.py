@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tomllib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from shutil import which
 from typing import Final
@@ -84,6 +84,20 @@ def complete_python(text: str) -> str:
         text = "\n".join([*lines[:at], *missing, *([""] if not at else []), *lines[at:]]) + "\n"
     if "main" in definitions(tree) and not has_effect(tree):
         text = f'{text.rstrip()}\n\n\nif __name__ == "__main__":\n    main()\n'
+    return text
+
+
+def import_own(text: str, path: str, others: Mapping[str, str]) -> str:
+    """Import names from other files of the project, by path, that are used without."""
+    try:
+        unknown = undefined_names(parse_python(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    for name in sorted(unknown):
+        modules = [other for other, content in others.items() if re.search(rf"(?m)^(?:def|class) {name}\b|^{name} *=", content)]
+        own = [module for module in modules if module != path and PurePath(module).parent == PurePath(path).parent]
+        if own:
+            text = f"from {PurePath(own[0]).stem} import {name}\n{text}"
     return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,12 +22,13 @@ from wolo.models.local.code_check import (
     apply_asked_name,
     complete_python,
     does_nothing,
+    import_own,
     name_problem,
     syntax_problem,
 )
 from wolo.models.local.edited_place import begin_of, edit_place, exact_texts, shown_part, whole_definitions
 from wolo.models.local.kept_content import lost_content, restore_definitions
-from wolo.models.local.local_chat import Sampling, Turn
+from wolo.models.local.local_chat import Completion, Sampling, Turn
 from wolo.models.local.simple_context import FILE_TOKENS, SimpleStep, named_files
 from wolo.models.local.simple_runs import error_of, is_library, is_test
 from wolo.models.protocol import Listener
@@ -56,10 +57,10 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
         error=problem
         or (error_of(failed) if failed is not None and (failed.is_error or turn.plan == "check") and old is not None else ""),
         around="" if old is not None else await asyncio.to_thread(_excerpts_around, step, path),
-        elsewhere="\n".join(
-            [str(call.input.get("content")) for call in turn.written if call.input.get("path") != path]
-            + [step.names.beginning(name) for name in named_files(step.question, step.names) if name != path]
-        ),
+        others={
+            **{name: step.names.beginning(name) for name in named_files(step.question, step.names) if name != path},
+            **{str(call.input["path"]): str(call.input["content"]) for call in turn.written if "content" in call.input},
+        },
         is_draft=any(call.input.get("path") == path for call in turn.written)
         and not any(call.tool == "read" for call in turn.calls),
         first_attempt=1 + len(turn.written),
@@ -124,8 +125,8 @@ class FileRequest(Struct, frozen=True, kw_only=True):
     """Output of a command that fails because of the file."""
     is_draft: bool = False
     """Written in this turn: where a repair fails, a new text is as good."""
-    elsewhere: str = ""
-    """Text of other files that the request names or this turn wrote: what they define is not begun here."""
+    others: Mapping[str, str] = {}
+    """Files that the request names or this turn wrote: what they define is imported, not begun here."""
     around: str = ""
     """Excerpts of files that a new one may read or use."""
     fault: str = ""
@@ -158,7 +159,8 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
     prefill = turns[-1][1]
     continues = step.response.chat.server.continues
     is_code = order.language == "python" and not order.error and not is_test(order.path)
-    begin = begin_of(order.request, f"{order.old or ''}\n{order.elsewhere}") if continues and is_code else ""
+    other_text = "\n".join(text for path, text in order.others.items() if path != order.path)
+    begin = begin_of(order.request, f"{order.old or ''}\n{other_text}") if continues and is_code else ""
     turns[-1] = ("assistant", prefill + begin)
     stream = CallStream(step.response.listener, call_id, order.path, prefill)
     is_new_prose = order.is_prose and is_new
@@ -168,11 +170,18 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
         attempt=attempt,
         shun_repeats=order.is_prose,
     )
+    pieces: list[str] = []
+
+    async def take(piece: str) -> None:
+        pieces.append(piece)
+        if continues:
+            await stream.add(piece)
+
     try:
-        async with asyncio.timeout(step.time_left if order.fault or order.first_attempt > 1 else None):
-            completion = await step.response.complete(turns, sampling, stream.add if continues else None)
+        async with asyncio.timeout(step.time_left if begin or order.fault or order.first_attempt > 1 else None):
+            completion = await step.response.complete(turns, sampling, take)
     except TimeoutError:
-        return "", "another try took too long"
+        completion = Completion(text="".join(pieces), cut_off=True)
     text = code_in(completion.text, prefill, order.fence)
     if begin and not completion.text.startswith(prefill):
         text = begin + text
@@ -187,6 +196,11 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
     text = f"{text}\n" if text else ""
     if continues and is_new and order.language == "python" and not is_library(order.request) and not begin:
         text = await _with_effect(step, [*turns[:-1], ("assistant", prefill)], text)
+    return _fit(order, text)
+
+
+def _fit(order: FileRequest, text: str) -> tuple[str, str]:
+    """The text with what is missing put back, and its problem if any."""
     if order.language == "python":
         text = (
             restore_definitions(order.old, text, order.request)
@@ -197,7 +211,7 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
         return text, "nothing in it was changed"
     text = exact_texts(text, order.request)
     if order.language == "python":
-        text = complete_python(text)
+        text = complete_python(import_own(text, order.path, order.others))
     fault = syntax_problem(order.path, text)
     if (
         not fault
