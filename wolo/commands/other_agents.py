@@ -53,6 +53,7 @@ _EXPLAINED = {
     "Ctrl-J, Alt-Enter, or a backslash before Enter. In tmux: set -s extended-keys on.",
     "update": "`wolo update` says how to update.",
     "upgrade": "`wolo update` says how to update.",
+    "vim": "`/config ui.keys vi` chooses the keys of vi, `emacs` the usual ones, from the next start on.",
     "yolo": "/mode auto runs commands in the sandbox; `wolo --yolo` asks nothing.",
 }
 
