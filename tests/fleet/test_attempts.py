@@ -143,6 +143,7 @@ async def test_task_without_repo_starts_empty_with_unpatched_setup(provider: Pro
     ("replies", "fields", "state", "retryable"),
     [
         ([text("ok")], {"verify": "exit 3"}, "failed", False),
+        ([text("ok")] * 3, {"goal": "a.txt exists", "until": "test -e a.txt"}, "failed", False),
         ([error(503, "busy")], {}, "errored", True),
         ([error(401, {"error": {"message": "bad key"}})], {}, "errored", False),
         ([error(400, {"error": {"message": "no such parameter"}})], {}, "errored", False),

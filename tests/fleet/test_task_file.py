@@ -18,6 +18,8 @@ WHOLE = {
     "ref": "v1",
     "setup": "make",
     "verify": "make test",
+    "goal": "the tests pass",
+    "until": "make test",
     "model": "p/m:high",
     "mode": "edit",
     "budget": {"usd": 0.5, "turns": 3, "seconds": 2, "tokens": 10},
@@ -153,3 +155,7 @@ def test_looser_mode_is_a_mistake_of_its_line(mode: str, allowed: str) -> None:
         f"t:{at}:{len(json.dumps({'id': each, 'prompt': 'x'})) + 2}: mode: {each} is looser than {mode}," for at, each in wrong
     ]
     assert [line[: len(begin)] for line, begin in zip(said, begins, strict=True)] == begins
+
+
+def test_command_of_a_goal_needs_the_goal() -> None:
+    assert mistakes(line(until="make test")) == ["t.jsonl:1:28: until needs a goal"]
