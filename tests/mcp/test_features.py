@@ -96,6 +96,7 @@ async def test_a_form_can_be_declined_and_dismissed(replies: Sequence[Reply] | N
         assert (await ask(await settled(servers), "book", User(replies))).text == action
 
 
+@pytest.mark.sweep(every=4)
 @pytest.mark.parametrize("tool", ["confirm", "agree", "sign", "book", "pay"])
 async def test_without_a_user_everything_is_declined(tool: str) -> None:
     async with serving(f=features()) as servers:
@@ -104,6 +105,7 @@ async def test_without_a_user_everything_is_declined(tool: str) -> None:
         assert "declined: no user can be asked" in servers.statuses()[0].log[-1]
 
 
+@pytest.mark.sweep(every=4)
 @pytest.mark.parametrize(
     ("tool", "answer"),
     [("sign", 'accept: {"signature":"me","days":3}'), *((tool, "decline") for tool in ("confirm", "agree", "book", "pay"))],

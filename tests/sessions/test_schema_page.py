@@ -65,6 +65,7 @@ def test_damaged_header_costs_no_entry(tmp_path: Path, offset: int, value: bytes
     expect_all_entries(path)
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("argv", [("sessions", "list", "--all"), ("sessions", "show", "session_1"), ("doctor",), ("stats",)])
 def test_commands_heal_a_damaged_schema(isolated: Path, argv: tuple[str, ...]) -> None:
     damage(fill(find_places().data), *DAMAGES["a message that is not UTF-8"])
