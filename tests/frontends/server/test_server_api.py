@@ -410,7 +410,7 @@ def test_the_openapi_document_says_what_the_routes_do(server: Server, provider: 
     document = server.get("/openapi.json")
     id = server.new()
     operations = [(path, method, about) for path, methods in document["paths"].items() for method, about in methods.items()]
-    assert len(operations) == 20
+    assert len(operations) == 21
     for path, method, about in operations:
         url = path.replace("{id}", "session_nobody")
         good = {status for status in about["responses"] if status.startswith("2")}
