@@ -73,18 +73,14 @@ SHARED = {"encoding"}
 HEAVY_AT_HELP = HEAVY - {"typer"} | {"httpx2", "msgspec"}
 
 PROBE = """
-import runpy, sys
+import atexit, runpy, sys
 sys.argv = ["wolo", *{argv!r}]
-try:
-    runpy.run_module("wolo", run_name="__main__")
-except SystemExit as done:
-    assert not done.code, done.code
-finally:
-    print("MODULES", *sorted(sys.modules), file=sys.stderr)
+atexit.register(lambda: print("MODULES", *sorted(sys.modules), file=sys.stderr))
+runpy.run_module("wolo", run_name="__main__")
 """
 
 COUNTING = """
-import collections, dataclasses, json, re, runpy, sys
+import atexit, collections, dataclasses, json, re, runpy, sys
 patterns, tuples, classes = [], [], []
 compile_pattern, make_tuple, make_class = re._compiler.compile, collections.namedtuple, dataclasses._process_class
 
@@ -106,10 +102,12 @@ def on_class(made, *args):
 
 re._compiler.compile, collections.namedtuple, dataclasses._process_class = on_pattern, on_tuple, on_class
 sys.argv = ["wolo", *ARGV]
-try:
-    runpy.run_module("wolo", run_name="__main__")
-finally:
+
+def print_counts():
     print("COUNTED", json.dumps([patterns, tuples, classes, sorted(sys.modules)]), file=sys.stderr)
+
+atexit.register(print_counts)
+runpy.run_module("wolo", run_name="__main__")
 """
 
 

@@ -194,7 +194,7 @@ def test_account_of_a_list_is_used(acme: ProviderServer) -> None:
     assert (refused.exit_code, "nobody" in refused.stderr) == (2, True)
 
 
-def test_flag_of_a_dialect_may_be_set_for_a_run(provider: ProviderServer) -> None:
+def test_dialect_flag_can_be_set_for_one_run(provider: ProviderServer) -> None:
     provider.script(text("Hi."))
     done = run_wolo("-p", *provider.flags, "--set", "providers.custom.dialect.images=false", "hello")
     assert (done.exit_code, done.stdout) == (0, "Hi.\n")

@@ -15,15 +15,15 @@ MODEL = "--model"
 
 
 async def _retry(context: CommandContext, rest: str) -> Outcome:
-    given, model = rest.split(), ""
-    is_forced = ANYWAY in given
-    given = [word for word in given if word != ANYWAY]
-    if MODEL in given:
-        at = given.index(MODEL)
-        if at + 1 == len(given):
+    parts, model = rest.split(), ""
+    is_forced = ANYWAY in parts
+    parts = [word for word in parts if word != ANYWAY]
+    if MODEL in parts:
+        at = parts.index(MODEL)
+        if at + 1 == len(parts):
             raise UsageError(f"{MODEL} needs a model.", hint=f"/retry [WORDS] [{MODEL} PROVIDER/MODEL]")
-        model = given[at + 1]
-        del given[at : at + 2]
+        model = parts[at + 1]
+        del parts[at : at + 2]
     undoing = Undoing.of(context.conversation)
     undo = await asyncio.to_thread(undoing.undo, 1)
     if undo.report.conflicts and not is_forced:
@@ -31,7 +31,7 @@ async def _retry(context: CommandContext, rest: str) -> Outcome:
         return ShowText("\n".join([*lines(undo.report), "", f"Nothing was changed or sent; {again} does it."]))
     following = await carry_out(context, undoing, undo)
     assert isinstance(following, SwitchConversation)  # it reopens the conversation
-    return replace(following, draft="", sends=SendPrompt(" ".join(given) or undo.draft, model=model))
+    return replace(following, draft="", sends=SendPrompt(" ".join(parts) or undo.draft, model=model))
 
 
 COMMANDS = (

@@ -172,7 +172,7 @@ def test_parts_are_names_calls_quotes_and_numbers() -> None:
     assert (parts.names, parts.quoted, parts.numbers) == (("MAX_SIZE",), ("so",), ("5", "6"))
 
 
-def test_begin_and_end_of_code_come_from_the_request() -> None:
+def test_ends_of_code_come_from_the_request() -> None:
     assert begin_of("Write a.py with add(a, b=2)") == "def add(a, b=2):\n"
     assert begin_of("a class Box(size) with a method put(x)") == "class Box:\n    def __init__(self, size):\n"
     assert begin_of("add a method put(x)") == ""
