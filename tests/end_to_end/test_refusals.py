@@ -47,6 +47,8 @@ def test_never_at_the_keyboard_saves_a_deny_rule(provider: ProviderServer, isola
     with pty_wolo("--mode", "edit", *provider.flags) as terminal:
         terminal.wait_for_prompt()
         terminal.enter("go on")
+        terminal.wait_for(ASKING)
+        terminal.type("a")
         terminal.wait_for("“Never” denies shell:touch made")
         terminal.wait_for(ASKING)
         terminal.type("v")
