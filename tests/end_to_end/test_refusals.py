@@ -50,7 +50,6 @@ def test_never_at_the_keyboard_saves_a_deny_rule(provider: ProviderServer, isola
         terminal.wait_for(ASKING)
         terminal.type("a")
         terminal.wait_for("“Never” denies shell:touch made")
-        terminal.wait_for(ASKING)
         terminal.type("v")
         terminal.wait_for("First.")
         terminal.enter("now really")
