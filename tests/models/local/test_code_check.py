@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.models.local.code_check import (
+from wolo.models.local.checks.code_check import (
     apply_asked_name,
     asked_functions,
     import_own,
     syntax_problem,
 )
-from wolo.models.local.kept_content import restore_definitions
+from wolo.models.local.checks.kept_content import restore_definitions
 from wolo.models.local.simple_writer import whole_paragraphs
 
 OLD = '''#!/usr/bin/env python3

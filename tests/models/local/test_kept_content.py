@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.models.local.asked_parts import asked_folder, asked_parts, asks_to_know, is_question, missing_parts
-from wolo.models.local.edited_place import begin_of, edit_place, exact_texts, whole_definitions
-from wolo.models.local.kept_content import asked_rename, lost_content, restore_definitions
-from wolo.models.local.requested_work import asks_for_files, wants_answer
+from wolo.models.local.checks.asked_parts import asked_folder, asked_parts, asks_to_know, is_question, missing_parts
+from wolo.models.local.checks.edited_place import begin_of, edit_place, exact_texts, whole_definitions
+from wolo.models.local.checks.kept_content import asked_rename, lost_content, restore_definitions
+from wolo.models.local.checks.requested_work import asks_for_files, wants_answer
 
 CALC = "LIMIT = 3\n\n\ndef add(a, b):\n    return a + b\n\n\nclass Box:\n    def put(self, x):\n        self.x = x\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.requested_work import Work, asks_for, asks_for_files, was_done
+from wolo.models.local.checks.requested_work import Work, asks_for, asks_for_files, was_done
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from wolo.errors import BadAnswer
 from wolo.formats.default_prompt import default_prompt
 from wolo.messages.message import Message
 from wolo.models.local import constrained_texts as texts
-from wolo.models.local.code_check import syntax_problem
+from wolo.models.local.checks.code_check import syntax_problem
+from wolo.models.local.checks.kept_content import lost_content, restore_definitions
+from wolo.models.local.checks.requested_work import asks_for_files, was_done
 from wolo.models.local.constrained_texts import CHARS_PER_TOKEN, KnownFile, StepAnswer, as_json, fit_window, known_file
-from wolo.models.local.kept_content import lost_content, restore_definitions
 from wolo.models.local.local_chat import WINDOW_TOKENS, Sampling, Turn
 from wolo.models.local.local_response import EFFECTS, IgnoresSchema, LocalResponse
-from wolo.models.local.requested_work import asks_for_files, was_done
 from wolo.models.local.simple_context import ProjectNames
 from wolo.models.local.simple_texts import one_of, shorten
 from wolo.models.provider import DriveMode

@@ -135,7 +135,7 @@ def may_differ(choice: ModelChoice) -> bool:
 
 def _left_undone(question: ModelQuestion) -> bool:
     """Tells whether the prompt asks for changed files or a command, which this turn did not bring."""
-    from wolo.models.local.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
+    from wolo.models.local.checks.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
 
     if named_mode(question.messages) == "plan":
         return False

@@ -14,7 +14,7 @@ from msgspec import Struct
 from wolo.messages.deltas import TextDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ToolPart
-from wolo.models.local.asked_parts import asked_folder
+from wolo.models.local.checks.asked_parts import asked_folder
 from wolo.models.local.local_chat import Sampling, Turn
 from wolo.models.local.local_response import LocalResponse
 from wolo.models.local.simple_texts import LANGUAGES, MAX_QUESTION_CHARS, MAX_REQUEST_CHARS, PROSE, shorten

@@ -22,10 +22,10 @@ from wolo.errors import BadAnswer
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.asked_parts import asked_names, asked_parts, missing_texts
+from wolo.models.local.checks.asked_parts import asked_names, asked_parts, missing_texts
+from wolo.models.local.checks.requested_work import asks_for, wants_answer
 from wolo.models.local.local_chat import Sampling
 from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
-from wolo.models.local.requested_work import asks_for, wants_answer
 from wolo.models.local.simple_context import ProjectNames, SimpleStep, free_name, meant_file, named_files
 from wolo.models.local.simple_runs import (
     COMMAND_TOKENS,

@@ -10,9 +10,9 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.asked_parts import asked_parts, expected_values, means
-from wolo.models.local.code_check import does_nothing
-from wolo.models.local.requested_work import wants_answer
+from wolo.models.local.checks.asked_parts import asked_parts, expected_values, means
+from wolo.models.local.checks.code_check import does_nothing
+from wolo.models.local.checks.requested_work import wants_answer
 from wolo.models.local.simple_context import ProjectNames, named_files
 from wolo.models.local.simple_texts import Action
 

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.asked_parts import asked_parts
+from wolo.models.local.checks.asked_parts import asked_parts
+from wolo.models.local.checks.requested_work import Work, asks_for
 from wolo.models.local.local_chat import Turn
-from wolo.models.local.requested_work import Work, asks_for
 
 Action = Literal["create", "change", "read", "list", "shell", "answer"]
 

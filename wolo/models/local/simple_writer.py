@@ -17,8 +17,8 @@ from wolo.messages.deltas import CallDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.asked_parts import missing_parts
-from wolo.models.local.code_check import (
+from wolo.models.local.checks.asked_parts import missing_parts
+from wolo.models.local.checks.code_check import (
     apply_asked_name,
     complete_python,
     does_nothing,
@@ -26,8 +26,8 @@ from wolo.models.local.code_check import (
     name_problem,
     syntax_problem,
 )
-from wolo.models.local.edited_place import begin_of, edit_place, exact_texts, shown_part, whole_definitions
-from wolo.models.local.kept_content import lost_content, restore_definitions
+from wolo.models.local.checks.edited_place import begin_of, edit_place, exact_texts, shown_part, whole_definitions
+from wolo.models.local.checks.kept_content import lost_content, restore_definitions
 from wolo.models.local.local_chat import Completion, Sampling, Turn
 from wolo.models.local.simple_context import FILE_TOKENS, SimpleStep, named_files
 from wolo.models.local.simple_runs import error_of, is_library, is_test

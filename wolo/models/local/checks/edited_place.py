@@ -7,9 +7,9 @@ import re
 from pathlib import PurePath
 from typing import Final
 
-from wolo.models.local.asked_parts import AskedParts, asked_parts, means, mentioned_names
-from wolo.models.local.code_check import definitions, parse_python, span_of
-from wolo.models.local.kept_content import PROSE_SUFFIXES, apply_rename, asked_rename
+from wolo.models.local.checks.asked_parts import AskedParts, asked_parts, means, mentioned_names
+from wolo.models.local.checks.code_check import definitions, parse_python, span_of
+from wolo.models.local.checks.kept_content import PROSE_SUFFIXES, apply_rename, asked_rename
 
 DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
 _LITERALS: Final = re.compile(r"(?<![\w.])(?:true|false|null|None|True|False)(?![\w.])")

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from wolo.models.local.asked_parts import asked_parts, means, mentioned_names
-from wolo.models.local.code_check import (
+from wolo.models.local.checks.asked_parts import asked_parts, means, mentioned_names
+from wolo.models.local.checks.code_check import (
     FUNCTIONS,
     IMPORTS,
     definitions,
