@@ -397,5 +397,5 @@ def test_description_of_a_check_is_none(line: str) -> None:
         ("npm test -- --version", True),
     ],
 )
-def test_exit_status_of_a_line_is_that_of_its_check(line: str, is_read: bool) -> None:
+def test_exit_status_of_a_line_is_its_checks(line: str, is_read: bool) -> None:
     assert [check.is_read for check in read_line(line).checks] == [is_read]

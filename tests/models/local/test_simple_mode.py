@@ -181,7 +181,7 @@ async def test_named_folder_is_the_place_of_its_file(script: Script) -> None:
     assert Path("src/pack.py").read_text() == "def pack(x):\n    return x\n"
 
 
-async def test_call_of_the_request_is_run_before_and_after(script: Script) -> None:
+async def test_requested_call_is_run_before_and_after(script: Script) -> None:
     Path("a.py").write_text("def f(a, b):\n    return a * b\n")
     wrong, right = text("```python\ndef f(a, b):\n    return a - b"), text("```python\ndef f(a, b):\n    return a + b")
     turn = await script.turn("f(2, 6) in a.py gibt 12, richtig ist 8: a + b", wrong, right)
@@ -191,7 +191,7 @@ async def test_call_of_the_request_is_run_before_and_after(script: Script) -> No
 
 
 @pytest.mark.parametrize(("old", "new"), [(b"x = 1\r\n", b"x = 5\r\n"), (b"\xef\xbb\xbfx = 1\n", b"\xef\xbb\xbfx = 5\n")])
-async def test_line_ends_and_mark_stay_in_a_changed_file(script: Script, old: bytes, new: bytes) -> None:
+async def test_line_ends_and_mark_stay_when_changed(script: Script, old: bytes, new: bytes) -> None:
     Path("a.toml").write_bytes(old)
     await script.turn("Setze `x` in a.toml auf 5")
     assert Path("a.toml").read_bytes() == new
