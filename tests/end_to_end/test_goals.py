@@ -94,6 +94,8 @@ def test_spent_budget_exits_5(provider: ProviderServer, limit: tuple[str, str], 
         (("--goal", "x", "--budget", "lots"), "--budget lots: this is no amount."),
         (("--goal", "x", "--budget", "2usd"), "--budget in USD cannot be enforced"),
         (("--goal", " "), "A goal needs a condition."),
+        (("--goal", "x", "--until", ""), "--until needs a value."),
+        (("--goal", "x", "--budget", "9" * 400 + "turns"), "this is no amount."),
     ],
 )
 def test_bad_goal_sends_nothing(provider: ProviderServer, flags: tuple[str, ...], message: str) -> None:

@@ -107,7 +107,9 @@ async def open_conversation(options: StartOptions) -> Conversation:
         if options.change is None and {"goal", "until", "budget"} & {*state.flags}:
             from wolo.conversation.goals import make_goal  # most sessions have no goal
 
-            await conversation.set_goal(make_goal(*(text(state.flags, name) or "" for name in ("goal", "until", "budget"))))
+            await conversation.set_goal(
+                make_goal(*(text(state.flags, name) if name in state.flags else None for name in ("goal", "until", "budget")))
+            )
         await connect_servers(found_servers.servers, state.workspace, conversation.agent.services)
         return conversation
     except BaseException:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from wolo.tools.tool import ToolServices
 
 BUDGETS = "2usd, 30min or 20turns"
-_OPTION = r"(?:^|\s)--(until|budget)(?:=|\s+)(\"(?:[^\"\\]|\\.)*\"|'[^']*'|.*?)(?=\s--(?:until|budget)\b|\s*$)"
-_AMOUNT = r"(?:\$\s*(?P<dollars>\d+(?:\.\d+)?)|(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]+))"
+_NEXT = r"\s+--(?:until|budget)\b"
+_OPTION = rf"(?:^|\s)--(until|budget)(?:=|(?={_NEXT})|\s+|$)(\"(?:[^\"\\]|\\.)*\"|'[^']*'|.*?)(?={_NEXT}|\s*$)"
+_AMOUNT = r"(?:\$\s*(?P<dollars>\d{1,9}(?:\.\d+)?)|(?P<number>\d{1,9}(?:\.\d+)?)\s*(?P<unit>[a-z]+))"
 _SECONDS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 
 
@@ -39,20 +40,21 @@ def read_goal(line: str) -> Goal:
         name, value = match[1], match[2].strip()
         if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
             value = re.sub(r"\\([\"\\])", r"\1", value[1:-1]) if value[0] == '"' else value[1:-1]
-        if not value.strip():
-            raise UsageError(f"--{name} needs a value.", hint=f"--until COMMAND, --budget {BUDGETS}")
         if name in options:
             raise UsageError(f"--{name} is given twice.", hint="Join commands with &&, budgets with a comma.")
         options[name] = value
     condition = re.sub(_OPTION, "", line, flags=re.DOTALL).strip()
-    return make_goal(condition, options.get("until", ""), options.get("budget", ""))
+    return make_goal(condition, options.get("until"), options.get("budget"))
 
 
-def make_goal(condition: str, until: str, budget: str) -> Goal:
-    """Raises UsageError."""
-    if not condition.strip():
+def make_goal(condition: str | None, until: str | None, budget: str | None) -> Goal:
+    """None is an option left out; an empty one would let another judge decide, so it is refused. Raises UsageError."""
+    if not (condition or "").strip():
         raise UsageError("A goal needs a condition.", hint="/goal CONDITION [--until COMMAND] [--budget 2usd]")
-    return Goal(condition=condition.strip(), until=until.strip(), budget=read_budget(budget))
+    for name, value in (("until", until), ("budget", budget)):
+        if value is not None and not value.strip(" ,\t\n"):
+            raise UsageError(f"--{name} needs a value.", hint=f"--until COMMAND, --budget {BUDGETS}")
+    return Goal(condition=(condition or "").strip(), until=(until or "").strip(), budget=read_budget(budget or ""))
 
 
 def read_budget(text: str) -> Limits:
