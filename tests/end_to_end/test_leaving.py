@@ -32,15 +32,8 @@ def window_closed(terminal: Terminal, hold: Hold) -> int:
     return os.waitstatus_to_exitcode(hang_up(terminal))
 
 
-def left_by_a_command(terminal: Terminal, hold: Hold) -> int:
-    hold.release()
-    return terminal.wait_for_exit()
-
-
 @pytest.mark.sweep(every=3)
-@pytest.mark.parametrize(
-    ("ends", "status"), [(terminated, 143), (hung_up_twice, 129), (window_closed, 129), (left_by_a_command, 0)]
-)
+@pytest.mark.parametrize(("ends", "status"), [(terminated, 143), (hung_up_twice, 129), (window_closed, 129)])
 def test_queued_text_is_kept_for_next_time(
     provider: ProviderServer, ends: Callable[[Terminal, Hold], int], status: int, isolated: Path
 ) -> None:
@@ -49,9 +42,6 @@ def test_queued_text_is_kept_for_next_time(
     with repl(provider) as terminal:
         terminal.enter("talk")
         terminal.wait_for("Some words.")
-        if ends is left_by_a_command:
-            terminal.enter("/exit")
-            terminal.wait_for("⧗ /exit")
         terminal.type("for later")
         terminal.press("alt-enter")
         terminal.wait_for("⧗ for later")
@@ -63,6 +53,21 @@ def test_queued_text_is_kept_for_next_time(
     with pty_wolo(*provider.flags) as terminal:
         terminal.wait_for("› for later")
         terminal.wait_for("half a thought")
+
+
+def test_queued_text_survives_exit_command(provider: ProviderServer) -> None:
+    provider.script(sse(delta("Some words.\n"), Hold(), finish("stop", usage())))
+    with repl(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("Some words.")
+        terminal.type("for later")
+        terminal.press("alt-enter")
+        terminal.wait_for("⧗ for later")
+        terminal.enter("/exit")
+        assert terminal.wait_for_exit() == 0
+    with pty_wolo(*provider.flags) as terminal:
+        terminal.wait_for("› for later")
+    assert prompts(provider) == ["talk"]
 
 
 def test_window_closed_at_the_prompt_is_no_failure(provider: ProviderServer, isolated: Path) -> None:

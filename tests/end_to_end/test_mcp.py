@@ -294,6 +294,8 @@ def test_approval_shows_server_and_arguments_always_makes_rule(provider: Provide
         scroll_to(terminal, "text:the\\u{202e}argument")
         scroll_to(terminal, "mcp:good/say")
         terminal.type("a")
+        terminal.wait_for("Always here")
+        terminal.type("h")
         terminal.wait_for("First.")
         wait_for_prompt(terminal)
         terminal.enter("once more")

@@ -28,7 +28,7 @@ def test_turn_continues_when_the_server_returns() -> None:
     with pty_wolo(*flags(port)) as terminal:
         wait_for_prompt(terminal)
         terminal.enter("hello")
-        terminal.wait_for("retrying in")
+        terminal.wait_for("Retrying in")
         with ProviderServer(text("Here again."), port=port) as server:
             terminal.wait_for("Here again.")
             wait_for_prompt(terminal)
@@ -41,7 +41,7 @@ def test_escape_stops_the_waiting() -> None:
     with pty_wolo(*flags(port)) as terminal:
         wait_for_prompt(terminal)
         terminal.enter("hello")
-        terminal.wait_for("retrying in")
+        terminal.wait_for("Retrying in")
         terminal.press("escape")
         wait_for_prompt(terminal)
         with ProviderServer(text("Second time."), port=port) as server:

@@ -23,7 +23,8 @@ HOSTILE = (
 QUERIES = re.compile(rb"\x1b\[[>=?]?\d*[cnt]|\x1b\]|\x1bP|\x1b_|\x1b\^|\x1bX|\x1bc|\x9b|\x05|\x0e|\x07")
 """None of them is among wolo's own."""
 OWN = re.compile(
-    rb"\x1b\[[\d;]*m|\x1b\[\d*[ABCDGJKLMPX@]|\x1b\[\??[\d;]*[hlr]|\x1b\[[\d;]*H|\x1b[=>78]|\x1b\[>?\d*[mu]|\x1b\[\d* q"
+    rb"\x1b\[[\d;]*m|\x1b\[\d*[ABCDGJKLMPX@]|\x1b\[\??[\d;]*[hlr]|\x1b\[[\d;]*H|\x1b[=>78]|\x1b\[\d* q"
+    rb"|\x1b\[[<>]?\d*u|\x1b\[>4;[01]m"
 )
 
 

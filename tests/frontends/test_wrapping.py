@@ -83,8 +83,9 @@ def test_code_is_broken_nowhere() -> None:
 
 
 def test_the_newest_rows_of_a_line_that_grows() -> None:
-    assert newest_rows("one two three four five", 9, 2) == "three\nfour five"
-    assert newest_rows("\x1b[1mone two three four\x1b]8;;x\x1b\\", 9, 1) == "\x1b[1mfour"
+    assert newest_rows("one two three four five", 9, 2) == "hree four five"
+    assert newest_rows("- one two three four", 11, 2) == "  three\n  four"
+    assert newest_rows("\x1b[1m- one two three four\x1b]8;;x\x1b\\", 11, 1) == "\x1b[1m  four"
     assert newest_rows("a" * 100, 10, 3) == "a" * 30
 
 
