@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wolo.api.agent import Agent
     from wolo.api.function_tools import ToolContext, tool
-    from wolo.api.run_events import RunError, RunEvent, RunResult, TypedResult
+    from wolo.api.run_events import PartialOutput, RunError, RunEvent, RunResult, TypedResult
     from wolo.conversation.structured_output import OutputError
     from wolo.formats.encoding.cached_blocks import (
         format_conversation_for_cache,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "api.agent": ("Agent",),
     "api.function_tools": ("ToolContext", "tool"),
-    "api.run_events": ("RunError", "RunEvent", "RunResult", "TypedResult"),
+    "api.run_events": ("PartialOutput", "RunError", "RunEvent", "RunResult", "TypedResult"),
     "conversation.structured_output": ("OutputError",),
     "formats.encoding.cached_blocks": ("format_conversation_for_cache", "is_cached_block", "without_embedded_results"),
     "formats.openai_chat": ("to_llm_messages",),
@@ -67,6 +67,7 @@ __all__ = [
     "Message",
     "OutputError",
     "Part",
+    "PartialOutput",
     "RunError",
     "RunEvent",
     "RunResult",

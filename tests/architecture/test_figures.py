@@ -23,7 +23,7 @@ GOALS = {
 """The last five count names: participles as functions, vague words, times without `_at` or `_s`, counts without `num_`."""
 MOST = {
     **GOALS,
-    **{"lines": 120_313, "functions per 1,000 lines of code": 88},
+    **{"lines": 120_735, "functions per 1,000 lines of code": 88},
 }
 """Limits on the way to the goals: what has been reached. Only lines grow, by what a capability needs."""
 VAGUE = {"found", "wanted", "given", "said", "told", "words", "standing"}
@@ -39,7 +39,7 @@ VERBS = {"need", "feed", "seed", "embed", "exceed", "proceed", "succeed", "speed
 PREPOSITIONS = "as at away back by for from in into of off on out since to until up with".split()  # noqa: SIM905
 """A participle before another word is the adjective of a noun."""
 TIMES = "age began created deadline delay elapsed ended expires seconds since started timeout until updated wait".split()  # noqa: SIM905
-UNITS = "attributes bytes cells chars columns days fds flags ns parameters rights rows times tokens tries".split()  # noqa: SIM905
+UNITS = "attributes bytes cells chars columns days fds flags ns parameters retries rights rows times tokens tries".split()  # noqa: SIM905
 WRITTEN_OUTSIDE = re.compile(
     "agent/events|api/run_events|config/schema|formats/|tool_values|request_bodies|fleet/|sessions/|messages/|models/|extensions/hooks/"
     "|agent/compaction/summary_text|guard/intents|replay/cassette"

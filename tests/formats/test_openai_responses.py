@@ -366,7 +366,9 @@ def test_a_limit_is_never_below_what_is_taken() -> None:
 def test_a_schema_of_the_answer_goes_into_text() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     body = body_of(ResponsesDialect(verbosity="low"), request((user("hi"),), json_schema=schema))
-    named = {"type": "json_schema", "name": "answer", "schema": schema, "strict": False}
+    strict = {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}
+    closed = {"type": "object", "properties": strict, "required": ["a"], "additionalProperties": False}
+    named = {"type": "json_schema", "name": "answer", "schema": closed, "strict": True}
     assert body["text"] == {"format": named, "verbosity": "low"}
 
 

@@ -45,7 +45,7 @@ from wolo.messages.message import (
 )
 from wolo.messages.parts import CHANGED, TextPart, ToolPart
 from wolo.models.address import is_near
-from wolo.models.protocol import ModelQuestion
+from wolo.models.protocol import ANSWER_SCHEMA, ModelQuestion
 from wolo.tools.toolbox import PRESENT_PLAN
 
 if TYPE_CHECKING:
@@ -297,12 +297,14 @@ class TurnRunner:
                 return None
         services.compactor.check(messages, fixed)
         shown = services.compactor.apply_cut(messages)
+        form = self._prompt.metadata.get(ANSWER_SCHEMA)
         question = ModelQuestion(
             messages=shown,
             system=fixed.system,
             tools=fixed.tools,
             session_id=services.session_id,
             prompt_id=self._prompt.id,
+            json_schema=form["schema"] if form and (form["is_last"] or not fixed.tools) else None,
         )
         self._relay = StreamRelay(self._emit, services.asker, self._stop_at_limit, services.prefix.kind)
         asked_at = services.clock()

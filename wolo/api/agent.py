@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from weakref import finalize, ref
 
-from msgspec.structs import asdict
-
 from wolo.api.function_tools import as_tool
-from wolo.api.program_answers import OnApproval, OnQuestion, ProgramAnswers, turn_events, value_of
+from wolo.api.program_answers import OnApproval, OnQuestion, ProgramAnswers, Validator, turn_events, value_of
 from wolo.api.program_input import (
     History,
     Prompt,
@@ -28,7 +26,7 @@ from wolo.api.program_input import (
     to_message,
     to_tools,
 )
-from wolo.api.run_events import MessagesCompleted, Notice, Result, RunError, RunEvent, RunResult, TypedResult, join_results
+from wolo.api.run_events import MessagesCompleted, Notice, Result, RunError, RunEvent, RunResult, TypedResult
 from wolo.api.run_recorder import RunRecorder
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
@@ -172,12 +170,16 @@ class Agent:
         return self._stream(prompt, history)
 
     def _stream(
-        self, prompt: Prompt, history: History | None, changed: Callable[[UserPrompt], UserPrompt] = lambda message: message
+        self,
+        prompt: Prompt,
+        history: History | None,
+        changed: Callable[[UserPrompt], UserPrompt] = lambda message: message,
+        owner: Callable[[], object] | None = None,
     ) -> AsyncGenerator[RunEvent, None]:
-        """`changed` gets the message of the prompt and returns the one to send."""
+        """`changed` gets the message of the prompt and returns the one to send; `owner` refers to what is read."""
         running = _Running()
         stream = self._run_events(prompt, history, running, changed)
-        running.stream = ref(stream)
+        running.stream = owner or ref(stream)
         return stream
 
     async def _run_events(
@@ -229,26 +231,66 @@ class Agent:
         self._running, self._loop = running, loop
 
     @overload
-    async def run_for(self, prompt: Prompt, output: type[T], *, history: History | None = None) -> TypedResult[T]: ...
+    async def run_for(
+        self,
+        prompt: Prompt,
+        output: type[T],
+        *,
+        history: History | None = None,
+        retries: int = 1,
+        validators: Iterable[Validator] = (),
+    ) -> TypedResult[T]: ...
     @overload
-    async def run_for(self, prompt: Prompt, output: Any, *, history: History | None = None) -> TypedResult[Any]: ...
-    async def run_for(self, prompt: Prompt, output: Any, *, history: History | None = None) -> TypedResult[Any]:
+    async def run_for(
+        self,
+        prompt: Prompt,
+        output: Any,
+        *,
+        history: History | None = None,
+        retries: int = 1,
+        validators: Iterable[Validator] = (),
+    ) -> TypedResult[Any]: ...
+    async def run_for(
+        self,
+        prompt: Prompt,
+        output: Any,
+        *,
+        history: History | None = None,
+        retries: int = 1,
+        validators: Iterable[Validator] = (),
+    ) -> TypedResult[Any]:
         """Runs a prompt whose answer is a value of the type `output`, or fits that JSON schema.
 
-        `output` is a pydantic model, dataclass, TypedDict, msgspec Struct or other type; an answer that does not fit is sent back
-        once. Raises OutputError with the text of the second one, else as `run`.
+        `output` is a pydantic model, dataclass, TypedDict, msgspec Struct or other type. The server enforces the schema where no
+        tools are offered, and for an answer that is sent back: up to `retries` times, when it does not fit or a validator raises
+        ValueError with what to correct. Each of `validators` gets the value, may be async, and may return another one.
+        Raises OutputError with the text of the last answer, else as `run`.
         """
-        from wolo.conversation.structured_output import OutputError, OutputForm  # noqa: PLC0415  # loads the schema library
+        stream = self.run_stream_for(prompt, output, history=history, retries=retries, validators=validators)
+        result = await self._run_to_end(stream)
+        assert isinstance(result, TypedResult)
+        return result
 
-        form = OutputForm(output)
-        first = await self._run_to_end(self._stream(prompt, history, form.asking))
-        try:
-            return TypedResult(**{**asdict(first), "output": form.parse(first.answer)})
-        except OutputError as error:
-            if first.is_error:
-                raise OutputError(f"the run ended early ({first.cause}).", first.answer) from error
-            repaired = await self.run(form.repair(error, ORIGIN))
-        return TypedResult(**{**asdict(join_results(first, repaired)), "output": form.parse(repaired.answer)})
+    def run_stream_for(
+        self,
+        prompt: Prompt,
+        output: Any,
+        *,
+        history: History | None = None,
+        retries: int = 1,
+        validators: Iterable[Validator] = (),
+    ) -> AsyncGenerator[RunEvent, None]:
+        """Yields the events of `run_for`, with a `PartialOutput` when more of the value is there; the last is a `Result`."""
+        from wolo.api.typed_answers import typed_events  # noqa: PLC0415  # loads the schema library
+
+        def run(
+            prompt: Prompt, history: History | None, changed: Callable[[UserPrompt], UserPrompt]
+        ) -> AsyncGenerator[RunEvent, None]:
+            return self._stream(prompt, history, changed, owner)
+
+        stream = typed_events(run, prompt, output, history, retries, validators)
+        owner = ref(stream)
+        return stream
 
     def run_sync(self, prompt: Prompt, *, history: History | None = None) -> RunResult:
         """Like `run`, for scripts without an event loop. Servers and background commands end with each call."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from inspect import isawaitable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
@@ -23,6 +23,8 @@ Decision = bool | str | None
 OnApproval = Callable[[ApprovalAsked], Decision | Awaitable[Decision]]
 """Returns True or `once`, `session` or `always`; `never` saves a deny rule, `dismiss` decides nothing, anything else denies."""
 OnQuestion = Callable[[Sequence[Question]], Answers | Awaitable[Answers]]
+Validator = Callable[[Any], Any]
+"""Gets a typed answer and returns it, another value, or None to keep it. ValueError: the model is asked again with its text."""
 _SCOPES = frozenset(("once", "session", "always", "everywhere"))
 
 

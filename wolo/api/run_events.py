@@ -181,6 +181,13 @@ class RunError(WoloError):
         return RunError, (self.result,)
 
 
+class PartialOutput(RunEvent, frozen=True, kw_only=True):
+    """The value of `Agent.run_stream_for` as far as it was streamed: JSON values, not checked yet."""
+
+    type: ClassVar[str] = "partial_output"
+    value: Any
+
+
 class TypedResult(RunResult, Generic[T], frozen=True, kw_only=True):
     """The outcome of `Agent.run_for`."""
 

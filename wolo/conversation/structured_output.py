@@ -19,6 +19,7 @@ from wolo.errors import UsageError, WoloError
 from wolo.extensions.custom_tools.function_schema import build_value, schema_of
 from wolo.messages.message import Origin, UserPrompt, user
 from wolo.messages.parts import TextPart
+from wolo.models.protocol import ANSWER_SCHEMA
 
 INSTRUCTION = """
 
@@ -45,6 +46,11 @@ class OutputError(WoloError):
         return OutputError, (self.problem, self.raw)
 
 
+VALUE = "value"
+"""Member of the object around a value that is none."""
+MISSING = object()
+
+
 class Structured(Struct, frozen=True):
     value: Any
 
@@ -55,6 +61,17 @@ class OutputForm:
     def __init__(self, type_or_schema: Any) -> None:
         """Raises UsageError for a type without a JSON schema, and for an invalid schema."""
         self._check = _check_of(type_or_schema)
+        self.wire_schema: dict[str, Any] = _with_root(self.schema)
+        self._is_wrapped = self.wire_schema.get("type") != "object"
+        """Servers enforce only objects, so that another value is asked for as the member `value` of one."""
+        if self._is_wrapped:
+            inner = _relocate(self.schema, f"#/properties/{VALUE}")
+            self.wire_schema = {
+                "type": "object",
+                "properties": {VALUE: inner},
+                "required": [VALUE],
+                "additionalProperties": False,
+            }
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -62,12 +79,17 @@ class OutputForm:
 
     def parse(self, answer: str) -> Any:
         """Returns the value of an answer, also of one with words or a code fence around it. Raises OutputError."""
+        from wolo.formats.encoding.answer_schema import without_fillers  # noqa: PLC0415  # only typed answers need it
+
         problem = ""
         for value in _values(answer, takes_text=self.schema.get("type") == "string"):
-            try:
-                return self._check.validate(value)
-            except ValueError as error:
-                problem = problem or str(error)
+            meant = value[VALUE] if self._wraps(value) else value
+            variants = (meant, without_fillers(meant, self.schema), value)
+            for each in variants:
+                try:
+                    return self._check.validate(each)
+                except ValueError as error:
+                    problem = problem or str(error)
         if not problem:
             problem = "it contains no JSON."
             try:
@@ -76,13 +98,34 @@ class OutputForm:
                 problem = f"it is no JSON ({error})." if answer.strip() else problem
         raise OutputError(problem, answer)
 
+    def _wraps(self, value: Any) -> bool:
+        return self._is_wrapped and isinstance(value, dict) and value.keys() == {VALUE}
+
+    def partial(self, answer: str) -> Any:
+        """The value that the beginning of an answer has so far, unchecked; the type MISSING: none yet."""
+        from pydantic_core import from_json  # noqa: PLC0415  # loads slowly
+
+        start = _BRACKET.search(answer)
+        try:
+            value = from_json(answer[start.start() :] if start else answer, allow_partial="trailing-strings")
+        except ValueError:
+            return MISSING
+        if self._wraps(value):
+            return value[VALUE]
+        return MISSING if self._is_wrapped and value == {} else value
+
     def asking(self, prompt: UserPrompt) -> UserPrompt:
-        """Returns the prompt with the words that ask for the value."""
-        return replace(prompt, parts=(*prompt.parts, TextPart(text=INSTRUCTION.format(schema=as_text(self.schema)))))
+        """Returns the prompt with the words that ask for the value; where no tools are offered, servers enforce it."""
+        words = TextPart(text=INSTRUCTION.format(schema=as_text(self.wire_schema)))
+        return replace(prompt, parts=(*prompt.parts, words), metadata={**prompt.metadata, **self._metadata(is_last=False)})
 
     def repair(self, error: OutputError, origin: Origin) -> UserPrompt:
-        """Returns a prompt that sends an answer back; `origin` is that of the first one."""
-        return UserPrompt.from_message(user(REPAIR.format(problem=error.problem)), origin)
+        """Returns a prompt that sends an answer back, which servers enforce; `origin` is that of the first one."""
+        prompt = UserPrompt.from_message(user(REPAIR.format(problem=error.problem)), origin)
+        return replace(prompt, metadata={**prompt.metadata, **self._metadata(is_last=True)})
+
+    def _metadata(self, *, is_last: bool) -> dict[str, Any]:
+        return {ANSWER_SCHEMA: {"schema": self.wire_schema, "is_last": is_last}}
 
     async def ask(
         self, run: Callable[[UserPrompt], Awaitable[TurnEnded]], prompt: UserPrompt
@@ -127,6 +170,28 @@ def read_schema(text_or_path: str) -> OutputForm:
     if not isinstance(schema, dict):
         raise UsageError("--json-schema: the schema must be a JSON object.")
     return OutputForm(schema)
+
+
+def _with_root(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with its definition at the root in place of a reference."""
+    root = dict(schema)
+    name = str(root.get("$ref", "")).removeprefix("#/$defs/")
+    if isinstance(target := root.get("$defs", {}).get(name), Mapping):
+        del root["$ref"]
+        return {**target, **root}
+    return root
+
+
+def _relocate(schema: Any, place: str) -> Any:
+    """A copy whose references point into the schema at its new place."""
+    if isinstance(schema, Mapping):
+        return {
+            name: f"{place}{value[1:]}"
+            if name == "$ref" and isinstance(value, str) and value[:1] == "#"
+            else _relocate(value, place)
+            for name, value in schema.items()
+        }
+    return [_relocate(each, place) for each in schema] if isinstance(schema, list) else schema
 
 
 def as_text(value: Any) -> str:

@@ -6,14 +6,15 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from wolo.errors import BadAnswer, ContextOverflow, ProviderError, RateLimited, Unavailable, Unexplained, Unreachable
+from wolo.errors import BadAnswer, BadRequest, ContextOverflow, ProviderError, RateLimited, Unavailable, Unexplained, Unreachable
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
 from wolo.messages.deltas import Assembler, CallDelta, Delta, join, size_of
 from wolo.messages.message import Message, Usage, common_prefix_length
@@ -37,6 +38,8 @@ IDLE_S = 300.0
 FIRST_BYTE_S = 120.0
 LAST_WORDS_S = 5.0
 """Time to wait for usage after a complete response."""
+SCHEMA_FIELDS = ("response_format", "output_config")
+"""Optional fields that a server may name when it means the schema of the answer."""
 WRONG_PLACE = frozenset({404, 405})
 """Statuses that suggest a wrong base URL, which is then shown."""
 CUT_OFF_SHARE = 0.5
@@ -99,6 +102,7 @@ class HttpModelClient:
         self._estimate = TokenEstimate()
         self._prefixes = PrefixWatch()
         self._dropped: frozenset[str] = frozenset()
+        self._refused_schema: Mapping[str, Any] | None = None
         self._warned_of_truncation = False
         self._attachment_notices: AttachmentNotices | None = None
         self._without_media: tuple[Message, ...] = ()
@@ -116,6 +120,8 @@ class HttpModelClient:
 
     async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         attempt, first_failure, options = 1, None, self._options
+        if question.json_schema is not None and question.json_schema == self._refused_schema:
+            question = replace(question, json_schema=None)
         new = question.messages[common_prefix_length(self._without_media, question.messages) :]
         new_parts = (part for message in new for part in message.parts)
         if any(isinstance(part, MediaPart) or (isinstance(part, ToolPart) and part.output_parts) for part in new_parts):
@@ -140,6 +146,9 @@ class HttpModelClient:
                 return message
             except ProviderError as error:
                 redact(error, self._choice)
+                if asked := await self._drop_schema(error, question, listener):
+                    question = asked
+                    continue
                 if await self._drop_field(error, question, listener):
                     continue
                 now = options.clock()
@@ -260,6 +269,20 @@ class HttpModelClient:
             idle_s=idle_s,
             tap=exchange,
         )
+
+    async def _drop_schema(self, error: ProviderError, question: ModelQuestion, listener: Listener) -> ModelQuestion | None:
+        """Returns the question without the schema of its answer, if the request that had it was refused as such."""
+        is_refusal = isinstance(error, BadRequest) and not isinstance(error, ContextOverflow)
+        if not is_refusal or question.json_schema is None or error.field not in (None, *SCHEMA_FIELDS):
+            return None
+        asked = replace(question, json_schema=None)
+        if self._format.encode(self._request(asked)) == self._format.encode(self._request(question)):
+            return None
+        self._refused_schema = question.json_schema
+        await listener.on_notice(
+            f"{self._choice.label} refuses to enforce the schema of the answer, which is only asked for: {error}"
+        )
+        return asked
 
     async def _drop_field(self, error: ProviderError, question: ModelQuestion, listener: Listener) -> bool:
         """Drop a refused field or kind of attachment for all further requests, if it was sent."""

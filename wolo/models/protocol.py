@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -21,6 +21,8 @@ NoticeLevel = Literal["info", "warning"]
 
 MUST_BE_SENT = "must_be_sent"
 """Metadata key of prompts that must not be sent without their attachments."""
+ANSWER_SCHEMA = "answer_schema"
+"""Metadata key of prompts for a typed answer: `schema` for the server, and `is_last`: sent also where tools are offered."""
 
 
 def has_media(message: Message) -> bool:
@@ -35,6 +37,8 @@ class ModelQuestion(Struct, frozen=True, kw_only=True):
     prompt_id: str = ""
     """Id of the user message of this turn."""
     max_tokens: int | None = None
+    json_schema: Mapping[str, Any] | None = None
+    """The server may answer nothing else."""
 
 
 def request_for(
@@ -53,6 +57,7 @@ def request_for(
         context=choice.model.context,
         session_id=question.session_id,
         temperature=choice.temperature,
+        json_schema=question.json_schema,
         dropped_fields=dropped_fields,
     )
 

@@ -182,8 +182,11 @@ def option_fields(request: Request, dialect: AnthropicDialect, *, may_think: boo
     if stop := [each for each in request.stop if each.strip()]:
         fields["stop_sequences"] = stop
     if request.json_schema is not None and dialect.structured_output:
-        form = {"type": "json_schema", "schema": close_objects(adapt_schema(request.json_schema))}
-        fields["output_config"] = {**fields.get("output_config", {}), "format": form}
+        from wolo.formats.encoding.answer_schema import ANTHROPIC, strict_schema  # noqa: PLC0415  # only typed answers need it
+
+        strict = strict_schema(request.json_schema, ANTHROPIC)
+        form = {} if strict is None else {"format": {"type": "json_schema", "schema": strict}}
+        fields["output_config"] = {**fields.get("output_config", {}), **form}
     if "effort" in request.dropped_fields and "output_config" in fields:
         fields["output_config"] = {name: value for name, value in fields["output_config"].items() if name != "effort"}
     return {name: value for name, value in fields.items() if name not in request.dropped_fields and value != {}}
@@ -243,16 +246,6 @@ def without_unions(schema: Mapping[str, Any]) -> Fields:
             if union == "allOf" and "required" in inner:
                 plain["required"] = list(dict.fromkeys([*plain.get("required", ()), *inner["required"]]))
     return {**plain, "properties": {**properties, **plain.get("properties", {})}} if properties else plain
-
-
-def close_objects(schema: Any) -> Any:
-    """Structured output requires `additionalProperties: false` on every object."""
-    if isinstance(schema, list):
-        return [close_objects(each) for each in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    inner = {name: close_objects(value) for name, value in schema.items()}
-    return {**inner, "additionalProperties": False} if inner.get("type") == "object" and "properties" in inner else inner
 
 
 MARK = {"type": "ephemeral"}

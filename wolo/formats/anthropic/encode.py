@@ -60,7 +60,7 @@ class AnthropicDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Output limit when neither request nor catalogue sets one; the field is required."""
     sampling: Literal["open", "fixed"] = "open"
     """`fixed`: temperature and top_p are refused."""
-    structured_output: bool = False
+    structured_output: bool = True
     """Supports JSON schema output."""
     images: bool = True
     image_urls: bool = True

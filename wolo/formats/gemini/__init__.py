@@ -76,7 +76,9 @@ class Gemini:
         if self._encoded_system:
             before += [b'"systemInstruction":', self._encoded_system, b","]
         field = dialect.schema_field if "parametersJsonSchema" not in dropped else "parameters"
-        if tools := self._tools.take(request.tools, partial(_declarations, field=field), field):
+        is_alone = request.json_schema is not None and dialect.json_beside_tools == "no"  # refused together
+        offered = () if is_alone and "responseJsonSchema" not in dropped else request.tools
+        if tools := self._tools.take(offered, partial(_declarations, field=field), field):
             before += [b'"tools":[{"functionDeclarations":', tools, b"}],"]
             if dialect.tool_mode and "toolConfig" not in dropped:
                 before += [b'"toolConfig":', encode_json({"functionCallingConfig": {"mode": dialect.tool_mode}}), b","]
@@ -106,10 +108,11 @@ class Gemini:
         }
         if dialect.sampling == "open":
             options |= {OTHER_NAMES.get(name, name): value for name, value in sampling_of(request).items()}
-        may_have_schema = "responseJsonSchema" not in dropped and (dialect.json_beside_tools != "no" or not request.tools)
-        if request.json_schema is not None and may_have_schema:
+        if request.json_schema is not None and "responseJsonSchema" not in dropped:
+            from wolo.formats.encoding.answer_schema import GEMINI, strict_schema  # noqa: PLC0415  # only typed answers need it
+
             is_reduced = dialect.schema_field == "parameters"
-            schema = reduce_schema(request.json_schema) if is_reduced else request.json_schema
+            schema = reduce_schema(request.json_schema) if is_reduced else strict_schema(request.json_schema, GEMINI)
             options |= {"responseMimeType": JSON_TYPE, "responseSchema" if is_reduced else "responseJsonSchema": schema}
         return {name: value for name, value in options.items() if value is not None and name not in dropped}
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import is_tool_name, list_problems, prefix_problems, tool_problems
+from wolo.formats.lint.checks import answer_problems, is_tool_name, list_problems, prefix_problems, tool_problems
 
 CALL_ID = re.compile(r"[A-Za-z0-9_-]+")
 MOST_MARKS = 4
@@ -43,6 +43,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_limits(body),
         *_thinking(body, messages),
         *_marks(body),
+        *_answer((body.get("output_config") or {}).get("format")),
         *odd,
         *tool_problems(body, lambda tool: tool.get("name") if isinstance(tool, dict) else None, _tool),
         *prefix_problems(_without_marks(body), _without_marks(previous), head=("tools", "system"), turns="messages"),
@@ -70,6 +71,13 @@ def _turns(messages: Sequence[Message]) -> Iterator[str]:
     for at in range(1, len(messages)):
         if messages[at]["role"] == messages[at - 1]["role"]:
             yield f"messages[{at}]: two {messages[at]['role']} messages in a row"
+
+
+def _answer(form: Any) -> Iterator[str]:
+    if form is not None and (not isinstance(form, dict) or form.get("type") != "json_schema"):
+        yield f"illegal output_config.format {form!r}"
+    elif form is not None:
+        yield from answer_problems(form.get("schema"), requires_all=False)
 
 
 def _pairing(messages: Sequence[Message]) -> Iterator[str]:

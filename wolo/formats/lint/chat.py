@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wolo.formats.lint.checks import (
+    answer_problems,
     calls_of,
     is_object_text,
     is_tool_name,
@@ -43,8 +44,18 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *order_problems("messages", roles, strict_template=strict_template),
         *tool_problems(body, lambda tool: _function(tool).get("name"), _tool),
         *_marks(body),
+        *_answer(body.get("response_format")),
         *prefix_problems(_without_marks(body), _without_marks(previous), head=("tools",), turns="messages"),
     ]
+
+
+def _answer(form: Any) -> Iterator[str]:
+    if form is None:
+        return
+    if not isinstance(form, dict) or form.get("type") not in ("json_schema", "json_object", "text"):
+        yield f"illegal response_format {form!r}"
+    elif form["type"] == "json_schema" and (named := form.get("json_schema", {})).get("strict"):
+        yield from answer_problems(named.get("schema"), requires_all=True)
 
 
 def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -89,6 +89,21 @@ def schema_problems(name: Any, schema: Any) -> Iterator[str]:
             yield f"tools: malformed properties in the parameters of {name!r}"
 
 
+def answer_problems(schema: Any, *, requires_all: bool) -> Iterator[str]:
+    """Servers that enforce the schema of an answer take only closed objects; `requires_all`: with every property required."""
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        yield "the schema of the answer is no object schema"
+        return
+    for inner in _all_within(schema):
+        properties = inner.get("properties")
+        if inner.get("type") == "object" and (
+            inner.get("additionalProperties") is not False or not isinstance(properties, Mapping)
+        ):
+            yield "the schema of the answer has an object that is not closed"
+        elif requires_all and isinstance(properties, Mapping) and set(inner.get("required", ())) != set(properties):
+            yield "the schema of the answer has an optional property"
+
+
 def _all_within(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The schema and all nested schemas."""
     waiting = [schema]

@@ -42,6 +42,11 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     if odd := list_problems(body, "contents", _is_content, "object with a role and parts"):
         return odd
     contents = body["contents"]
+    # Before version 3 the form of an answer and tools are refused together, so that such a request has no tools.
+    is_alone = any(
+        each and "tools" not in each and "responseMimeType" in _mapping(each, "generationConfig") for each in (body, previous)
+    )
+    head = ("systemInstruction",) if is_alone else ("systemInstruction", "tools")
     return [
         *(f"unknown field {name!r}" for name in body if name not in BODY_KEYS),
         *_turns(contents),
@@ -51,7 +56,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_system(body),
         *_tools(body),
         *_options(body),
-        *prefix_problems(body, previous, head=("systemInstruction", "tools"), turns="contents"),
+        *prefix_problems(body, previous, head=head, turns="contents"),
     ]
 
 

@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import is_object_text, is_tool_name, list_problems, order_problems, prefix_problems, tool_problems
+from wolo.formats.lint.checks import (
+    answer_problems,
+    is_object_text,
+    is_tool_name,
+    list_problems,
+    order_problems,
+    prefix_problems,
+    tool_problems,
+)
 
 CALL_ID = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9_-]*[A-Za-z0-9-]")
 PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
@@ -193,6 +201,9 @@ def _fields(body: Mapping[str, Any]) -> Iterator[str]:
         yield "previous_response_id names an answer that was not stored"
     if "instructions" in body and (not isinstance(body["instructions"], str) or not body["instructions"].strip()):
         yield "empty instructions; leave the key out"
+    form = (body.get("text") or {}).get("format") or {}
+    if form.get("strict"):
+        yield from answer_problems(form.get("schema"), requires_all=True)
     reasoning = body.get("reasoning", {})
     if not isinstance(reasoning, dict) or reasoning.get("effort", "low") not in EFFORTS:
         yield f"illegal reasoning {reasoning!r}"

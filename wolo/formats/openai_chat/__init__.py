@@ -92,7 +92,11 @@ class OpenAIChat:
         if request.json_schema is not None and dialect.response_format != "none":
             options["response_format"] = {"type": dialect.response_format}
             if dialect.response_format == "json_schema":
-                options["response_format"]["json_schema"] = {"name": "answer", "schema": request.json_schema}
+                from wolo.formats.encoding.answer_schema import OPENAI, strict_schema  # noqa: PLC0415  # only typed answers need it
+
+                strict = strict_schema(request.json_schema, OPENAI)
+                form = {"schema": request.json_schema} if strict is None else {"schema": strict, "strict": True}
+                options["response_format"]["json_schema"] = {"name": "answer", **form}
         kept = {name: value for name, value in options.items() if name not in request.dropped_fields or name == "stream"}
         first = dialect.max_tokens_field  # the other name when the server refused this one
         other = "max_completion_tokens" if first == "max_tokens" else "max_tokens"

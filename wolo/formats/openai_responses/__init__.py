@@ -107,7 +107,11 @@ class OpenAIResponses:
         options |= sampling_of(request) if dialect.sampling == "open" else {}
         text: dict[str, Any] = {}
         if request.json_schema is not None and dialect.json_schema:
-            text["format"] = {"type": "json_schema", "name": "answer", "schema": request.json_schema, "strict": False}
+            from wolo.formats.encoding.answer_schema import OPENAI, strict_schema  # noqa: PLC0415  # only typed answers need it
+
+            strict = strict_schema(request.json_schema, OPENAI)
+            form = {"schema": request.json_schema if strict is None else strict, "strict": strict is not None}
+            text["format"] = {"type": "json_schema", "name": "answer", **form}
         text |= {"verbosity": dialect.verbosity} if dialect.verbosity else {}
         text = {name: value for name, value in text.items() if name not in dropped}
         options |= {"text": text} if text else {}

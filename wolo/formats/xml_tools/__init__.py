@@ -55,7 +55,6 @@ class XmlTools:
             messages=self._history.of(messages, request.producer),
             tools=(),
             stop=(*request.stop, CLOSE) if self._dialect.xml_single_call and request.tools else request.stop,
-            json_schema=None if request.tools else request.json_schema,
         )
         return self._carrier.encode(plain)
 
