@@ -20,7 +20,7 @@ import pyte
 
 from tests.fakes.fork_server import Start, can_fork, current_umask, fork
 from wolo.frontends.terminal.live.live_region import PLACEHOLDERS
-from wolo.frontends.terminal.panels.panel import SIDE
+from wolo.frontends.terminal.panels.panel import BOTTOM, SIDE
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ def _without_decoration(row: str) -> str:
     """Without the side of a panel's border, and without what an empty composer says."""
     if row in [f"{PROMPT} {placeholder}" for placeholder in PLACEHOLDERS]:
         return PROMPT
-    return row.removeprefix(SIDE)
+    return row.removeprefix(SIDE).removeprefix(BOTTOM)
 
 
 def _squeezed(text: str) -> str:

@@ -74,9 +74,11 @@ async def answer(drawn: DrawnTerminal) -> str:
 async def approval(drawn: DrawnTerminal, command: str) -> str:
     region = drawn.screen.region
     assert isinstance(region, LiveRegion)
-    part = ToolPart(tool="shell", input={"command": command})
+    reason = "Running this needs an approval in ask."
+    verdict = {"decision": "ask", "reason": reason, "source": "ask"}
+    part = ToolPart(tool="shell", input={"command": command}, metadata={"verdict": verdict})
     intents = (RunIntent(command, Path("/w")),)
-    asked = ApprovalAsked(id="1", part=part, intents=intents, reason="Commands are asked about.", rule="shell:git push")
+    asked = ApprovalAsked(id="1", part=part, intents=intents, reason=reason, rule="shell:git push", walls="outside")
     with set_app(region.app):
         panel = ApprovalPanel(asked, proposal(asked), lambda rule: "", may_accept_edits=False)
     shown = asyncio.ensure_future(region.show_dialog(panel))
@@ -119,6 +121,15 @@ async def page(monkeypatch: pytest.MonkeyPatch) -> str:
     head = "# Captures of the terminal\n\nDrawn by a test, columns × rows; see [terminal design](terminal.md).\n"
     parts = [await capture(monkeypatch, name, rows, columns) for name in SCENES for rows, columns in SIZES]
     return "\n".join([head, *parts])
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100])
+async def test_approval_is_at_most_nine_rows(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    for name, most in (("Approval of one line", 6), ("Approval of thirty lines", 9)):
+        drawn = await capture(monkeypatch, name, 24, columns)
+        assert 5 < sum(row[:1] in set("╭│╰") for row in drawn.split("\n")) <= most
+        assert "no sandbox" in drawn
+    assert "29 more lines" in drawn
 
 
 async def test_captures_show_wolo_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def test_command_shows_reason_and_sandbox_side() -> None:
         "? Run this command?",
         "  $ make",
         "  > x\\ty",
-        "  runs in the sandbox",
+        "  sandboxed",
         "  It needs an approval.",
     ]
 
@@ -53,7 +53,7 @@ def test_sandbox_refusal_looks_different() -> None:
     part = ToolPart(tool="shell", input={"command": "make"})
     lines = plain(asked(part, RunIntent("make", Path("/w")), walls="again"))
     assert lines[0] == "! The sandbox stopped this command. Run it outside?"
-    assert "it ran in the sandbox and failed" in lines[2]
+    assert lines[2] == "  all your rights"
 
 
 def test_changes_are_whole_under_any_model_name() -> None:

@@ -199,6 +199,11 @@ def keys_on(panel: Panel[Any], columns: int) -> set[str]:
 async def test_long_command_is_readable_in_any_window(monkeypatch: pytest.MonkeyPatch, rows: int, columns: int) -> None:
     command = "\n".join(f"echo {number:03} \u202e\u200b" for number in range(60))
     async with asked(monkeypatch, running(command), rows=rows, columns=columns) as here:
+        if rows == 24:
+            assert "echo 001" in here.drawn.visible
+            assert "echo 002" not in here.drawn.visible
+            here.drawn.press("home")
+            await here.drawn.wait_for("echo 002")
         seen, place = here.drawn.visible, scrolled(here.drawn)
         while place[1] < place[2]:
             here.drawn.press("page-down")
@@ -233,6 +238,28 @@ async def test_the_first_yes_unfolds_a_long_command(monkeypatch: pytest.MonkeyPa
         assert not here.answer.done()
         here.drawn.type("y")
         assert await here.scope() == "once"
+
+
+async def test_the_first_yes_unfolds_five_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, running("\n".join(f"touch file{number}" for number in range(5)))) as here:
+        await here.drawn.wait_for("3 more lines")
+        assert not here.drawn.shows("file4")
+        here.drawn.type("1")
+        await here.drawn.wait_for("touch file4")
+        assert not here.answer.done()
+        here.drawn.type("1")
+        assert await here.scope() == "once"
+
+
+async def test_risk_fits_the_title_or_stands_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = replace(running(), walls="again", reason="sandbox denied: a connection to packages.example.com")
+    async with asked(monkeypatch, question, columns=40) as here:
+        shown = " ".join(here.drawn.visible.replace("│", " ").split())
+        assert "The sandbox stopped this command. Run it outside?" in shown
+        assert "all your rights" in shown
+        assert "a connection to packages.example.com" in shown
+    async with asked(monkeypatch, replace(running(), walls="inside", reason="")) as here:
+        assert "╭─ Run this command? · sandboxed" in here.drawn.visible
 
 
 async def test_a_long_command_that_was_scrolled_is_unfolded(monkeypatch: pytest.MonkeyPatch) -> None:

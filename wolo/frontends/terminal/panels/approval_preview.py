@@ -13,6 +13,7 @@ from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.errors import ToolError
 from wolo.frontends.terminal.render.file_diffs import DiffLine, replacement, rewritten, signed_lines, spell
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.guard.modes import MODES
 from wolo.messages.call_arguments import call_line, named_arguments
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, escaped_line, escaped_pieces, quantity
@@ -29,10 +30,11 @@ _ACTIONS = {
     FetchIntent: "fetch this page",
 }
 _SANDBOX = {
-    "inside": ("runs in the sandbox", "dim"),
-    "outside": ("runs outside any sandbox, with all your rights", "warning"),
-    "again": ("it ran in the sandbox and failed; outside it has all your rights", "bold warning"),
-    "restored": ("it ran in the sandbox; Yes keeps its version of these files", "bold warning"),
+    "": ("", "warning"),
+    "inside": ("sandboxed", "added"),
+    "outside": ("no sandbox", "warning"),
+    "again": ("all your rights", "error"),
+    "restored": ("its version stays", "error"),
 }
 
 
@@ -50,10 +52,7 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
             decoded = Toolbox().decode(asked.part.tool, asked.part.input)[1]
         lines += [Text("  ", no_wrap=True).append_text(line) for line in _changes(decoded, before)]
     lines += _arguments(asked, decoded)
-    if asked.walls:
-        words, style = _SANDBOX[asked.walls]
-        lines.append(Text(f"  {words}", style))
-    lines += [Text(f"  {line}", "warning") for line in clean(asked.reason).split("\n") if asked.reason]
+    lines += risks(asked)
     verdict = asked.part.metadata.get("verdict")
     if isinstance(verdict, dict) and verdict.get("rule") and f"{verdict['rule']}" in asked.reason and verdict.get("source"):
         lines.append(Text(f"  rule from {escaped_line(str(verdict['source']))}", "dim"))
@@ -65,6 +64,15 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     if len(waiting) > MOST_TITLES:
         lines.append(Text(f"    and {len(waiting) - MOST_TITLES} more", "dim"))
     return lines
+
+
+def risks(asked: ApprovalAsked) -> list[Text]:
+    """The lines, of one colour, that say where the call runs and why it is asked about; nothing of a mode that asks about all."""
+    place, style = _SANDBOX[asked.walls]
+    verdict = asked.part.metadata.get("verdict")
+    is_default = isinstance(verdict, dict) and verdict.get("source") in MODES and verdict.get("reason") == asked.reason
+    reasons = [] if is_default or not asked.reason else clean(asked.reason).split("\n")
+    return [Text(f"  {line}", style) for line in [place, *reasons] if line]
 
 
 class PreviewAnswer(NamedTuple):

@@ -12,9 +12,10 @@ from prompt_toolkit.application.current import get_app
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
-from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer
-from wolo.frontends.terminal.panels.panel import FRAME_FROM_ROWS, NARROW_COLUMNS, Complaint, Panel, key_hints, one_row
+from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer, risks
+from wolo.frontends.terminal.panels.panel import FRAME_FROM_COLUMNS, FRAME_FROM_ROWS, Complaint, Panel, key_hints, one_row
 from wolo.frontends.terminal.render.file_diffs import spell
+from wolo.guard.intents import WriteIntent
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.tool_values import Reply
 
@@ -59,11 +60,16 @@ class ChoiceList:
         at = self.choices.index(self.selected)
         self.selected = self.choices[(at + _STEPS.get(key, 0)) % len(self.choices)]
 
-    def laid_out(self, columns: int) -> list[Text]:
-        """In a low window: the keys side by side, and the label of the selected choice."""
+    def laid_out(self, columns: int, *hints: tuple[str, str]) -> list[Text]:
+        """One choice a row, then the key hints: all, or the last where they do not fit one row.
+
+        In a low window: the keys side by side, and the label of the selected choice.
+        """
         if get_app().output.get_size().rows >= _LIST_FROM_ROWS:
-            hints = [key_hints(*self.others)] if self.others else []
-            return [*(self._row(each) for each in self.choices), *hints]
+            row = key_hints(*self.others, *hints)
+            if row.cell_len > columns:
+                row = key_hints(*self.others, hints[-1])
+            return [*(self._row(each) for each in self.choices), row]
         cells = [(f"› {each.key}", "selection") if each == self.selected else (each.key, "") for each in self.choices]
         keys = one_row([*cells, *((key, "") for key, _ in self.others)], columns, between=" ")
         return [*keys, Text(self.selected.label[:columns], "bold")]
@@ -91,7 +97,7 @@ class ChoicePanel(Panel[str]):
 
     def choices(self, columns: int) -> list[Text]:
         hints = (("↑↓", "select"), ("Enter", "confirm"), ("Esc", "cancel"))
-        return with_hints(self._list.laid_out(columns), *hints, columns=columns)
+        return self._list.laid_out(columns, *hints)
 
     def handle_key(self, key: str) -> None:
         chosen = self._list.selected.key if key == "enter" else self._list.find(key)
@@ -133,7 +139,7 @@ class PlanPanel(Panel[Reply | None]):
         if self.is_writing:
             return [key_hints(("Enter", "keep planning"), ("Esc", "back"))]
         hints = (("↑↓", "select"), ("Enter", "confirm"), ("Esc", "decide later"))
-        return with_hints(self._list.laid_out(columns), *hints, columns=columns)
+        return self._list.laid_out(columns, *hints)
 
     def handle_key(self, key: str) -> None:
         if key == "end-of-input":
@@ -162,20 +168,14 @@ def without_mark(line: Text) -> Text:
     return rest
 
 
-def with_hints(choices: Sequence[Text], *hints: tuple[str, str], columns: int) -> list[Text]:
-    """Choices with key hints and room around them, where there is room; elsewhere with the last hint."""
-    rows = get_app().output.get_size().rows
-    if columns < NARROW_COLUMNS or rows < FRAME_FROM_ROWS:
-        return [*choices, key_hints(hints[-1])] if rows >= _LIST_FROM_ROWS else list(choices)
-    return [Text(), *choices, key_hints(*hints)]
-
-
 class ApprovalPanel(Panel[PreviewAnswer]):
     """`may_accept_edits`: offers to allow later edits, too. The first of the `lines` is the title."""
 
     def __init__(self, asked: ApprovalAsked, lines: Sequence[Text], complaint: Complaint, *, may_accept_edits: bool) -> None:
         self._asked, self._complaint = asked, complaint
-        self._title, *self._lines = lines
+        self._risks = risks(asked)
+        self._title, *others = lines
+        self._lines = [line for line in others if line not in self._risks]
         self._may_accept_edits = may_accept_edits
         self._rule = asked.rule
         self._wrong = ""
@@ -186,10 +186,16 @@ class ApprovalPanel(Panel[PreviewAnswer]):
         super().__init__()
 
     def title(self) -> Text:
-        return without_mark(self._title)
+        return Text(" · ").join([without_mark(self._title.copy()), *self._split_risks()[0]])
+
+    def num_foldable(self) -> int:
+        """A command and the arguments of a call; the changes of a file are never folded."""
+        if any(isinstance(intent, WriteIntent) for intent in self._asked.intents):
+            return 0
+        return next((at for at, line in enumerate(self._lines) if not line.no_wrap), len(self._lines))
 
     def content(self) -> list[Text]:
-        lines = [without_mark(line) for line in self._lines]
+        lines = [without_mark(line) for line in [*self._lines, *self._split_risks()[1]]]
         if self._is_about_rules and self._rule:
             lines.append(Text("“Always” adds the rule ", "dim").append_text(spell(self._rule, "accent")))
         if self._is_about_rules and self._asked.denial:
@@ -202,7 +208,7 @@ class ApprovalPanel(Panel[PreviewAnswer]):
         if self._label == REASON:
             return [key_hints(("Enter", "deny, with or without a reason"), ("Esc", "back"))]
         hints = (("↑↓", "select"), ("Enter", "confirm"), ("Esc", "back" if self._is_about_rules else "stop the turn"))
-        return with_hints(self._list.laid_out(columns), *hints, columns=columns)
+        return self._list.laid_out(columns, *hints)
 
     def handle_key(self, key: str) -> None:
         if key == "enter":
@@ -235,6 +241,17 @@ class ApprovalPanel(Panel[PreviewAnswer]):
     def on_edit(self) -> None:
         written = self.field.text.strip()
         self._wrong = self._complaint(written) if written and self._label == RULE else ""
+
+    def _split_risks(self) -> tuple[list[Text], list[Text]]:
+        """The risks that fit the title's row, and the others."""
+        size = get_app().output.get_size()
+        is_tall = size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
+        room = size.columns - len("╭─  ") - without_mark(self._title.copy()).cell_len if is_tall else 0
+        for at, risk in enumerate(self._risks):
+            room -= risk.cell_len + 1  # ` · ` for the two blanks that begin the line
+            if room < 0:
+                return [without_mark(each.copy()) for each in self._risks[:at]], self._risks[at:]
+        return [without_mark(each.copy()) for each in self._risks], []
 
     def _take(self, chosen: str) -> None:
         if chosen == RULES:

@@ -1,6 +1,7 @@
 """A panel takes the place of the input until it is answered: a border with a title, content that scrolls, key hints.
 
 Nothing is cut: what does not fit is scrolled, also in a window of five rows. Small windows have no border.
+The last key hints stand in the border below.
 The border is on the left alone: when a window becomes narrower, tmux rewraps full rows and pushes as many into its history.
 """
 
@@ -46,8 +47,10 @@ FACTS_FROM_ROWS = 10
 FRAME_FROM_ROWS, FRAME_FROM_COLUMNS = 14, 40
 GAP_FROM_ROWS = 20
 """In a lower window no empty row is above the border."""
-SIDE = "│ "
-"""The border on the left."""
+FOLDED_ROWS = 2
+"""Rows of folded text that are visible."""
+SIDE, BOTTOM = "│ ", "╰ "
+"""The border on the left, and before its last row."""
 NARROW_COLUMNS = 60
 
 _ANYWHERE = (sys.maxsize, 0)
@@ -92,8 +95,10 @@ class Panel(Generic[T]):
         """Line of the content that has to be visible."""
         self._in_view = _ANYWHERE
         """Its rows."""
-        self._quoted = self._seen = 0
-        """Last row of the text that the panel is about, and the last row that was visible."""
+        self._quoted = self._seen = self._foldable = 0
+        """Last row of the text that the panel is about, the last row that was visible, the last that is folded."""
+        self._is_folded, self._is_open = False, False
+        """Text is folded now; it was unfolded once."""
         self._was_unfolded = False
         self._key_guard = KeyGuard(self)
         self._body = Window(
@@ -115,7 +120,8 @@ class Panel(Generic[T]):
         written = ConditionalContainer(VSplit([side, self._line]), Condition(lambda: bool(self._label)))
         hints = Window(FormattedTextControl(self._hints), dont_extend_height=True)
         hinted = ConditionalContainer(hints, Condition(lambda: self.is_writing and bool(self._hints())))
-        bottom = ConditionalContainer(Window(FormattedTextControl([("class:border", "╰─")]), height=1), framed)
+        has_no_hints = Condition(lambda: self.is_framed and not self.below(*self._room()))
+        bottom = ConditionalContainer(Window(FormattedTextControl([("class:border", BOTTOM)]), height=1), has_no_hints)
         self.container: AnyContainer = Stack([self._body, written, hinted, bottom], modal=True)
 
     # For the kinds of panels
@@ -131,6 +137,10 @@ class Panel(Generic[T]):
     def choices(self, columns: int) -> list[Text]:
         """The part below it and below the field that does not: choices and key hints."""
         return []
+
+    def num_foldable(self) -> int:
+        """Lines at the top of the content that are folded within a border until they are scrolled, or until `unfold`."""
+        return 0
 
     def handle_key(self, key: str) -> None:
         """Handles one key while no text is typed: a character, or one of the names above."""
@@ -203,18 +213,20 @@ class Panel(Generic[T]):
     def scroll(self, key: str) -> bool:
         """False where nothing scrolls."""
         by = {"up": -1, "down": 1, "page-up": -self._page, "page-down": self._page, "home": -self._most, "end": self._most}
-        if not self._most or key not in by:
+        if self._is_folded and key in by:
+            self._is_open = True
+        elif not self._most or key not in by:
             return False
-        self._top = max(0, min(self._top + by[key], self._most))
+        self._top = max(0, min(self._top + by[key], self._most)) if not self._is_folded else (key == "end") * sys.maxsize
         self._showing, self._in_view = None, _ANYWHERE
         return True
 
     def unfold(self) -> bool:
-        """Goes to the end of the text that the panel is about. False: all of it was visible, or this was done before."""
+        """Unfolds the text that the panel is about, to its end. False: all of it was visible, or this was done before."""
         if self._was_unfolded or self._seen >= self._quoted:
             return False
-        self._was_unfolded = True
-        self._top = max(self._top, min(self._quoted - self._page, self._most))
+        self._was_unfolded = self._is_open = True
+        self._top = max(self._top, self._quoted - self._page + self._is_folded)  # a page is lower where there is more to scroll
         self._showing, self._in_view = None, _ANYWHERE
         return True
 
@@ -237,39 +249,41 @@ class Panel(Generic[T]):
         columns, room = self._room()
         rows = self._with_side(self.rows(columns, room))
         if not self.is_writing:
-            rows += self._with_side(self.below(columns, room))
+            rows += self._with_bottom(self.below(columns, room))
         if self.is_framed:
             gap: list[Row] = [[("", "")]] if self._has_gap else []
-            columns = get_app().output.get_size().columns
-            title = as_rows([self.title() or Text()], columns - 4)[0]
-            rows = [
-                *gap,
-                [
-                    ("class:border", "╭─ "),
-                    *((f"{style} bold class:accent", text) for style, text, *_ in title),
-                ],
-                *rows,
-            ]
+            first, *others = self._title_rows()
+            rows = [*gap, [("class:border", "╭─ "), *first], *self._with_side([[("", " "), *row] for row in others]), *rows]
         return as_fragments(rows)
 
     def _hints(self) -> StyleAndTextTuples:
-        return as_fragments(self._with_side(self.below(*self._room())))
+        return as_fragments(self._with_bottom(self.below(*self._room())))
 
     @property
     def _has_gap(self) -> bool:
         return self.is_framed and get_app().output.get_size().rows >= GAP_FROM_ROWS
 
+    def _title_rows(self) -> list[Row]:
+        """Parts of the title that have a colour of their own keep it."""
+        rows = as_rows([self.title() or Text()], get_app().output.get_size().columns - 4)
+        return [[(style if "class:" in style else f"{style} bold class:accent", text) for style, text, *_ in row] for row in rows]
+
     def _room(self) -> tuple[int, int]:
         """Columns and rows within the border, without those of the field."""
         size, is_framed = get_app().output.get_size(), self.is_framed
         columns = size.columns - len(SIDE) * is_framed
-        around = (size.rows >= FACTS_FROM_ROWS) + 2 * is_framed + self._has_gap
+        around = (size.rows >= FACTS_FROM_ROWS) + (len(self._title_rows()) if is_framed else 0) + self._has_gap
         if self.is_writing:
             around += min(len(as_rows([Text(f"{self._label}{self.field.text} ")], columns)), FIELD_ROWS)
         return columns, max(size.rows - around, 1)
 
     def _with_side(self, rows: list[Row]) -> list[Row]:
         return [[("class:border", SIDE), *row] for row in rows] if self.is_framed else rows
+
+    def _with_bottom(self, rows: list[Row]) -> list[Row]:
+        if not self.is_framed or not rows:
+            return rows
+        return [*self._with_side(rows[:-1]), [("class:border", BOTTOM), *rows[-1]]]
 
     def below(self, columns: int, room: int) -> list[Row]:
         """Returns the rows below the content and the field."""
@@ -285,18 +299,24 @@ class Panel(Generic[T]):
             self._wrapped = (columns, as_rows(lines, columns))
             quoted = max((at for at, line in enumerate(lines, start=1) if line.no_wrap), default=0)
             self._quoted, self._seen = len(as_rows(lines[:quoted], columns)), 0
+            self._foldable = len(as_rows(lines[: self.num_foldable()], columns))
             if self._showing is not None:
                 at = self._showing + (title is not None and not self.is_framed)
                 above = len(as_rows(lines[:at], columns))
                 self._in_view = above, above + len(as_rows(lines[at : at + 1], columns))
-        rows, below = self._wrapped[1], self.below(columns, room)
+        rows, below = list(self._wrapped[1]), self.below(columns, room)
+        self._is_folded = self.is_framed and not self._is_open and self._foldable > FOLDED_ROWS + 1
+        if self._is_folded:
+            more: Row = [("class:dim", f"{self._foldable - FOLDED_ROWS} more lines · PgDn or Yes unfolds"[:columns])]
+            rows[FOLDED_ROWS : self._foldable] = [more]
         self._page = max(room - len(below), 1)
         if len(rows) > self._page:
             self._page = max(self._page - 1, 1)
         self._most = max(len(rows) - self._page, 0)
         first, end = self._in_view
         self._top = min(max(self._top, end - self._page), first, self._most)
-        self._seen = max(self._seen, self._top + self._page)
+        if not self._is_folded:
+            self._seen = max(self._seen, self._top + self._page)
         page = list(rows[self._top : self._top + self._page])
         if self._most:
             words = f"lines {self._top + 1}-{self._top + self._page} of {len(rows)}"
