@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_PARALLEL = 8
-"""Maximum number of read-only calls at once."""
+"""Maximum number of calls at once."""
 
 
 class PlannedCall(Struct, frozen=True, kw_only=True):
@@ -78,6 +78,12 @@ class PlannedCall(Struct, frozen=True, kw_only=True):
         """Depends on the arguments for some tools."""
         are_reads = bool(self.intents) and all(isinstance(each, CallIntent) and each.only_reads for each in self.intents)
         return self.tool is not None and (self.tool.reads_only or are_reads)
+
+    @property
+    def runs_beside(self) -> bool:
+        """Runs together with its neighbours: it only reads, or the program that offers it says so."""
+        parallel: bool = getattr(self.tool, "is_parallel", self.only_reads)  # only functions of programs have it
+        return parallel and self.verdict is not None and self.verdict.decision == "allow"
 
     @property
     def reads_freely(self) -> bool:
@@ -128,18 +134,18 @@ class CallBatch:
                 for position, call in enumerate(self._planned[at:], start=at):
                     if call.tool is not None:
                         self._planned[position] = PlannedCall(part=end(call.part, "never_started", SKIPPED_FOR_STEERING))
-            num_readers = sum(1 for _ in takewhile(attrgetter("reads_freely"), self._planned[at:]))
-            if num_readers <= 1:
+            num_beside = sum(1 for _ in takewhile(attrgetter("runs_beside"), self._planned[at:]))
+            if num_beside <= 1:
                 await self._run_one(at, note)
                 at += 1
                 continue
             try:
                 async with asyncio.TaskGroup() as group:
-                    for position in range(at, at + num_readers):
+                    for position in range(at, at + num_beside):
                         group.create_task(self._run_one(position, note))
             except BaseExceptionGroup as failed:  # only `emit` can fail; its first failure cancels the others
                 raise failed.exceptions[0] from None
-            at += num_readers
+            at += num_beside
 
     async def _run_one(self, at: int, note: str) -> None:
         async with self._slots:

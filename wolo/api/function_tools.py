@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 import time
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from contextvars import ContextVar
+from contextlib import aclosing, suppress
+from contextvars import ContextVar, copy_context
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, overload
+from threading import Thread
+from typing import Any, TypedDict, Unpack, overload
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +21,7 @@ from msgspec import Struct
 from wolo.errors import ToolError, UsageError
 from wolo.extensions.custom_tools.function_schema import ArgumentError, FunctionTool, UnusableFunctionError, as_json
 from wolo.formats.format import ToolSpec
-from wolo.guard.intents import Intent
+from wolo.guard.intents import CallIntent, Intent
 from wolo.messages.parts import MediaPart
 from wolo.tools.clipping import clip_and_keep
 from wolo.tools.tool import CallContext, ToolServices
@@ -43,11 +45,42 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
 _context: ContextVar[ToolContext] = ContextVar("tool_context")
 
 
-class ProgramTool:
-    """A function of the embedding program. Its calls are not judged: the program chose to offer it."""
+class ToolOptions(TypedDict, total=False):
+    """Options of `@tool`."""
 
-    def __init__(self, function: Callable[..., Any], *, name: str = "", description: str = "", reads_only: bool = False) -> None:
-        """`reads_only`: calls may run in parallel. Raises UsageError for a function that cannot be a tool."""
+    name: str
+    description: str
+    reads_only: bool
+    """It changes nothing, so that `plan` mode allows it."""
+    in_loop: bool
+    """A plain function runs in the event loop, which stands still meanwhile, in place of a thread."""
+    parallel: bool
+    """Calls may run side by side; without it those that only read, and async functions, do."""
+    timeout_s: float
+    """A longer call has failed. A thread cannot be stopped: its result is dropped."""
+    retries: int
+    """Times that a call which failed is repeated before the model gets the error."""
+    approval: bool | Callable[[dict[str, Any]], bool]
+    """Calls need an approval, or those for whose arguments the function is true."""
+
+
+class ProgramTool:
+    """A function of the embedding program. The program decides which calls need an approval; `plan` mode takes only readers."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str = "",
+        description: str = "",
+        reads_only: bool = False,
+        in_loop: bool = False,
+        parallel: bool | None = None,
+        timeout_s: float | None = None,
+        retries: int = 0,
+        approval: bool | Callable[[dict[str, Any]], bool] = False,
+    ) -> None:
+        """`ToolOptions` has the meanings. Raises UsageError for a function that cannot be a tool, and for impossible options."""
         function = _name_function(function)
         shown = function.__name__
         try:
@@ -63,22 +96,33 @@ class ProgramTool:
                 f"{self.name!r} cannot be the name of a tool: it takes up to 64 letters (a-z), digits, `_` and `-`.",
                 hint="@tool(name=…) gives the function another name.",
             )
+        if (timeout_s is not None and not timeout_s > 0) or retries < 0:
+            raise UsageError(f"The tool {self.name} needs a timeout_s above 0 and retries of 0 or more.")
+        if inspect.iscoroutinefunction(approval):
+            raise UsageError(f"`approval` of the tool {self.name} cannot be async.", hint="on_approval of the agent may be.")
+        is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         self.reads_only = reads_only
+        self.is_parallel = (reads_only or is_async) if parallel is None else parallel
         self.spec = ToolSpec(self.name, description, self._tool.parameters)
         self.function = function
+        self._runs_in_loop = in_loop or is_async
+        self._timeout_s = timeout_s
+        self._num_attempts = 1 + retries
+        self._approval = approval
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
     def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
-        return ()
+        asks = self._approval(dict(args)) if callable(self._approval) else self._approval
+        return (CallIntent(f"tool:{self.name}", only_reads=self.reads_only, by_program="ask" if asks else "allow"),)
 
     async def run(self, args: Mapping[str, Any], call: CallContext) -> CallResult:
         services, began = call.services, time.monotonic()
         token = _context.set(ToolContext(call.call_id, services.shell.cwd, services.workspace.root, call.progress))
         try:
-            value = await self._tool.call(args)
-            text, media = _content(value)
+            values = self._tool.values(args)
+            text, media = _content(await self._attempts(values, call.progress))
         except ArgumentError as error:
             raise ToolError(str(error)) from error
         except (Exception, SystemExit) as error:  # a parser of command lines exits
@@ -89,19 +133,87 @@ class ProgramTool:
         clipped = clip_and_keep(data, name=f"{self.name}-{call.call_id or 'output'}.txt", keep=services.save_output)
         return CallResult(clipped, Answered(clipped, time.monotonic() - began), media=media)
 
+    async def _attempts(self, values: dict[str, Any], progress: Callable[[str], None]) -> Any:
+        for attempt in range(1, self._num_attempts + 1):
+            limit = asyncio.timeout(self._timeout_s)
+            try:
+                async with limit:
+                    return await self._attempt(values, progress)
+            except (Exception, SystemExit) as error:
+                if attempt == self._num_attempts:
+                    if limit.expired():
+                        raise TimeoutError(f"it took longer than {self._timeout_s:g} s, and may still be running") from error
+                    raise
+        raise AssertionError
+
+    async def _attempt(self, values: dict[str, Any], progress: Callable[[str], None]) -> Any:
+        call = partial(_collect, self._tool.function, values, progress)
+        result = call() if self._runs_in_loop else await _in_thread(call)
+        if inspect.isawaitable(result):
+            result = await result
+        if not inspect.isasyncgen(result):
+            return result
+        async with aclosing(result) as pieces:
+            return _join([_report(piece, progress) async for piece in pieces])
+
+
+def _collect(function: Callable[..., Any], values: dict[str, Any], progress: Callable[[str], None]) -> Any:
+    """Calls the function; a generator is read to its end."""
+    result = function(**values)
+    return _join([_report(piece, progress) for piece in result]) if inspect.isgenerator(result) else result
+
+
+def _report(piece: Any, progress: Callable[[str], None]) -> Any:
+    progress(_content(piece)[0])
+    return piece
+
+
+def _join(pieces: list[Any]) -> Any:
+    """Texts as one; with images or files among them a list."""
+    return pieces if any(isinstance(each, MediaPart) for each in pieces) else "".join(_content(each)[0] for each in pieces)
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """Runs the call in a thread of its own, which neither other waiting work nor the end of the process depends on."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[Any] = loop.create_future()
+
+    def end(result: Any, error: BaseException | None) -> None:
+        if not ended.done():
+            if error is None:
+                ended.set_result(result)
+            else:
+                ended.set_exception(error)
+
+    def run() -> None:
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = call()
+        except StopIteration as stop:  # a future cannot carry it
+            error = RuntimeError(f"StopIteration: {stop}")
+        except BaseException as failure:
+            error = failure
+        with suppress(RuntimeError):  # the loop has been closed: nobody waits
+            loop.call_soon_threadsafe(end, result, error)
+
+    Thread(target=copy_context().run, args=(run,), daemon=True).start()
+    return await ended
+
 
 @overload
-def tool(function: Callable[..., Any], *, name: str = "", description: str = "", reads_only: bool = False) -> ProgramTool: ...
+def tool(function: Callable[..., Any], **options: Unpack[ToolOptions]) -> ProgramTool: ...
 @overload
-def tool(*, name: str = "", description: str = "", reads_only: bool = False) -> Callable[[Callable[..., Any]], ProgramTool]: ...
-def tool(function: Any = None, *, name: str = "", description: str = "", reads_only: bool = False) -> Any:
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], ProgramTool]: ...
+def tool(function: Any = None, **options: Unpack[ToolOptions]) -> Any:
     """Marks a function as a tool: `@tool`, or `@tool(name=…)`. Its types and docstring become the schema.
 
-    Raises UsageError for a function that cannot be a tool.
+    Plain functions run in a thread with a copy of the context, and generators report what they yield. Raises UsageError for a
+    function that cannot be a tool.
     """
     if function is None:
-        return lambda each: ProgramTool(each, name=name, description=description, reads_only=reads_only)
-    return ProgramTool(function, name=name, description=description, reads_only=reads_only)
+        return lambda each: ProgramTool(each, **options)
+    return ProgramTool(function, **options)
 
 
 def as_tool(function: Any) -> ProgramTool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
@@ -42,6 +43,8 @@ class CallIntent(Struct, frozen=True, tag="call"):
     """`mcp:SERVER/TOOL`, `tool:NAME` or `task:AGENT`."""
     only_reads: bool = False
     """The other agent has no tool that changes anything; the custom tool declares no effects."""
+    by_program: Literal["", "allow", "ask"] = ""
+    """Decision of the embedding program about its own function, for modes that may change something; empty: no such function."""
 
 
 Intent = ReadIntent | WriteIntent | RunIntent | FetchIntent | CallIntent

@@ -269,6 +269,10 @@ class Judge:
                 if kind == "task":
                     subject = Subject("task", Target(name), f"The agent {name}", self.mode.task, is_safe=intent.only_reads)
                     verdict = self._precedence.decide(subject, extra)
+                elif intent.by_program:
+                    is_refused = self.mode.mcp == "deny" and not intent.only_reads
+                    default = "deny" if is_refused else intent.by_program
+                    verdict = self._precedence.decide(Subject("tool", Target(name), f"The function {name}", default), extra)
                 elif kind == "tool":
                     is_confined = intent.only_reads and self.confine != "never"
                     subject = Subject("tool", Target(name), f"The custom tool {name}", "allow" if is_confined else self.mode.mcp)

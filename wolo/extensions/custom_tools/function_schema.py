@@ -31,7 +31,7 @@ class FunctionTool:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         """Raises UnusableFunctionError."""
-        self._function = function
+        self.function = function
         self.name: str = function.__name__
         self.description, texts = read_docstring(function.__doc__ or "")
         self._parameters = _parameters(function)
@@ -65,6 +65,11 @@ class FunctionTool:
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
         """Raises ArgumentError, and whatever the function raises."""
+        result = self.function(**self.values(arguments))
+        return await result if inspect.isawaitable(result) else result
+
+    def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the types that the function takes. Raises ArgumentError."""
         # The fields of a model that is the only parameter may be given without its name
         if len(self._parameters) == 1 and arguments:
             ((name, only),) = self._parameters.items()
@@ -75,8 +80,7 @@ class FunctionTool:
         needed = [name for name, each in self._parameters.items() if each.default is inspect.Parameter.empty]
         if missing := [name for name in needed if name not in arguments]:
             raise ArgumentError(f"{self.name} needs {', '.join(missing)}.")
-        result = self._function(**{name: self._value(name, value) for name, value in arguments.items()})
-        return await result if inspect.isawaitable(result) else result
+        return {name: self._value(name, value) for name, value in arguments.items()}
 
     def _value(self, name: str, value: Any) -> Any:
         if name not in self._adapters:

@@ -251,7 +251,9 @@ def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: RestoredVal
 
 def _leaves(intent: Intent) -> bool:
     """Tasks stay here: the other agent sees placeholders too."""
-    return isinstance(intent, FetchIntent) or (isinstance(intent, CallIntent) and not intent.target.startswith("task:"))
+    return isinstance(intent, FetchIntent) or (
+        isinstance(intent, CallIntent) and not (intent.by_program or intent.target.startswith("task:"))
+    )
 
 
 def _throughout(value: Any, change: Callable[[str], str]) -> Any:
