@@ -13,31 +13,31 @@ from rich.text import Text
 
 import wolo
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.io.theme import DARK, GROUNDS, LIGHT, ROLES, STYLES, Depth, is_light, paint
+from wolo.frontends.terminal.io.theme import DARK, GROUNDS, PALETTES, ROLES, STYLES, Depth, paint, select_theme
 from wolo.frontends.terminal.panels.region_styles import RegionColours, as_rows
 
 
 @pytest.mark.parametrize(
     ("theme", "colorfgbg", "expected"),
     [
-        ("auto", "", False),
-        ("auto", "15;0", False),
-        ("auto", "0;15", True),
-        ("auto", "0;default;15", True),
-        ("auto", "12;8", False),
-        ("auto", "0;7", True),
-        ("auto", "nonsense;x", False),
-        ("dark", "0;15", False),
-        ("light", "15;0", True),
+        ("auto", "", "dark"),
+        ("auto", "15;0", "dark"),
+        ("auto", "0;15", "light"),
+        ("auto", "0;default;15", "light"),
+        ("auto", "12;8", "dark"),
+        ("auto", "0;7", "light"),
+        ("auto", "nonsense;x", "dark"),
+        ("dark", "0;15", "dark"),
+        ("light", "15;0", "light"),
     ],
 )
-def test_background_is_recognised(theme: str, colorfgbg: str, expected: bool) -> None:
-    assert is_light(theme, {"COLORFGBG": colorfgbg}) is expected
+def test_background_is_recognised(theme: str, colorfgbg: str, expected: str) -> None:
+    assert select_theme(theme, {"COLORFGBG": colorfgbg}) == expected
 
 
-def test_eight_roles_exist_on_both_backgrounds() -> None:
+def test_eight_roles_exist_in_every_theme() -> None:
     assert {*ROLES, "text", "selection"} == {"text", "dim", "accent", "added", "removed", "warning", "error", "selection"}
-    assert DARK.keys() == LIGHT.keys()
+    assert all(palette.keys() == DARK.keys() for palette in PALETTES.values())
 
 
 NAMES = "|".join(name for name in ANSI_COLOR_NAMES if "_" not in name)
@@ -69,31 +69,34 @@ def contrast(one: str, other: str) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def own(on_light: bool) -> tuple[str, str]:
+THEMES = [name for name in PALETTES if name != "ansi"]
+
+
+def own(theme: str) -> tuple[str, str]:
     """The terminal's own text and background."""
-    return ("#000000", "#ffffff") if on_light else ("#e5e5e5", "#000000")
+    return ("#000000", "#ffffff") if theme.startswith("light") else ("#e5e5e5", "#000000")
 
 
 DEPTHS: tuple[Depth, ...] = ("256", "truecolor")
 
 
-@pytest.mark.parametrize("on_light", [True, False])
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("role", ROLES)
-def test_every_role_is_readable_on_the_background(role: str, depth: Depth, on_light: bool) -> None:
-    shown = paint(STYLES[role], on_light=on_light, depth=depth)
+def test_every_role_is_readable_on_the_background(role: str, depth: Depth, theme: str) -> None:
+    shown = paint(STYLES[role], theme=theme, depth=depth)
     assert shown.color is not None
-    assert contrast(shown.color.name, own(on_light)[1]) > ENOUGH
+    assert contrast(shown.color.name, own(theme)[1]) > ENOUGH
 
 
-@pytest.mark.parametrize("on_light", [True, False])
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("ground", GROUNDS)
 @pytest.mark.parametrize("role", ["text", *ROLES])
-def test_every_role_is_readable_on_theme_backgrounds(role: str, ground: str, depth: Depth, on_light: bool) -> None:
-    shown = paint(STYLES.get(role, Style()) + Style(bgcolor=ground_colour(ground)), on_light=on_light, depth=depth)
+def test_every_role_is_readable_on_theme_backgrounds(role: str, ground: str, depth: Depth, theme: str) -> None:
+    shown = paint(STYLES.get(role, Style()) + Style(bgcolor=ground_colour(ground)), theme=theme, depth=depth)
     assert shown.bgcolor is not None
-    text, behind = own(on_light)
+    text, behind = own(theme)
     written = shown.color.name if shown.color is not None and shown.color.name != "default" else text
     assert contrast(written, shown.bgcolor.name) > ENOUGH
     assert contrast(shown.bgcolor.name, behind) < 3 or ground.endswith("-word")  # it is soft
@@ -106,14 +109,14 @@ def ground_colour(name: str) -> Color:
 
 
 def test_sixteen_colours_keep_text_and_reverse_words() -> None:
-    assert paint(STYLES["added line"], on_light=False, depth="standard") == Style(color="green")
-    assert paint(STYLES["removed word"], on_light=True, depth="standard") == Style(color="red", reverse=True)
-    assert paint(STYLES["selection"], on_light=True, depth="standard") == Style(bold=True, reverse=True)
-    assert paint(STYLES["said"], on_light=True, depth="standard") == Style()
-    assert paint(STYLES["bold warning"], on_light=False, depth="standard") == Style.parse("bold yellow")
+    assert paint(STYLES["added line"], theme="dark", depth="standard") == Style(color="green")
+    assert paint(STYLES["removed word"], theme="light", depth="standard") == Style(color="red", reverse=True)
+    assert paint(STYLES["selection"], theme="light", depth="standard") == Style(bold=True, reverse=True)
+    assert paint(STYLES["said"], theme="light", depth="standard") == Style()
+    assert paint(STYLES["bold warning"], theme="dark", depth="standard") == Style.parse("bold yellow")
 
 
-@pytest.mark.parametrize("on_light", [True, False])
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("is_soft", [True, False])
 @pytest.mark.parametrize(
     "part",
@@ -131,11 +134,11 @@ def test_sixteen_colours_keep_text_and_reverse_words() -> None:
         "completion-menu.meta.completion.current",
     ],
 )
-def test_so_can_the_parts_of_the_live_region(part: str, is_soft: bool, on_light: bool) -> None:
-    colours = RegionColours(TerminalState(is_light=on_light), is_soft=is_soft)
+def test_so_can_the_parts_of_the_live_region(part: str, is_soft: bool, theme: str) -> None:
+    colours = RegionColours(TerminalState(theme=theme), is_soft=is_soft)
     region = merge_styles([default_ui_style(), colours.style()])
     attrs = colours.transform_attrs(region.get_attrs_for_style_str(f"class:{part}"))
-    text, behind = own(on_light)
+    text, behind = own(theme)
     written = f"#{attrs.color}" if attrs.color not in ("", "default", None) else text
     behind = f"#{attrs.bgcolor}" if attrs.bgcolor not in ("", "default", None) else behind
     assert contrast(written, behind) > ENOUGH
@@ -147,8 +150,32 @@ def test_a_panel_paints_the_roles_of_the_theme() -> None:
 
 
 def test_changed_theme_is_painted_at_once() -> None:
-    state = TerminalState(is_light=False)
+    state = TerminalState(theme="dark")
     colours = RegionColours(state, is_soft=True)
     before = colours.invalidation_hash()
-    state.is_light = True
+    state.theme = "light"
     assert colours.invalidation_hash() != before
+
+
+def test_colorblind_themes_mark_changes_without_green_and_red() -> None:
+    for theme in ("dark-colorblind", "light-colorblind"):
+        added, removed = (Color.parse(PALETTES[theme][role].soft).get_truecolor() for role in ("added", "removed"))
+        assert added.blue > max(added.red, added.green)
+        assert removed.red > removed.green > removed.blue
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_high_contrast_is_seven_to_one(role: str) -> None:
+    shown = paint(STYLES[role], theme="high-contrast")
+    assert shown.color is not None
+    assert contrast(shown.color.name, "#000000") > 7
+
+
+def test_ansi_theme_uses_the_sixteen_colours_only() -> None:
+    assert paint(STYLES["added line"], theme="ansi", depth="truecolor") == Style(color="green")
+    colours = RegionColours(TerminalState(theme="ansi"), is_soft=True)
+    region = merge_styles([default_ui_style(), colours.style()])
+    shown = {part: colours.transform_attrs(region.get_attrs_for_style_str(f"class:{part}")) for part in (*ROLES, *GROUNDS)}
+    assert all(f"{attrs.color}".startswith(("ansi", "default")) and attrs.bgcolor == "default" for attrs in shown.values())
+    assert shown["added"].color == "ansigreen"
+    assert shown["selection"].reverse

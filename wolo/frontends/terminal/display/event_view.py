@@ -52,7 +52,7 @@ from wolo.frontends.terminal.display.styled_output import StyledOutput
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_marks import OUTPUT_BEGINS, OUTPUT_ENDS, PROMPT_BEGINS
 from wolo.frontends.terminal.io.terminal_output import Stdout
-from wolo.frontends.terminal.io.theme import STYLES, is_light
+from wolo.frontends.terminal.io.theme import STYLES, select_theme
 from wolo.frontends.terminal.render import tool_calls
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.wrapping import wrap
@@ -143,7 +143,7 @@ class Screen:
 
     def use_theme(self, theme: str) -> None:
         """Takes effect from the next line on."""
-        self.state.is_light = is_light(theme, os.environ)
+        self.state.theme = select_theme(theme, os.environ)
         self._output = self._new_output()
 
     def make_plain(self, is_plain: bool) -> None:
@@ -471,7 +471,7 @@ class Screen:
             self.region.paint()
 
     def _new_output(self) -> StyledOutput:
-        return StyledOutput(self.stdout, is_light=self.state.is_light)
+        return StyledOutput(self.stdout, theme=self.state.theme)
 
     def _new_markdown(self) -> MarkdownStream:
         return MarkdownStream(plain=not self.stdout.can_move)

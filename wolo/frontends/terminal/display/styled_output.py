@@ -30,8 +30,8 @@ _FILL = "\x1b[K"
 
 
 class StyledOutput:
-    def __init__(self, stdout: Stdout, *, is_light: bool) -> None:
-        self._stdout, self._is_light = stdout, is_light
+    def __init__(self, stdout: Stdout, *, theme: str) -> None:
+        self._stdout, self._theme = stdout, theme
         self._has_links = stdout.has_colours and takes_links(os.environ)
         self._wrapper = Wrapper()
         self._console = Console(
@@ -68,7 +68,7 @@ class StyledOutput:
     def _paint(self, segments: Iterable[Segment]) -> Iterator[Segment]:
         is_filled = False
         for segment in segments:
-            style = segment.style and paint(segment.style, on_light=self._is_light, depth=self._depth)
+            style = segment.style and paint(segment.style, theme=self._theme, depth=self._depth)
             ground = segment.style.bgcolor if segment.style is not None else None
             fills_row = ground is not None and ground.name in FULL_WIDTH
             if style and fills_row and not is_filled and style.bgcolor is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wolo.conversation.conversation import Conversation
-from wolo.frontends.terminal.io.theme import is_light
+from wolo.frontends.terminal.io.theme import select_theme
 from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Dialog(Protocol[T]):
 
 @dataclass(slots=True)
 class TerminalState:
-    is_light: bool = field(default_factory=lambda: is_light("auto", os.environ))
-    """Colours are those for a light background."""
+    theme: str = field(default_factory=lambda: select_theme("auto", os.environ))
+    """A name in PALETTES."""
     is_interactive: bool = False
     """More than one task: questions before a turn are asked in panels, too."""
     conversation: Conversation | None = None

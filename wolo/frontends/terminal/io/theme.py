@@ -1,4 +1,4 @@
-"""The eight colour roles of the terminal, for dark and light backgrounds, 16 colours and none.
+"""The eight colour roles of the terminal in each theme, for millions of colours, 256, 16 and none.
 
 No other file names a colour. Text is styled with the name of a role ("dim", "bold accent", "added line"); the role becomes a
 colour when the text is written, so a theme changed in a conversation holds from the next line on.
@@ -57,6 +57,42 @@ LIGHT: Mapping[str, Shade] = {
     "removed-line": Shade("#ffeeee", "color(224)", "red"),
     "removed-word": Shade("#ffc4c6", "color(217)", "red reverse"),
 }
+_BLUE_AND_ORANGE = {
+    "added": Shade("#7fb8ff", "color(111)", "bright_blue"),
+    "removed": Shade("#ffb060", "color(215)", "yellow"),
+    "error": Shade("#ffb060", "color(215)", "yellow"),
+    "added-line": Shade("#10243f", "color(17)", "bright_blue"),
+    "added-word": Shade("#1d4a86", "color(68)", "bright_blue reverse"),
+    "removed-line": Shade("#38230c", "color(52)", "yellow"),
+    "removed-word": Shade("#6e4310", "color(172)", "yellow reverse"),
+}
+_BLUE_AND_ORANGE_ON_LIGHT = {
+    "added": Shade("#0b4fa8", "color(18)", "blue"),
+    "removed": Shade("#8f4400", "color(88)", "magenta"),
+    "error": Shade("#8f4400", "color(88)", "magenta"),
+    "added-line": Shade("#ecf4ff", "color(189)", "blue"),
+    "added-word": Shade("#bcdcff", "color(153)", "blue reverse"),
+    "removed-line": Shade("#fff3e4", "color(230)", "magenta"),
+    "removed-word": Shade("#ffd9a8", "color(223)", "magenta reverse"),
+}
+_STRONG = {
+    "dim": Shade("#d0d0d0", "color(252)", ""),
+    "accent": Shade("#8fd7ff", "color(117)", "bright_cyan"),
+    "added": Shade("#7dff9b", "color(120)", "bright_green"),
+    "removed": Shade("#ffa8a8", "color(217)", "bright_red"),
+    "warning": Shade("#ffe066", "color(221)", "bright_yellow"),
+    "error": Shade("#ffa8a8", "color(217)", "bright_red"),
+}
+ANSI = "ansi"
+"""The theme of the terminal's own sixteen colours."""
+PALETTES: Mapping[str, Mapping[str, Shade]] = {
+    "dark": DARK,
+    "light": LIGHT,
+    "dark-colorblind": {**DARK, **_BLUE_AND_ORANGE},
+    "light-colorblind": {**LIGHT, **_BLUE_AND_ORANGE_ON_LIGHT},
+    "high-contrast": {**DARK, **_STRONG},
+    ANSI: DARK,
+}
 BLACK = "color(16)"
 ROLES = ("dim", "accent", "added", "removed", "warning", "error")
 """Roles of text. The seventh, `text`, is the terminal's own colour; the eighth, `selection`, is a background."""
@@ -90,24 +126,24 @@ STYLES: Mapping[str, Style] = {
 THEME = Theme(dict(STYLES))
 
 
-def is_light(theme: str, environment: Mapping[str, str]) -> bool:
+def select_theme(theme: str, environment: Mapping[str, str]) -> str:
     """`auto` believes COLORFGBG (`15;0`: the last is the background); the terminal is never asked, it could answer too late."""
     if theme != "auto":
-        return theme == "light"
+        return theme
     background = environment.get("COLORFGBG", "").rpartition(";")[2]
-    return background.isdecimal() and background not in _DARK_BACKGROUNDS
+    return "light" if background.isdecimal() and background not in _DARK_BACKGROUNDS else "dark"
 
 
 @cache
-def paint(style: Style, *, on_light: bool, depth: Depth = "truecolor") -> Style:
+def paint(style: Style, *, theme: str, depth: Depth = "truecolor") -> Style:
     """The style with the colours of its roles."""
     ground = style.bgcolor.name if style.bgcolor is not None else ""
     written = style.color.name if style.color is not None else ""
-    shades = LIGHT if on_light else DARK
+    shades = PALETTES[theme]
     if ground not in shades and written not in shades:
         return style
     bare = style.without_color
-    if depth in ("", "standard"):
+    if depth in ("", "standard") or theme == ANSI:
         return bare + Style.parse(shades[ground if ground in shades else written].basic)
     at = "soft" if depth == "truecolor" else "indexed"
     # 256 colours have no soft grounds for changes: there the text is the terminal's own, and changed words are black

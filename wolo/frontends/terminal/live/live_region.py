@@ -380,7 +380,7 @@ class LiveRegion:
 
     def _around_tail(self) -> object:
         """All that `paint` may have changed, except for the tail."""
-        return self._output.get_size(), self._state.hint, self._state.is_light, [*map(self._rows, self._components)]
+        return self._output.get_size(), self._state.hint, self._state.theme, [*map(self._rows, self._components)]
 
     def _note_painted(self, app: object) -> None:
         self._painted_around = None if self._state.is_asking else self._around_tail()

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from wolo.frontends.terminal.io.theme import BLACK, DARK, GROUNDS, LIGHT, ROLES, THEME, Shade
+from wolo.frontends.terminal.io.theme import ANSI, BLACK, DARK, GROUNDS, PALETTES, ROLES, THEME, Shade
 from wolo.frontends.terminal.render.row_wrapping import wrap
 
 Row = StyleAndTextTuples
@@ -70,9 +70,9 @@ def as_fragments(rows: Sequence[Sequence[OneStyleAndTextTuple]]) -> StyleAndText
 # Colours
 
 
-class OnBackground(Protocol):
-    is_light: bool
-    """The background is light; it may change at any time."""
+class Themed(Protocol):
+    theme: str
+    """It may change at any time."""
 
 
 def colour_depth() -> ColorDepth | None:
@@ -82,14 +82,13 @@ def colour_depth() -> ColorDepth | None:
 
 
 class RegionColours(StyleTransformation):
-    """Style sheet for a dark background, whose colours it replaces where the background is light."""
+    """Style sheet of the dark theme, whose colours it replaces by those of the theme."""
 
-    def __init__(self, background: OnBackground, *, is_soft: bool) -> None:
+    def __init__(self, themed: Themed, *, is_soft: bool) -> None:
         """`is_soft`: there are millions of colours, not 256."""
-        self._background, self._is_soft = background, is_soft
+        self._themed, self._is_soft = themed, is_soft
         self._dark = self._colours(DARK)
-        light = self._colours(LIGHT)
-        self._light = {self._dark[name]: light[name] for name in DARK}
+        self._roles = {colour: name for name, colour in self._dark.items()}
 
     def style(self) -> RegionStyle:
         dark, plain = self._dark, "noinherit fg:default bg:default"
@@ -112,16 +111,28 @@ class RegionColours(StyleTransformation):
         )
 
     def transform_attrs(self, attrs: Attrs) -> Attrs:
-        if not self._background.is_light:
-            return attrs
-        text, ground = attrs.color or "", attrs.bgcolor or ""
-        return attrs._replace(color=self._light.get(text, text), bgcolor=self._light.get(ground, ground))
+        shades = PALETTES[self._themed.theme]
+        text, ground = self._roles.get(attrs.color or "", ""), self._roles.get(attrs.bgcolor or "", "")
+        if self._themed.theme == ANSI:
+            return self._in_ansi_colours(attrs, shades[ground or text].basic) if ground or text else attrs
+        return attrs._replace(
+            color=self._colour(shades[text]) if text else attrs.color,
+            bgcolor=self._colour(shades[ground]) if ground else attrs.bgcolor,
+        )
 
     def invalidation_hash(self) -> Hashable:
-        return self._background.is_light
+        return self._themed.theme
+
+    def _in_ansi_colours(self, attrs: Attrs, basic: str) -> Attrs:
+        style = Style.parse(basic)
+        colour = f"ansi{style.color.name.replace('_', '')}" if style.color is not None else "default"
+        return attrs._replace(color=colour, bgcolor="default", dim=bool(style.dim), reverse=bool(style.reverse))
+
+    def _colour(self, shade: Shade) -> str:
+        return _hexadecimal(shade.soft if self._is_soft else shade.indexed)
 
     def _colours(self, shades: Mapping[str, Shade]) -> dict[str, str]:
-        return {name: _hexadecimal(shade.soft if self._is_soft else shade.indexed) for name, shade in shades.items()}
+        return {name: self._colour(shade) for name, shade in shades.items()}
 
     def _text_on(self, ground: str) -> str:
         if ground.endswith("-word"):

@@ -25,7 +25,15 @@ from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.root import Workspace
 
 THEMES: tuple[str, ...] = get_args(next(each.type for each in fields(Ui) if each.name == "theme"))
-_ABOUT = {"auto": "from COLORFGBG, or else dark", "dark": "for a dark background", "light": "for a light background"}
+_ABOUT = {
+    "auto": "from COLORFGBG, or else dark",
+    "dark": "for a dark background",
+    "light": "for a light background",
+    "dark-colorblind": "dark, with blue and orange for green and red",
+    "light-colorblind": "light, with blue and orange for green and red",
+    "high-contrast": "bright text for a dark background",
+    "ansi": "the terminal's own sixteen colours",
+}
 
 
 def own_commands(actions: TerminalActions) -> tuple[Command, ...]:
@@ -97,7 +105,7 @@ async def _keys(actions: TerminalActions, context: CommandContext, rest: str) ->
 async def _theme(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
     if not rest:
         off = " (NO_COLOR is set: colours are off)" if os.environ.get("NO_COLOR") else ""
-        themes = "\n".join(f"{name:<5} {_ABOUT.get(name, '')}" for name in THEMES)
+        themes = "\n".join(f"{name:<16} {_ABOUT.get(name, '')}" for name in THEMES)
         return ShowText(f"{themes}\n\nChange it with /theme NAME{off}.")
     if rest not in THEMES:
         raise UsageError(f"There is no theme {rest}.", hint=f"Themes are {', '.join(THEMES)}; NO_COLOR=1 turns colours off.")
