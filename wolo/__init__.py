@@ -95,12 +95,24 @@ __all__ = [
 ]
 
 
+def _complete(module: str) -> None:
+    """Adds the types that annotations name and that the module does not import, for `typing.get_type_hints`."""
+    import sys  # noqa: PLC0415  # `wolo --version` needs none of it
+
+    from wolo.messages import roles  # noqa: PLC0415  # the same
+
+    vars(sys.modules[module]).update(AgentMessage=roles.AgentMessage, UserMessage=roles.UserMessage)
+
+
 def __getattr__(name: str) -> object:
     for room, names in _ROOMS.items():
         if name in names:
             from importlib import import_module  # noqa: PLC0415  # `wolo --version` needs none of it
 
-            return getattr(import_module(f"wolo.{room}"), name)
+            value = getattr(import_module(f"wolo.{room}"), name)
+            if hasattr(value, "__annotations__"):
+                _complete(value.__module__)
+            return value
     raise AttributeError(f"module 'wolo' has no attribute {name!r}")
 
 

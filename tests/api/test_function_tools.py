@@ -177,3 +177,24 @@ async def test_approval_that_fails_denies() -> None:
 def test_impossible_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         tool(name="named", description="A tool.", **options)(lambda: "")
+
+
+async def test_steered_message_reaches_the_model_in_the_run() -> None:
+    def steer() -> str:
+        """Steer."""
+        assert ours.steer("Rather the other one.")
+        return "steered"
+
+    ours = agent(call("steer"), "Done.", tools=[steer])
+    assert not ours.steer("Too early.")
+    async with ours:
+        result = await ours.run("go")
+    assert "Rather the other one." in [message.text for message in result.messages]
+    assert result.answer == "Done."
+
+
+async def test_thinking_level_is_checked() -> None:
+    with pytest.raises(UsageError, match="thinking"):
+        await agent("never sent", thinking="much").run("go")
+    async with agent("Fine.", thinking="high") as ours:
+        assert (await ours.run("go")).output == "Fine."

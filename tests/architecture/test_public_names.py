@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import typing
 from pathlib import Path
+
+import pytest
 
 import wolo
 
@@ -19,3 +23,12 @@ def test_every_public_name_is_there_and_documented() -> None:
         assert name == "tool" or getattr(wolo, name).__doc__
     assert sorted(name for names in wolo._ROOMS.values() for name in names) == wolo.__all__
     assert not hasattr(wolo, "no_such_name")
+
+
+@pytest.mark.parametrize("name", sorted(set(wolo.__all__) - {"AgentMessage", "LLMMessage"}))
+def test_types_of_public_names_are_readable(name: str) -> None:
+    value = getattr(wolo, name)
+    assert isinstance(typing.get_type_hints(value), dict)
+    for member, function in inspect.getmembers(value, inspect.isfunction) if isinstance(value, type) else ():
+        if not member.startswith("_") or member == "__init__":
+            assert isinstance(typing.get_type_hints(function), dict)

@@ -33,10 +33,10 @@ from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
 from wolo.messages.message import Message, Origin, UserPrompt
+from wolo.models.http.transport import Transport
 
 if TYPE_CHECKING:
     from wolo.conversation.conversation import Conversation
-    from wolo.models.http.transport import Transport
     from wolo.tools.tool import ExternalTool
 
 T = TypeVar("T")
@@ -92,6 +92,7 @@ class Agent:
         max_tokens: int | None = None,
         max_seconds: float | None = None,
         transport: Transport | None = None,
+        thinking: str = "",
         name: str = "",
         base_url: str = "",
         api_key: str = "",
@@ -118,7 +119,7 @@ class Agent:
         self._trust = trust
         limits = {"max_turns": max_turns, "max_cost": max_cost, "max_tokens": max_tokens, "max_seconds": max_seconds}
         endpoint = {"model": model, "base_url": base_url, "api_key": api_key, "api": api}
-        options = {**endpoint, "system_prompt": literal(system), "mode": mode, "name": name, **limits}
+        options = {**endpoint, "system_prompt": literal(system), "mode": mode, "thinking": thinking, "name": name, **limits}
         self._given: dict[str, str | bool | list[str]] = {
             option: str(value) for option, value in options.items() if value not in (None, "")
         }
@@ -320,6 +321,14 @@ class Agent:
         if self._conversation is None or self._running is None:
             return False
         self._conversation.interrupt()
+        return True
+
+    def steer(self, prompt: Prompt) -> bool:
+        """Sends a message into the run after its current call, which skips the calls behind it. False: no run has begun."""
+        message = UserPrompt.from_message(to_message(prompt), ORIGIN)
+        if self._conversation is None or self._running is None:
+            return False
+        self._conversation.steer(message)
         return True
 
     async def close(self) -> None:

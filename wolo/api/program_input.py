@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Prompt = Union[str, Message, "UserMessage", Sequence[str | AnyPart]]
 History = Sequence["Message | AgentMessage"]
-Answers = str | Sequence["str | Sequence[str] | Reply"] | Mapping[str, "str | Sequence[str] | Reply"] | None
+Answers = str | Sequence[str | Sequence[str] | Reply] | Mapping[str, str | Sequence[str] | Reply] | None
 """An answer per question, in their order or by their texts; each a text or the chosen labels. None skips all questions."""
 _PROMPT_PARTS = (TextPart, ImagePart, AudioPart, FilePart)
 
