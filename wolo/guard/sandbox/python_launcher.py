@@ -5,8 +5,10 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 
 _FOLDER = Path(__file__).parent
 _GUARD = "wolo.guard."
@@ -42,7 +44,13 @@ def pack_programs(*programs: str) -> bytes:
     names = [(_GUARD + program[2:] if program.startswith("..") else f"{__package__}.{program}", program) for program in programs]
     if bare_python() != os.path.realpath(sys.executable):
         return marshal.dumps([(name, text_of(program)) for name, program in names], _OLD_FORM)
-    return marshal.dumps([(name, SourceFileLoader(name, str(_file_of(program))).get_code(name)) for name, program in names])
+    return marshal.dumps([(name, _compile(name, program)) for name, program in names])
+
+
+@cache
+def _compile(name: str, program: str) -> CodeType | None:
+    """Once in a process, where no bytecode can be kept and many conversations are opened."""
+    return SourceFileLoader(name, str(_file_of(program))).get_code(name)
 
 
 def line_for(code: int) -> list[str]:
