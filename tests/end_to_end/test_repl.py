@@ -179,6 +179,67 @@ def test_lists_open_for_settings_rules_and_themes(provider: ProviderServer) -> N
         leave(terminal)
 
 
+def test_entries_chosen_from_lists_take_effect(provider: ProviderServer, isolated: Path) -> None:
+    settings = isolated / "config" / "wolo" / "config.toml"
+    with repl(provider, "--allow", "shell:make", columns=100) as terminal:
+        terminal.enter("/theme")
+        terminal.wait_for("Esc cancel")
+        terminal.enter("light")
+        terminal.wait_for("Theme set to light")
+        wait_for_prompt(terminal)
+        terminal.enter("/config")
+        terminal.wait_for("Esc cancel")
+        terminal.enter("finish.check")
+        terminal.wait_for("finish.check = ")
+        terminal.enter("false")
+        terminal.wait_for("Saved finish.check")
+        wait_for_prompt(terminal)
+        terminal.enter("/permissions")
+        terminal.wait_for("Esc cancel")
+        terminal.enter("shell:make")
+        terminal.wait_until(lambda: any("allow" in line and "shell:make" in line for line in terminal.lines))
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert "light" in next(isolated.rglob("config.toml"), settings).read_text()
+
+
+def test_keys_of_vi_are_turned_on_at_once(provider: ProviderServer) -> None:
+    with repl(provider, columns=100) as terminal:
+        assert not terminal.shows("INSERT")
+        terminal.enter("/vim")
+        terminal.wait_for("INSERT · ")
+        terminal.type("one two")
+        terminal.type("\x7f\x7f\x7fmany")
+        terminal.wait_for("› one many")
+        terminal.press("escape")
+        terminal.wait_for("NORMAL · ")
+        terminal.type("u")
+        terminal.wait_until(lambda: not terminal.shows("› one"))
+        terminal.type("ithree")
+        terminal.press("escape")
+        terminal.wait_for("NORMAL · ")
+        terminal.type("\x03")
+        terminal.wait_for("INSERT · ")
+        terminal.enter("/vim off")
+        terminal.wait_until(lambda: not terminal.shows("INSERT · "))
+        leave(terminal)
+
+
+def test_typed_path_of_an_image_attaches(provider: ProviderServer) -> None:
+    image = b"\x89PNG\r\n\x1a\n" + b"0" * 64
+    for name in ("dot.png", "two words.png"):
+        Path(name).write_bytes(image)
+    Path("text.png").write_text("no image")
+    provider.script(text("Seen."))
+    with repl(provider, columns=100) as terminal:
+        terminal.enter("compare dot.png, two\\ words.png and './dot.png' with text.png and none.png")
+        terminal.wait_for("Seen.")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    content = provider.requests[0].json["messages"][-1]["content"]
+    assert [part["type"] for part in content].count("image_url") == 2
+
+
 def test_a_backslash_before_enter_makes_a_new_line(provider: ProviderServer) -> None:
     provider.script(text("Two lines."))
     with repl(provider) as terminal:

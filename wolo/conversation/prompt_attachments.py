@@ -38,6 +38,11 @@ _BY_AGENT = (
     "[The user asks for the agent {agent}: give it this with the tool `task` and agent={agent}. "
     "Put everything it must know into the prompt.]"
 )
+_IMAGE_SUFFIX = r"\.(?i:png|jpe?g|gif|webp)(?!\w)"
+_IMAGE_PATH = (
+    rf"(?<![\w@/.~\\-])(?:\"([^\"\n]+{_IMAGE_SUFFIX})\"|'([^'\n]+{_IMAGE_SUFFIX})'|((?:\\ |[^\s\"'`@])+?{_IMAGE_SUFFIX}))"
+)
+"""A path in quotes, or one whose blanks have backslashes."""
 _ESCAPED = r"\\([\"\\])"
 
 
@@ -103,6 +108,7 @@ def write_prompt(
     `notify` gets a line about each file that is not attached. Raises UsageError for one that cannot be.
     """
     typed = asking = text if typed is None else typed
+    typed = asking = _with_images_mentioned(typed, conversation) if reaches_out(origin) else typed
     can_read = is_typed(origin) or "read" in conversation.info.tool_names
     if not (conversation.info.mentions and can_read):
         typed = asking = ""
@@ -142,6 +148,25 @@ def readable_mentions(text: str, conversation: Conversation, *, must_fit: bool =
             references.append(mention[0])
         refused |= dict.fromkeys(reason for reason in reasons if reason)
     return " ".join(references), list(refused)
+
+
+def _with_images_mentioned(text: str, conversation: Conversation) -> str:
+    """The text with a mention of each image whose path is in it, if the model takes images."""
+    cwd = conversation.info.cwd
+    paths = [
+        next(filter(None, spelling)).replace("\\ ", " ").removeprefix("file://")
+        for spelling in (re.findall(_IMAGE_PATH, text) if re.search(_IMAGE_SUFFIX, text) else ())
+    ]
+    mentioned = {path for path, _ in _find_mentions(text, cwd)}
+    images = [path for path in paths if _is_image(_at(path, cwd)) and _at(path, cwd) not in mentioned]
+    if not images:
+        return text
+    from wolo.models.capabilities import unsupported_media  # noqa: PLC0415  # few prompts name an image
+
+    parts = tuple(ImagePart(name=path, media_type="image/png", data=b"\0") for path in images)
+    if unsupported_media(conversation.choice, Message(role="user", parts=parts)):
+        return text
+    return " ".join([text, *(f'@"{path}"' for path in dict.fromkeys(images) if not set(path) & set('"\\'))])
 
 
 def unresolved_mentions(text: str, conversation: Conversation) -> list[str]:
@@ -218,6 +243,16 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except (OSError, ValueError):
+        return False
+
+
+def _is_image(path: Path) -> bool:
+    if not _is_file(path):
+        return False
+    try:
+        with path.open("rb") as file:
+            return bool(image_type(file.read(HEAD_BYTES)))
+    except OSError:
         return False
 
 

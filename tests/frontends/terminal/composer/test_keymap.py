@@ -10,7 +10,7 @@ from wolo.frontends.terminal.composer.keymap import ACTIONS, Keymap, parse
 
 def test_the_usual_keys() -> None:
     keymap = Keymap({})
-    assert keymap.key_presses("editor") == (("c-g",),)
+    assert keymap.key_presses("editor") == (("c-g",), ("c-x", "c-e"), ("c-x", "e"))
     assert keymap.key_presses("send_later") == (("escape", "c-m"),)
     assert all(action.name in keymap.table() for action in ACTIONS)
 
@@ -26,7 +26,7 @@ def test_keys_of_ones_own_and_none_at_all() -> None:
 def test_key_is_taken_from_its_former_action() -> None:
     keymap = Keymap({"search": "ctrl-g"})
     assert keymap.key_presses("search") == (("c-g",),)
-    assert keymap.key_presses("editor") == ()
+    assert ("c-g",) not in keymap.key_presses("editor")
 
 
 def test_a_key_cannot_be_given_away_twice() -> None:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import get_app
@@ -96,6 +96,20 @@ CONTINUES = "\\"
 """Before Enter, or at the end of a typed line: the text continues on a new line."""
 TWICE_S = 0.8
 """Time between two presses of Esc that open /rewind."""
+LINES = {
+    "model": "/model",
+    "tasks": "/todo",
+    "thinking": "/thinking",
+    "new": "/new",
+    "resume": "/resume",
+    "undo": "/undo",
+    "redo": "/redo",
+    "status": "/status",
+    "copy": "/copy",
+    "theme": "/theme",
+    "background": "/jobs",
+}
+"""Commands by the action that submits them."""
 QUIT_HINT = "Ctrl-C again quits"
 SAME_PASTE_S = 0.3
 """Pieces of a paste that the terminal did not mark arrive faster than this."""
@@ -112,6 +126,25 @@ class Submission(NamedTuple):
     """As typed: a folded paste is one character (`Pastes`)."""
     later: bool = False
     """Queued until the turn has ended."""
+
+
+class InsertionBuffer(Buffer):
+    """With the keys of vi, all that is typed between two commands is undone at once; an emptied line is typed into."""
+
+    def __init__(self, **given: Any) -> None:
+        self._has_saved = False
+        super().__init__(**given)
+
+    def save_to_undo_stack(self, clear_redo_stack: bool = True) -> None:
+        if not (self._has_saved and vi_insert_mode()):
+            self._has_saved = True
+            super().save_to_undo_stack(clear_redo_stack)
+
+    def reset(self, document: Document | None = None, append_to_history: bool = False) -> None:
+        self._has_saved = False
+        super().reset(document, append_to_history)
+        if vi_mode():
+            get_app().vi_state.input_mode = InputMode.INSERT
 
 
 class _Pasted(NamedTuple):
@@ -141,7 +174,7 @@ class Composer:
         self._completer = completer
         self.pastes = Pastes()
         self.queue = MessageQueue(terminal.state, self.pastes)
-        self.buffer = Buffer(
+        self.buffer = InsertionBuffer(
             history=DirectoryHistory(places / "history", directory, self.pastes),
             completer=ThreadedCompleter(completer),
             complete_while_typing=Condition(lambda: offers_completions(self.buffer.document)),
@@ -224,7 +257,7 @@ class Composer:
                 return not vi_mode() or not vi_insert_mode() or not self.buffer.text
             case "leave":
                 return not self.buffer.text
-            case "take_back":
+            case "take_back" | "background":
                 return self._state.is_working and not self.buffer.text
             case _:
                 return True
@@ -268,10 +301,8 @@ class Composer:
                     self.buffer.history_backward()
             case "stash":
                 self.stash()
-            case "model":
-                self.submit_line("/model")
-            case "tasks":
-                self.submit_line("/todo")
+            case _ if action in LINES:
+                self.submit_line(LINES[action])
             case "search":
                 start_search(direction=SearchDirection.BACKWARD)
             case "redraw":
@@ -307,7 +338,6 @@ class Composer:
         if self.buffer.text:
             self.forget_cancel()
             self.buffer.reset(append_to_history=True)
-            get_app().vi_state.input_mode = InputMode.INSERT
             self.save_draft_soon()
         elif self._terminal.stop():
             pass

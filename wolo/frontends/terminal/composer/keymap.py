@@ -42,14 +42,23 @@ ACTIONS = (
     Action("leave", ("ctrl-d",), "quit, when the line is empty"),
     Action("take_back", ("up",), "while wolo works: edit the queued message"),
     Action("search", ("ctrl-r",), "search the prompt history"),
-    Action("editor", ("ctrl-g",), "write in your editor (VISUAL, EDITOR)"),
+    Action("editor", ("ctrl-g", "ctrl-x ctrl-e", "ctrl-x e"), "write in your editor (VISUAL, EDITOR)"),
     Action("files", ("ctrl-x ctrl-f",), "choose a file to mention"),
-    Action("model", ("alt-p",), "choose the model"),
+    Action("model", ("alt-p", "f2", "ctrl-x m"), "choose the model"),
+    Action("thinking", ("alt-t",), "show the thinking level"),
+    Action("new", ("ctrl-x n",), "start a new session"),
+    Action("resume", ("ctrl-x l",), "continue another session"),
+    Action("undo", ("ctrl-x u",), "revert the last turn"),
+    Action("redo", ("ctrl-x r",), "restore what was undone"),
+    Action("status", ("ctrl-x s",), "model, session, mode, context and cost"),
+    Action("copy", ("ctrl-x y",), "copy the last answer"),
+    Action("theme", ("ctrl-x t",), "choose the theme"),
     Action("tasks", ("ctrl-t",), "show the task list"),
     Action("stash", ("ctrl-s",), "keep the text aside; on an empty line: bring it back"),
     Action("paste_image", ("ctrl-v",), "attach the image in the clipboard"),
-    Action("mode", ("shift-tab",), "the next mode: plan, ask, edit, auto"),
+    Action("mode", ("shift-tab", "alt-m"), "the next mode: plan, ask, edit, auto"),
     Action("expand", ("ctrl-o",), "expand collapsed output or thinking"),
+    Action("background", ("ctrl-b",), "while wolo works, on an empty line: list what runs in the background"),
     Action("redraw", ("ctrl-l",), "redraw"),
     Action("suspend", ("ctrl-z",), "back to the shell; fg comes back"),
 )
@@ -132,7 +141,7 @@ def parse(written: str) -> tuple[str, ...]:
         bare = word.removeprefix("alt-") if word != "alt-" else word
         if bare != word:
             keys.append("escape")
-        keys.append(_key(bare, word))
+        keys.append(bare if keys and len(bare) == 1 else _key(bare, word))
     if not keys:
         raise ConfigError(f"{SETTING}: a key has no name.", hint="An empty list means no key.")
     return tuple(keys)

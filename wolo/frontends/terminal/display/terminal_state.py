@@ -53,6 +53,8 @@ class TerminalState:
     """Time at which the user last stopped a turn or a command."""
     interrupted_at: float = float("-inf")
     """Time of the last Ctrl-C on an empty line while nothing ran; the next key, if it is another one, quits."""
+    vi_mode: str = ""
+    """INSERT, NORMAL or REPLACE; empty without the keys of vi."""
     hint: str = ""
     """Shown beside an empty input line."""
     tail: str = ""

@@ -23,6 +23,7 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, FilterOrBool, has_completions, is_done
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindingsBase
+from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.layout import (
     AnyContainer,
     BufferControl,
@@ -65,6 +66,7 @@ PLACEHOLDERS = ("Describe a task · / commands · @ files", "Describe a task · 
 """Shown in the empty composer: the first that fits."""
 INDENT_COLUMNS = 20
 """From which on further rows of the composer are indented."""
+_VI_MODES = {InputMode.NAVIGATION: "NORMAL", InputMode.REPLACE: "REPLACE", InputMode.REPLACE_SINGLE: "REPLACE"}
 PAINT_S = 0.25
 """Printed text is collected for so long: each printing repaints the region."""
 ESCAPE_S = 0.05
@@ -130,6 +132,23 @@ class LiveRegion:
         )
         self.app.after_render += self._note_painted
         self.app.ttimeoutlen = self.app.timeoutlen = ESCAPE_S
+        self.app.before_render += lambda app: self._note_vi_mode()
+        self._note_vi_mode()
+
+    @property
+    def uses_vi(self) -> bool:
+        return self.app.editing_mode == EditingMode.VI
+
+    def use_vi(self, enabled: bool) -> None:
+        self.app.editing_mode = EditingMode.VI if enabled else EditingMode.EMACS
+        self.app.vi_state.input_mode = InputMode.INSERT
+        self._note_vi_mode()
+
+    def _note_vi_mode(self) -> None:
+        mode = _VI_MODES.get(self.app.vi_state.input_mode, "INSERT") if self.uses_vi else ""
+        if mode != self._state.vi_mode:
+            self._state.vi_mode = mode
+            self._drawn.clear()
 
     # Its life
 

@@ -14,7 +14,7 @@ from wolo.agent.events import ApprovalAsked, Event, QuestionsAsked
 from wolo.commands.command import EditFile, Exit, RunEvents, SendPrompt, ShowText, SwitchConversation, dispatch, is_command
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.errors import WoloError
+from wolo.errors import UsageError, WoloError
 from wolo.frontends.terminal.composer.completion import Suggestions, mention
 from wolo.frontends.terminal.composer.composer import Composer, Quit, Submission
 from wolo.frontends.terminal.composer.keymap import Keymap, composer_keys
@@ -331,6 +331,9 @@ class Repl:
             await self._send(prompt, line)
 
     def change_to(self, opened: SwitchConversation) -> None:
+        keys = opened.conversation.info.ui.keys
+        if isinstance(self._input, LiveRegion) and keys != self.conversation.info.ui.keys:
+            self._input.use_vi(keys == "vi")
         is_other = opened.conversation.info.session_id != self.conversation.info.session_id
         self._queue.end_turn()
         self.conversation = opened.conversation
@@ -438,6 +441,16 @@ class Repl:
 
     def use_theme(self, theme: str) -> None:
         self._screen.use_theme(theme)
+
+    @property
+    def uses_vi(self) -> bool:
+        return isinstance(self._input, LiveRegion) and self._input.uses_vi
+
+    def use_vi(self, enabled: bool) -> None:
+        """Raises UsageError where the terminal edits the line itself."""
+        if not isinstance(self._input, LiveRegion):
+            raise UsageError("The keys of vi need a terminal whose cursor moves.", hint="Start without --plain, or set TERM.")
+        self._input.use_vi(enabled)
 
     async def _refresh_todos(self) -> None:
         self._todos.items = await asyncio.to_thread(self.conversation.todos)

@@ -25,7 +25,7 @@ from wolo.workspace.git_branch import current_branch
 BETWEEN = " · "
 LONGEST_PLACE = 40
 """Cells; a longer directory is shortened to its last names."""
-IMPORTANCE = ("mode", "context", "model", "dir", "branch", "jobs", "cost", "cache")
+IMPORTANCE = ("vi", "mode", "context", "model", "dir", "branch", "jobs", "cost", "cache")
 """In a narrow window the last of these are dropped first."""
 USED = frozenset({"context", "cache", "cost", "jobs"})
 """Facts on the right."""
@@ -84,7 +84,9 @@ class StatusBar:
             "cost": money(self._used),
             "jobs": f"{running} · /{'jobs' if 'job' in running else 'tasks'}" if (running := self._state.running_jobs) else "",
         }
-        return [[("class:dim", spread({name: facts[name] for name in talk.info.ui.status if facts[name]}, width))]]
+        shown = {"vi": self._state.vi_mode} if self._state.vi_mode else {}
+        shown |= {name: facts[name] for name in talk.info.ui.status if facts[name]}
+        return [[("class:dim", spread(shown, width))]]
 
     def _context(self) -> str:
         """The share of the window, or the tokens where its size is unknown."""

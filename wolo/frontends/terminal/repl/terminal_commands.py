@@ -1,4 +1,4 @@
-"""Slash commands of the terminal: /copy, /editor, /loop, /keys and /theme."""
+"""Slash commands of the terminal: /copy, /editor, /loop, /keys, /theme and /vim."""
 
 from __future__ import annotations
 
@@ -77,7 +77,27 @@ def own_commands(actions: TerminalActions) -> tuple[Command, ...]:
             arguments=lambda context: [(name, _ABOUT.get(name, "")) for name in THEMES],
             while_working=True,
         ),
+        Command(
+            "vim",
+            "edit prompts with the keys of vi, or with the usual ones",
+            partial(_vim, actions),
+            usage="[on|off]",
+            more="Without an argument: the other ones. Counts at once; also saved in your settings (ui.keys).",
+            arguments=lambda context: [("on", "keys of vi"), ("off", "keys of emacs, the usual ones")],
+            while_working=True,
+        ),
     )
+
+
+async def _vim(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
+    if rest not in ("", "on", "off"):
+        raise UsageError(f"/vim takes on or off, not {rest}.")
+    enabled = rest == "on" if rest else not actions.uses_vi
+    actions.use_vi(enabled)
+    places = find_places()
+    await asyncio.to_thread(set_value, places, "ui.keys", "vi" if enabled else "emacs")
+    keys = "Keys of vi: Esc, then commands; the status row names the mode." if enabled else "The usual keys."
+    return ShowText(f"{keys} Saved in {places.config / 'config.toml'}.")
 
 
 async def _loop(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
