@@ -126,7 +126,7 @@ class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Ui(Struct, frozen=True, forbid_unknown_fields=True):
     theme: Literal["auto", "dark", "light", "dark-colorblind", "light-colorblind", "high-contrast", "ansi"] = "auto"
-    """`auto`: detect from COLORFGBG, otherwise dark. The terminal is not queried."""
+    """`auto`: ask the terminal for its background (OSC 11); without an answer within two seconds by COLORFGBG, otherwise dark."""
     status: tuple[Fact, ...] = ("dir", "branch", "model", "mode", "context", "cache", "cost", "jobs")
     """Items of the status bar, in this order; narrow windows drop the least important."""
     keys: Literal["emacs", "vi"] = "emacs"

@@ -144,3 +144,55 @@ def test_keys_of_full_protocols_become_plain(written: str, keys: list[str], cut:
     map_sequence("\x1b[27;2;13~", Keys.F24)
     pieces = [(LATER_S, piece) for piece in (written[:cut], written[cut:]) if piece]
     assert [str(getattr(key, "value", key)) for key, _ in Line(*pieces).all_keys()] == keys
+
+
+class Ground:
+    theme = "auto"
+    ground = "dark"
+
+
+class Wire:
+    def __init__(self) -> None:
+        self.text = ""
+
+    def send(self, text: str) -> None:
+        self.text += text
+
+
+WHITE = "\x1b]11;rgb:ffff/ffff/f0f0"
+
+
+def asked_line(ground: Ground, *pieces: tuple[float, str]) -> Line:
+    line, wire = Line(*pieces), Wire()
+    line.presence = line._focus = FocusTracker(wire, ground)
+    line.presence.report(True)
+    assert wire.text.endswith("\x1b]11;?\x1b\\")
+    line.presence.report(True)
+    assert wire.text.count("]11;") == 1
+    return line
+
+
+@pytest.mark.parametrize("end", ["\x07", "\x1b\\"])
+@pytest.mark.parametrize("cut", [0, 2, 3, 9, 20])
+def test_background_is_taken_from_between_keys(monkeypatch: pytest.MonkeyPatch, end: str, cut: int) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    ground, answer = Ground(), f"{WHITE}{end}"
+    pieces = [(AT_ONCE_S, f"a{answer[:cut]}"), (LATER_S, f"{answer[cut:]}b")] if cut else [(AT_ONCE_S, f"a{answer}b")]
+    assert asked_line(ground, *pieces).all_keys() == typed("ab")
+    assert ground.ground == "light"
+
+
+def test_late_background_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr("wolo.frontends.terminal.io.input_parser.GROUND_S", 0.0)
+    ground = Ground()
+    assert asked_line(ground, (AT_ONCE_S, f"a{WHITE}\x07b")).all_keys() == typed("ab")
+    assert ground.ground == "dark"
+
+
+def test_chosen_theme_asks_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    ground, wire = Ground(), Wire()
+    ground.theme = "light"
+    FocusTracker(wire, ground).report(True)
+    assert "]11" not in wire.text

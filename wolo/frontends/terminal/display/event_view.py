@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import time
 from collections.abc import Callable
@@ -52,7 +51,7 @@ from wolo.frontends.terminal.display.styled_output import StyledOutput
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_marks import OUTPUT_BEGINS, OUTPUT_ENDS, PROMPT_BEGINS
 from wolo.frontends.terminal.io.terminal_output import Stdout
-from wolo.frontends.terminal.io.theme import STYLES, select_theme
+from wolo.frontends.terminal.io.theme import STYLES
 from wolo.frontends.terminal.render import tool_calls
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.wrapping import wrap
@@ -143,8 +142,7 @@ class Screen:
 
     def use_theme(self, theme: str) -> None:
         """Takes effect from the next line on."""
-        self.state.theme = select_theme(theme, os.environ)
-        self._output = self._new_output()
+        self.state.theme = theme
 
     def make_plain(self, is_plain: bool) -> None:
         """Prints lines in turns, and nothing that moves; cannot be undone."""
@@ -471,7 +469,7 @@ class Screen:
             self.region.paint()
 
     def _new_output(self) -> StyledOutput:
-        return StyledOutput(self.stdout, theme=self.state.theme)
+        return StyledOutput(self.stdout, self.state)
 
     def _new_markdown(self) -> MarkdownStream:
         return MarkdownStream(plain=not self.stdout.can_move)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from typing import Protocol
 
 from rich.console import Console
 from rich.segment import Segment, Segments
@@ -29,9 +30,15 @@ _FILL = "\x1b[K"
 """Erases to the end of the row in the current background, so that nothing of it is copied."""
 
 
+class Themed(Protocol):
+    @property
+    def palette(self) -> str:
+        """A name in PALETTES; it may change at any time."""
+
+
 class StyledOutput:
-    def __init__(self, stdout: Stdout, *, theme: str) -> None:
-        self._stdout, self._theme = stdout, theme
+    def __init__(self, stdout: Stdout, themed: Themed) -> None:
+        self._stdout, self._themed = stdout, themed
         self._has_links = stdout.has_colours and takes_links(os.environ)
         self._wrapper = Wrapper()
         self._console = Console(
@@ -68,7 +75,7 @@ class StyledOutput:
     def _paint(self, segments: Iterable[Segment]) -> Iterator[Segment]:
         is_filled = False
         for segment in segments:
-            style = segment.style and paint(segment.style, theme=self._theme, depth=self._depth)
+            style = segment.style and paint(segment.style, theme=self._themed.palette, depth=self._depth)
             ground = segment.style.bgcolor if segment.style is not None else None
             fills_row = ground is not None and ground.name in FULL_WIDTH
             if style and fills_row and not is_filled and style.bgcolor is not None:

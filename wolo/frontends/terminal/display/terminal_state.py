@@ -36,8 +36,10 @@ class Dialog(Protocol[T]):
 
 @dataclass(slots=True)
 class TerminalState:
-    theme: str = field(default_factory=lambda: select_theme("auto", os.environ))
-    """A name in PALETTES."""
+    theme: str = "auto"
+    """A name in PALETTES, or `auto`: by the background."""
+    ground: str = field(default_factory=lambda: select_theme("auto", os.environ))
+    """`dark` or `light`, as the environment or the terminal says."""
     is_interactive: bool = False
     """More than one task: questions before a turn are asked in panels, too."""
     conversation: Conversation | None = None
@@ -67,6 +69,10 @@ class TerminalState:
     """Open dialogs; the last one is visible."""
     typed_texts: dict[str, str] = field(default_factory=dict)
     """Steered messages as the user typed them, with pastes folded, by message id."""
+
+    @property
+    def palette(self) -> str:
+        return self.ground if self.theme == "auto" else self.theme
 
     @property
     def is_asking(self) -> bool:

@@ -9,7 +9,7 @@ import select
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from prompt_toolkit import Application
 from prompt_toolkit.key_binding.key_processor import KeyPress
@@ -27,6 +27,12 @@ FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
 REPORT, NO_REPORT = "\x1b[?1004h", "\x1b[?1004l"
 FULL_KEYS, PLAIN_KEYS = "\x1b[>1u\x1b[>4;1m", "\x1b[<u\x1b[>4;0m"
 """Ask for keys with their modifiers, by kitty's protocol and by xterm's modifyOtherKeys, and give that back."""
+ASK_GROUND = "\x1b]11;?\x1b\\"
+"""Asks for the colour of the background."""
+GROUND_S = 2.0
+"""Time after which an answer comes too late to be believed."""
+_GROUND = r"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[0-9a-fA-F/]*(?:\x07|\x1b\\)"
+_PARTIAL_GROUND = r"\x1b\](?:1(?:1(?:;[rgba:0-9A-Fa-f/]{0,30}\x1b?)?)?)?\Z"
 MOST_READ_BYTES = 65_536
 SAME_PASTE_S = 0.02
 """Input that follows sooner belongs to the same paste."""
@@ -56,12 +62,20 @@ _IN_TEXT = (Keys.ControlM, Keys.ControlJ, Keys.ControlI)
 """Line ends and tabs."""
 
 
+class Grounded(Protocol):
+    theme: str
+    ground: str
+    """`dark` or `light`."""
+
+
 class FocusTracker:
     """Tells whether the user looks at the terminal: from its focus reports, or else from the keys pressed."""
 
-    def __init__(self, sender: Sender | None) -> None:
-        """Without a `sender` the terminal is never asked to report."""
-        self._sender = sender
+    def __init__(self, sender: Sender | None, grounded: Grounded | None = None) -> None:
+        """Without a `sender` the terminal is never asked to report; `grounded` gets the background where its theme is `auto`."""
+        self._sender, self._grounded = sender, grounded
+        self._asked_at: float | None = None
+        """Time of the question about the background."""
         self._is_in_front: bool | None = None
         """None: the terminal has not reported; many never do."""
         self._pressed_at = time.monotonic()
@@ -71,7 +85,10 @@ class FocusTracker:
         """Asks for reports and for keys with their modifiers, or gives both back."""
         if self._sender is not None:
             keys = (FULL_KEYS if enabled else PLAIN_KEYS) if _has_full_keys() else ""
-            self._sender.send((REPORT if enabled else NO_REPORT) + keys)
+            ground = ""
+            if enabled and keys and self._asked_at is None and self._grounded is not None and self._grounded.theme == "auto":
+                ground, self._asked_at = ASK_GROUND, time.monotonic()
+            self._sender.send((REPORT if enabled else NO_REPORT) + keys + ground)
         self._is_in_front = None
 
     def on_key(self, data: str) -> bool:
@@ -83,6 +100,20 @@ class FocusTracker:
             self._is_in_front = True if self._is_in_front is not None else None
         self._changed.set()
         return is_report
+
+    @property
+    def expects_ground(self) -> bool:
+        """The terminal may still answer the question about its background."""
+        return self._asked_at is not None and time.monotonic() - self._asked_at < GROUND_S
+
+    def without_ground(self, text: str) -> str:
+        """Takes the answer about the background out of the text; one that came too late changes nothing."""
+        if (answer := re.search(_GROUND, text)) is None:
+            return text
+        if self.expects_ground and self._grounded is not None:
+            red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in answer.groups())
+            self._grounded.ground = "light" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "dark"
+        return text[: answer.start()] + text[answer.end() :]
 
     def is_away(self, after_s: float) -> bool:
         """Without focus reports: no key was pressed for so long."""
@@ -150,7 +181,12 @@ class TerminalInput(KeyInput):
         """Parses the beginning, and returns the rest."""
         if self._open is not None:
             return self._read_marked_paste(text)
-        text = self._without_reports(text)
+        text = self._without_reports(self._focus.without_ground(text))
+        if self._focus.expects_ground and (partial := re.search(_PARTIAL_GROUND, text)):
+            self._held = partial[0]
+            more = self._more(SAME_PASTE_S)
+            self._held = "" if more else self._held
+            return text + more if more else self._read_unmarked_paste(text.removesuffix(self._held))
         before, mark, behind = text.partition(BEGIN)
         if mark:
             self.parse_keys(before)

@@ -127,7 +127,7 @@ THEME = Theme(dict(STYLES))
 
 
 def select_theme(theme: str, environment: Mapping[str, str]) -> str:
-    """`auto` believes COLORFGBG (`15;0`: the last is the background); the terminal is never asked, it could answer too late."""
+    """`auto` believes COLORFGBG (`15;0`: the last is the background); an answer of the terminal counts more."""
     if theme != "auto":
         return theme
     background = environment.get("COLORFGBG", "").rpartition(";")[2]

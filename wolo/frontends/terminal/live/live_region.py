@@ -113,7 +113,7 @@ class LiveRegion:
         self._below_window = _window(self._below_text, 1)
         self._outlet = AsyncOutput(sys.stdout.fileno(), self)
         self._output = FrameOutput(self._outlet)
-        self.presence = FocusTracker(self)
+        self.presence = FocusTracker(self, self._state)
         self.marks: TerminalMarks | None = None
         """Of a conversation; a single task has none."""
         colours = RegionColours(self._state, is_soft=colour_depth() == ColorDepth.DEPTH_24_BIT)
@@ -399,7 +399,7 @@ class LiveRegion:
 
     def _around_tail(self) -> object:
         """All that `paint` may have changed, except for the tail."""
-        return self._output.get_size(), self._state.hint, self._state.theme, [*map(self._rows, self._components)]
+        return self._output.get_size(), self._state.hint, self._state.palette, [*map(self._rows, self._components)]
 
     def _note_painted(self, app: object) -> None:
         self._painted_around = None if self._state.is_asking else self._around_tail()

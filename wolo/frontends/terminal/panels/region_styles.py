@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 from prompt_toolkit.formatted_text import OneStyleAndTextTuple, StyleAndTextTuples
 from prompt_toolkit.output.color_depth import ColorDepth
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from wolo.frontends.terminal.display.styled_output import Themed
 from wolo.frontends.terminal.io.theme import ANSI, BLACK, DARK, GROUNDS, PALETTES, ROLES, THEME, Shade
 from wolo.frontends.terminal.render.row_wrapping import wrap
 
@@ -70,11 +70,6 @@ def as_fragments(rows: Sequence[Sequence[OneStyleAndTextTuple]]) -> StyleAndText
 # Colours
 
 
-class Themed(Protocol):
-    theme: str
-    """It may change at any time."""
-
-
 def colour_depth() -> ColorDepth | None:
     """None: prompt_toolkit decides by the terminal, and takes 256 colours at most."""
     is_true = os.environ.get("COLORTERM", "").lower() in ("truecolor", "24bit")
@@ -111,9 +106,9 @@ class RegionColours(StyleTransformation):
         )
 
     def transform_attrs(self, attrs: Attrs) -> Attrs:
-        shades = PALETTES[self._themed.theme]
+        shades = PALETTES[self._themed.palette]
         text, ground = self._roles.get(attrs.color or "", ""), self._roles.get(attrs.bgcolor or "", "")
-        if self._themed.theme == ANSI:
+        if self._themed.palette == ANSI:
             return self._in_ansi_colours(attrs, shades[ground or text].basic) if ground or text else attrs
         return attrs._replace(
             color=self._colour(shades[text]) if text else attrs.color,
@@ -121,7 +116,7 @@ class RegionColours(StyleTransformation):
         )
 
     def invalidation_hash(self) -> Hashable:
-        return self._themed.theme
+        return self._themed.palette
 
     def _in_ansi_colours(self, attrs: Attrs, basic: str) -> Attrs:
         style = Style.parse(basic)

@@ -26,7 +26,7 @@ from wolo.workspace.root import Workspace
 
 THEMES: tuple[str, ...] = get_args(next(each.type for each in fields(Ui) if each.name == "theme"))
 _ABOUT = {
-    "auto": "from COLORFGBG, or else dark",
+    "auto": "by the terminal's background",
     "dark": "for a dark background",
     "light": "for a light background",
     "dark-colorblind": "dark, with blue and orange for green and red",
