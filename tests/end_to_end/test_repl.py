@@ -225,6 +225,22 @@ def test_keys_of_vi_are_turned_on_at_once(provider: ProviderServer) -> None:
         leave(terminal)
 
 
+def test_ctrl_x_and_a_letter_run_commands(provider: ProviderServer) -> None:
+    with repl(provider, columns=100) as terminal:
+        terminal.type("some text\x18s")
+        terminal.wait_for("context window unknown")
+        terminal.wait_for("› some text")
+        terminal.type("\x18u")
+        terminal.type(" more")
+        terminal.wait_for(" more")
+        assert not terminal.shows("› /undo")
+        terminal.type("\x15\x18u")
+        terminal.wait_for("› /undo")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert not provider.requests
+
+
 def test_typed_path_of_an_image_attaches(provider: ProviderServer) -> None:
     image = b"\x89PNG\r\n\x1a\n" + b"0" * 64
     for name in ("dot.png", "two words.png"):

@@ -255,7 +255,7 @@ class Composer:
                 return self._state.is_working
             case "stop":
                 return not vi_mode() or not vi_insert_mode() or not self.buffer.text
-            case "leave":
+            case "leave" | "undo" | "redo":
                 return not self.buffer.text
             case "take_back" | "background":
                 return self._state.is_working and not self.buffer.text
