@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -99,6 +99,70 @@ class Job:
         """Returns when the job ends or the timeout has passed."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.ended.wait(), timeout_s)
+
+    async def wait_for_line(self, alternatives: Alternatives, timeout_s: float) -> str | None:
+        """Returns the first matching line of unread and new output. None: the job ended or the timeout passed before it."""
+        match: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def check(text: bytes) -> None:
+            if not match.done() and (line := find_line(alternatives, text.decode(errors="replace"))) is not None:
+                match.set_result(line)
+
+        ending = asyncio.create_task(self.ended.wait())
+        self.spool.listeners.append(check)
+        try:
+            check(self.spool.peek())
+            ends: tuple[asyncio.Future[Any], ...] = (match, ending)
+            await asyncio.wait(ends, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.spool.listeners.remove(check)
+            ending.cancel()
+        return match.result() if match.done() else None
+
+
+Alternatives = tuple[tuple[str, ...], ...]
+"""Each is pieces of text that a line holds in this order."""
+_MOST_PATTERN_CHARS = 1000
+
+
+def read_pattern(pattern: str) -> Alternatives:
+    """Text, `|` between alternatives, `.*` for any characters: matched in linear time, whatever is printed. Raises ToolError."""
+    if not pattern or len(pattern) > _MOST_PATTERN_CHARS:
+        raise ToolError(f"`pattern` has 1 to {_MOST_PATTERN_CHARS:,} characters.")
+    alternatives, piece, rest = [[""]], "", pattern
+    while rest:
+        if rest.startswith(".*"):
+            alternatives[-1].append("")
+            rest = rest[2:]
+            continue
+        piece, rest = rest[0], rest[1:]
+        if piece == "|":
+            alternatives.append([""])
+            continue
+        if piece in "[]()+*?^${}" or (piece == "\\" and (not rest or rest[0].isalnum())):
+            raise ToolError(
+                "`pattern` is text; `|` separates alternatives, `.*` is anything; put a backslash before []()+*?^${}."
+            )
+        if piece == "\\":
+            piece, rest = rest[0], rest[1:]
+        alternatives[-1][-1] += piece
+    if not all(any(pieces) for pieces in alternatives):
+        raise ToolError("An alternative of `pattern` is empty, so every line would match.")
+    return tuple(map(tuple, alternatives))
+
+
+def find_line(alternatives: Alternatives, text: str) -> str | None:
+    """Returns the first line that holds the pieces of an alternative."""
+    return next((line for line in text.splitlines() if any(_holds(line, pieces) for pieces in alternatives)), None)
+
+
+def _holds(line: str, pieces: tuple[str, ...]) -> bool:
+    at = 0
+    for piece in pieces:
+        if (start := line.find(piece, at)) < 0:
+            return False
+        at = start + len(piece)
+    return True
 
 
 class BackgroundJobs:
@@ -257,6 +321,8 @@ class JobOutput:
         self.size_bytes = 0
         self.newest = b""
         """The last lines, whether they were read or not."""
+        self.listeners: list[Callable[[bytes], None]] = []
+        """Called with new lines, and with the unfinished one at each change; secrets are redacted. Must not raise."""
         self._unread = CapturedOutput(_NEWS_BYTES)
         self._line = bytearray()
         self._kept_bytes = 0
@@ -269,6 +335,22 @@ class JobOutput:
             whole = len(self._line)
         if whole:
             self._pass_on(whole)
+        if self._line and self.listeners:
+            self._notify(self._unfinished_line())
+
+    def peek(self) -> bytes:
+        """Returns unread output with the unfinished line, and leaves it unread."""
+        head, tail = self._unread.peek()
+        return head + (b"\n" if tail else b"") + tail + self._unfinished_line()
+
+    def _unfinished_line(self) -> bytes:
+        """Without an end that may be part of a secret."""
+        text = self._secrets.hide_data(b"".join(clean(bytes(self._line))))
+        return text[: len(text) - self._secrets.count_unfinished(text)]
+
+    def _notify(self, text: bytes) -> None:
+        for listener in self.listeners:
+            listener(text)
 
     @property
     def has_unread(self) -> bool:
@@ -310,6 +392,7 @@ class JobOutput:
         text = text[: len(text) - held]
         self.size_bytes += len(text)
         self._unread.add(text)
+        self._notify(text)
         self.newest = (self.newest + text[-_NEWEST_BYTES:])[-_NEWEST_BYTES:]
         if kept := text[: self.room_bytes]:
             self._write(kept)

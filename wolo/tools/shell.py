@@ -20,7 +20,7 @@ from wolo.errors import SessionError, ToolError
 from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.parts import ToolKind
-from wolo.tools.background_jobs import Job
+from wolo.tools.background_jobs import Job, read_pattern
 from wolo.tools.clipping import clean, clip, clip_and_keep
 from wolo.tools.command_tracking import ChangeTracking, LiveOutput, changes_metadata, paths_of, shell_report
 from wolo.tools.tool import CallContext, ToolServices
@@ -302,17 +302,22 @@ def _ending(finished: Finished, timeout_s: float) -> str:
 MAX_WAIT_S = 600.0
 _PATIENCE_S = 1.0
 """Seconds to wait for new output when no time is given; polling costs a request each."""
+_WAIT_S = 60.0
+"""Seconds to wait for a line when no time is given."""
+_SHOWN_LINE_CHARS = 300
 
 
 class JobsArgs(Struct, frozen=True):
-    action: Literal["list", "output", "stop"] = "list"
+    action: Literal["list", "output", "wait", "stop"] = "list"
     id: Annotated[int | None, Meta(description="of the job")] = None
-    wait_s: Annotated[float | None, Meta(description=f"output: seconds to wait for its end, {MAX_WAIT_S:g} at most")] = None
+    wait_s: Annotated[float | None, Meta(description=f"seconds to wait for its end, or a line; {MAX_WAIT_S:g} at most")] = None
+    pattern: Annotated[str | None, Meta(description="wait: text of a line; `|` separates alternatives, `.*` is anything")] = None
 
 
 class Jobs:
     """Manage commands that run in the background: `list` shows them; `output` returns what one has printed since the last
-    call, and how it ended; `stop` ends it with everything it started. You are notified when one ends."""
+    call, and how it ended; `wait` does so when a line matches; `stop` ends it with everything it started. You are notified when
+    one ends."""
 
     name: ClassVar[str] = "jobs"
     Args: ClassVar[type[Struct]] = JobsArgs
@@ -324,6 +329,10 @@ class Jobs:
         """Returns none, because the commands were judged when they started."""
         if args.wait_s is not None and not 0 <= args.wait_s <= MAX_WAIT_S:
             raise ToolError(f"wait_s is in seconds, {MAX_WAIT_S:g} at most.")
+        if (args.action == "wait") != (args.pattern is not None):
+            raise ToolError("`wait` needs a `pattern`." if args.pattern is None else "`pattern` is for the action `wait`.")
+        if args.pattern is not None:
+            read_pattern(args.pattern)
         return ()
 
     async def run(self, args: JobsArgs, call: CallContext) -> CallResult:
@@ -339,11 +348,25 @@ class Jobs:
         job = call.services.shell.jobs.find(args.id)
         if args.action == "stop":
             await call.services.shell.jobs.stop(job)
+        elif args.pattern is not None:
+            return await _wait_for_line(job, args.pattern, _WAIT_S if args.wait_s is None else args.wait_s, call.services)
         elif args.wait_s is not None:
             await job.wait(args.wait_s)
         elif not job.spool.has_unread:
             await job.wait(_PATIENCE_S)
         return job_report(job, call.services)
+
+
+async def _wait_for_line(job: Job, pattern: str, wait_s: float, services: ToolServices) -> CallResult:
+    if job.is_detached:
+        raise ToolError(f"Job {job.id} was detached, so its lines are not followed; read {job.spool.path}.")
+    line = await job.wait_for_line(read_pattern(pattern), wait_s)
+    report = job_report(job, services)
+    if line is not None:
+        note = f"a line matches: {line if len(line) <= _SHOWN_LINE_CHARS else line[:_SHOWN_LINE_CHARS] + '…'}"
+    else:
+        note = "no line matched before it ended" if job.ending is not None else f"no line matched within {wait_s:g} s"
+    return replace(report, text=f"{report.text}[{note}]\n")
 
 
 def job_report(job: Job, services: ToolServices) -> CallResult:

@@ -319,6 +319,12 @@ async def test_immediately_detached_job_outlives_its_call(harness: ToolHarness) 
         ({"id": "first"}, "id"),
         ({"action": "output", "wait_s": -1}, "wait_s is in seconds"),
         ({"action": "output", "wait_s": 1e9}, "wait_s is in seconds"),
+        ({"action": "wait"}, "needs a `pattern`"),
+        ({"action": "output", "pattern": "x"}, "for the action `wait`"),
+        ({"action": "wait", "pattern": ""}, "1 to 1,000"),
+        ({"action": "wait", "pattern": "a|"}, "every line would match"),
+        ({"action": "wait", "pattern": "(a+)+b"}, "is text"),
+        ({"action": "wait", "pattern": r"\d"}, "is text"),
     ],
 )
 async def test_senseless_arguments_are_refused_with_the_reason(
@@ -336,6 +342,46 @@ async def test_job_among_several_is_named_by_number(harness: ToolHarness) -> Non
     with pytest.raises(ToolError, match=r"There is no job 3; there are 1, 2\."):
         await harness.call("jobs", action="output", id=3)
     assert "job 2" in (await harness.call("jobs", action="output", job_id="2")).text
+
+
+async def test_wait_returns_at_a_matching_line(harness: ToolHarness) -> None:
+    await begin(harness, "echo one; while [ ! -e on ]; do sleep 0.05; done; echo two; echo Listening on [::]:80; sleep 60")
+    wait = asyncio.create_task(harness.call("jobs", action="wait", id=1, pattern=r"error|Listening.*\[::\]", wait_s=60))
+    await asyncio.sleep(0)  # the wait begins
+    harness.put("on", "")
+    text = (await wait).text
+    assert text.startswith("two\nListening on [::]:80\n[job 1")
+    assert text.endswith("[a line matches: Listening on [::]:80]\n")
+    assert jobs_of(harness).find(1).spool.listeners == []
+
+
+async def test_wait_sees_unread_and_unfinished_lines(harness: ToolHarness) -> None:
+    await begin(harness, "while [ ! -e on ]; do sleep 0.05; done; echo early; printf 'Continue? '; sleep 60")
+    harness.put("on", "")
+    spool = jobs_of(harness).find(1).spool
+    await until(lambda: b"Continue?" in spool.peek())
+    assert "[a line matches: early]" in (await harness.call("jobs", action="wait", id=1, pattern="early")).text
+    await until(lambda: not spool.has_unread)
+    late = await harness.call("jobs", action="wait", id=1, pattern="early", wait_s=0)
+    assert late.text.endswith("[no line matched within 0 s]\n")
+
+
+async def test_wait_ends_with_its_job(harness: ToolHarness) -> None:
+    await begin(harness, "while [ ! -e on ]; do sleep 0.05; done; echo other")
+    wait = asyncio.create_task(harness.call("jobs", action="wait", id=1, pattern="ready", wait_s=60))
+    await asyncio.sleep(0)  # the wait begins
+    harness.put("on", "")
+    assert (await wait).text.endswith("[no line matched before it ended]\n")
+
+
+async def test_secret_is_no_match_of_a_wait(harness: ToolHarness) -> None:
+    secrets = Secrets([Secret("PASSWORD", "hunter22-of-mine")])
+    harness.services.shell.jobs = BackgroundJobs(harness.services.shell.processes, harness.folder / "jobs", secrets)
+    await begin(harness, "while [ ! -e on ]; do sleep 0.05; done; echo hunter22-of-mine; printf hunter22; exit 0")
+    wait = asyncio.create_task(harness.call("jobs", action="wait", id=1, pattern="22-of", wait_s=60))
+    await asyncio.sleep(0)  # the wait begins
+    harness.put("on", "")
+    assert (await wait).text.endswith("[no line matched before it ended]\n")
 
 
 async def until_news(harness: ToolHarness) -> None:

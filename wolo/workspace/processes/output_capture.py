@@ -47,6 +47,10 @@ class CapturedOutput:
                 self._tail_bytes -= dropped
                 self.omitted_bytes += dropped
 
+    def peek(self) -> tuple[bytes, bytes]:
+        """Returns the beginning and the end, and releases nothing."""
+        return bytes(self._head), b"".join(self._tail)
+
     def take(self) -> tuple[bytes, bytes]:
         """Returns and releases the beginning and the end; the end is empty when nothing was dropped."""
         head = bytes(self._head)
