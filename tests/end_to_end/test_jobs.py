@@ -47,6 +47,18 @@ def test_job_is_reported_everywhere_and_ends_with_run(provider: ProviderServer, 
     assert gone(n)
 
 
+@BOTH
+def test_model_continues_at_a_line_of_a_job(provider: ProviderServer, mode: str) -> None:
+    n = unique_seconds()
+    wait = {"action": "wait", "id": 1, "pattern": "error|listening on", "wait_s": 60}
+    provider.script(background(f"sleep 1.5; echo listening on 8000; sleep {n}"), call("jobs", wait), text("It serves."))
+    assert run_wolo("-p", mode, *provider.flags, "serve").exit_code == 0
+    result = provider.requests[2].results[-1]
+    assert result.startswith("listening on 8000\n[job 1")
+    assert result.endswith("[a line matches: listening on 8000]\n")
+    assert gone(n)
+
+
 def test_model_reads_of_an_end_before_next_request(provider: ProviderServer) -> None:
     provider.script(background("sleep 1.2; exit 3"), call("shell", {"command": "sleep 1"}), text("I see."))
     run_wolo("-p", "--yolo", *provider.flags, "go")
