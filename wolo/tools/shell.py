@@ -309,15 +309,14 @@ _SHOWN_LINE_CHARS = 300
 
 class JobsArgs(Struct, frozen=True):
     action: Literal["list", "output", "wait", "stop"] = "list"
-    id: Annotated[int | None, Meta(description="of the job")] = None
-    wait_s: Annotated[float | None, Meta(description=f"seconds to wait for its end, or a line; {MAX_WAIT_S:g} at most")] = None
-    pattern: Annotated[str | None, Meta(description="wait: text of a line; `|` separates alternatives, `.*` is anything")] = None
+    id: int | None = None
+    wait_s: Annotated[float | None, Meta(description=f"{MAX_WAIT_S:g} at most")] = None
+    pattern: Annotated[str | None, Meta(description="of a line: text, `|`, `.*`")] = None
 
 
 class Jobs:
-    """Manage commands that run in the background: `list` shows them; `output` returns what one has printed since the last
-    call, and how it ended; `wait` does so when a line matches; `stop` ends it with everything it started. You are notified when
-    one ends."""
+    """Manage background commands: `output` returns what is new and how one ended; `wait` does so when a line matches; `stop` ends
+    it with all it started. You are notified when one ends."""
 
     name: ClassVar[str] = "jobs"
     Args: ClassVar[type[Struct]] = JobsArgs
