@@ -82,7 +82,8 @@ def run_command(path: str, text: str, *, asked: bool = False) -> str:
 
 
 PYTEST: Final = "python3 -m pytest -q"
-_PROBE: Final = "python3 -c "
+_PROBE: Final = "python3 -B -c "
+"""Without bytecode files: Python takes a stale one for a file of the same size, changed in the same second."""
 
 
 def probe_command(path: str, text: str, request: str) -> str:
