@@ -103,11 +103,13 @@ class OutputForm:
 
     def partial(self, answer: str) -> Any:
         """The value that the beginning of an answer has so far, unchecked; the type MISSING: none yet."""
-        from pydantic_core import from_json  # noqa: PLC0415  # loads slowly
+        from pydantic import TypeAdapter  # noqa: PLC0415  # loads slowly
 
         start = _BRACKET.search(answer)
         try:
-            value = from_json(answer[start.start() :] if start else answer, allow_partial="trailing-strings")
+            value = TypeAdapter(Any).validate_json(
+                answer[start.start() :] if start else answer, experimental_allow_partial="trailing-strings"
+            )
         except ValueError:
             return MISSING
         if self._wraps(value):
