@@ -226,7 +226,11 @@ class ProviderServer:
         stream = connection.makefile("rb")
         try:
             while asked := _read_request(stream, number):
-                reply = self._reply_to(asked)
+                try:
+                    reply = self._reply_to(asked)
+                except OSError as error:  # no fault of the connection
+                    self.problems.append(f"the request was not inspected: {error!r}")
+                    raise
                 if not self._play(connection, asked, reply):
                     return
         except (OSError, ClientGone):

@@ -74,7 +74,7 @@ async def test_attempt_leaves_patch_log_session_and_untouched_source(
     )
     provider.script(call("shell", {"command": command}), text("Done."))
     done = await attempt(tmp_path, repo=str(source), verify="test -f c.txt && echo fine", mode="yolo")
-    assert (done.state, done.exit_code, done.error) == ("passed", 0, None), provider.requests
+    assert (done.state, done.exit_code, done.error) == ("passed", 0, None), (provider.requests, provider.problems)
     assert done.verify is not None
     assert (done.verify.exit_code, done.verify.tail) == (0, "fine\n")
     assert done.usage.tokens > 0
