@@ -167,3 +167,20 @@ def test_list_has_header_and_usable_models_first() -> None:
     marks = [line[0] for line in lines]
     assert marks == sorted(marks, reverse=True) or marks == sorted(marks, key=lambda mark: mark != "*")
     assert any(line.startswith("* groq/") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("names", "code", "message"),
+    [
+        (("org/only:latest",), 0, ""),
+        (("zai/glm-5.2",), 0, ""),
+        (("small", "large"), 2, "A base URL with several models needs the name of one: small, large."),
+        ((), 2, "A base URL needs a model."),
+        (tuple(map(str, range(20))), 2, " 11 and 8 more."),
+    ],
+)
+def test_base_url_without_model_takes_only_one(provider: ProviderServer, names: tuple[str, ...], code: int, message: str) -> None:
+    serve(provider, *names)
+    ended = run_wolo("-p", "hi", "--base-url", provider.origin + "/v1")
+    assert (ended.exit_code, message in ended.stderr) == (code, True), ended.stderr
+    assert [asked.json["model"] for asked in provider.requests] == ([*names] if code == 0 else [])

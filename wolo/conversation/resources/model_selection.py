@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from wolo.models.limit_wait import LimitWait
     from wolo.models.probe_cache import ServerFacts
 
+MOST_LISTED = 12
+"""Models of a server that an error message lists."""
 NO_MODEL = "No model is set up. Do one of these:"
 WAYS = """\
 wolo auth login                               (saves an API key; or export ZAI_API_KEY=…, or another provider's)
@@ -169,7 +171,7 @@ def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card:
     """Applies the result of a probe. Raises ConfigError with the nearest names."""
     endpoint = config.endpoint
     if endpoint.base_url and not spec:
-        raise ConfigError("A base URL needs a model.", hint="Name it with -m MODEL.")
+        spec = _only_model(config, environ)
     if endpoint.api and endpoint.api not in FORMATS:
         raise unknown_format(endpoint.api)
     drive = driving.as_mode(endpoint.drive) if endpoint.drive else None
@@ -180,6 +182,24 @@ def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card:
     choice = replace(choice, drive=drive) if drive else choice
     choice = follow_card(config, choice, keeps_format=bool(endpoint.api)) if follows_card else choice
     return driving.force_mode(choice, drive) if drive else choice
+
+
+def _only_model(config: Config, environ: Mapping[str, str]) -> str:
+    """The model of a base URL that lists one. Asks the server. Raises ConfigError if it lists none or several."""
+    from wolo.models.http.server_lookup import served_models  # only where no model is named
+
+    url = config.endpoint.base_url
+    models = served_models(find(config, environ, f"{CUSTOM}/unnamed", follows_card=False))
+    match models:
+        case [model]:
+            return f"{CUSTOM}/{model}"
+        case []:
+            raise ConfigError("A base URL needs a model.", hint=f"Name it with -m MODEL; {url} lists none.")
+    more = f" and {len(models) - MOST_LISTED} more" if len(models) > MOST_LISTED else ""
+    raise ConfigError(
+        f"A base URL with several models needs the name of one: {', '.join(models[:MOST_LISTED])}{more}.",
+        hint="Name it with -m MODEL.",
+    )
 
 
 def follow_card(config: Config, choice: ModelChoice, *, keeps_format: bool) -> ModelChoice:
