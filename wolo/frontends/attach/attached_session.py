@@ -32,6 +32,8 @@ class AttachedSession:
         self._exit_code = 0
         self._newest = 0
         """Events up to this id are older than what was sent last, or than the start."""
+        self._seen = 0
+        """Id of the latest event that is printed."""
         self._idle_since = 0
         """Id of the latest event that says no turn runs."""
         self._pending: dict[str, dict[str, Any]] = {}
@@ -112,6 +114,7 @@ class AttachedSession:
                         self._exit_code = int(line["exit_code"])
             except UNREADABLE:
                 print_message("An event of the server cannot be read.")
+            self._seen = id
             if not self._caught_up and id >= self._newest:
                 self._caught_up = True
                 self._prompt()
@@ -163,7 +166,8 @@ class AttachedSession:
                     id, first = next(iter(self._pending.items()))
                     await (self._answer(id, first, line) if "questions" in first else self._decide(id, first, line))
                 elif (reverting := _reverting(line)) is not None:
-                    await self._send(*reverting)
+                    reply = await self._send(*reverting)
+                    self._newest = max(self._newest, int(reply.get("last_event_id", 0)))
                     self._prompt()
                 elif line.strip():
                     if self._is_terminal:
@@ -188,7 +192,7 @@ class AttachedSession:
 
     async def _until_ready(self, *, anything: bool = False) -> None:
         """Returns when a line can be used: for an answer, or as a prompt."""
-        while not self._caught_up or (self._busy and not self._pending and not anything):
+        while self._seen < self._newest or not self._caught_up or (self._busy and not self._pending and not anything):
             self._changed.clear()
             await self._changed.wait()
 

@@ -315,7 +315,7 @@ class LiveSession:
         self._show(self.conversation.history)
         row = as_row(done.report)
         self.emit(system_line("reverted", **row))
-        return row | {"draft": planned.draft}
+        return row | {"draft": planned.draft, "last_event_id": self.log.last_id}
 
     def _require_idle(self) -> None:
         if self.is_busy:
