@@ -28,8 +28,10 @@ OWN = re.compile(
 )
 
 
-MARKS = re.compile(rb"\x1b\]2;(?:[?] |\xe2\x97\x8f )?wolo \xc2\xb7 \w+\x1b\\|\x1b\]133;[ACD]\x1b\\|\x1b\[2[23];2t")
-"""Title and marks of prompts, which hold nothing of the model's."""
+MARKS = re.compile(
+    rb"\x1b\]2;(?:[?] |\xe2\x97\x8f )?wolo \xc2\xb7 \w+\x1b\\|\x1b\]133;[ACD]\x1b\\|\x1b\[2[23];2t|\x1b\]11;\?(?:\x07|\x1b\\)"
+)
+"""Title, marks of prompts and the question for the background, which hold nothing of the model's."""
 
 
 def assert_harmless(terminal: Terminal) -> None:
