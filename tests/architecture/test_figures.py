@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "wolo"
 GOALS = {
-    "lines": 121_347,
+    "lines": 109_000,
     "functions per 1,000 lines of code": 80,
     "lines of a function, for nine in ten": 25,
     "functions over 60 lines": 0,
@@ -23,7 +23,7 @@ GOALS = {
 """The last five count names: participles as functions, vague words, times without `_at` or `_s`, counts without `num_`."""
 MOST = {
     **GOALS,
-    **{"lines": 121_343, "functions per 1,000 lines of code": 88},
+    **{"lines": 121_400, "functions per 1,000 lines of code": 88},
 }
 """Limits on the way to the goals: what has been reached. Only lines grow, by what a capability needs."""
 VAGUE = {"found", "wanted", "given", "said", "told", "words", "standing"}
