@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -153,6 +153,8 @@ class TurnRunner:
         self._compaction: CompactionRun | None = None
         """None: nothing was compacted during this turn."""
         self._start_index = len(history)
+        self._named_mode: tuple[str, int, Collection[str]] = ("", 0, ())
+        """The mode that the history named when it had so many messages, and those that were left out then."""
         self._verifier: Verifier | None = None
         if services.verify is not None:
             from wolo.agent.verification import Verifier  # noqa: PLC0415  # most users have no check
@@ -455,7 +457,12 @@ class TurnRunner:
         services = self._services
         if services.mode is None or (services.mode.in_force != PLAN and not self._history.messages):
             return None
-        mode, before = services.mode.in_force, named_mode(self._history.messages, services.compactor.cut.left_out)
+        messages, left_out = self._history.messages, services.compactor.cut.left_out
+        before, count, known = self._named_mode
+        if known is not left_out:
+            before, count = "", 0
+        mode, before = services.mode.in_force, named_mode(messages[count:], left_out) or before
+        self._named_mode = before, len(messages), left_out
         if mode == before or (mode != PLAN and not before):
             return None
         from wolo.tools.questions.present_plan import mode_notice  # noqa: PLC0415  # most conversations stay in one mode

@@ -162,6 +162,8 @@ LOW_SHARE = 0.5
 """A smaller share read from the cache counts as a miss."""
 IDLE_S = 300.0
 """Common cache lifetime."""
+RECENT_MESSAGES = 40
+"""A provider whose answers among these name no cached tokens is one that names none."""
 
 Kind = Literal["model", "prefix", "provider"]
 """Another model was asked; the prefix changed; the provider did not have the prefix."""
@@ -231,7 +233,8 @@ def find_miss(answer: Message, before: Sequence[Message], price: Price | None) -
     if usage.estimated or expected < SMALLEST_TOKENS or usage.cache_read_tokens >= expected * LOW_SHARE:
         return None
     has_price = price is not None and price.cache_read is not None and price.cache_read != price.input
-    by_model = [each.usage for each in before if METADATA in each.metadata and each.producer == answer.producer]
+    recent = before[-RECENT_MESSAGES:]  # reading the whole history would make each answer slower than the one before
+    by_model = (each.usage for each in recent if METADATA in each.metadata and each.producer == answer.producer)
     has_cached = any(each is not None and (each.cache_read_tokens or each.cache_write_tokens) for each in by_model)
     if not has_cached and not (has_price and expected >= SMALLEST_CERTAIN_TOKENS):
         return None
