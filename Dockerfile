@@ -1,7 +1,7 @@
 # docker build -t wolo . && docker run --rm -e ANTHROPIC_API_KEY -v "$PWD:/work" wolo -p "review this repository"
 FROM python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b AS build
 WORKDIR /src
-COPY .ci/requirements .ci/requirements
+COPY .ci .ci
 RUN python -m venv /opt/build \
     && /opt/build/bin/python -m pip install --no-cache-dir --require-hashes --only-binary :all: -r .ci/requirements/build.txt \
     && python -m venv /opt/wolo \

@@ -2,9 +2,10 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+LAUNCHER := wolo/guard/sandbox/namespace_launcher
 MODEL := local/qwen2.5-coder-0.5b
 INSTALL := $(BIN)/python -m pip install -q --require-hashes --only-binary :all:
-LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade
+LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-strip-extras --upgrade
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "PYTEST_DEBUG_TEMPROOT=/dev/shm" }')
 # the folders of the tests, where there is room: on a disk they wait for it
 OF_ROOM = $(if $(ROOM),tests/$(ROOM) $(shell grep -rlE "wolo\.$(ROOM)\b" tests/end_to_end --include='test_*.py'),--ignore=tests/architecture)
@@ -89,7 +90,7 @@ format: .venv/.test
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(LAUNCHER) .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 requirements: .venv/.python  # the newest versions that pyproject.toml allows, with their hashes
 	$(BIN)/python -m pip install -q uv
@@ -106,7 +107,7 @@ requirements: .venv/.python  # the newest versions that pyproject.toml allows, w
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-.venv/.demo: .venv/.python pyproject.toml wolo/__init__.py .ci/requirements/demo.txt
+.venv/.demo: .venv/.python pyproject.toml wolo/__init__.py .ci/requirements/demo.txt $(LAUNCHER).c .ci/compile_launcher.py
 	$(INSTALL) -r .ci/requirements/demo.txt
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@touch $@

@@ -10,6 +10,7 @@ from tests import components
 from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
+from tests.guard.sandbox_setup import CHOSEN
 from wolo.agent.events import ApprovalAsked
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
@@ -65,9 +66,9 @@ async def test_sandbox_starts_with_the_mode_needing_it(provider: ProviderServer)
     try:
         assert conversation.info.sandbox == ""
         assert conversation.set_mode("auto") == ""
-        assert conversation.info.sandbox == "bubblewrap"
+        assert conversation.info.sandbox == CHOSEN
         assert await asked(conversation, "go") == []
-        assert Path("made").read_text() == "bubblewrap\n"
+        assert Path("made").read_text() == f"{CHOSEN}\n"
         conversation.set_mode("edit")
         assert conversation.info.sandbox == ""
     finally:

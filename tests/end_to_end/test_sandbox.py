@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
 from tests.fakes.screen import pty_wolo
 from tests.fleet.batches import serve
-from tests.guard.sandbox_setup import Ground, land
+from tests.guard.sandbox_setup import CHOSEN, Ground, land
 from tests.guard.test_sandbox_contract import need
 
 ASKED = "or type why not ›"
@@ -62,7 +61,7 @@ def test_command_runs_unasked_inside_without_outside_effect(provider: ProviderSe
     provider.script(calls(*(("shell", {"command": command}) for command in commands)), text("ok"))
     done = run_wolo("--json", *provider.flags, "go")
     results = provider.requests[1].results
-    assert results[0] == "made\nbubblewrap\n[exit 0]\n"
+    assert results[0] == f"made\n{CHOSEN}\n[exit 0]\n"
     assert "sandbox denied: inside the sandbox the home directory and other projects are not visible" in results[1]
     assert "sandbox denied: inside the sandbox only the workspace can be written" in results[-1]
     assert "sandbox denied: inside the sandbox there is no network" in results[2]
@@ -283,22 +282,6 @@ def test_job_planting_a_file_ends_with_a_sentence(provider: ProviderServer, grou
     assert not (ground.work / ".bashrc").exists()
 
 
-def test_a_bwrap_that_holds_nothing_is_found_out(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
-    folder = isolated / "fake"
-    folder.mkdir()
-    (folder / "bwrap").write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n')
-    (folder / "bwrap").chmod(0o755)
-    report = run_wolo("doctor", "--json", env={"PATH": f"{folder}:{os.environ['PATH']}"}).json["sandbox"]
-    assert report["backend"] != "bubblewrap"
-    assert "bubblewrap: a command in it could write outside the workspace" in report["tried"][0]
-
-
-def test_workspace_bwrap_is_never_tried(ground: Ground) -> None:
-    shutil.copy("/bin/true", ground.work / "bwrap")
-    report = run_wolo("doctor", "--json", env={"PATH": f"{ground.work}:{os.environ['PATH']}"}).json["sandbox"]
-    assert (report["backend"], report["tried"]) == ("bubblewrap", [])
-
-
 WITHOUT = """
 import ctypes, os, struct, sys
 line = lambda *words: struct.pack("=HBBI", *words)
@@ -371,10 +354,10 @@ def test_auto_without_sandbox_becomes_edit_with_notice(provider: ProviderServer,
 
 def test_doctor_says_what_holds_and_what_does_not(ground: Ground) -> None:
     report = run_wolo("doctor", "--json").json["sandbox"]
-    assert report["backend"] == "bubblewrap"
+    assert report["backend"] == CHOSEN
     assert {"network", "secrets", "protected names"} <= set(report["covers"])
     assert report["not_covered"]
-    assert "sandbox   bubblewrap; not covered: " in run_wolo("doctor").stdout
+    assert f"sandbox   {CHOSEN}; not covered: " in run_wolo("doctor").stdout
 
 
 @pytest.mark.parametrize(("refused", "said"), [(UNSHARE, "landlock, partial: "), (UNSHARE + LANDLOCK, "none; not covered: ")])

@@ -256,7 +256,7 @@ def test_kills_at_any_moment_leave_everything_undoable(provider: ProviderServer,
     for number in range(rounds):
         edit = ("write", {"path": f"made-{number}", "content": "x" * 50_000})
         change = ("edit", {"path": "link", "old": "0\n" * 3000 if number == 0 else str(number), "new": f"{number + 1}"})
-        command = shell("rm -r sub; mkdir sub; chmod 700 text; for i in 1 2 3 4 5; do echo $i >> sub/other; sleep 0.02; done")
+        command = shell("rm -r sub; mkdir sub; for i in 1 2 3 4 5; do echo $i >> sub/other; sleep 0.02; done")
         provider.forget_prefix()
         provider.otherwise = calls(edit, change, command)
         asked = len(provider.requests)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.end_to_end.waiting import wait_for
 from tests.unprivileged import NOBODY
-from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, find_binary
+from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, find_binary, find_launcher
 from wolo.guard.sandbox.landlock_sandbox import Landlock
 from wolo.guard.sandbox.profile import SandboxProfile, profile_for
 from wolo.guard.sandbox_contract import Sandbox
@@ -277,9 +277,13 @@ def any_python() -> str:
     return own if os.access(own, os.X_OK) else "/usr/bin/python3"
 
 
+CHOSEN = "namespaces" if find_launcher([]) else "bubblewrap"
+"""The backend of a machine that has all of them."""
+
+
 def put_up(backend: str, profile: SandboxProfile) -> Sandbox:
     if backend == "landlock":
         return Landlock(profile)
-    if backend == "namespaces":
-        return Namespaces(profile)
+    if backend in ("namespaces", "compiled"):
+        return Namespaces(profile, launcher=find_launcher(profile.writable) if backend == "compiled" else "")
     return Bubblewrap(find_binary(profile.writable), profile)

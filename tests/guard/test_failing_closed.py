@@ -12,7 +12,7 @@ import pytest
 from tests import unprivileged
 from tests.end_to_end.test_sandbox import UNSHARE, WITHOUT
 from tests.guard.sandbox_setup import Ground, any_python, land, put_up
-from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
+from tests.guard.test_sandbox_contract import BACKENDS, USERS, need, reported
 from wolo.guard.sandbox import selection
 
 pytestmark = pytest.mark.skipif(
@@ -42,6 +42,28 @@ STEPS = {
         "setsid": 112,
     },
     "bubblewrap": {"mount": 165, "pivot_root": 155, "prctl": 157, "landlock_restrict_self": 446, "setrlimit": 302},
+    "compiled": {
+        "unshare": 272,
+        "openat2": 437,
+        "open_tree": 428,
+        "move_mount": 429,
+        "mount": 165,
+        "mount_setattr": 442,
+        "fsopen": 430,
+        "fsconfig": 431,
+        "fsmount": 432,
+        "pivot_root": 155,
+        "umount2": 166,
+        "capget": 125,
+        "capset": 126,
+        "prctl": 157,
+        "landlock_add_rule": 445,
+        "landlock_restrict_self": 446,
+        "chdir": 80,
+        "setrlimit": 302,
+        "ioctl": 16,
+        "setsid": 112,
+    },
     "landlock": {"capset": 126, "prctl": 157, "landlock_restrict_self": 446, "setrlimit": 302},
 }
 """System calls by which each is put up, with their numbers."""
@@ -100,21 +122,23 @@ def test_missing_namespaces_give_the_named_partial_sandbox() -> None:
 def test_each_is_found_by_whom_it_serves(backend: str, user: str, monkeypatch: pytest.MonkeyPatch) -> None:
     need(backend)
     with land(user) as folder:
-        assert USERS[user](found_alone, folder, backend) == backend
+        assert USERS[user](found_alone, folder, backend) == reported(backend)
 
 
 def found_alone(folder: Path, backend: str) -> str:
     (folder / "work").mkdir()
     tried: list[str] = []
-    if backend == "bubblewrap":
-        return selection.find((folder / "work",), folder / "state", None).backend
-    look = selection._namespaces if backend == "namespaces" else None  # the others were asked before it
-    found = (
-        look([str(folder / "work")], tried, folder / "state", None)
-        if look
-        else selection._landlock(tried, folder / "state", None)
-    )
-    return found.backend if found.make else str(tried)
+    roots, state = [str(folder / "work")], folder / "state"
+    match backend:
+        case "bubblewrap":
+            chosen = selection._bubblewrap(roots, tried, state, None)
+        case "namespaces":
+            chosen = selection._namespaces(roots, tried, state, None)
+        case "compiled":  # the first that is asked
+            chosen = selection.find((folder / "work",), state, None)
+        case _:
+            chosen = selection._landlock(tried, state, None)
+    return chosen.backend if chosen.make else str(tried)
 
 
 def test_unprivileged_tests_run_as_somebody_else() -> None:

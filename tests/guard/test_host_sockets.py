@@ -14,6 +14,7 @@ import pytest
 
 from tests import components, unprivileged
 from tests.guard.sandbox_setup import Ground, land, put_up
+from tests.guard.test_sandbox_contract import BACKENDS, with_mounts
 from tests.tools.harness import ToolHarness
 from tests.unprivileged import NOBODY
 from wolo.errors import ToolError
@@ -82,7 +83,7 @@ def test_socket_in_a_closed_folder_stops_nothing(ground: Ground) -> None:
         finally:
             walls.close()
         assert (done.stdout, done.stderr) == ("ran\n", "")
-        assert find((ground.work,), ground.folder / "state", None).backend == "bubblewrap"
+        assert find((ground.work,), ground.folder / "state", None).is_whole
         closed.chmod(0o755)
 
 
@@ -97,7 +98,7 @@ def sockets_seen() -> list[str]:
     return host_sockets(by_modes=False)
 
 
-@pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
+@with_mounts
 def test_walls_say_that_a_command_has_not_begun(ground: Ground, elsewhere: Path, backend: str) -> None:
     walls = put_up(backend, ground.profile)
     try:
@@ -168,7 +169,7 @@ def test_a_socket_under_a_relative_name_is_found(ground: Ground) -> None:
 def test_too_many_sockets_let_nothing_run(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mounts, "_MOST", 0)
     with listening(ground.work / "one"):
-        for backend in ("bubblewrap", "namespaces"):
+        for backend in BACKENDS[:3]:
             walls = put_up(backend, ground.profile)
             with pytest.raises(ToolError, match="programs outside have sockets"):
                 walls.wrap(["true"], ground.work)

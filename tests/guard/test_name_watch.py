@@ -420,7 +420,7 @@ def test_the_watch_goes_on_without_wolo(backend: str, number: int, tmp_path: Pat
             wolo.send_signal(number)
             (work / "go").touch()
             if number == signal.SIGSTOP:
-                wait_for(lambda: list((tmp_path / "put-aside").iterdir()) != [])
+                wait_for(lambda: bool(list((tmp_path / "put-aside").glob("*"))))
             wolo.kill()
         wait_for(lambda: not (work / ".bashrc").exists())
         shutil.rmtree(work)

@@ -8,7 +8,7 @@ import pytest
 
 from tests import unprivileged
 from tests.guard.sandbox_setup import Ground, land, put_up
-from tests.guard.test_sandbox_contract import USERS, need
+from tests.guard.test_sandbox_contract import USERS, need, with_mounts
 from wolo.guard.denial_detection import refuses_shared
 
 NEEDS = {
@@ -99,7 +99,7 @@ def tried(folder: Path, backend: str, name: str) -> str:
 
 @pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", NEEDS)
-@pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
+@with_mounts
 @pytest.mark.parametrize("user", USERS)
 def test_it_works_in_namespaces(name: str, backend: str, user: str) -> None:
     need(backend)

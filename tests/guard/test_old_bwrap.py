@@ -1,4 +1,4 @@
-"""A bwrap that does not know what newer ones do, and one that never answers."""
+"""A bwrap that is old, a fake, or never answers; the compiled launcher is out of the way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests import components
 from tests.guard.sandbox_setup import land
-from wolo.guard.sandbox import escape_probe
+from wolo.guard.sandbox import bubblewrap, escape_probe
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox.selection import find
 
@@ -21,6 +21,12 @@ OLD = """#!/bin/sh
 if tr '\\0' '\\n' < "/proc/self/fd/$2" | grep -q -e --perms; then echo 'bwrap: Unknown option --perms' >&2; exit 1; fi
 exec {bwrap} "$@"
 """
+
+
+@pytest.fixture(autouse=True)
+def without_compiled_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be chosen before bwrap."""
+    monkeypatch.setattr(bubblewrap, "COMPILED_LAUNCHER", "/no/such/launcher")
 
 
 def put_on_the_path(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,6 +52,24 @@ def test_bwrap_without_modes_still_holds(monkeypatch: pytest.MonkeyPatch) -> Non
         assert subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, check=False).returncode == 0
         enclosed.cleanup()
         walls.close()
+
+
+def test_bwrap_that_confines_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with land("root") as folder:
+        (folder / "work").mkdir()
+        fake = '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n'
+        put_on_the_path(folder, fake, monkeypatch)
+        found = find((folder / "work",), folder / "state", None)
+        assert found.backend != "bubblewrap"
+        assert "bubblewrap: a command in it could write outside the workspace" in found.tried[0]
+
+
+def test_workspace_bwrap_is_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    components.require("bwrap")
+    with land("root") as folder:
+        put_on_the_path(folder, "#!/bin/sh\nexit 0\n", monkeypatch)
+        found = find((folder / "programs",), folder / "state", None)
+        assert (found.backend, found.tried) == ("bubblewrap", ())
 
 
 def test_failing_bwrap_is_not_tried_every_way(monkeypatch: pytest.MonkeyPatch) -> None:

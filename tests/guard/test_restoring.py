@@ -10,7 +10,7 @@ import pytest
 
 from tests import unprivileged
 from tests.guard.sandbox_setup import Ground, any_python, land, put_up
-from tests.guard.test_sandbox_contract import need
+from tests.guard.test_sandbox_contract import BACKENDS, need
 from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.guard.sandbox import saved_files
@@ -242,7 +242,7 @@ def test_own_workspace_files_need_mounts_to_run(tmp_path: Path) -> None:
 
 
 def test_a_link_further_down_keeps_its_goal() -> None:
-    for backend in ("bubblewrap", "namespaces", "landlock"):
+    for backend in BACKENDS:
         need(backend)
         with land("root") as folder, Ground(folder) as ground:
             (ground.work / "lib").mkdir()

@@ -61,7 +61,7 @@ def held(folder: Path, backend: str) -> tuple[bool, bool, bool, str, str]:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root does without")
-@pytest.mark.parametrize("backend", ["namespaces", "landlock"])
+@pytest.mark.parametrize("backend", ["namespaces", "compiled", "landlock"])
 def test_root_is_held_without_one(backend: str) -> None:
     need(backend)
     with land("root") as folder:
@@ -69,7 +69,10 @@ def test_root_is_held_without_one(backend: str) -> None:
     assert (has_run, outside, protected, secret) == (True, False, False, ""), said
 
 
-@pytest.mark.parametrize(("backend", "user"), [("namespaces", "ordinary user"), *(("bubblewrap", user) for user in USERS)])
+@pytest.mark.parametrize(
+    ("backend", "user"),
+    [("namespaces", "ordinary user"), ("compiled", "ordinary user"), *(("bubblewrap", user) for user in USERS)],
+)
 def test_missing_mounts_let_nothing_run(backend: str, user: str) -> None:
     need(backend)
     with land(user) as folder:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.guard.test_sandbox_contract import need
+from wolo.guard.sandbox.bubblewrap import find_launcher
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs, text_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the launchers are for Linux")
@@ -47,6 +49,35 @@ def test_unstartable_command_is_an_error(tmp_path: Path, name: str, complaint: s
     done = launch(name, path=f"/usr/bin:{tmp_path}:/no/such/folder")
     assert done.returncode == 127
     assert complaint in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (b"--ro-bind\0/\0", ["-1", "-1", "-1", "0", "--", "true"]),
+        (b"--unknown\0x\0", ["-1", "-1", "-1", "0", "--", "true"]),
+        (b"--chdir\0/", ["-1", "-1", "-1", "0", "--", "true"]),
+        (b"--ro-bind\0/no/such/place\0/\0", ["-1", "-1", "-1", "0", "--", "true"]),
+        (b"--ro-bind\0/\0/\0--tmpfs\0/no/such/place\0", ["-1", "-1", "-1", "0", "--", "true"]),
+        (b"", ["-1", "-1", "-1", "0", "--"]),
+        (b"", ["-1", "-1", "-1", "0", "true", "x"]),
+    ],
+)
+def test_compiled_launcher_refuses_wrong_arguments(tmp_path: Path, words: bytes, arguments: list[str]) -> None:
+    need("compiled")
+    fd = in_memory(words)
+    try:
+        line = [find_launcher([]), str(fd), *arguments]
+        done = subprocess.run(line, pass_fds=[fd], capture_output=True, text=True, check=False, timeout=20)
+    finally:
+        os.close(fd)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Cannot set up the sandbox: ")
+
+
+def test_compiled_launcher_needs_no_library() -> None:
+    need("compiled")
+    assert b"/ld-linux" not in Path(find_launcher([])).read_bytes()
 
 
 def test_program_is_found_in_its_first_folder(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs commands in bubblewrap, or in namespaces of wolo's own launcher where bwrap is missing.
+"""Runs commands in namespaces of wolo's own launcher, compiled or in Python, or in bubblewrap.
 
 Each command gets new namespaces and a file tree in which only the workspace is writable.
 """
@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from wolo.errors import ToolError
@@ -91,8 +92,11 @@ class Bubblewrap(Backend):
         self._goes_by_modes = os.getuid() == 0 and not of_others
         self._program = program
         self._of_others = of_others
-        self._inner = pack_programs("calls", "launcher")
         self._filter = seccomp.program(in_namespaces=True)
+
+    @cached_property
+    def _inner(self) -> bytes:
+        return pack_programs("calls", "launcher")
 
     def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
         watch: Watch | None = None
@@ -211,9 +215,19 @@ class _BubblewrapCleanup:
         ending()
 
 
-def can_use_namespaces() -> bool:
+COMPILED_LAUNCHER = str(Path(__file__).with_name("namespace_launcher"))
+
+
+def find_launcher(writable: Sequence[str]) -> str:
+    """Path of the compiled launcher; empty if it was not compiled, or the workspace or another user could have made it."""
+    launcher = os.path.realpath(COMPILED_LAUNCHER)
+    can_be_changed = any(is_below(launcher, root) for root in writable)
+    return launcher if _is_of_the_system(launcher) and not can_be_changed else ""
+
+
+def can_use_namespaces(launcher: str = "") -> bool:
     """The system call filter is required: without it a command could make mounts itself."""
-    return bool(bare_python()) and bool(seccomp.program(in_namespaces=True))
+    return bool(launcher or bare_python()) and bool(seccomp.program(in_namespaces=True))
 
 
 class Namespaces(Bubblewrap):
@@ -221,15 +235,19 @@ class Namespaces(Bubblewrap):
 
     backend = "namespaces"
 
-    def __init__(self, profile: SandboxProfile, *, of_others: bool = False) -> None:
-        super().__init__("", profile, of_others=of_others)
-        self._code = pack_programs("calls", "namespace_launcher")
+    def __init__(self, profile: SandboxProfile, *, of_others: bool = False, launcher: str = "") -> None:
+        """`launcher` is the compiled one; without it the launcher runs in Python."""
+        super().__init__(launcher, profile, of_others=of_others)
+
+    @cached_property
+    def _inner(self) -> bytes:
+        return pack_programs("calls", "namespace_launcher")
 
     def _line(self, descriptors: Descriptors) -> list[str]:
-        descriptors.code = in_memory(self._code)
+        line = [self._program]
+        if not self._program:
+            descriptors.code = in_memory(self._inner)
+            line = line_for(descriptors.code)
         kept = ROOT_CAPABILITIES if self._of_others else 0
-        return [
-            *line_for(descriptors.code),
-            *map(str, (descriptors.args_fd, descriptors.status, descriptors.watch, descriptors.filter, kept)),
-            "--",
-        ]
+        fds = (descriptors.args_fd, descriptors.status, descriptors.watch, descriptors.filter)
+        return [*line, *map(str, (*fds, kept)), "--"]

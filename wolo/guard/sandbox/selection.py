@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wolo.guard.sandbox.backend import SandboxFactory
-from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, can_use_namespaces, find_binary
+from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, can_use_namespaces, find_binary, find_launcher
 from wolo.guard.sandbox.profile import VERSION
 from wolo.places import make_private
 
@@ -66,6 +66,17 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> SandboxSe
     roots = [os.path.realpath(path) for path in writable]
     if "/" in roots:
         return SandboxSelection(tried=("The workspace is the whole file system, so there is nothing to protect.",))
+    if (launcher := find_launcher(roots)) and (selection := _namespaces(roots, tried, state, cache, launcher)).make is not None:
+        return selection
+    for look in (_bubblewrap, _namespaces):
+        selection = look(roots, tried, state, cache)
+        if selection.make is not None:
+            return selection
+    return _landlock(tried, state, cache)
+
+
+def _bubblewrap(roots: Sequence[str], tried: list[str], state: Path, cache: Path | None) -> SandboxSelection:
+    """Appends the reason to `tried` if it cannot be used."""
     binary = find_binary(roots)
     if not binary:
         tried.append("bubblewrap: no bwrap is installed system-wide")
@@ -77,8 +88,7 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> SandboxSe
         if not proof.why:
             return proof.selection(make, Bubblewrap, Bubblewrap.not_covered, tried=tried)
         tried.append(f"bubblewrap: {proof.why}")
-    selection = _namespaces(roots, tried, state, cache)
-    return selection if selection.make is not None else _landlock(tried, state, cache)
+    return SandboxSelection()
 
 
 def _ways(roots: Sequence[str]) -> tuple[bool, ...]:
@@ -89,14 +99,14 @@ def _ways(roots: Sequence[str]) -> tuple[bool, ...]:
     return (True, False) if is_of_others else (False,)
 
 
-def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path | None) -> SandboxSelection:
-    """Appends the reason to `tried` if it cannot be used."""
-    if not can_use_namespaces():
+def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path | None, launcher: str = "") -> SandboxSelection:
+    """Appends the reason to `tried` if it cannot be used. `launcher` is the compiled one, which is faster than bubblewrap."""
+    if not can_use_namespaces(launcher):
         tried.append("namespaces: this processor is unknown, or there is no Python to start")
         return SandboxSelection()
     for of_others in _ways(roots):
-        make = partial(Namespaces, of_others=of_others)
-        proof = _prove(make, f"namespaces {of_others}", state, cache)
+        make = partial(Namespaces, of_others=of_others, launcher=launcher)
+        proof = _prove(make, f"namespaces {of_others} {launcher and _identity(launcher)}", state, cache)
         if not proof.why:
             return proof.selection(make, Namespaces, Namespaces.not_covered, tried=tried)
         tried.append(f"namespaces: {proof.why}")

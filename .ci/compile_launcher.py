@@ -1,0 +1,43 @@
+"""Compiles the launcher of the sandbox when wolo is built or installed from a checkout, on Linux with a C compiler.
+
+Without one the package is the same for all systems, and the sandbox starts its launcher in Python or uses bubblewrap.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+PROGRAM = "wolo/guard/sandbox/namespace_launcher"
+FLAGS = ("-std=gnu11", "-O2", "-s", "-static", "-Wall", "-Wextra")
+
+
+class CompileLauncher(BuildHookInterface[Any]):
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """`version` is `editable` for a checkout, which keeps the program beside its source."""
+        if sys.platform != "linux":
+            return
+        target = Path(self.root, PROGRAM)
+        new = target.with_suffix(".new")
+        command = [os.environ.get("CC") or "cc", *FLAGS, "-o", str(new), str(target.with_suffix(".c"))]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            problem = "" if done.returncode == 0 else done.stderr.strip()
+        except OSError as error:
+            problem = str(error)
+        if problem:
+            target.unlink(missing_ok=True)  # one of an older source would not fit
+            self.app.display_warning(f"The launcher of the sandbox was not compiled; it runs in Python. {problem}")
+            return
+        new.chmod(0o755)
+        new.replace(target)
+        build_data["artifacts"].append(f"/{PROGRAM}")
+        build_data["pure_python"] = False
+        machine = platform.machine()  # the program needs no library, so any Linux of this machine runs it
+        build_data["tag"] = f"py3-none-manylinux_2_17_{machine}.musllinux_1_1_{machine}"
