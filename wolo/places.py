@@ -34,6 +34,11 @@ class Places(Struct, frozen=True):
         return self.plugins / "installed.json"
 
     @property
+    def worktrees(self) -> Path:
+        """Of sessions; beside the data, which agents may not change."""
+        return (self.users_data or self.data).with_name("wolo-worktrees")
+
+    @property
     def own(self) -> tuple[Path, ...]:
         """Folders that the model cannot change in any mode."""
         folders = (self.config, self.data, self.state, self.cache)

@@ -49,6 +49,12 @@ def _dispatch(line: CommandLine) -> int:
         from wolo.cli.acp import serve
 
         return serve(line)
+    if line.subcommand in (("ps",), ("ps", "--json")):  # Typer takes longer than the rest of it
+        from wolo.frontends.background_sessions import print_sessions
+
+        print_sessions(in_json="--json" in line.subcommand)
+        flush()
+        return 0
     if line.subcommand or line.values.get("help"):
         from wolo.cli.subcommands import run_subcommand
 

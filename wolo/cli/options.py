@@ -35,6 +35,7 @@ class Option(NamedTuple):
 OPTIONS: tuple[Option, ...] = (
     Option("print", ("-p", "--print"), "flag", "Headless: print only the answer."),
     Option("interactive", ("-i", "--interactive"), "flag", "Run the prompt, then stay in the interactive session."),
+    Option("bg", ("--bg",), "flag", "Run the prompt in the background; print the id of its session."),
     Option("continue", ("-c", "--continue"), "flag", "Continue the latest session of this directory."),
     Option("resume", ("-r", "--resume"), "maybe", "Continue a session: id, prefix, name or title words.", "ID"),
     Option("session", ("-s", "--session"), "value", "Continue the session of this name; create it if missing.", "NAME"),
@@ -66,6 +67,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("deny", ("--deny",), "many", "Deny matching calls in this run.", "RULE"),
     Option("add_dir", ("--add-dir", "-P"), "many", "Add a directory to the workspace.", "DIR"),
     Option("cd", ("-C", "--cd"), "value", "Work in this directory.", "DIR", also=("--workdir", "--cwd")),
+    Option("worktree", ("--worktree",), "maybe", "Work in a worktree of this repository, on the branch wolo/NAME.", "[NAME]"),
+    Option("from", ("--from",), "value", "With --worktree: begin at this branch, tag or commit.", "REF"),
     Option("sandbox", ("--sandbox",), "value", "Sandbox: auto, required or off.", "BACKEND"),
     Option("max_turns", ("--max-turns", "-n"), "value", "Stop after N answers.", "N", also=("--max-steps",)),
     Option("max_cost", ("--max-cost",), "value", "Stop when this much is spent.", "USD", also=("--max-budget-usd",)),
@@ -153,9 +156,13 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "import-config": (),
     "batch": ("run", "status", "resume", "cancel", "retry", "work", "show", "apply", "export", "make"),
     "race": (),
+    "worktree": ("list", "merge", "patch", "remove"),
     "acp": (),
     "serve": (),
     "attach": (),
+    "ps": (),
+    "logs": (),
+    "stop": (),
     "doctor": (),
     "undo": (),
     "redo": (),
@@ -168,7 +175,7 @@ TAKES_ONE = frozenset({"replay", "attach", "race"})
 """Subcommands that take one argument of any kind."""
 OWN_OPTIONS = frozenset({("mcp", "add"), ("mcp", "add-json"), ("mcp", "serve")})
 """Subcommands whose options may be spelled like ours: `-p 8080` of a server's command."""
-TAKES_NAME = frozenset({"login", "logout"})
+TAKES_NAME = frozenset({"login", "logout", "logs", "stop"})
 """Subcommands that take one argument without blanks."""
 
 _BY_SPELLING = {spelling: option for option in OPTIONS for spelling in (*option.spellings, *option.also)}
@@ -183,7 +190,7 @@ class CommandLine(NamedTuple):
 
 def parse(argv: list[str]) -> CommandLine:
     """Raises UsageError for an unknown option or a missing value."""
-    if tuple(argv[:2]) in OWN_OPTIONS:
+    if tuple(argv[:2]) in OWN_OPTIONS or (argv[:1] == ["logs"] and "-f" in argv[1:] and len(argv) < 4):
         return CommandLine({}, (), tuple(argv))
     words: list[str] = []
     tokens: list[str] = []
@@ -280,7 +287,8 @@ def _take(token: str, rest: list[str], values: Values) -> list[str] | None:
     if equals:
         _store(option, value, values)
         return [token]
-    if option.kind == "joined" or (option.kind == "maybe" and (not rest or _is_option(rest[0]) or rest[0] == "--")):
+    is_bare = not rest or _is_option(rest[0]) or rest[0] == "--" or (option.name == "worktree" and " " in rest[0])
+    if option.kind == "joined" or (option.kind == "maybe" and is_bare):
         values[option.name] = ""
         return [token]
     if not rest:

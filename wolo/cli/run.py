@@ -74,6 +74,14 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
         raise UsageError("The current directory has been deleted.", hint="Change to another one, or use -C DIR.") from error
     except OSError as error:
         raise UsageError(f"Cannot change to {directory}: {error.strerror}.") from error
+    if "worktree" in line.values:
+        return _run_in_worktree(line, format, headless=headless)
+    if "from" in line.values:
+        raise UsageError("--from needs --worktree.")
+    if "bg" in line.values:
+        from wolo.cli.sessions.background import start_in_background
+
+        return start_in_background(line.values, _prompt_text(line))
     if "trust" in line.values:
         line.values["trust"] = str(find_root())  # not a folder the run changes to later
     reads_lines = _reads_lines(line, format)
@@ -109,6 +117,16 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
         stay = "interactive" in line.values or not (prompt.strip() or piped.strip())
         task = TerminalTask(prompt=prompt, piped=piped, files=files, last_message_file=last, stay=stay)
         return runner.run(start(opening, task))
+
+
+def _run_in_worktree(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
+    from wolo.cli.sessions.worktree_commands import work_in_worktree
+
+    kept = {name: value for name, value in line.values.items() if name not in ("worktree", "from", "cd")}
+    asks = not headless and "bg" not in kept and ("interactive" in kept or not line.words)
+    name, ref = text(line.values, "worktree") or "", text(line.values, "from") or ""
+    inner = line._replace(values=kept)
+    return work_in_worktree(name, ref, lambda: _run(inner, format, headless=headless), asks=asks)
 
 
 class _Errand(Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wolo.errors import UsageError
+from wolo.frontends.streams import print_message
 
 if TYPE_CHECKING:
     from wolo.frontends.running_servers import RunningServer
@@ -23,6 +24,10 @@ def serve(
     runs: Annotated[
         list[Path] | None, typer.Option("--run", help="Show this run of `wolo batch` too.", metavar="RUN", show_default=False)
     ] = None,
+    end_idle: Annotated[
+        float | None,
+        typer.Option("--end-idle", min=1, metavar="SECONDS", help="End when unused for so long.", show_default=False),
+    ] = None,
 ) -> None:
     """Serve the web page and its HTTP API on this machine; the printed address holds the token."""
     import asyncio
@@ -34,17 +39,18 @@ def serve(
 
     log_to_file()
     exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
-    raise typer.Exit(asyncio.run(serve(port, exit_codes, webbrowser.open if open_page else None, runs or ())))
+    raise typer.Exit(asyncio.run(serve(port, exit_codes, webbrowser.open if open_page else None, runs or (), end_idle)))
 
 
 def attach(
     address: Annotated[
-        str, typer.Argument(metavar="[URL]", help="Address that `wolo serve` printed; else the running one.", show_default=False)
+        str,
+        typer.Argument(metavar="[ID|URL]", help="Session in the background, or address of `wolo serve`.", show_default=False),
     ] = "",
     session: Annotated[str, typer.Option("--session", metavar="ID", help="Session to follow; else you choose.")] = "",
     new: Annotated[bool, typer.Option("--new", help="Begin a session in this folder.")] = False,
 ) -> None:
-    """Follow and steer a session of a running `wolo serve`.
+    """Follow and steer a session in the background, or of a running `wolo serve`.
 
     Lines are prompts, or steer the running turn. Ctrl-C interrupts it; Ctrl-C again, Ctrl-D or /quit leave the session running.
     """
@@ -63,7 +69,20 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
     from wolo.frontends.attach.server_client import ServerClient, split_address
     from wolo.frontends.streams import OutputLost
 
-    origin, token = split_address(address) if address else ("", "")
+    if address and "://" not in address:
+        from wolo.frontends.background_sessions import find_background
+        from wolo.frontends.background_start import server_of
+        from wolo.places import find_places
+
+        if session or new:
+            raise UsageError("Name one session.", hint="wolo attach ID")
+        background = find_background(find_places().data, address)
+        if background.state == "interrupted":
+            print_message("Its server ended during a turn. Nothing is run again by itself; a prompt continues.")
+        its_server = server_of(background)
+        session, origin, token = background.id, its_server.origin, its_server.token
+    else:
+        origin, token = split_address(address) if address else ("", "")
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
     token = token or os.environ.get(TOKEN, "")
     if not (origin and token) and (running := _running(origin)):
@@ -98,6 +117,7 @@ def _running(origin: str) -> RunningServer | None:
     from wolo.places import find_places
 
     servers = running_servers(find_places().data)
+    servers = [each for each in servers if not each.ends_idle] or servers
     if origin:
         names = (origin, origin.replace("//localhost:", "//127.0.0.1:"))
         return next((each for each in servers if each.origin in names), None)

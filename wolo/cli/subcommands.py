@@ -47,6 +47,7 @@ TABLE = {
     "plugin": Subcommand("extensions.plugin", "app", "Plugins: add, list, update, remove, allow, search …"),
     "batch": Subcommand("fleet.batch", "app", "Many tasks: run, resume, status, retry, apply …"),
     "race": Subcommand("fleet.race", "race", "One task by several models or tries; the best is applied."),
+    "worktree": Subcommand("sessions.worktree_commands", "app", "Worktrees of sessions: list, merge, patch, remove."),
     "completion": Subcommand("completion.install", "completion", "Print the completion script for bash, zsh or fish."),
     "stats": Subcommand("stats", "stats", "Show tokens, cache, cost and tool calls of all sessions."),
     "replay": Subcommand("replay", "replay", "Run a saved session again, without a model, and compare."),
@@ -56,6 +57,9 @@ TABLE = {
     "redo": Subcommand("undo", "redo", "Redo what was undone last."),
     "serve": Subcommand("serve", "serve", "Serve a web page and an HTTP API on this machine."),
     "attach": Subcommand("serve", "attach", "Follow and steer a session of `wolo serve` from a terminal."),
+    "ps": Subcommand("sessions.background", "ps", "Sessions in the background: what each does, and waits for."),
+    "logs": Subcommand("sessions.background", "logs", "Print a session in the background; -f follows it."),
+    "stop": Subcommand("sessions.background", "stop", "Interrupt a session in the background."),
     "doctor": Subcommand("doctor", "doctor", "Check what works here and what does not."),
     "login": Subcommand("auth", "login", "Save the API key of a provider; same as `auth login`."),
     "logout": Subcommand("auth", "logout", "Remove a saved API key; same as `auth logout`."),
@@ -116,10 +120,10 @@ def _without_subcommand() -> None:
 
 OPTION_GROUPS: dict[str, tuple[str, ...]] = {
     "Prompt and output": (
-        *("print", "interactive", "file", "no_mentions", "ignore_unsupported", "output_format", "json", "partial"),
+        *("print", "interactive", "bg", "file", "no_mentions", "ignore_unsupported", "output_format", "json", "partial"),
         *("json_schema", "input_format", "output_last_message", "plain", "verbose"),
     ),
-    "Sessions": ("continue", "resume", "session", "fork", "no_session"),
+    "Sessions": ("continue", "resume", "session", "fork", "worktree", "from", "no_session"),
     "Model": ("model", "thinking", "fallback_model", "base_url", "api_key", "account", "api", "drive", "debug_wire"),
     "Agent": (
         "agent",

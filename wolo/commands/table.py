@@ -9,7 +9,7 @@ from wolo.commands.command import Command
 FILES = (
     *("btw", "mode", "prompt_commands", "goal", "todo", "jobs", "tasks"),
     *("undo", "retry", "tree", "diff"),
-    *("sessions", "search", "export", "import_session"),
+    *("sessions", "search", "export", "import_session", "worktree"),
     *("model", "thinking", "context", "login", "cost"),
     *("add_dir", "permissions", "sandbox", "hooks", "tools", "agents", "mcp", "lsp", "skills", "memory"),
     *("help", "status", "config", "doctor", "exit"),

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from wolo.config.files import lock_folder, read_own, replace_file
 from wolo.errors import ConfigError
 from wolo.places import Notices, Places
-from wolo.workspace.root import identity_of, may_be_project
+from wolo.workspace.root import identity_of, may_be_project, origin_of
 
 Trust = Literal["trusted", "never"]
 """Stored answers. A plain no holds for one run and is not stored."""
@@ -28,7 +28,8 @@ Store = dict[str, Mapping[str, Any]]
 
 
 def trust_in(places: Places, root: Path, notices: Notices) -> Trust | None:
-    """`root` must be real. Raises ConfigError for a store that others may have written."""
+    """`root` must be real; a session's worktree is its origin. Raises ConfigError for a store that others may have written."""
+    root = origin_of(places.worktrees, root)
     saved = _read_trust(places, notices).get(str(root), {})
     if not may_be_project(root) or not _is_about(saved, root):
         return None
@@ -37,12 +38,14 @@ def trust_in(places: Places, root: Path, notices: Notices) -> Trust | None:
 
 def save_trust(places: Places, root: Path, answer: Trust) -> None:
     """Raises ConfigError when it cannot be saved."""
+    root = origin_of(places.worktrees, root)
     entry = {"answer": answer, "identity": _identity_now(root), "since": time.strftime("%Y-%m-%d", time.gmtime())}
     with lock_folder(places.state):
         _write(_trust_file(places), {**_read_trust(places, Notices()), str(root): entry})
 
 
 def forget_trust(places: Places, root: Path) -> None:
+    root = origin_of(places.worktrees, root)
     with lock_folder(places.state):
         store = _read_trust(places, Notices())
         store.pop(str(root), None)
@@ -50,7 +53,8 @@ def forget_trust(places: Places, root: Path) -> None:
 
 
 def consent_to(places: Places, root: Path, what: str, notices: Notices) -> Consent | None:
-    """`what` contains the digest; `root` must be real. Raises ConfigError."""
+    """`what` contains the digest; `root` must be real; a session's worktree is its origin. Raises ConfigError."""
+    root = origin_of(places.worktrees, root)
     saved = _read_consents(places, notices).get(str(root), {})
     if not _is_about(saved, root):
         return None
@@ -60,6 +64,7 @@ def consent_to(places: Places, root: Path, what: str, notices: Notices) -> Conse
 
 def save_consent(places: Places, root: Path, what: str, answer: Consent) -> None:
     """Raises ConfigError when it cannot be saved."""
+    root = origin_of(places.worktrees, root)
     identity = _identity_now(root)
     with lock_folder(places.state):
         store = _read_consents(places, Notices())
@@ -72,6 +77,7 @@ def save_consent(places: Places, root: Path, what: str, answer: Consent) -> None
 
 def forget_consents(places: Places, root: Path) -> None:
     """Raises ConfigError."""
+    root = origin_of(places.worktrees, root)
     with lock_folder(places.state):
         store = _read_consents(places, Notices())
         if store.pop(str(root), None) is not None:

@@ -32,7 +32,7 @@ from wolo.messages.terminal_text import clean_line
 from wolo.models import headers, retry, secret_references
 from wolo.models.address import display_url
 from wolo.places import Notices, Site, find_home
-from wolo.workspace.root import find_root
+from wolo.workspace.root import find_root, origin_of
 
 ENVIRONMENT = {"WOLO_MODEL": "model", "WOLO_MODE": "mode"}
 ENDPOINT_ENVIRONMENT = {"WOLO_BASE_URL": "base_url", "WOLO_API_KEY": "api_key", "WOLO_API": "api"}
@@ -75,7 +75,9 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
     misplaced = find_home() / ".wolo" / "config.toml"  # home is not a project, and other programs store settings there
     if misplaced != path and os.path.lexists(misplaced):
         layers.notices.add(f"{misplaced} is not read: your settings are those in {path}.")
-    layers.rules += read_saved_rules(site.places.config / "permissions.toml", site.root, layers.notices)
+    layers.rules += read_saved_rules(
+        site.places.config / "permissions.toml", origin_of(site.places.worktrees, site.root), layers.notices
+    )
     _add_project(layers, site, flags)
     for name, key in ENVIRONMENT.items():
         if written := site.environ.get(name, "").strip():

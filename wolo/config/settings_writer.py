@@ -17,6 +17,7 @@ from wolo.errors import ConfigError, UsageError
 from wolo.guard.rules import Decision, parse_rule
 from wolo.models.secret_references import COMMAND, is_reference
 from wolo.places import Notices, Places
+from wolo.workspace.root import origin_of
 
 
 def set_value(places: Places, key: str, value: str) -> None:
@@ -105,7 +106,7 @@ def save_rule(places: Places, workspace: Path | None, rule: str, decision: Decis
     path = places.config / "permissions.toml"
     with lock_folder(places.config):
         document = open_document(path)
-        table: Any = document.setdefault(_table_name(workspace), {})
+        table: Any = document.setdefault(_table_name(places, workspace), {})
         rules = table.setdefault(decision, [])
         if rule not in rules:
             rules.append(rule)
@@ -117,7 +118,7 @@ def delete_rule(places: Places, workspace: Path | None, rule: str) -> list[str]:
     path = places.config / "permissions.toml"
     with lock_folder(places.config):
         document = open_document(path)
-        table: Any = document.get(_table_name(workspace), {})
+        table: Any = document.get(_table_name(places, workspace), {})
         decisions = [decision for decision, rules in table.items() if rule in rules]
         for decision in decisions:
             table[decision].remove(rule)
@@ -131,8 +132,8 @@ def _is_default(table: Struct, field: FieldInfo) -> bool:
     return value == field.default or (field.default_factory is not NODEFAULT and not value)
 
 
-def _table_name(workspace: Path | None) -> str:
-    return EVERYWHERE if workspace is None else os.path.realpath(workspace)
+def _table_name(places: Places, workspace: Path | None) -> str:
+    return EVERYWHERE if workspace is None else str(origin_of(places.worktrees, Path(os.path.realpath(workspace))))
 
 
 def _plain(value: Any) -> Any:

@@ -123,6 +123,7 @@ class Handover:
             change=self._complete(change),
             history=history if handed.history else (),
             unsaved_id=state.sink.session_id if same_session and not state.sink.is_started else "",
+            cwd=change.cwd or state.options.cwd,
             first_provider=state.options.first_provider or state.choice.provider.name,
             cut=conversation.agent.services.compactor.cut if handed.history else None,
             goal=conversation.goal if handed.history else None,
@@ -148,6 +149,7 @@ class Handover:
         back = replace(
             failed,
             change=self._complete(ConversationChange()),
+            cwd=self._state.options.cwd,
             history=history if is_unsaved else (),
             unsaved_id="" if self._state.sink.is_started else self._state.sink.session_id,
             shell=self._shell if handed.shell else None,

@@ -22,8 +22,9 @@ from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.task_commands import CommandEnd, TaskCommands
 from wolo.fleet.task_file import check_saved
-from wolo.fleet.worktrees import Worktree, make_patch, make_worktree, rebase, remove_tree
+from wolo.fleet.worktrees import Worktree, make_patch, make_worktree, rebase
 from wolo.places import find_places, make_private
+from wolo.workspace.directory_copy import remove_tree
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.processes.process_runner import Processes, ProgramStart
 from wolo.workspace.processes.process_tree import end_leftovers

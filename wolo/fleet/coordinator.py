@@ -27,9 +27,9 @@ from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.seal import is_sealed, seal_of
 from wolo.fleet.tasks import BatchTask, key_of
 from wolo.fleet.workers import WorkerCallbacks, Workers
-from wolo.fleet.worktrees import remove_tree
 from wolo.guard.modes import is_looser
 from wolo.messages.terminal_text import quantity
+from wolo.workspace.directory_copy import remove_tree
 
 ENGINES = ("local", "ray")
 _NAMED = 5

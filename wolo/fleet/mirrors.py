@@ -10,25 +10,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from msgspec import Struct
-
 from wolo.config.consents import trust_in
 from wolo.fleet.seal import seal_of
 from wolo.places import Notices, Places, make_private
 from wolo.workspace.git import Git, GitFailed
-from wolo.workspace.git_objects import borrowed_folders, copy_objects, copy_refs
+from wolo.workspace.git_objects import LentCommit, borrowed_folders, copy_objects, copy_refs
 from wolo.workspace.git_repository import find_repository, local_path, open_repository
 
 _LOCK_POLL_S = 0.05
-
-
-class MirroredCommit(Struct, frozen=True):
-    """A commit of a repository, in a mirror."""
-
-    mirror: Path
-    commit: str
-    object_format: str
-    """`sha1` or `sha256`."""
 
 
 class Mirrors:
@@ -42,10 +31,10 @@ class Mirrors:
         self._folder = folder
         self._git = git
         self._places = places
-        self._found: dict[tuple[str, str], MirroredCommit] = {}
+        self._found: dict[tuple[str, str], LentCommit] = {}
         self._busy: dict[str, asyncio.Lock] = {}
 
-    async def find(self, repo: str, ref: str) -> MirroredCommit:
+    async def find(self, repo: str, ref: str) -> LentCommit:
         """Fetches what is missing. Raises GitFailed."""
         async with self._busy.setdefault(repo, asyncio.Lock()):
             mirror = self._found.get((repo, ref))
@@ -53,7 +42,7 @@ class Mirrors:
                 mirror = self._found[repo, ref] = await self._find(repo, ref or "HEAD")
         return mirror
 
-    async def _find(self, repo: str, ref: str) -> MirroredCommit:
+    async def _find(self, repo: str, ref: str) -> LentCommit:
         name = seal_of(["mirror", repo])[:16]  # nobody else can put one there
         mirror = self._folder / f"{name}.git"
         async with _lock(self._folder / f"{name}.lock"):
@@ -76,7 +65,7 @@ class Mirrors:
                 commit = await self._commit(mirror, "FETCH_HEAD")
         if not commit:
             raise GitFailed(f"{repo} has no commit yet." if ref == "HEAD" else f"{repo} has no branch, tag or commit {ref}.")
-        return MirroredCommit(mirror, commit, await self._git.run("rev-parse", "--show-object-format", cwd=mirror))
+        return LentCommit(mirror, commit, await self._git.run("rev-parse", "--show-object-format", cwd=mirror))
 
     def _copy(self, origin: Path, mirror: Path) -> None:
         """Adds what is missing. Raises GitFailed, OSError."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import shutil
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,14 +16,13 @@ from msgspec import Struct
 
 from wolo.errors import SessionError
 from wolo.fleet.ledger.outcomes import Patch
-from wolo.fleet.mirrors import MirroredCommit, Mirrors
+from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.tasks import BatchTask
 from wolo.workspace.directory_copy import copy_tree
 from wolo.workspace.git import Git, GitFailed
-from wolo.workspace.git_objects import lend_objects
+from wolo.workspace.git_objects import add_words, lend_objects, make_git_dir
 
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-_REPOSITORY_MODE = "160000 "
 MAX_COPY_BYTES = 4 << 30
 
 
@@ -51,10 +48,10 @@ async def make_worktree(task: BatchTask, work: Path, mirrors: Mirrors, git: Git,
     _make_folder(work)
     if task.repo and (not task.repo.startswith("/") or is_repository(Path(task.repo))):
         source = await mirrors.find(task.repo, task.ref)
-        _make_git_dir(folder / ".git", source)
-        lend_objects(source.mirror, folder)
+        make_git_dir(folder / ".git", source)
+        lend_objects(source.lender, folder)
         await git.run("reset", "-q", "--hard", cwd=folder)
-        _make_git_dir(git_dir, source)
+        make_git_dir(git_dir, source)
         shutil.copyfile(folder / ".git/index", git_dir / "index")
         return Worktree(folder, git_dir, source.commit)
     if task.ref:
@@ -66,8 +63,8 @@ async def make_worktree(task: BatchTask, work: Path, mirrors: Mirrors, git: Git,
             raise GitFailed(error.message) from error
         for notice in copied.notices:
             note(notice)
-    _make_git_dir(folder / ".git")  # or a repository around the run's folder would be the agent's workspace
-    _make_git_dir(git_dir)
+    make_git_dir(folder / ".git")  # or a repository around the run's folder would be the agent's workspace
+    make_git_dir(git_dir)
     worktree = Worktree(folder, git_dir, _EMPTY_TREE)
     return await rebase(worktree, git) if task.repo else worktree
 
@@ -100,13 +97,8 @@ def _read_patch(file: Path, path: str) -> Patch | None:
 
 async def _add_all(worktree: Worktree, git: Git) -> list[str]:
     """Files that cannot be read, and repositories in the worktree, are left out; the complaints about them are returned."""
-    # Repositories in the worktree are passed over: git would start another git there, which reads what the agent configured.
     listed = await git.run("ls-files", "--stage", "-z", cwd=worktree.folder, env=worktree.environment)
-    inner = [entry.partition("\t")[2] for entry in listed.split("\0") if entry.startswith(_REPOSITORY_MODE)]
-    exclude = [f":(top,exclude,literal){path}" for path in inner]
-    done = await git.attempt(
-        *("add", "-A", "--ignore-errors", "--", ".", *exclude), cwd=worktree.folder, env=worktree.environment
-    )
+    done = await git.attempt(*add_words(listed), cwd=worktree.folder, env=worktree.environment)
     if done.exit_code and "index.lock" in done.stderr:
         raise GitFailed(f"git add: {done.complaint}")
     return [line for line in done.stderr.splitlines() if done.exit_code or "embedded git repository" in line]
@@ -117,37 +109,5 @@ def is_repository(folder: Path) -> bool:
     return (folder / ".git").exists() or all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
 
 
-def remove_tree(folder: Path) -> None:
-    """Also removes folders that were made read-only. What cannot be removed stays."""
-
-    def again(remove: Callable[..., object], path: str, error: object) -> None:
-        try:
-            above = os.path.dirname(path)  # noqa: PTH120  # text all along
-            os.chmod(above, stat.S_IRWXU)  # noqa: PTH101
-            if not os.path.islink(path):  # noqa: PTH114
-                os.chmod(path, stat.S_IRWXU)  # noqa: PTH101
-            remove(path)
-        except OSError:
-            pass
-
-    shutil.rmtree(folder, onerror=again)
-
-
 def _make_folder(folder: Path) -> None:
     folder.mkdir(parents=True)
-
-
-def _make_git_dir(git_dir: Path, source: MirroredCommit | None = None) -> None:
-    """A repository that borrows the objects of `source`, with its commit checked out as no branch; or an empty one."""
-    for name in ("objects/info", "refs/heads", "refs/tags", "info"):
-        (git_dir / name).mkdir(parents=True)
-    settings = "[core]\n\trepositoryformatversion = {}\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
-    settings += "\tautocrlf = false\n"
-    is_new = source is not None and source.object_format != "sha1"
-    extensions = f"[extensions]\n\tobjectformat = {source.object_format}\n" if source and is_new else ""
-    (git_dir / "config").write_text(settings.format(int(is_new)) + extensions)
-    (git_dir / "HEAD").write_text(f"{source.commit}\n" if source else "ref: refs/heads/main\n")
-    if source is not None:
-        (git_dir / "objects/info/alternates").write_bytes(os.fsencode(source.mirror / "objects") + b"\n")
-        if (shallow := source.mirror / "shallow").exists():
-            shutil.copyfile(shallow, git_dir / "shallow")

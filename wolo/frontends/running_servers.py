@@ -29,6 +29,9 @@ class RunningServer(Struct, frozen=True):
     port: int
     token: str
     pid: int
+    ends_idle: bool = False
+    """Started for sessions in the background."""
+    version: str = ""
 
     @property
     def origin(self) -> str:

@@ -1,4 +1,4 @@
-"""Copies a directory tree. Links stay links, and none of them leads back into the original."""
+"""Copies and removes directory trees. Links stay links, and none of a copy leads back into the original."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -75,11 +75,20 @@ def _copy(entry: os.DirEntry[str], source: Path, target: Path, skipped: list[str
         skipped.append(os.path.relpath(entry.path, source))
 
 
-def _led(link: str, source: Path, target: Path) -> str:
-    """Redirects an absolute link into the original to the copy."""
-    if link == str(source) or link.startswith(f"{source}/"):
-        return str(target) + link[len(str(source)) :]
-    return link
+def remove_tree(folder: Path) -> None:
+    """Also removes folders that were made read-only. What cannot be removed stays."""
+
+    def again(remove: Callable[..., object], path: str, error: object) -> None:
+        try:
+            above = os.path.dirname(path)  # noqa: PTH120  # text all along
+            os.chmod(above, stat.S_IRWXU)  # noqa: PTH101
+            if not os.path.islink(path):  # noqa: PTH114
+                os.chmod(path, stat.S_IRWXU)  # noqa: PTH101
+            remove(path)
+        except OSError:
+            pass
+
+    shutil.rmtree(folder, onerror=again)
 
 
 def _measure(source: Path, most_bytes: int, leaving_out: str = "") -> _Sizes:

@@ -1,4 +1,4 @@
-"""Copies and borrows objects of repositories, without git: it would run what the repository of a stranger configures."""
+"""Makes git directories, copies and borrows objects, without git: it would run what the repository of a stranger configures."""
 
 from __future__ import annotations
 
@@ -9,11 +9,48 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import Struct
+
 _BORROWERS = "borrowers"
+_REPOSITORY_MODE = "160000 "
 _REFS = ("refs", "reftable")
 _FILES = ("packed-refs", "shallow")
 _MAX_BYTES = 1 << 16
 _OBJECT = r"[0-9a-f]{2}/[0-9a-f]+|pack/pack-\w+\.\w+"
+
+
+class LentCommit(Struct, frozen=True):
+    """A commit in a repository that lends its objects."""
+
+    lender: Path
+    commit: str
+    object_format: str
+    """`sha1` or `sha256`."""
+
+
+def make_git_dir(git_dir: Path, source: LentCommit | None = None) -> None:
+    """A repository that borrows the objects of `source`, with its commit checked out as no branch; or an empty one."""
+    for name in ("objects/info", "refs/heads", "refs/tags", "info"):
+        (git_dir / name).mkdir(parents=True)
+    settings = "[core]\n\trepositoryformatversion = {}\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
+    settings += "\tautocrlf = false\n"
+    is_new = source is not None and source.object_format != "sha1"
+    extensions = f"[extensions]\n\tobjectformat = {source.object_format}\n" if source and is_new else ""
+    (git_dir / "config").write_text(settings.format(int(is_new)) + extensions)
+    (git_dir / "HEAD").write_text(f"{source.commit}\n" if source else "ref: refs/heads/main\n")
+    if source is not None:
+        (git_dir / "objects/info/alternates").write_bytes(os.fsencode(source.lender / "objects") + b"\n")
+        if (shallow := source.lender / "shallow").exists():
+            shutil.copyfile(shallow, git_dir / "shallow")
+
+
+def add_words(listed: str) -> tuple[str, ...]:
+    """Words for git that stage every change but those in inner repositories. `listed` is the output of `ls-files --stage -z`.
+
+    git would start another git there, which reads what the agent configured.
+    """
+    inner = (entry.partition("\t")[2] for entry in listed.split("\0") if entry.startswith(_REPOSITORY_MODE))
+    return ("add", "-A", "--ignore-errors", "--", ".", *(f":(top,exclude,literal){path}" for path in inner))
 
 
 def lend_objects(repository: Path, borrower: Path) -> None:
@@ -21,6 +58,10 @@ def lend_objects(repository: Path, borrower: Path) -> None:
     note = _note(repository, str(borrower))
     note.parent.mkdir(exist_ok=True)
     note.touch()
+
+
+def end_loan(repository: Path, borrower: Path) -> None:
+    _note(repository, str(borrower)).unlink(missing_ok=True)
 
 
 def lends_objects(objects: str, borrower: str) -> bool:

@@ -61,9 +61,16 @@ class OpenRepository(Struct, frozen=True):
         top = {} if self.repository.is_bare else {"GIT_WORK_TREE": str(self.repository.top)}
         return {"GIT_DIR": str(self.repository.git_dir), "GIT_COMMON_DIR": str(self.view), **top}
 
-    def run(self, *words: str) -> GitEnd:
+    def run(self, *words: str, env: Mapping[str, str] | None = None) -> GitEnd:
         """Raises GitFailed."""
-        return run_git(*words, cwd=self.repository.top, env=self.environ)
+        return run_git(*words, cwd=self.repository.top, env={**self.environ, **(env or {})})
+
+    def read(self, *words: str, env: Mapping[str, str] | None = None) -> str:
+        """What git prints, without the last line break. Raises GitFailed, also when git fails."""
+        done = self.run(*words, env=env)
+        if done.exit_code:
+            raise GitFailed(f"git {words[0]}: {done.complaint}")
+        return done.stdout.rstrip("\n")
 
 
 def local_path(address: str) -> Path | None:

@@ -109,6 +109,18 @@ def find_root(cwd: Path | None = None) -> Path:
     return start
 
 
+ORIGIN = "origin"
+"""Link beside the files of a session's worktree, to the top of the repository it was made from."""
+
+
+def origin_of(worktrees: Path, root: Path) -> Path:
+    """The repository that a session's worktree was made from; else `root`, which must be real."""
+    if os.path.realpath(worktrees) == os.fspath(root.parent.parent.parent):
+        with suppress(OSError):
+            return Path(os.readlink(root.parent / ORIGIN))  # noqa: PTH115  # text all along
+    return root
+
+
 def find_site(cwd: Path | None = None) -> Site:
     """The user's folders, the environment, and the project around `cwd` or the current directory."""
     cwd = current_directory() if cwd is None else cwd

@@ -151,6 +151,8 @@ class ConversationChange(Struct, frozen=True, kw_only=True):
     """Continue in a copy of the session."""
     directories: tuple[str, ...] = ()
     """Added to the workspace of all following conversations."""
+    cwd: Path | None = None
+    """Directory of all following conversations; None: the same."""
     after_entry: int | None = None
     """Branch after this entry of the session; 0: before the first."""
     summary: Message | None = None

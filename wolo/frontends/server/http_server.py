@@ -10,6 +10,7 @@ import secrets
 import signal
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,16 @@ class _Server(uvicorn.Server):
 
 
 async def serve(
-    port: int, exit_codes: Mapping[signal.Signals, int], open_page: Callable[[str], object] | None, runs: Sequence[Path] = ()
+    port: int,
+    exit_codes: Mapping[signal.Signals, int],
+    open_page: Callable[[str], object] | None,
+    runs: Sequence[Path] = (),
+    end_idle_s: float | None = None,
 ) -> int:
-    """Returns the exit code. Port 0: a free one. Raises UsageError for a port in use, and a folder in `runs` without a run."""
+    """Returns the exit code. Port 0: a free one. `end_idle_s`: it ends when nobody has used it for so long.
+
+    Raises UsageError for a port in use, and a folder in `runs` without a run.
+    """
     shown = None
     if runs:
         from wolo.frontends.server.batch_runs import BatchRuns  # noqa: PLC0415  # few servers show batches
@@ -57,8 +65,9 @@ async def serve(
         shown = BatchRuns([folder.absolute() for folder in runs])
     listener = _listen(port)
     port = listener.getsockname()[1]
-    running = RunningServer(port, secrets.token_urlsafe(24), os.getpid())
+    running = RunningServer(port, secrets.token_urlsafe(24), os.getpid(), end_idle_s is not None, __version__)
     hub = SessionHub(Path.cwd(), runs=shown)
+    hub.port = port
     application = make_application(hub, running.token, port)
     config = uvicorn.Config(
         application,
@@ -82,9 +91,13 @@ async def serve(
     for number in exit_codes:
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     with _announce(running, open_page):
-        idle = asyncio.create_task(hub.let_go_of_idle())
+        idle = [asyncio.create_task(hub.let_go_of_idle())]
+        if end_idle_s is not None:
+            end = lambda: closing.append(asyncio.create_task(_close(hub, server)))  # noqa: E731
+            idle.append(asyncio.create_task(hub.end_idle(end_idle_s, end)))
         await server.serve(sockets=[listener])
-        idle.cancel()
+        for task in idle:
+            task.cancel()
         await asyncio.gather(*closing)
     return ended_by[0] if ended_by else 0
 
@@ -164,6 +177,7 @@ def make_application(hub: SessionHub, token: str, port: int) -> ASGIApp:
 def _endpoint(hub: SessionHub, route: Route) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
+            hub.used = time.monotonic()
             body = await read_body(request, route.body) if route.body is not None else None
             found = await route.run(RouteCall(hub, request, body))
             return found if isinstance(found, Response) else JSONResponse(found, route.status)

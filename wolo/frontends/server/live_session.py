@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,10 @@ class LiveSession:
         self.is_busy = False
         self.title = ""
         """Given by a client; saved sessions keep theirs."""
+        self.options: Mapping[str, str | bool | list[str]] = {}
+        """With which it is opened again."""
+        self.on_line: Callable[[Line], None] | None = None
+        """Gets each line that is no delta."""
         self.settled: set[str] = set()
         """Ids of answered approvals and questions, and of their calls."""
         self.used = time.monotonic()
@@ -90,6 +94,8 @@ class LiveSession:
 
     def emit(self, line: Line, *, passing: bool = False, completes: bool = False) -> None:
         self.log.add({**line, "session_id": self.id}, passing=passing, completes=completes)
+        if self.on_line is not None and not passing:
+            self.on_line(line)
 
     def messages(self) -> list[Line]:
         """The complete messages as lines, also during a turn."""
@@ -101,7 +107,7 @@ class LiveSession:
         """Raises WoloError, also when another process has the session open."""
         async with self._opening:
             if self.conversation is None:
-                conversation = await open_conversation(start_options(self.cwd, {"resume": self.id}))
+                conversation = await open_conversation(start_options(self.cwd, {**self.options, "resume": self.id}))
                 order = list(MODES)
                 if self.mode in MODES and order.index(self.mode) < order.index(conversation.info.mode):
                     conversation.set_mode(self.mode)
@@ -327,11 +333,15 @@ class LiveSession:
 
     @property
     def can_be_let_go(self) -> bool:
-        """Nobody listens, nothing runs or waits, and it is saved."""
-        if (open := self.conversation) is None or self.is_busy or self.log.listeners or not self._length:
-            return False
-        jobs = open.jobs.running if open.jobs is not None else ()
-        return not (jobs or open.is_asking or open.subagents.is_running)
+        """Nobody uses it, and it is saved."""
+        return self.conversation is not None and bool(self._length) and not self.is_used
+
+    @property
+    def is_used(self) -> bool:
+        """Somebody listens, or something runs or waits."""
+        if self.is_busy or self.log.listeners or (open := self.conversation) is None:
+            return bool(self.is_busy or self.log.listeners)
+        return bool(open.jobs is not None and open.jobs.running) or open.is_asking or open.subagents.is_running
 
     async def let_go(self) -> None:
         """Closes the conversation, so that another process can continue the session; the next prompt opens it again."""

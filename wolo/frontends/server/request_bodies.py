@@ -33,6 +33,12 @@ class NewSession(Body, frozen=True):
     model: Name = ""
     mode: ModeName = ""
     name: Name = ""
+    background: bool = False
+    """List it in `wolo ps`, also after the end of the server."""
+    title: Annotated[str, Meta(max_length=200)] = ""
+    """In that list."""
+    options: dict[str, str | bool | list[str]] = {}
+    """Further options of the command line, by their names."""
 
 
 class Change(Body, frozen=True):

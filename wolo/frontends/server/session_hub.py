@@ -9,14 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec.structs import replace
+
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.history.changed_files import find_changes, patch
 from wolo.conversation.resources.file_tracking import open_tracker
 from wolo.conversation.resources.secrets import redactor
 from wolo.errors import SessionError
+from wolo.frontends.background_sessions import NOT_KEPT, BackgroundSession, after_line, read_session, write_session
 from wolo.frontends.server.http_errors import HttpError
 from wolo.frontends.server.live_session import LiveSession, choices_in, start_options
 from wolo.frontends.server.request_bodies import NewSession
+from wolo.frontends.stream_json import Line
 from wolo.places import find_places
 from wolo.sessions.entries import unsent_steering
 from wolo.sessions.exchange.format_table import EXPORT_FORMATS, export
@@ -45,6 +49,10 @@ class SessionHub:
         self.runs = runs
         """None: no run of a batch is shown."""
         self._places = find_places()
+        self.port = 0
+        """Of the server; 0: not yet known."""
+        self.used = time.monotonic()
+        """Time of the latest request."""
         self._live: dict[str, LiveSession] = {}
         self._loading: dict[str, asyncio.Lock] = {}
 
@@ -84,15 +92,50 @@ class SessionHub:
                 raise HttpError(422, error.message, error.hint) from error
             if await self._read(lambda store: store.exactly(plain)) is not None:
                 raise HttpError(409, f"There is a session of the name {new.name!r}.", "Choose another name.")
-        given: dict[str, str | bool | list[str]] = {
+        flags: dict[str, str | bool | list[str]] = {
             name: value for name, value in (("model", new.model), ("mode", new.mode), ("session", new.name)) if value
         }
-        conversation = await open_conversation(start_options(cwd, given))
+        flags |= new.options
+        conversation = await open_conversation(start_options(cwd, flags))
         info = conversation.info
         live = LiveSession(info.session_id, cwd, (), mode=info.mode, model=info.model)
         live.adopt(conversation)
+        if new.background:
+            live.options = {name: value for name, value in flags.items() if name not in NOT_KEPT}
+            self._record(
+                live, BackgroundSession(id=live.id, title=title_of(new.title), cwd=str(cwd), port=self.port, options=flags)
+            )
         self.adopt(live)
         return self._unsaved_row(live)
+
+    def _record(self, live: LiveSession, session: BackgroundSession) -> None:
+        """Writes what the session does, now and whenever that changes."""
+        current = session
+
+        def write(line: Line) -> None:
+            nonlocal current
+            after = after_line(current, line)
+            if after != current:
+                current = after
+                save()
+
+        def save() -> None:
+            try:
+                write_session(self._places.data, current)
+            except OSError:
+                log.exception("the state of %s cannot be written", current.id)
+
+        live.on_line = write
+        save()
+
+    async def end_idle(self, end_s: float, end: Callable[[], None]) -> None:
+        """Ends the server when nobody has used it for so long."""
+        while True:
+            await asyncio.sleep(end_s / 4)
+            last = max((live.used for live in self._live.values()), default=0.0)
+            if not any(live.is_used for live in self._live.values()) and max(last, self.used) + end_s <= time.monotonic():
+                end()
+                return
 
     async def rename(self, live: LiveSession, title: str) -> None:
         """Raises HttpError for a title that is empty or another session's name, and WoloError."""
@@ -140,9 +183,11 @@ class SessionHub:
                     loaded = await self._read(lambda store: store.load(info.id))
                     history = as_stored(loaded.entries)
                     unsent = unsent_steering(loaded.entries)
-                    self._live[info.id] = LiveSession(
-                        info.id, Path(info.cwd), history, mode=info.mode, model=info.model, unsent=unsent
-                    )
+                    live = LiveSession(info.id, Path(info.cwd), history, mode=info.mode, model=info.model, unsent=unsent)
+                    if kept := read_session(self._places.data, info.id):
+                        live.options = kept.options
+                        self._record(live, replace(kept, port=self.port, state="idle", waits_for=""))
+                    self._live[info.id] = live
                 return self._live[info.id]
         finally:
             self._loading.pop(session_id, None)

@@ -1,0 +1,133 @@
+"""Sessions in the background: started, listed, followed, stopped, and after a server that was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, call, text
+from wolo.frontends import background_start
+from wolo.frontends.background_sessions import BackgroundSession, find_background, list_sessions, write_session
+from wolo.frontends.running_servers import running_servers
+from wolo.places import find_places
+
+ASK = call("write", {"path": "made.txt", "content": "made\n"})
+
+
+@pytest.fixture(autouse=True)
+def ended() -> Iterator[None]:
+    """No server outlives its test."""
+    yield
+    for each in running_servers(find_places().data):
+        with suppress(ProcessLookupError):
+            os.kill(each.pid, signal.SIGKILL)
+
+
+def rows() -> list[dict[str, Any]]:
+    done = run_wolo("ps", "--json")
+    assert done.exit_code == 0, done.stderr
+    return list(json.loads(done.stdout))
+
+
+def wait_for(state: str) -> dict[str, Any]:
+    return until(lambda: next((each for each in rows() if each["state"] == state), None))
+
+
+def until(look: Callable[[], Any]) -> Any:
+    end = time.monotonic() + 30
+    while not (value := look()):
+        assert time.monotonic() < end, rows()
+        time.sleep(0.1)
+    return value
+
+
+def begin(provider: ProviderServer, *args: str) -> str:
+    done = run_wolo("--bg", "create it", *provider.flags, *args)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_session_runs_waits_and_is_answered(provider: ProviderServer) -> None:
+    provider.script(ASK, text("Done."), text("Again."))
+    id = begin(provider, "--mode", "ask")
+    row = wait_for("waiting")
+    assert (row["id"], row["title"], row["cwd"]) == (id, "create it", str(Path.cwd()))
+    assert "made.txt" in row["waits_for"]
+    assert not Path("made.txt").exists()
+    attached = run_wolo("attach", id[-8:], stdin="y\nonce more\n")
+    assert attached.exit_code == 0, attached.stderr
+    assert "Again." in attached.stdout
+    assert Path("made.txt").read_text() == "made\n"
+    assert wait_for("idle")["id"] == id
+    assert "Done." in run_wolo("logs", id).stdout
+    assert len(running_servers(find_places().data)) == 1
+
+
+def test_stop_interrupts_the_turn(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(text("Slow.").then(hold))
+    id = begin(provider)
+    hold.wait_until_reached()
+    assert run_wolo("stop", id).stdout == f"Stopped {id}.\n"
+    hold.release()
+    wait_for("idle")
+    assert run_wolo("stop", id).stdout == f"{id} is not working.\n"
+
+
+def test_session_goes_on_after_killed_server(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(text("Slow.").then(hold), text("Here again."))
+    id = begin(provider)
+    hold.wait_until_reached()
+    [server] = running_servers(find_places().data)
+    os.kill(server.pid, signal.SIGKILL)
+    hold.release()
+    until(lambda: not running_servers(find_places().data))
+    assert wait_for("interrupted")["id"] == id
+    attached = run_wolo("attach", id, "--", stdin="go on\n", env={"WOLO_API_KEY": "sk-test"})
+    assert "ended during a turn" in attached.stderr
+    assert "Here again." in attached.stdout, attached.stderr
+
+
+def test_idle_server_ends_by_itself(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_start, "END_IDLE_S", 1)
+    server = background_start.background_server()
+    assert background_start.background_server() == server
+    until(lambda: not running_servers(find_places().data))
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("--bg",), "No prompt was given"),
+        (("--bg", "--json", "go"), "--bg does not go with --output-format"),
+        (("attach", "nobody"), "There is no session 'nobody' in the background"),
+        (("stop", "nobody"), "There is no session 'nobody' in the background"),
+        (("logs", "nobody", "-f"), "There is no session 'nobody' in the background"),
+    ],
+)
+def test_bad_command_starts_nothing(args: tuple[str, ...], complaint: str) -> None:
+    done = run_wolo(*args)
+    assert done.exit_code in (2, 3)
+    assert complaint in done.stderr + done.stdout
+    assert not running_servers(find_places().data)
+
+
+def test_two_hundred_sessions_are_listed_quickly() -> None:
+    data = find_places().data
+    for number in range(200):
+        write_session(data, BackgroundSession(id=f"session_{number:04}", title="t", cwd="/", port=1, state="idle"))
+    began = time.process_time()
+    assert len(list_sessions(data)) == 200
+    assert time.process_time() - began < 0.05
+    assert find_background(data, "0042").id == "session_0042"
