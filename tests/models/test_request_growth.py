@@ -11,8 +11,8 @@ import pytest
 
 from tests.formats.test_every_format import SIDES, Side
 from tests.sessions.samples import said, tool_turn
+from wolo.agent.asker import RedactingAsker
 from wolo.agent.compaction.history_cut import Cut
-from wolo.agent.redacting_model import RedactingAsker
 from wolo.formats.format import Format
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message

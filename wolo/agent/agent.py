@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.agent_services import AgentServices
+from wolo.agent.asker import StreamRelay
 from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, limit_reached
 from wolo.agent.cancellation import Cancellation, Cancelled, wait_for_clean_end
 from wolo.agent.events import (
@@ -25,7 +26,6 @@ from wolo.agent.events import (
     WorkCheck,
 )
 from wolo.agent.hook_calls import PromptBlocked
-from wolo.agent.stream_relay import StreamRelay
 from wolo.agent.tool_calls import CallBatch
 from wolo.agent.tool_execution import refuse_all
 from wolo.agent.turn_policy import NextStep, Stop, TurnPolicy

@@ -8,9 +8,9 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.agent.asker import redact_question
 from wolo.agent.compaction.compactor import Compactor, Fixed
 from wolo.agent.compaction.history_cut import cut_of
-from wolo.agent.redacting_model import redact_question
 from wolo.config import keys, layers
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import follow_card

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Struct, ValidationError, convert, field, to_builtins
+from msgspec import Struct, field, to_builtins
 
-from wolo.messages.message import Message, Usage, task_usage
+from wolo.messages.message import Message, Usage
 from wolo.messages.parts import ToolPart
 
 
@@ -112,30 +112,3 @@ GOAL_ENTRY = "goal"
 
 
 AnyEntry = MessageEntry | ResultsEntry | PartialEntry | SettingEntry | BranchEntry | LabelEntry | CompactionEntry | CustomEntry
-
-
-def extra_usage(entry: AnyEntry) -> Usage | None:
-    """Usage of a summary or a side question, which belong to no message."""
-    return entry.usage if isinstance(entry, CompactionEntry) else side_question_usage(entry)
-
-
-def subagent_usages(entry: AnyEntry) -> list[Usage]:
-    """Usage of subagents; their answers are in sessions of their own."""
-    parts = entry.parts if isinstance(entry, ResultsEntry) else ()
-    return [usage for part in parts if (usage := task_usage(part)) is not None]
-
-
-def side_question_usage(entry: AnyEntry) -> Usage | None:
-    if isinstance(entry, CustomEntry) and entry.custom_type == SIDE_QUESTION:
-        try:
-            return convert(entry.data.get("usage"), Usage)
-        except ValidationError:
-            return None
-    return None
-
-
-def usages_of(entries: Sequence[AnyEntry]) -> list[Usage]:
-    """Usage of answers, summaries, side questions and subagents."""
-    answers = (entry.message.usage for entry in entries if isinstance(entry, MessageEntry))
-    tasks = (usage for entry in entries for usage in subagent_usages(entry))
-    return [*filter(None, answers), *filter(None, map(extra_usage, entries)), *tasks]

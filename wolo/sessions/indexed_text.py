@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import ToolPart
-from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, MessageEntry, ResultsEntry, extra_usage
+from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, MessageEntry, ResultsEntry
+from wolo.sessions.session_rows import extra_usage
 
 # Patterns are compiled on first use: this module is loaded before a conversation starts.
 

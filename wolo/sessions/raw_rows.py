@@ -15,10 +15,10 @@ from wolo.messages.message import Usage
 from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing, session_rows
 from wolo.sessions.database import Database, ReadOnlyDatabase, retry_after_repair
-from wolo.sessions.entries import CompactionEntry, MessageEntry, ResultsEntry, SettingEntry, subagent_usages
+from wolo.sessions.entries import CompactionEntry, MessageEntry, ResultsEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.locks import LockHeld, SessionLocks, acquire
-from wolo.sessions.session_rows import StoredRow, check_id, check_name, title_of
+from wolo.sessions.session_rows import StoredRow, check_id, check_name, subagent_usages, title_of
 from wolo.sessions.storage import DatabaseDamaged
 
 PAGE_ROWS = 64

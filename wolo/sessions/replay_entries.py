@@ -19,8 +19,8 @@ from wolo.sessions.entries import (
     MessageEntry,
     PartialEntry,
     ResultsEntry,
-    side_question_usage,
 )
+from wolo.sessions.session_rows import side_question_usage
 
 
 def messages(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:

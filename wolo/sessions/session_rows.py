@@ -11,13 +11,22 @@ from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from wolo.errors import SessionError
-from wolo.messages.message import Codec, Usage
+from wolo.messages.message import Codec, Usage, task_usage
 from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing
-from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, usages_of
+from wolo.sessions.entries import (
+    SIDE_QUESTION,
+    AnyEntry,
+    CompactionEntry,
+    CustomEntry,
+    LabelEntry,
+    MessageEntry,
+    ResultsEntry,
+    SettingEntry,
+)
 
 ROW_LIMIT_BYTES = 64 * 1024
 """Larger entries are stored in files."""
@@ -183,6 +192,33 @@ def insert(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, kin
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (session_id, row.seq, row.parent or None, kind, row.time_utc, row.prev_hash, row.hash, body, blob),
     )
+
+
+def extra_usage(entry: AnyEntry) -> Usage | None:
+    """Usage of a summary or a side question, which belong to no message."""
+    return entry.usage if isinstance(entry, CompactionEntry) else side_question_usage(entry)
+
+
+def subagent_usages(entry: AnyEntry) -> list[Usage]:
+    """Usage of subagents; their answers are in sessions of their own."""
+    parts = entry.parts if isinstance(entry, ResultsEntry) else ()
+    return [usage for part in parts if (usage := task_usage(part)) is not None]
+
+
+def side_question_usage(entry: AnyEntry) -> Usage | None:
+    if isinstance(entry, CustomEntry) and entry.custom_type == SIDE_QUESTION:
+        try:
+            return convert(entry.data.get("usage"), Usage)
+        except ValidationError:
+            return None
+    return None
+
+
+def usages_of(entries: Sequence[AnyEntry]) -> list[Usage]:
+    """Usage of answers, summaries, side questions and subagents."""
+    answers = (entry.message.usage for entry in entries if isinstance(entry, MessageEntry))
+    tasks = (usage for entry in entries for usage in subagent_usages(entry))
+    return [*filter(None, answers), *filter(None, map(extra_usage, entries)), *tasks]
 
 
 def total_cost(usages: Iterable[Usage]) -> float | None:

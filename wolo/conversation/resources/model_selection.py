@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.agent.redacting_model import RedactingAsker
+from wolo.agent.asker import RedactingAsker
 from wolo.config import keys, layers
 from wolo.config.schema import Config, Endpoint, Settings
 from wolo.errors import ConfigError, UsageError

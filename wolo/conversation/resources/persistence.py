@@ -15,12 +15,12 @@ from wolo.errors import SessionError
 from wolo.messages.message import Message, Usage, UsageCost
 from wolo.places import make_private
 from wolo.sessions import blobs
-from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry, usages_of
+from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
 from wolo.sessions.index import Index, IndexDamaged
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import LOAD_LIMIT_BYTES, EntryNode, opening, too_large_notice
 from wolo.sessions.locks import SessionLock
-from wolo.sessions.session_rows import new_session_id, total_cost
+from wolo.sessions.session_rows import new_session_id, total_cost, usages_of
 from wolo.sessions.store import Store
 
 log = logging.getLogger(__name__)
