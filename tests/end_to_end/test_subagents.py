@@ -66,6 +66,8 @@ def test_task_shows_its_work_and_then_its_answer(provider: ProviderServer) -> No
         terminal.type(CTRL_O)
         terminal.wait_for("finding 8")
         terminal.wait_for("● glob *.nothing")
+        terminal.type("q")
+        terminal.wait_until(lambda: not terminal.is_alternate)
         terminal.enter("/cost")
         terminal.wait_for("1 subagent task")
         terminal.wait_for("400 tokens in")

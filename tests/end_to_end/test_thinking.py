@@ -93,6 +93,7 @@ def test_ctrl_o_shows_all_that_was_thought_last(provider: ProviderServer) -> Non
         terminal.child.send(b"\x0f")
         terminal.wait_for("First I look at it.")
         terminal.wait_for("Then I decide what is best.")
+        terminal.type("q")
         terminal.wait_for_prompt()
         terminal.enter("more")
         terminal.wait_for("Ready.")

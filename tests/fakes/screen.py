@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import re
 import signal
@@ -78,6 +79,7 @@ UNDER_WAY = re.compile(r"(?:· |no data for )\d+ s$")
 LATEST_BYTES = 65_536
 NARROW_COLUMNS = 40
 """In which hardly a sentence stands on one row."""
+ALTERNATE = 1049
 GOES_ON = -1
 """The column in which a row notes that its line goes on in the next row."""
 
@@ -89,7 +91,26 @@ class Screen(pyte.HistoryScreen):
         self.gone: list[tuple[str, bool]] = []
         """Rows that have scrolled away, and whether their line goes on in the next."""
         self._is_drawing = False
+        self._main: tuple[object, ...] | None = None
+        """Rows, scrollback and cursor, while the alternate screen is shown."""
         super().__init__(columns, rows, history=1, ratio=0.5)
+
+    @property
+    def is_alternate(self) -> bool:
+        return self._main is not None
+
+    def set_mode(self, *modes: int, **kwargs: bool) -> None:
+        if kwargs.get("private") and ALTERNATE in modes and self._main is None:
+            self._main = (copy.deepcopy(self.buffer), self.gone, copy.copy(self.cursor))
+            self.gone = []
+            self.erase_in_display(2)
+        super().set_mode(*modes, **kwargs)
+
+    def reset_mode(self, *modes: int, **kwargs: bool) -> None:
+        if kwargs.get("private") and ALTERNATE in modes and self._main is not None:
+            self.buffer, self.gone, self.cursor = self._main
+            self._main = None
+        super().reset_mode(*modes, **kwargs)
 
     def draw(self, data: str) -> None:
         self._is_drawing = True
@@ -166,6 +187,11 @@ class View:
             return prompt == PROMPT and not above.startswith(" ") and UNDER_WAY.search(above) is None
         *above, prompt, facts = ["", "", *(line for line in self.text.split("\n") if line.strip())]
         return prompt == PROMPT and " · " in facts and "Esc stops" not in "".join(above[-3:])
+
+    @property
+    def is_alternate(self) -> bool:
+        """The alternate screen is shown, which leaves nothing in the scrollback."""
+        return self._screen.is_alternate
 
     @property
     def is_narrow(self) -> bool:

@@ -53,7 +53,7 @@ _EXPLAINED = {
     "collab": "/mode and Shift-Tab switch between plan, ask, edit and auto.",
     "debug-config": "`wolo config show` names the source of each setting.",
     "desktop": "`wolo serve` opens sessions in a browser.",
-    "details": "Ctrl-O expands collapsed output and thinking.",
+    "details": "Ctrl-O views whole outputs, thinking and the transcript.",
     "docs": "The guide lies in docs/guide; /help NAME explains a command.",
     "experimental": "/config lists all settings; none is hidden.",
     "fast": "/thinking low answers sooner; /model chooses a faster model.",

@@ -10,7 +10,6 @@ from wolo.agent.events import (
     AttemptFailed,
     CallStreamed,
     ErrorInfo,
-    Event,
     RequestStarted,
     TextStreamed,
     ThinkingStreamed,
@@ -51,15 +50,6 @@ class Narrow(Stdout):
         return True
 
 
-async def test_expanded_thinking_wraps_at_spaces(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Screen(Narrow(), TerminalState())
-    screen.show(ThinkingStreamed(text="I look at every file before I decide."))
-    screen.show(TextStreamed(text="Done."))
-    assert screen.unfold()
-    screen.status.stop()
-    assert "I look at every file\nbefore I decide." in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("usage", "shown"),
     [
@@ -80,27 +70,6 @@ async def test_the_last_line_states_tokens_and_time(capsys: pytest.CaptureFixtur
 )
 def test_duration_is_as_precise_as_it_matters(seconds: float, words: str) -> None:
     assert duration(seconds) == words
-
-
-async def test_expanded_thinking_is_separate_from_the_running_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Screen(Stdout(), TerminalState())
-    begun: tuple[Event, ...] = (
-        RequestStarted(model="m", attempt=1, context_tokens=1),
-        ThinkingStreamed(text="Hm."),
-        TextStreamed(text="# Title\n\nfirst\n\n"),
-    )
-    for event in begun:
-        screen.show(event)
-    assert screen.unfold()
-    screen.show(TextStreamed(text="second\n- one\n"))
-    screen.folded.add(lambda: Text("whole"))
-    assert screen.unfold()
-    screen.show(TextStreamed(text="- two\n"))
-    screen.status.stop()
-    printed = capsys.readouterr().out
-    assert "first\n\nHm.\n\nsecond\n" in printed
-    assert "one\n\nwhole\n\n" in printed
-    assert "\n\n\n" not in printed
 
 
 async def test_last_line_states_the_last_request(capsys: pytest.CaptureFixture[str]) -> None:

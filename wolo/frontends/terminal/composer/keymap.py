@@ -57,7 +57,7 @@ ACTIONS = (
     Action("stash", ("ctrl-s",), "keep the text aside; on an empty line: bring it back"),
     Action("paste_image", ("ctrl-v",), "attach the image in the clipboard"),
     Action("mode", ("shift-tab", "alt-m"), "the next mode: plan, ask, edit, auto"),
-    Action("expand", ("ctrl-o",), "expand collapsed output or thinking"),
+    Action("expand", ("ctrl-o",), "view everything: whole outputs, thinking, earlier turns"),
     Action("background", ("ctrl-b",), "while wolo works, on an empty line: list what runs in the background"),
     Action("redraw", ("ctrl-l",), "redraw"),
     Action("suspend", ("ctrl-z",), "back to the shell; fg comes back"),

@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Literal
 
 from msgspec.structs import replace
@@ -46,7 +45,7 @@ from wolo.conversation.phrasing import describe, describe_retried, describe_retr
 from wolo.errors import WoloError
 from wolo.frontends.terminal.display.activity import Activity, Announcements, BottomLine, Surface, newest_lines, progress_bar
 from wolo.frontends.terminal.display.dialog_host import DialogHost
-from wolo.frontends.terminal.display.folded_output import FoldedOutput, Thinking
+from wolo.frontends.terminal.display.folded_output import THINKING, FoldedOutput, Thinking
 from wolo.frontends.terminal.display.styled_output import StyledOutput
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_marks import OUTPUT_BEGINS, OUTPUT_ENDS, PROMPT_BEGINS
@@ -287,15 +286,6 @@ class Screen:
         self._draw(markdown.close())
         self._has_text = False
 
-    def unfold(self) -> bool:
-        """Prints the newest folded output in full. False: there is none."""
-        if (whole := self.folded.pop()) is None:
-            return False
-        self._end_line()
-        self._last = self._last and "block"
-        self.print(whole, kind="block", end="" if whole.plain.endswith("\n") else "\n")
-        return True
-
     # Answers
 
     def _end_answer(self, message: Message) -> None:
@@ -317,7 +307,7 @@ class Screen:
         """Reports the length of the thinking, which can be expanded."""
         if report := self.thinking.end():
             self.show_text(f"{report}{self.folded.hint}", "italic dim")
-            self.folded.add(partial(Text, self.thinking.text.strip(), "italic dim"))
+            self.folded.newest = THINKING
 
     def _progress(self) -> str:
         return f"writing · {max(self._chars // 4, 1):,} tokens"
@@ -384,8 +374,10 @@ class Screen:
         is_cut = room is not None and line.plain != tool_calls.headline(event.part, event.view, reason=reason).plain
         line.append("\n").append_text(below.text).no_wrap = True
         self.print(line, kind="block" if below.text else "call", end="")
+        if self.folded.hint:
+            self.folded.add(event.part.id, event.view)
         if below.is_folded or is_cut:
-            self.folded.add(partial(tool_calls.whole_call, event.part, event.view))
+            self.folded.newest = event.part.id
         if event.part.terminate and not event.part.is_error:
             self.answer(event.part.output)  # it is the answer of the turn
 

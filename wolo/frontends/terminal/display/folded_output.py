@@ -1,28 +1,32 @@
-"""Output that was printed in short and can be expanded: results, changes of files, thinking."""
+"""Output that was printed in short: results, changes of files, thinking. The viewer shows all of it."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 
-from rich.text import Text
+from wolo.tools.tool_values import View
 
-MOST_FOLDED = 20
+MOST_VIEWS = 100
+THINKING = "thinking"
 
 
 class FoldedOutput:
+    """The results of the newest calls in full, for the viewer."""
+
     def __init__(self) -> None:
         self.hint = ""
         """Key hint after folded output; empty where no keys are read."""
-        self._folded: deque[Callable[[], Text]] = deque(maxlen=MOST_FOLDED)
+        self.views: dict[str, View] = {}
+        """By the id of the call."""
+        self.newest = ""
+        """The call that was folded last, or THINKING."""
 
-    def add(self, draw_whole: Callable[[], Text]) -> None:
-        self._folded.append(draw_whole)
-
-    def pop(self) -> Text | None:
-        """The newest output that was not expanded yet."""
-        return self._folded.pop()() if self._folded else None
+    def add(self, part_id: str, view: View | None) -> None:
+        if view is not None:
+            self.views[part_id] = view
+        if len(self.views) > MOST_VIEWS:
+            del self.views[next(iter(self.views))]
 
 
 class Thinking:

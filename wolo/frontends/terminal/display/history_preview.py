@@ -44,9 +44,14 @@ def recall(history: Sequence[Message], screen: Screen) -> None:
 def _rows(message: Message, screen: Screen) -> list[Text]:
     """The message as it was first drawn."""
     columns, wrapper, drawn = screen.stdout.columns, Wrapper(), Text()
+    calls = message.calls if message.role == "assistant" else ()
+    texts = [
+        *draw_text(message, screen.stdout),
+        *(Text("", no_wrap=True).append_text(headline(part)).append("\n") for part in calls),
+    ]
     if not screen.stdout.can_move:
-        return list(Text().join(_message(message, screen.stdout)).split("\n"))
-    for text in _message(message, screen.stdout):
+        return list(Text().join(texts).split("\n"))
+    for text in texts:
         drawn.append_text(wrapper.wrap(text, columns))
     rows: list[Text] = []
     for line in drawn.split("\n"):
@@ -55,18 +60,20 @@ def _rows(message: Message, screen: Screen) -> list[Text]:
     return rows
 
 
-def _message(message: Message, stdout: Stdout) -> Iterator[Text]:
+def draw_text(message: Message, stdout: Stdout) -> list[Text]:
+    """A prompt or an answer, without thinking and calls; empty if it has no text."""
+    return list(_text(message, stdout))
+
+
+def _text(message: Message, stdout: Stdout) -> Iterator[Text]:
     if message.is_from_user:
         if message.text.strip():
             yield Text("\n", no_wrap=True).append_text(user_text(message.text.strip(), stdout)).append("\n")
-    elif message.role == "assistant":
-        if message.text.strip():
-            yield Text("\n")
-            markdown = MarkdownStream(plain=not stdout.can_move)
-            for each in (*markdown.feed(message.text.strip()), *markdown.close()):
-                yield each if isinstance(each, Text) else Text(each.source, no_wrap=True)
-        for part in message.calls:
-            yield Text("", no_wrap=True).append_text(headline(part)).append("\n")
+    elif message.role == "assistant" and message.text.strip():
+        yield Text("\n")
+        markdown = MarkdownStream(plain=not stdout.can_move)
+        for each in (*markdown.feed(message.text.strip()), *markdown.close()):
+            yield each if isinstance(each, Text) else Text(each.source, no_wrap=True)
 
 
 def last_exchange(history: Sequence[Message]) -> tuple[str, str]:

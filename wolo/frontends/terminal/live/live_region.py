@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from prompt_toolkit.application import in_terminal
 from prompt_toolkit.application.current import get_app, set_app
@@ -59,6 +59,7 @@ from wolo.frontends.terminal.render.scroll_insert import rows_taken
 
 T = TypeVar("T")
 
+LEAVE_ALTERNATE = "\x1b[?1049l"
 TAIL_ROWS = 6
 WRITING_ROWS = 10
 PROMPT = "› "
@@ -71,6 +72,13 @@ PAINT_S = 0.25
 """Printed text is collected for so long: each printing repaints the region."""
 ESCAPE_S = 0.05
 """Time in which an escape may be the beginning of another key."""
+
+
+class FullScreen(Protocol):
+    """Takes the whole window, on the alternate screen."""
+
+    async def show(self, outlet: AsyncOutput, focus: FocusTracker) -> None:
+        """Raises EOFError when the terminal is closed."""
 
 
 class LiveRegion:
@@ -108,7 +116,7 @@ class LiveRegion:
         self._painted_at = float("-inf")
         self._asking = Condition(lambda: self._state.is_asking)
         self._running: asyncio.Task[None] | None = None
-        self._is_aside = False
+        self._is_aside = self._is_alternate = False
         self._tail_window = _window(self._growing, TAIL_ROWS)
         self._below_window = _window(self._below_text, 1)
         self._outlet = AsyncOutput(sys.stdout.fileno(), self)
@@ -188,12 +196,25 @@ class LiveRegion:
                 finally:
                     self._is_aside = False
                     self._output.write_raw("\r\x1b[K")  # the other program may have left the cursor anywhere
-        if self._state.dialogs:
-            self._state.dialogs[-1].open()
+                    if self._state.dialogs:
+                        self._state.dialogs[-1].open()  # before it is painted: its keys do not count at once
         self.paint()
+
+    async def show_viewer(self, viewer: FullScreen) -> None:
+        """Gives the window to the viewer until it is closed; printed text waits."""
+        async with self.aside():
+            self._is_alternate = True
+            try:
+                await viewer.show(self._outlet, self.presence)
+            except EOFError:
+                self._terminal.signals.hang_up()
+            finally:
+                self._is_alternate = False
 
     def abandon(self) -> None:
         """Restores the terminal's modes; the process exits at once."""
+        if self._is_alternate:
+            self._output.write_raw(LEAVE_ALTERNATE)
         if self.marks is not None:
             self.marks.close()
         self.presence.report(False)

@@ -169,9 +169,11 @@ def result(part: ToolPart, view: View | None, layout: ResultLayout | None = None
 
 
 def whole_call(part: ToolPart, view: View | None) -> Text:
-    """A call with all its arguments and its whole result."""
+    """A call with all its arguments and its whole result; what the model got, where there is no view of it."""
     line = headline(part, view, is_whole=not isinstance(view, Diff)).append("\n")
-    line.append_text(result(part, view, ResultLayout(is_whole=True)).text).no_wrap = True
+    layout = ResultLayout(is_whole=True)
+    below = result(part, view, layout).text or _end_of(part.output, "dim", layout).text
+    line.append_text(below).no_wrap = True
     return line
 
 

@@ -377,11 +377,7 @@ class Repl:
     def handle_key(self, action: str) -> bool:
         match action:
             case "expand":
-                if not self._screen.unfold():  # nor is there thinking of this process
-                    thoughts = (message.reasoning_content for message in reversed(self.conversation.history))
-                    thinking = next((text for text in thoughts if text.strip()), "").strip()
-                    self._screen.fresh()
-                    self._screen.show_text(thinking or "Nothing to expand.", "dim")
+                self._run_in_background(self._view())
             case "editor":
                 self.open_editor()
             case "paste_image":
@@ -404,6 +400,27 @@ class Repl:
             case _:
                 return False
         return True
+
+    async def _view(self) -> None:
+        """Shows the whole conversation, from the newest folded output on; what is printed waits."""
+        from wolo.frontends.terminal.dialogs.viewer import Viewer  # noqa: PLC0415  # the first prompt needs none
+        from wolo.frontends.terminal.display.transcript import draw_transcript  # noqa: PLC0415  # the same
+
+        region, folded = self._input, self._screen.folded
+        if not isinstance(region, LiveRegion) or self._is_editing:
+            return
+        self._is_editing = True
+        try:
+            history, views = tuple(self.conversation.history), dict(folded.views)
+            lines, calls = await asyncio.to_thread(draw_transcript, history, views, self._screen.stdout)
+            if not lines:
+                self._screen.show_text("Nothing to expand.", "dim")
+                return
+            viewer = Viewer(lines, self._state, at=calls.get(folded.newest, len(lines)), stops=tuple(calls.values()))
+            with self._terminal.signals.aside():
+                await region.show_viewer(viewer)
+        finally:
+            self._is_editing = False
 
     async def _paste_image(self) -> None:
         """Mentions the image of the clipboard at the cursor."""
