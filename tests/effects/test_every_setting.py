@@ -39,6 +39,18 @@ BARE = '[providers.here]\nbase_url = "{url}"'
 BARE_MODEL = '[providers.here]\nbase_url = "{url}"\nmodels = [{{id = "m"}}]'
 
 PROOFS: dict[str, Effect | Elsewhere] = {
+    **{
+        f"managed.{name}.allow": Elsewhere("end_to_end/test_managed.py", test)
+        for name, test in {
+            "models": "test_other_models_are_never_asked",
+            "providers": "test_other_models_are_never_asked",
+            "base_urls": "test_other_models_are_never_asked",
+            "mcp": "test_other_servers_are_left_out",
+            "plugins": "test_forbidden_plugin_is_not_installed",
+            "marketplaces": "test_forbidden_marketplace_is_not_added",
+            "modes": "test_modes_are_limited_at_every_door",
+        }.items()
+    },
     "model": Effect('model = "here/m"', args=("doctor", "--json")),
     "fallback_model": Effect('fallback_model = "here/other"', "retry.tries = 1", script=(broken, fine)),
     "small_model": Elsewhere(SUBAGENTS, "test_aliases_and_small_model_select_agent_models"),

@@ -101,10 +101,14 @@ def edit() -> None:
 @app.command("path")
 def path(as_json: AsJson = False) -> None:
     """Show where settings, sessions, cache and state are stored."""
+    import os
+
+    from wolo.config.managed import find_managed_files
     from wolo.places import find_places
 
     places = find_places()
     paths = {
+        **{f"managed {number}".removesuffix(" 1"): file for number, file in enumerate(find_managed_files(os.environ), 1)},
         "settings": places.config / "config.toml",
         "rules": places.config / "permissions.toml",
         "instructions": places.config / "AGENTS.md",

@@ -11,12 +11,13 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
     if rest:
         return ShowText(enter(conversation, rest))
-    rows = [f"{'*' if mode.name == conversation.info.mode else ' '} {mode.name:<5} {mode.about}" for mode in MODES.values()]
+    rows = [f"{'*' if name == conversation.info.mode else ' '} {name:<5} {about}" for name, about in _arguments(context)]
     return ShowText("\n".join([*rows, "", "/mode NAME changes it, even during a turn."]))
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    return [(mode.name, mode.about) for mode in MODES.values()]
+    allowed = context.conversation.permissions.config.settings.managed.modes
+    return [(mode.name, mode.about) for mode in MODES.values() if allowed.has(mode.name)]
 
 
 def enter(conversation: Conversation, name: str) -> str:

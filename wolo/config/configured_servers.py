@@ -29,7 +29,7 @@ def wanted_servers(config: Config, site: Site) -> tuple[ConfiguredServer, ...]:
     given = config.given_servers or {}
     brought = {name: ConfiguredServer(name=name, server=each, source=_OPTION, scope="run") for name, each in given.items()}
     if config.only_given_servers:
-        return _with_notices(brought, site.notices)
+        return _allowed(brought, config, site.notices)
     servers: dict[str, ConfiguredServer] = {}
     if config.trusts_project:
         servers = {each.name: each for each in _of_project(site)}
@@ -41,13 +41,17 @@ def wanted_servers(config: Config, site: Site) -> tuple[ConfiguredServer, ...]:
     own = _of_user(config, site) | _of_user_here(site, servers) | brought
     for name in own.keys() & servers.keys():
         site.notices.add(f"{servers[name].source}: its MCP server {name} is not used: your settings define one of that name.")
-    return _with_notices(servers | own, site.notices)
+    return _allowed(servers | own, config, site.notices)
 
 
-def _with_notices(servers: dict[str, ConfiguredServer], notices: Notices) -> tuple[ConfiguredServer, ...]:
-    """Names the servers whose `elicitation` is not used."""
-    for each in servers.values():
-        if each.server.elicitation != "decline" and not each.accepts_defaults:
+def _allowed(servers: dict[str, ConfiguredServer], config: Config, notices: Notices) -> tuple[ConfiguredServer, ...]:
+    """Those that managed files allow. Also names the servers whose `elicitation` is not used."""
+    for name, each in [*servers.items()]:
+        server, program = each.server, f"command:{shlex.join((each.server.command, *each.server.args))}"
+        if not config.settings.managed.mcp.has(name, server.url or program):
+            del servers[name]
+            notices.add(f"{each.source}: the MCP server {name} is not allowed on this machine, so it is not used.")
+        elif each.server.elicitation != "decline" and not each.accepts_defaults:
             notices.add(f"{each.source}: elicitation of the MCP server {each.name} is not used: only your settings can set it.")
     return tuple(servers.values())
 

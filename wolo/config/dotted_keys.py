@@ -35,6 +35,8 @@ class SettingsPlace(NamedTuple):
     text: str = ""
     """Content of a file, to find the line."""
     is_command_line: bool = False
+    is_managed: bool = False
+    """A file of the administrator."""
 
     def at(self, key: Key) -> str:
         line = find_line(self.text, key) if self.text else None

@@ -1,7 +1,7 @@
 """Combines settings in layers and records their sources.
 
-Defaults < user's config.toml < project's config.toml < environment < command line. The project's file is read only if its folder
-is trusted, and can only make wolo stricter.
+Defaults < user's config.toml < project's config.toml < environment < command line < managed files. The project's file is read
+only if its folder is trusted, and can only make wolo stricter.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from wolo.config import consents, project
 from wolo.config.cli_options import Flags, many
 from wolo.config.dotted_keys import Key, Leaf, SettingsPlace, build, join_key, leaf, leaves, values
 from wolo.config.files import parse_toml, read_toml
+from wolo.config.managed import read_managed
 from wolo.config.permission_rules import decision_of, read_rules, read_saved_rules
 from wolo.config.project import MORE_RULES, STRICTER
 from wolo.config.schema import Config, Endpoint, Settings
@@ -61,6 +62,8 @@ LONGEST_PLAIN = 20
 MOST_NAMED = 20
 """Ignored settings of a project to name."""
 HIDDEN = "(hidden)"
+MANAGED = "managed"
+"""Source of settings that the administrator of this machine has fixed."""
 
 
 def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Config:
@@ -94,6 +97,8 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
             layers.add(Leaf(("permissions", name), tuple(rules)), place.name, place)
     for text in sets:
         _add_set(layers, text)
+    for path, text, data in read_managed(site.environ):
+        layers.add_managed(data, SettingsPlace(str(path), text, is_managed=True))
     endpoint: dict[str, str] = {}
     for variable, name in ENDPOINT_ENVIRONMENT.items():
         if value := site.environ.get(variable, "").strip():
@@ -104,6 +109,7 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
         if isinstance(option, str) and option:
             endpoint[name] = option
             layers.sources[name] = f"--{name.replace('_', '-')}"
+    layers.lower_mode()
     config = layers.config(Endpoint(**endpoint))
     return _with_given_servers(config, flags) if flags.get("mcp_config") or flags.get("strict_mcp_config") else config
 
@@ -143,6 +149,26 @@ class _Layers:
             self.add(Leaf(key, stricter), place.name, place)
         return bool(stricter == limit or isinstance(limit, tuple))
 
+    def add_managed(self, data: Mapping[str, Any], place: SettingsPlace) -> None:
+        """Adds settings that no other layer changes. Rules and hooks of the user stay beside them."""
+        for key, value in leaves(data, place):
+            before, source = self._values.get(key), self.sources.get(join_key(key), "")
+            if key[0] == "hooks":
+                value = (*value, *(before or ()))
+            elif key[0] != "permissions" and before is not None and before != value and not source.startswith(MANAGED):
+                self.notices.add(f"{join_key(key)} of {source} has no effect: {place.name} sets it.")
+            self.add(Leaf(key, value), f"{MANAGED} ({place.name})", place)
+
+    def lower_mode(self) -> None:
+        """Applies the modes that managed files allow. Raises UsageError for another one that was named for this run."""
+        settings = self._settings()
+        if settings.managed.modes.has(settings.mode):
+            return
+        if self.sources.get("mode", "").startswith(("--", "WOLO_")):
+            settings.managed.check_mode(settings.mode)
+        self._values["mode",] = settings.managed.lower_mode(settings.mode)
+        self.sources["mode"] = MANAGED
+
     def _settings(self) -> Settings:
         return build(Leaf(key, value) for key, value in self._values.items())
 
@@ -159,6 +185,10 @@ class _Layers:
 
 def _check(one: Leaf, place: SettingsPlace) -> None:
     key, value = one
+    if key[0] == "managed" and not place.is_managed:
+        raise ConfigError(
+            f"{place.at(key)}: {join_key(key)} can only be set in managed files.", hint="`wolo config path` names them."
+        )
     if key == ("mode",) and value == "yolo" and not place.is_command_line:
         raise ConfigError(
             f"{place.at(key)}: mode yolo cannot be set in a file or the environment.", hint="Use --yolo on the command line."

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 from wolo.agent import verification
 from wolo.agent.budget import Limits
 from wolo.agent.compaction.compactor import CompactionSettings, Context
+from wolo.config.managed import ManagedSettings
 from wolo.extensions.hooks import definitions
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.rules import Rule, RuleWithExamples
@@ -186,6 +187,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     mcp_servers: Mapping[str, Server] = field(default_factory=dict)
     hooks: definitions.HookSettings = definitions.HookSettings()
+    managed: ManagedSettings = ManagedSettings()
 
 
 class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):

@@ -216,7 +216,7 @@ class Conversation:
 
     def _change_mode(self, name: str, plan_file: str) -> None:
         """For the model's plan, which the user has approved."""
-        notice = self.set_mode(name)
+        notice = self.set_mode(self._parts.sandbox.config.settings.managed.lower_mode(name))
         self.events.pass_on(ModeChanged(mode=self.info.mode, notice=notice, plan_file=plan_file))
 
     def give_way(self, path: str) -> None:

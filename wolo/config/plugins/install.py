@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.config.files import lock_folder, replace_file
+from wolo.config.managed import read_policy
 from wolo.config.plugins.installed import Plugin, PluginIndex, data_of, digest_of, read_index, root_of
 from wolo.errors import ExtensionError, UsageError
 from wolo.extensions.plugins.manifest import MARKETPLACE_FILES, Contents, read_plugin
@@ -85,7 +86,8 @@ def candidate(origin: PluginOrigin, places: Places) -> Iterator[PluginCandidate]
 
 
 def add(new: PluginCandidate, places: Places) -> Plugin:
-    """Raises UsageError for a name that is taken."""
+    """Raises UsageError for a name that is taken, ConfigError for a plugin that is not allowed."""
+    read_policy(os.environ).check_plugin(new.contents.name, new.origin.source)
     with changing(places) as index:
         check_is_new(new.contents.name, index)
         plugin = _move_in(new, places)

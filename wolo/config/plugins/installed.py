@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from wolo.config import project
 from wolo.config.files import read_own
+from wolo.config.managed import Allowed, read_policy
 from wolo.errors import ConfigError, WoloError
 from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.markdown_files import ExtensionFolder
@@ -76,12 +78,16 @@ def read_index(places: Places) -> PluginIndex:
 
 
 def enabled_plugins(places: Places, notices: Notices) -> list[Plugin]:
-    """A damaged index becomes a notice: the run continues without plugins."""
+    """A damaged index becomes a notice: the run continues without plugins. Managed files may forbid some of them."""
     try:
-        return [each for each in read_index(places).plugins.values() if each.is_enabled]
+        plugins = [each for each in read_index(places).plugins.values() if each.is_enabled]
+        allowed = read_policy(os.environ).plugins if plugins else Allowed()
     except ConfigError as error:
         notices.add(f"Plugins are not used: {error.message} {error.hint}".strip())
         return []
+    refused = [each.name for each in plugins if not allowed.has(each.name, str(each.source))]
+    notices.extend(f"The plugin {name} is not allowed on this machine, so it is not used." for name in refused)
+    return [each for each in plugins if each.name not in refused]
 
 
 def root_of(plugin: Plugin | Marketplace, places: Places) -> Path:

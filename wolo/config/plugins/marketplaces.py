@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import time
@@ -13,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.config.managed import read_policy
 from wolo.config.plugins.install import PluginOrigin, changing, fetch_source, move, save_index
 from wolo.config.plugins.installed import Marketplace, PluginIndex, root_of
 from wolo.errors import ExtensionError, UsageError, WoloError
@@ -42,6 +44,7 @@ def add_marketplace(source: Source, places: Places) -> tuple[str, Marketplace]:
         name = str(table.get("name") or source.name)
         if not re.fullmatch(NAME, name):
             raise ExtensionError(f"The marketplace has no usable name: {clean_line(name)}.")
+        read_policy(os.environ).check_marketplace(name, source)
         with changing(places) as index:
             old = index.marketplaces.get(name)
             if old is not None and old.source != source:

@@ -168,7 +168,11 @@ def choose_now() -> ModelChoice:
 
 
 def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool = True) -> ModelChoice:
-    """Applies the result of a probe. Raises ConfigError with the nearest names."""
+    """Applies the result of a probe. Raises ConfigError with the nearest names, and for a model that is not allowed."""
+    return config.settings.managed.check_model(_find(config, environ, spec, follows_card=follows_card))
+
+
+def _find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool) -> ModelChoice:
     endpoint = config.endpoint
     if endpoint.base_url and not spec:
         spec = _only_model(config, environ)
@@ -189,7 +193,8 @@ def _only_model(config: Config, environ: Mapping[str, str]) -> str:
     from wolo.models.http.server_lookup import served_models  # only where no model is named
 
     url = config.endpoint.base_url
-    models = served_models(find(config, environ, f"{CUSTOM}/unnamed", follows_card=False))
+    unnamed = _find(config, environ, f"{CUSTOM}/unnamed", follows_card=False)
+    models = served_models(config.settings.managed.check_address(unnamed))
     match models:
         case [model]:
             return f"{CUSTOM}/{model}"
@@ -231,7 +236,7 @@ def _whatever_is_there(config: Config, environ: Mapping[str, str]) -> ModelChoic
     """The first provider with a key, else the embedded model."""
     key = config.endpoint.api_key or None
     if choice := Catalog(environ, config.settings.providers).default_choice(api_key=key):
-        return choice
+        return config.settings.managed.check_model(choice)
     from wolo.models.local.embedded import is_ready  # not needed where a key is
 
     if is_ready(find_places()):

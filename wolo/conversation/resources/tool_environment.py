@@ -203,7 +203,8 @@ class SandboxSetup(Struct, frozen=True):
         return walls
 
     def enter(self, mode: str) -> SandboxPlan:
-        """Changes the mode and its sandbox from the next call on. Raises UsageError for an unknown mode."""
+        """Changes the mode and its sandbox from the next call on. Raises UsageError for one that is unknown or not allowed."""
+        self.config.settings.managed.check_mode(mode)
         settings = replace(self.config.settings, mode=find_mode(mode).name)
         plan = plan_sandbox(replace(self.config, settings=settings), self.workspace, self.places)
         if self.sandbox.walls is None:

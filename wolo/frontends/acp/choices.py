@@ -23,7 +23,8 @@ def modes_of(conversation: Conversation) -> tuple[str, ...]:
     of_project = (f"{root}{os.sep}", f"{os.path.realpath(root)}{os.sep}", ".wolo/")
     if config.settings.mode == "yolo" or config.sources.get("mode", "").startswith(of_project):
         most = config.settings.mode
-    return tuple(name for name in _ORDER if _ORDER.index(name) <= _ORDER.index(most))
+    allowed = config.settings.managed.modes
+    return tuple(name for name in _ORDER if _ORDER.index(name) <= _ORDER.index(most) and allowed.has(name))
 
 
 def set_mode(conversation: Conversation, name: str) -> str:

@@ -390,8 +390,11 @@ class Repl:
                 before = self.conversation.info.mode
                 at = MODES.index(before) if before in MODES else -1
                 try:
+                    managed = self.conversation.permissions.config.settings.managed
                     for step in range(1, len(MODES)):
-                        self.conversation.set_mode(MODES[(at + step) % len(MODES)])
+                        if not managed.modes.has(name := MODES[(at + step) % len(MODES)]):
+                            continue
+                        self.conversation.set_mode(name)
                         if self.conversation.info.mode != before:
                             break
                 except WoloError as error:
