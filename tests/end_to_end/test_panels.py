@@ -297,9 +297,14 @@ def test_rewritten_file_shows_its_changes(provider: ProviderServer) -> None:
     lines[30] = "line 30 and less\n"
     write = call("write", {"path": "a.txt", "content": "".join(lines)})
     with asked(provider, call("read", {"path": "a.txt"}), write, text("I see."), mode="ask") as terminal:
+        terminal.wait_for("8 more lines")
         shown = visible(terminal)
         assert "31 - line 30 and more" in shown
         assert "31 + line 30 and less" in shown
+        assert "unchanged lines" not in shown
+        terminal.press("home")
+        terminal.wait_for("… 27 unchanged lines")
+        shown = visible(terminal)
         assert "… 27 unchanged lines" in shown
         assert "line 05" not in shown
         assert b"48;5;167mmore" in terminal.raw

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.application.current import set_app
 
 from tests.frontends.terminal.drawn_terminal import DrawnTerminal, drawn_terminal
-from wolo.agent.events import ApprovalAsked, CallEnded, RequestStarted, TextStreamed
+from wolo.agent.events import ApprovalAsked, CallEnded, RequestStarted, SandboxState, TextStreamed
+from wolo.frontends.terminal.dialogs.viewer import Viewer
+from wolo.frontends.terminal.display.transcript import draw_transcript
 from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.panels.approval_preview import proposal
 from wolo.frontends.terminal.panels.choice_panels import ApprovalPanel
-from wolo.guard.intents import RunIntent
-from wolo.messages.parts import ToolPart
+from wolo.guard.intents import Intent, RunIntent, WriteIntent
+from wolo.messages.message import Message, user
+from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.tools.tool_values import Delegated, Output, TodoItem, TodoList, View
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/design/captures.md"
@@ -71,16 +74,26 @@ async def answer(drawn: DrawnTerminal) -> str:
     return rows_of(drawn)
 
 
-async def approval(drawn: DrawnTerminal, command: str) -> str:
+async def approval(
+    drawn: DrawnTerminal,
+    tool: str,
+    arguments: Mapping[str, object],
+    intent: Intent,
+    *,
+    reason: str = "This command needs an approval in mode ask.",
+    before: str | None = None,
+) -> str:
     region = drawn.screen.region
     assert isinstance(region, LiveRegion)
-    reason = "Running this needs an approval in ask."
-    verdict = {"decision": "ask", "reason": reason, "source": "ask"}
-    part = ToolPart(tool="shell", input={"command": command}, metadata={"verdict": verdict})
-    intents = (RunIntent(command, Path("/w")),)
-    asked = ApprovalAsked(id="1", part=part, intents=intents, reason=reason, rule="shell:git push", walls="outside")
+    verdict = {"decision": "ask", "reason": reason, "source": "mode ask"}
+    part = ToolPart(
+        tool=tool, input=dict(arguments), metadata={"verdict": verdict | ({} if "mode" in reason else {"source": ""})}
+    )
+    walls: SandboxState = "outside" if isinstance(intent, RunIntent) else ""
+    asked = ApprovalAsked(id="1", part=part, intents=(intent,), reason=reason, rule="shell:git push", walls=walls)
     with set_app(region.app):
-        panel = ApprovalPanel(asked, proposal(asked), lambda rule: "", may_accept_edits=False)
+        edits = isinstance(intent, WriteIntent) and intent.inside
+        panel = ApprovalPanel(asked, proposal(asked, before=before), lambda rule: "", may_accept_edits=edits)
     shown = asyncio.ensure_future(region.show_dialog(panel))
     await drawn.wait_until(lambda: "› 3" in drawn.visible or "› n" in drawn.visible or drawn.shows("No, and"))
     captured = rows_of(drawn)
@@ -90,11 +103,47 @@ async def approval(drawn: DrawnTerminal, command: str) -> str:
 
 
 async def short_approval(drawn: DrawnTerminal) -> str:
-    return await approval(drawn, "git push")
+    return await approval(drawn, "shell", {"command": "git push"}, RunIntent("git push", Path("/w")))
 
 
 async def long_approval(drawn: DrawnTerminal) -> str:
-    return await approval(drawn, BUILD)
+    return await approval(drawn, "shell", {"command": BUILD}, RunIntent(BUILD, Path("/w")))
+
+
+async def explained_approval(drawn: DrawnTerminal) -> str:
+    reason = "The command names src/settings/secrets.toml, which needs an approval by the rule ask read:**/secrets.toml."
+    return await approval(drawn, "shell", {"command": BUILD}, RunIntent(BUILD, Path("/w")), reason=reason)
+
+
+async def edit_approval(drawn: DrawnTerminal) -> str:
+    before = "".join(f"value_{number} = {number}\n" for number in range(40))
+    after = before.replace("value_7 = 7\n", "value_7 = 8\n").replace("value_20 = 20\n", "")
+    intent = WriteIntent(Path("/w/src/values.py"), inside=True)
+    return await approval(drawn, "write", {"path": "src/values.py", "content": after}, intent, before=before)
+
+
+async def far_edit_approval(drawn: DrawnTerminal) -> str:
+    content = "".join(f"value_{number} = {number}\n" for number in range(40))
+    intent = WriteIntent(Path("/etc/values/a_folder/values.conf"), inside=False)
+    reason = "Writing /etc/values/a_folder/values.conf needs an approval: it is outside the workspace."
+    return await approval(drawn, "write", {"path": str(intent.path), "content": content}, intent, reason=reason)
+
+
+async def viewer(drawn: DrawnTerminal) -> str:
+    region = drawn.screen.region
+    assert isinstance(region, LiveRegion)
+    shell = ToolPart(id="c", tool="shell", input={"command": BUILD}, status="completed", output="step\n" * 29)
+    parts = (ThinkingPart(text="First the build."), TextPart(text="I build it."), shell)
+    history = [user("build it"), Message(role="assistant", parts=parts)]
+    lines, starts = draw_transcript(history, {"c": Output(BUILD, "step\n" * 29, 0, 1.5)}, drawn.screen.stdout)
+    showing = asyncio.ensure_future(region.show_viewer(Viewer(lines, drawn.terminal.state, at=0, stops=tuple(starts.values()))))
+    await drawn.wait_for("q closes")
+    drawn.type("/step 7\r")
+    await drawn.wait_until(lambda: "step 7" in drawn.lines[0])
+    captured = rows_of(drawn)
+    drawn.type("q")
+    await showing
+    return captured
 
 
 def rows_of(drawn: DrawnTerminal) -> str:
@@ -107,6 +156,10 @@ SCENES: dict[str, Callable[[DrawnTerminal], Awaitable[str]]] = {
     "An answer": answer,
     "Approval of one line": short_approval,
     "Approval of thirty lines": long_approval,
+    "Approval with a reason": explained_approval,
+    "Approval of an edit": edit_approval,
+    "Approval of a file elsewhere": far_edit_approval,
+    "The viewer": viewer,
 }
 
 
@@ -125,11 +178,11 @@ async def page(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("columns", [40, 80, 100])
 async def test_approval_is_at_most_nine_rows(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    for name, most in (("Approval of one line", 6), ("Approval of thirty lines", 9)):
+    for name in (name for name in SCENES if name.startswith("Approval")):
         drawn = await capture(monkeypatch, name, 24, columns)
-        assert 5 < sum(row[:1] in set("╭│╰") for row in drawn.split("\n")) <= most
-        assert "no sandbox" in drawn
-    assert "29 more lines" in drawn
+        most = 6 if name == "Approval of one line" else 9
+        assert 5 < sum(row[:1] in set("╭│╰") for row in drawn.split("\n")) <= most, drawn
+        assert ("no sandbox" in drawn) == ("lines" in name or "reason" in name or "one line" in name)
 
 
 async def test_captures_show_wolo_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -251,6 +251,30 @@ async def test_the_first_yes_unfolds_five_lines(monkeypatch: pytest.MonkeyPatch)
         assert await here.scope() == "once"
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(24, 100), (24, 40)])
+async def test_first_yes_unfolds_a_change(monkeypatch: pytest.MonkeyPatch, rows: int, columns: int) -> None:
+    content = "".join(f"line {number:02}\n" for number in range(60))
+    part = ToolPart(tool="write", input={"path": "a.txt", "content": content})
+    question = approval(part, WriteIntent(Path.cwd() / "a.txt", inside=True))
+    async with asked(monkeypatch, question, rows=rows, columns=columns) as here:
+        assert "Write a.txt?" in here.drawn.visible
+        assert not here.drawn.shows("line 03")
+        here.drawn.type("1")
+        await here.drawn.wait_for("Yes counts now")
+        assert "line 00" in here.drawn.visible
+        assert "line 05" in here.drawn.visible
+        assert not here.answer.done()
+        here.drawn.type("1")
+        assert await here.scope() == "once"
+
+
+async def test_title_names_only_harmless_file_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = ToolPart(tool="write", input={"path": "a", "content": "x"})
+    for name in ("a? · sandboxed", "a\u202eb"):
+        async with asked(monkeypatch, approval(part, WriteIntent(Path.cwd() / name, inside=True))) as here:
+            assert "╭─ Write this file?" in here.drawn.visible
+
+
 async def test_risk_fits_the_title_or_stands_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     question = replace(running(), walls="again", reason="sandbox denied: a connection to packages.example.com")
     async with asked(monkeypatch, question, columns=40) as here:

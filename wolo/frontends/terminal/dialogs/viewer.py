@@ -37,6 +37,7 @@ MOVES = {
     **dict.fromkeys(("home", "g"), "-end"),
     **dict.fromkeys(("end", "G"), "end"),
 }
+CLOSES = ("q", "closes")
 CLOSING = ("q", "escape", "c-o", "c-c")
 
 
@@ -193,14 +194,16 @@ class Viewer:
 
     def _status(self) -> StyleAndTextTuples:
         columns, last = self._columns, min(self._top + self._height, self._starts[-1])
-        text = Text.assemble(f"{self._top + 1}-{last} of {self._starts[-1]}")
+        text = Text(f"{self._top + 1}-{last} of {self._starts[-1]}")
         if self._state.is_asking:
-            text = Text.assemble(("wolo asks you something", "bold warning"))
+            text = Text("wolo asks you something", "bold warning")
         elif self._note:
             text.append(f" · {self._note}", "accent")
+        if text.cell_len + len(f" · {CLOSES[0]} {CLOSES[1]}") > columns:
+            text = Text("? ", "bold warning") if self._state.is_asking else Text()
         hits = (("n N", "next"),) if self._hits else ()
-        for more in (("q", "closes"), *hits, ("/", "search"), ("↑↓ PgUp PgDn", "scroll"), ("[ ]", "calls")):
-            longer = text.copy().append(" · ", "dim").append_text(key_hints(more))
+        for more in (CLOSES, *hits, ("/", "search"), ("↑↓ PgUp PgDn", "scroll"), ("[ ]", "calls")):
+            longer = text.copy().append(" · " if text else "", "dim").append_text(key_hints(more))
             if longer.cell_len > columns:
                 break
             text = longer

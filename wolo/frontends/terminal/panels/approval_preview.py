@@ -23,9 +23,10 @@ from wolo.tools.toolbox import Toolbox
 MOST_TITLES = 4
 LONGEST_TITLE = 60
 
+WRITE = "Write this file?"
 _ACTIONS = {
     ReadIntent: "read this file",
-    WriteIntent: "write this file",
+    WriteIntent: WRITE[:1].lower() + WRITE[1:-1],
     RunIntent: "run this command",
     FetchIntent: "fetch this page",
 }
@@ -40,12 +41,7 @@ _SANDBOX = {
 
 def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: str | None = None) -> list[Text]:
     """The question, then its lines. `waiting`: calls asked about next; `before`: the text of the file that would be rewritten."""
-    lines = [_question(asked)]
-    effects: dict[str, list[Text]] = {}  # a file that is read and written is named once
-    for intent in asked.intents:
-        described = _describe(intent)
-        effects.setdefault("\n".join(line.plain for line in described), described)
-    lines += chain.from_iterable(effects.values())
+    lines = [_question(asked), *effects(asked)]
     decoded = None
     if any(isinstance(intent, WriteIntent) for intent in asked.intents):
         with suppress(ToolError):  # read as the built-in tool does: models have other names for the arguments
@@ -66,11 +62,24 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     return lines
 
 
+def effects(asked: ApprovalAsked) -> list[Text]:
+    """The command, the files, the addresses; a file that is read and written is named once."""
+    described: dict[str, list[Text]] = {}
+    for intent in asked.intents:
+        lines = _describe(intent)
+        described.setdefault("\n".join(line.plain for line in lines), lines)
+    return list(chain.from_iterable(described.values()))
+
+
 def risks(asked: ApprovalAsked) -> list[Text]:
     """The lines, of one colour, that say where the call runs and why it is asked about; nothing of a mode that asks about all."""
     place, style = _SANDBOX[asked.walls]
     verdict = asked.part.metadata.get("verdict")
-    is_default = isinstance(verdict, dict) and verdict.get("source") in MODES and verdict.get("reason") == asked.reason
+    is_default = (
+        isinstance(verdict, dict)
+        and f"{verdict.get('source')}".removeprefix("mode ") in MODES
+        and verdict.get("reason") == asked.reason
+    )
     reasons = [] if is_default or not asked.reason else clean(asked.reason).split("\n")
     return [Text(f"  {line}", style) for line in [place, *reasons] if line]
 

@@ -5,17 +5,27 @@ A digit means the same in all of them: 1 is yes, 2 is yes for longer, 3 is no. N
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from prompt_toolkit.application.current import get_app
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
-from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer, risks
-from wolo.frontends.terminal.panels.panel import FRAME_FROM_COLUMNS, FRAME_FROM_ROWS, Complaint, Panel, key_hints, one_row
+from wolo.frontends.terminal.panels.approval_preview import WRITE, PreviewAnswer, effects, risks
+from wolo.frontends.terminal.panels.panel import (
+    FRAME_FROM_COLUMNS,
+    FRAME_FROM_ROWS,
+    Complaint,
+    Fold,
+    Panel,
+    key_hints,
+    one_row,
+)
 from wolo.frontends.terminal.render.file_diffs import spell
-from wolo.guard.intents import WriteIntent
+from wolo.guard.intents import ReadIntent, RunIntent, WriteIntent
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.tool_values import Reply
 
@@ -168,6 +178,15 @@ def without_mark(line: Text) -> Text:
     return rest
 
 
+def _plain_name(asked: ApprovalAsked) -> str:
+    """The only file, in the workspace, that would be written; empty if its name could pass for other text."""
+    paths = {intent.path for intent in asked.intents if isinstance(intent, WriteIntent | ReadIntent)}
+    is_alone = len(paths) == 1 and all(isinstance(each, WriteIntent | ReadIntent) and each.inside for each in asked.intents)
+    path = paths.pop() if is_alone else Path()
+    name = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    return name if is_alone and re.fullmatch(r"[\w./+-]+", name) else ""
+
+
 class ApprovalPanel(Panel[PreviewAnswer]):
     """`may_accept_edits`: offers to allow later edits, too. The first of the `lines` is the title."""
 
@@ -176,6 +195,8 @@ class ApprovalPanel(Panel[PreviewAnswer]):
         self._risks = risks(asked)
         self._title, *others = lines
         self._lines = [line for line in others if line not in self._risks]
+        self._file = _plain_name(asked) if self._title.plain == f"? {WRITE}" else ""
+        """A file that the title may name."""
         self._may_accept_edits = may_accept_edits
         self._rule = asked.rule
         self._wrong = ""
@@ -186,16 +207,33 @@ class ApprovalPanel(Panel[PreviewAnswer]):
         super().__init__()
 
     def title(self) -> Text:
-        return Text(" · ").join([without_mark(self._title.copy()), *self._split_risks()[0]])
+        return Text(" · ").join([self._question, *self._split_risks()[0]])
 
-    def num_foldable(self) -> int:
-        """A command and the arguments of a call; the changes of a file are never folded."""
-        if any(isinstance(intent, WriteIntent) for intent in self._asked.intents):
-            return 0
-        return next((at for at, line in enumerate(self._lines) if not line.no_wrap), len(self._lines))
+    @property
+    def _names_file(self) -> bool:
+        size = get_app().output.get_size()
+        is_tall = size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
+        return is_tall and bool(self._file) and len(f"╭─ Write {self._file}?") < size.columns
+
+    @property
+    def _question(self) -> Text:
+        return Text(f"Write {self._file}?", "bold") if self._names_file else without_mark(self._title.copy())
+
+    def fold(self) -> Fold | None:
+        """A command and the arguments of a call; of a file, its changes from the first changed line on."""
+        end = next((at for at, line in enumerate(self._lines) if not line.no_wrap), len(self._lines))
+        named = int(self._names_file)
+        if not any(isinstance(intent, WriteIntent) for intent in self._asked.intents):
+            return Fold(0, end, 0, to_end=True)
+        if any(isinstance(intent, RunIntent) for intent in self._asked.intents):
+            return None
+        start = len(effects(self._asked))
+        changes = enumerate(self._lines[start:end], start)
+        first = next((at for at, line in changes if re.match(r" *\d* *[-+] ", line.plain)), start)
+        return Fold(start - named, end - named, first - named, to_end=False)
 
     def content(self) -> list[Text]:
-        lines = [without_mark(line) for line in [*self._lines, *self._split_risks()[1]]]
+        lines = [without_mark(line) for line in [*self._lines[self._names_file :], *self._split_risks()[1]]]
         if self._is_about_rules and self._rule:
             lines.append(Text("“Always” adds the rule ", "dim").append_text(spell(self._rule, "accent")))
         if self._is_about_rules and self._asked.denial:
@@ -246,7 +284,7 @@ class ApprovalPanel(Panel[PreviewAnswer]):
         """The risks that fit the title's row, and the others."""
         size = get_app().output.get_size()
         is_tall = size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
-        room = size.columns - len("╭─  ") - without_mark(self._title.copy()).cell_len if is_tall else 0
+        room = size.columns - len("╭─  ") - self._question.cell_len if is_tall else 0
         for at, risk in enumerate(self._risks):
             room -= risk.cell_len + 1  # ` · ` for the two blanks that begin the line
             if room < 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import get_app
@@ -49,6 +49,8 @@ GAP_FROM_ROWS = 20
 """In a lower window no empty row is above the border."""
 FOLDED_ROWS = 2
 """Rows of folded text that are visible."""
+MOST_ROWS = 9
+"""Of a panel whose text is folded."""
 SIDE, BOTTOM = "│ ", "╰ "
 """The border on the left, and before its last row."""
 NARROW_COLUMNS = 60
@@ -73,6 +75,16 @@ MOVES = frozenset({"left", "right", "up", "down", "page-up", "page-down", "home"
 """Keys that move and answer nothing."""
 
 
+class Fold(NamedTuple):
+    """Lines from `start` to `end`, of which the rows from the line `first` on are visible while they are folded."""
+
+    start: int
+    end: int
+    first: int
+    to_end: bool
+    """Unfolding shows the end of the text, not its beginning."""
+
+
 class Panel(Generic[T]):
     """`answer` holds the result. Ctrl-C dismisses every panel at once; each kind of panel decides what Esc does."""
 
@@ -95,8 +107,10 @@ class Panel(Generic[T]):
         """Line of the content that has to be visible."""
         self._in_view = _ANYWHERE
         """Its rows."""
-        self._quoted = self._seen = self._foldable = 0
-        """Last row of the text that the panel is about, the last row that was visible, the last that is folded."""
+        self._quoted = self._seen = 0
+        """Last row of the text that the panel is about, the last row that was visible."""
+        self._fold: Fold | None = None
+        """In rows."""
         self._is_folded, self._is_open = False, False
         """Text is folded now; it was unfolded once."""
         self._was_unfolded = False
@@ -138,9 +152,9 @@ class Panel(Generic[T]):
         """The part below it and below the field that does not: choices and key hints."""
         return []
 
-    def num_foldable(self) -> int:
-        """Lines at the top of the content that are folded within a border until they are scrolled, or until `unfold`."""
-        return 0
+    def fold(self) -> Fold | None:
+        """Lines of the content that are folded within a border until they are scrolled, or until `unfold`. None: none are."""
+        return None
 
     def handle_key(self, key: str) -> None:
         """Handles one key while no text is typed: a character, or one of the names above."""
@@ -226,7 +240,10 @@ class Panel(Generic[T]):
         if self._was_unfolded or self._seen >= self._quoted:
             return False
         self._was_unfolded = self._is_open = True
-        self._top = max(self._top, self._quoted - self._page + self._is_folded)  # a page is lower where there is more to scroll
+        if not self._is_folded or self._fold is None or self._fold.to_end:
+            self._top = max(
+                self._top, self._quoted - self._page + self._is_folded
+            )  # a page is lower where there is more to scroll
         self._showing, self._in_view = None, _ANYWHERE
         return True
 
@@ -299,16 +316,16 @@ class Panel(Generic[T]):
             self._wrapped = (columns, as_rows(lines, columns))
             quoted = max((at for at, line in enumerate(lines, start=1) if line.no_wrap), default=0)
             self._quoted, self._seen = len(as_rows(lines[:quoted], columns)), 0
-            self._foldable = len(as_rows(lines[: self.num_foldable()], columns))
+            fold, is_titled = self.fold(), title is not None and not self.is_framed
+            start, end, first = (len(as_rows(lines[: at + is_titled], columns)) for at in (fold[:3] if fold else (0, 0, 0)))
+            self._fold = Fold(start, end, first, to_end=fold.to_end) if fold else None
             if self._showing is not None:
                 at = self._showing + (title is not None and not self.is_framed)
                 above = len(as_rows(lines[:at], columns))
                 self._in_view = above, above + len(as_rows(lines[at : at + 1], columns))
         rows, below = list(self._wrapped[1]), self.below(columns, room)
-        self._is_folded = self.is_framed and not self._is_open and self._foldable > FOLDED_ROWS + 1
-        if self._is_folded:
-            more: Row = [("class:dim", f"{self._foldable - FOLDED_ROWS} more lines · PgDn or Yes unfolds"[:columns])]
-            rows[FOLDED_ROWS : self._foldable] = [more]
+        if self._fold is not None:
+            rows = self._folded(rows, self._fold, len(below), columns)
         self._page = max(room - len(below), 1)
         if len(rows) > self._page:
             self._page = max(self._page - 1, 1)
@@ -324,6 +341,22 @@ class Panel(Generic[T]):
             is_wide = get_app().output.get_size().columns >= NARROW_COLUMNS
             page.append([("class:dim", f"{words} · ↑↓ PgUp PgDn scroll" if is_wide else words)])
         return page
+
+    def _folded(self, rows: list[Row], fold: Fold, num_below: int, columns: int) -> list[Row]:
+        """The rows with the folded ones counted, all in all at most MOST_ROWS; the same rows where nothing has to be folded."""
+        start, end, first = fold[:3]
+        around = len(self._title_rows()) + start + 1 + num_below if self.is_framed else 0
+        num_shown = max(min(FOLDED_ROWS, MOST_ROWS - around - len(rows[end:])), 1)
+        self._is_folded = self.is_framed and not self._is_open and end - start > num_shown + 1
+        if not self._is_folded:
+            return rows
+        after = rows[end:]
+        if len(after) > (most := max(MOST_ROWS - around - num_shown, 0)):
+            after = after[:most]
+            after[-1:] = [[*row, ("class:dim", "…")] for row in after[-1:]]
+        first = min(first, end - num_shown)
+        more: Row = [("class:dim", f"{end - start - num_shown} more lines · PgDn or Yes unfolds"[:columns])]
+        return [*rows[:start], *rows[first : first + num_shown], more, *after]
 
     # Its keys
 

@@ -170,7 +170,7 @@ def result(part: ToolPart, view: View | None, layout: ResultLayout | None = None
 
 def whole_call(part: ToolPart, view: View | None) -> Text:
     """A call with all its arguments and its whole result; what the model got, where there is no view of it."""
-    line = headline(part, view, is_whole=not isinstance(view, Diff)).append("\n")
+    line = Text("\n    ").join(headline(part, view, is_whole=not isinstance(view, Diff)).split(LINE_BREAK)).append("\n")
     layout = ResultLayout(is_whole=True)
     below = result(part, view, layout).text or _end_of(part.output, "dim", layout).text
     line.append_text(below).no_wrap = True
