@@ -118,6 +118,24 @@ async def test_receipt_names_compactions_and_side_questions(provider: ProviderSe
     await conversation.close()
 
 
+async def test_receipt_after_resume_counts_compactions_too(provider: ProviderServer) -> None:
+    provider.linted = False
+    provider.otherwise = text("Words. " * 900, usage=usage(100, 10))
+    conversation = await converse(provider)
+    for words in ("first " * 2_000, "second"):
+        await say(conversation, words)
+        provider.script(text("A summary.", usage=usage(70, 7)), text("Aside.", usage=usage(60, 6)))
+        async for _ in conversation.compact():
+            pass
+        await conversation.aside("what?")
+    before = await shown("/cost turn", conversation)
+    await conversation.close()
+    resumed = await converse(provider, resume=conversation.info.session_id)
+    assert (await shown("/cost turn", resumed)).splitlines()[:7] == before.splitlines()[:7]
+    assert "1 answer and 1 compaction and 1 side question" in before
+    await resumed.close()
+
+
 async def test_limited_agent_names_the_mode_in_force(provider: ProviderServer) -> None:
     folder = find_places().config / "agents"
     folder.mkdir(parents=True)

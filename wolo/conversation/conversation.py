@@ -128,8 +128,7 @@ class Conversation:
         self.history = history
         self.side_question_usage = side_question_usage
         self.events, self.session, self.files = parts.events, parts.session, parts.files
-        self._before_turn = (len(parts.events.summary_usage), len(side_question_usage))
-        """Numbers of summaries and side questions before the newest turn."""
+        self._before_turn = parts.session.num_before_turn
         self.approvals, self.questions, self.permissions = parts.approvals, parts.questions, parts.permissions
         self.user_files, self.servers, self.hooks, self.subagents = parts.user_files, parts.servers, parts.hooks, parts.subagents
         self.jobs = parts.services.shell.jobs
@@ -190,7 +189,7 @@ class Conversation:
 
     @property
     def usage_beside_turn(self) -> tuple[Sequence[Usage], Sequence[Usage]]:
-        """Usage of compactions and of side questions since the newest turn began in this process."""
+        """Usage of compactions and of side questions since the newest turn began."""
         summaries, asides = self._before_turn
         return self.events.summary_usage[summaries:], self.side_question_usage[asides:]
 

@@ -297,6 +297,11 @@ class SessionAccess:
         """Cost of that part."""
         return self._sink.unread_usage
 
+    @property
+    def num_before_turn(self) -> tuple[int, int]:
+        """Numbers of summaries and of side questions before the turn that was saved last."""
+        return self._sink.num_before_turn
+
     def load_rest(self) -> tuple[Message, ...]:
         """Returns the messages of that part; from now on they belong to `Conversation.history`. May block."""
         return self._sink.load_rest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -63,6 +63,11 @@ def summary_usages(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
 
 def side_question_usages(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
     return tuple(usage for entry in entries if (usage := side_question_usage(entry)) is not None)
+
+
+def before_newest_prompt(entries: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
+    prompts = (at for at, entry in enumerate(entries) if isinstance(entry, MessageEntry) and entry.message.is_prompt)
+    return entries[: max(prompts, default=0)]
 
 
 def goal(entries: Iterable[AnyEntry]) -> dict[str, Any] | None:

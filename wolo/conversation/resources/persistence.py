@@ -32,6 +32,8 @@ class SessionSink(Protocol):
     compaction: CompactionEntry | None
     summary_usage: tuple[Usage, ...]
     side_question_usage: tuple[Usage, ...]
+    num_before_turn: tuple[int, int]
+    """Numbers of summaries and of side questions before the newest turn."""
     notices: tuple[str, ...]
     started_in: str
     """Directory of a resumed session; empty for a new one."""
@@ -122,6 +124,7 @@ class SavedSession:
         self.compaction: CompactionEntry | None = None
         self.summary_usage: tuple[Usage, ...] = ()
         self.side_question_usage: tuple[Usage, ...] = ()
+        self.num_before_turn = (0, 0)
         self.unread_usage = NOTHING_UNREAD
         self.goal: dict[str, Any] | None = None
         self.notices: tuple[str, ...] = store.warnings
@@ -163,6 +166,8 @@ class SavedSession:
                 tree.summary_usages(loaded.entries),
                 tree.side_question_usages(loaded.entries),
             )
+            earlier = tree.before_newest_prompt(loaded.entries)
+            self.num_before_turn = (len(tree.summary_usages(earlier)), len(tree.side_question_usages(earlier)))
             self.notices += (loaded.warning,) if loaded.warning else ()
         self.notices += (*store.rescues(),)
         self.recovery_notices: list[str] = []
@@ -262,6 +267,7 @@ class UnsavedSession:
         self.compaction: CompactionEntry | None = None
         self.summary_usage: tuple[Usage, ...] = ()
         self.side_question_usage: tuple[Usage, ...] = ()
+        self.num_before_turn = (0, 0)
         self.unread_usage = NOTHING_UNREAD
         self.goal: dict[str, Any] | None = None
         self.notices: tuple[str, ...] = ()
