@@ -345,6 +345,19 @@ def test_verified_work_is_asked_about_tasks_only() -> None:
     assert policy().report(messages, start, broke).status == "failed"
 
 
+@pytest.mark.parametrize(
+    ("code", "then"), [(None, "make test did not run to its end"), (127, "make test cannot be run here")], ids=["hung", "missing"]
+)
+def test_verification_without_a_result_is_stated(code: int | None, then: str) -> None:
+    messages, start = history([edit()])
+    check = Check(exit_code=code, timed_out=code is None)
+    report = policy(*MAKE).report(messages, start, Verification(command="make test", before=check, after=check, runs=1))
+    assert (report.status, report.line) == ("not_run", f"1 file · {then}")
+    messages, start = history([edit(), sh(FULL)])
+    report = policy().report(messages, start, Verification(command="make test", before=check, after=check, runs=1))
+    assert report.status == "passed"
+
+
 def test_long_names_fit_into_sixty_tokens() -> None:
     long = f"src/{'deep/' * 30}a.py"
     messages, start = history([todos(*["pending"] * 40), edit(long), sh(f"pytest {'tests/very/long/name.py ' * 20}"), edit(long)])
@@ -399,3 +412,48 @@ def test_description_of_a_check_is_none(line: str) -> None:
 )
 def test_exit_status_of_a_line_is_its_checks(line: str, is_read: bool) -> None:
     assert [check.is_read for check in read_line(line).checks] == [is_read]
+
+
+@pytest.mark.parametrize(
+    ("line", "label"),
+    [
+        ("docker compose run --rm app pytest -q", "pytest -q"),
+        ("docker exec -w /app web npm test", "npm test"),
+        ('docker run -e A="b c" img bash -lc "cd /w && pytest -q"', "pytest -q"),
+        ("conda run -n x pytest", "pytest"),
+        ('ssh host "cd a && make test"', "make test"),
+        ("nix develop -c pytest", "pytest"),
+        ("find . -name 'test_*.py' | xargs pytest", "pytest"),
+        ("pipx run pytest", "pipx run pytest"),
+        ("yarn workspace a test", "yarn workspace a test"),
+        ("npm --prefix web test", "npm --prefix web test"),
+        ("pnpm -w test", "pnpm -w test"),
+        ("bun run lint", "bun run lint"),
+        ("poetry run test", "poetry run test"),
+        ("flutter test", "flutter test"),
+    ],
+)
+def test_check_behind_another_program_is_recognized(line: str, label: str) -> None:
+    assert [(check.label, check.is_read) for check in read_line(line).checks] == [(label, True)]
+
+
+def test_exit_of_a_detached_container_is_not_its_checks() -> None:
+    assert [check.is_read for check in read_line("docker exec -d app pytest").checks] == [False]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "npm ci",
+            "npm ci --prefix web",
+            "bun build a.ts",
+            "npm install test",
+            "docker exec app npm ci",
+            "docker exec app cat test.py",
+        ),
+        *("docker build -t test .", "conda install pytest", "pipx install pytest", "kubectl get pods test", "yarn install"),
+    ],
+)
+def test_installation_or_reading_is_no_check(line: str) -> None:
+    assert read_line(line).checks == ()

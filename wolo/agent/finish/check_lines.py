@@ -7,7 +7,7 @@ import shlex
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -21,24 +21,34 @@ if TYPE_CHECKING:
 
 _PLAIN = frozenset(
     """
-    actionlint ava basedpyright behave ctest detekt eslint flake8 golangci-lint hadolint jest ktlint lint-imports mocha mypy nox
-    phpstan phpunit pyflakes pylint pyright pytest py.test rspec rubocop shellcheck staticcheck stylelint swiftlint tap tox trial
-    tsc vitest vue-tsc yamllint
+    actionlint ansible-lint ava basedpyright behave busted clang-tidy cppcheck ctest detekt elm-test eslint flake8 golangci-lint
+    hadolint jest ktlint lint-imports luacheck markdownlint mocha mypy nox pest phpstan phpunit prove pyflakes pylint pyright
+    pytest py.test pytype rspec rubocop shellcheck staticcheck stylelint swiftlint tap tox trial tsc vitest vue-tsc yamllint
     """.split()  # noqa: SIM905
 )
 _SUBCOMMANDS = {
     "bazel": "build test",
     "biome": "check ci lint",
+    "buf": "build lint",
     "cabal": "build check test",
     "cargo": "bench build check clippy nextest test",
     "cmake": "--build",
     "composer": "test validate",
+    "crystal": "spec",
+    "dart": "analyze test",
     "deno": "check lint test",
     "dotnet": "build test",
     "dune": "build test",
+    "flutter": "analyze test",
+    "forge": "build test",
+    "gleam": "build check test",
     "go": "build test vet",
+    "hardhat": "compile test",
+    "helm": "lint",
+    "lein": "check test",
     "meson": "compile test",
     "mix": "compile credo dialyzer test",
+    "ng": "build lint test",
     "playwright": "test",
     "cypress": "run",
     "pre-commit": "run",
@@ -53,8 +63,15 @@ _SUBCOMMANDS = {
 }
 _BY_OPTION = {"black": "--check", "isort": "--check --check-only", "prettier": "--check -c", "gofmt": "-l -d", "node": "--test"}
 """Programs that check only with one of these options; without it the first four are formatters."""
-_TARGETS = frozenset("make gmake just task rake invoke inv mvn mvnw gradle gradlew ninja hatch".split())  # noqa: SIM905
+_TARGETS = frozenset(
+    """
+    devbox gmake gradle gradlew hatch inv invoke just lerna make mise moon mvn mvnw ninja nx rake rush task turbo
+    """.split()  # noqa: SIM905
+)
 _SCRIPTS = frozenset({"npm", "pnpm", "yarn", "bun"})
+_RUN = frozenset({"run", "run-script"})
+_SCRIPT_VALUES = frozenset("--prefix --filter -F --cwd -C --dir --workspace -w workspace".split())  # noqa: SIM905
+"""Words in front of a value that is not the script."""
 _TARGET = (
     r"(?:[\w.-]*[:_-])?(?:all|build|checks?|ci|compile|e2e|lint|package|specs?|tests?|type-?check|types|unit|validate|verify|vet)"
     r"(?:[:_-][\w.:-]*)?"
@@ -66,9 +83,17 @@ _MODULE_RUNNERS = frozenset({"unittest", "pytest", "compileall", "py_compile"})
 _PREFIXES = frozenset(
     """
     uv:run poetry:run pipenv:run pdm:run rye:run hatch:run bundle:exec pnpm:exec pnpm:dlx yarn:run yarn:exec bun:run bun:x
-    npm:exec coverage:run direnv:exec
+    npm:exec coverage:run direnv:exec composer:run composer:run-script pipx:run
     """.split()  # noqa: SIM905
 )
+_ELSEWHERE = frozenset(
+    """
+    conda:run mamba:run micromamba:run docker:compose docker:exec docker:run docker-compose:exec docker-compose:run podman:exec
+    podman:run kubectl:exec mise:exec mise:x nix:develop nix:shell nix-shell opam:exec ssh su xargs
+    """.split()  # noqa: SIM905
+)
+"""They run a command in an environment or on a machine, and end with its exit status."""
+_READERS = frozenset("cat echo find grep head ls printf rg tail which".split())  # noqa: SIM905
 _WRAPPERS = frozenset("env time nice nohup command exec sudo stdbuf timeout npx bunx pnpx uvx xvfb-run".split())  # noqa: SIM905
 
 _DESCRIBES = frozenset(
@@ -177,7 +202,9 @@ def check_of(argv: Sequence[str]) -> LineCheck | None:
     rest = _unwrap(list(argv))
     program = name_of(rest[0]) if rest else ""
     operands = [each for each in rest[1:] if not each.startswith("-")]
-    if program and re.fullmatch(_INTERPRETERS, program) and "-m" in rest[1:-1]:
+    if program and not _RUN.isdisjoint(argv[: len(argv) - len(rest)]) and re.fullmatch(_TARGET, rest[0]):
+        program, operands = "scripts", [rest[0], *operands]
+    elif program and re.fullmatch(_INTERPRETERS, program) and "-m" in rest[1:-1]:
         rest = _unwrap(rest[rest.index("-m") + 1 :])
         program, operands = name_of(rest[0]), [each for each in rest[1:] if not each.startswith("-")]
         if program not in _MODULE_RUNNERS and check_of(rest) is None:
@@ -188,10 +215,10 @@ def check_of(argv: Sequence[str]) -> LineCheck | None:
             return None
         program = "tests"
     elif program in _SCRIPTS:
-        script = operands[1:2] if operands[:1] in (["run"], ["run-script"]) else operands[:1]
-        if not script or (script[0] != "t" and re.fullmatch(_TARGET, script[0]) is None):
+        operands = _script(program, rest)
+        if not operands:
             return None
-        program, operands = "scripts", [*script, *operands[operands.index(script[0]) + 1 :]]
+        program = "scripts"
     elif program in _TARGETS:
         targets = [each for each in operands if "=" not in each] or ["all"]
         if not any(re.fullmatch(_TARGET, each) for each in targets):
@@ -210,6 +237,19 @@ def check_of(argv: Sequence[str]) -> LineCheck | None:
     label = " ".join(argv)
     is_read = re.search(_PASSES, label) is None and not (program in ("make", "gmake") and "-i" in rest)
     return LineCheck(label=clip(label), key=" ".join((program, *sorted(operands))), is_read=is_read)
+
+
+def _script(program: str, argv: Sequence[str]) -> list[str]:
+    """The script that checks, with its operands; empty if there is none. `npm ci` and `bun build` are no scripts."""
+    pairs = pairwise((*argv, ""))
+    values = {value for option, value in pairs if option in _SCRIPT_VALUES and (option != "-w" or program == "npm")}
+    words = [each for each in argv[1:] if not each.startswith("-") and each not in (*values, "workspace")]
+    is_run = not _RUN.isdisjoint(words[:1])
+    words = words[1:] if is_run else words
+    name = words[0] if words else ""
+    if not is_run and program in ("npm", "bun") and name not in ("t", "tst", "test"):
+        return []
+    return words if name in ("t", "tst") or re.fullmatch(_TARGET, name) else []
 
 
 def clip(text: str) -> str:
@@ -238,11 +278,19 @@ def _unwrap(argv: list[str]) -> list[str]:
 
 
 def _passed_line(argv: Sequence[str]) -> str:
-    """The line that `bash -c LINE` runs; empty for other commands."""
+    """The line that `bash -c LINE` runs, or the check that another program runs elsewhere; empty for other commands."""
     rest = _unwrap(list(argv))
-    if len(rest) < 3 or name_of(rest[0]) not in SHELLS:
-        return ""
-    return next((text for option, text in pairwise(rest[1:]) if re.fullmatch(r"-\w*c", option)), "")
+    if len(rest) > 2 and name_of(rest[0]) in SHELLS:
+        return next((text for option, text in pairwise(rest[1:]) if re.fullmatch(r"-\w*c", option)), "")
+    if rest and not _ELSEWHERE.isdisjoint((name_of(rest[0]), ":".join((name_of(rest[0]), *rest[1:2])))):
+        words = list(takewhile(lambda word: name_of(word) not in _READERS, rest))
+        for at in range(1, len(words)):
+            if re.search(r"\s", words[at]) and read_line(words[at]).checks:
+                return words[at]
+            if check_of(rest[at:]):
+                is_detached = name_of(rest[0]) in ("docker", "podman") and not {"-d", "--detach"}.isdisjoint(words[:at])
+                return shlex.join(rest[at:]) + " &" * is_detached
+    return ""
 
 
 def _commands(node: Node, *, is_read: bool, pipefail: bool) -> Iterator[tuple[Node, bool]]:

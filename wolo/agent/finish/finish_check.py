@@ -144,6 +144,9 @@ class _TurnWork:
         if read and read[-1].check:
             label = read[-1].check.label
             return self._as_report("passed", read[-1], label, f"{label} passed after the last edit")
+        if verification is not None and verification.after is not None:
+            label, why = clip(verification.command), STOPPED if verification.after.exit_code is None else ABSENT
+            return WorkCheck(status="not_run", command=label, unread=why, line=self._line(f"{label} {why}"))
         if self._after and (check := self._after[-1].check):
             why = self._after[-1].unread
             return WorkCheck(status="not_run", command=check.label, unread=why, line=self._line(f"{check.label} {why}"))
