@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from tests.end_to_end.test_new_servers import serve
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
+from tests.fakes.repositories import files
+from tests.fleet.test_attempts import FAKE_DOCKER
 from wolo.places import find_places
 
 HOME_KEY, WORK_KEY = "sk-home-0123456789abcdefHHHH", "sk-work-0123456789abcdefWWWW"
@@ -181,6 +185,41 @@ def test_account_reaches_batch_tasks(acme: ProviderServer, tmp_path: Path) -> No
         done = run_wolo(*run, "--out", str(tmp_path / "other"), *refused, cwd=tmp_path)
         assert done.exit_code == 2
         assert "account" in done.stderr
+
+
+def test_account_reaches_tasks_in_images(
+    acme: ProviderServer, ring: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_two()
+    programs = files(tmp_path / "bin", {"docker": FAKE_DOCKER})
+    path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    tasks = tmp_path / "tasks.jsonl"
+    tasks.write_text('{"id": "a", "prompt": "hello", "image": "img:1"}\n')
+    acme.script(text("Done."))
+    run = ("batch", "run", str(tasks), "-j", "1", "--model", "acme/large", "--image", "img:1", "--account", "work")
+    done = run_wolo(*run, "--out", str(tmp_path / "run"), cwd=tmp_path, env={"PATH": path})
+    assert acme.requests, done.stderr
+    assert key_sent(acme) == WORK_KEY
+    assert "--account work" in (Path.home() / "docker.log").read_text()
+    (find_places().config / "keys.toml").write_text('"acme@work" = {keyring = true}\n')
+    refused = run_wolo(*run, "--out", str(tmp_path / "other"), cwd=tmp_path, env={"PATH": path, **ring})
+    assert (refused.exit_code, (tmp_path / "other").exists()) == (2, False)
+    assert "The key of acme@work is in the keyring, which --image does not reach." in refused.stderr
+    assert "`wolo auth login acme --name work --no-keyring`" in refused.stderr
+
+
+def test_account_reaches_all_tries_of_a_race(acme: ProviderServer, tmp_path: Path) -> None:
+    save_two()
+    folder = tmp_path / "plain"
+    files(folder, {"a.txt": "one\n"})
+    acme.otherwise = text("Done.")
+    race = ("race", "go", "--models", "acme/large,acme/small", "--json", "--account")
+    done = run_wolo(*race, "work", cwd=folder, env={"ACME_API_KEY": "sk-other"})
+    assert sorted(each.json["model"] for each in acme.requests) == ["large", "small"], done.stderr
+    assert {each.headers["authorization"] for each in acme.requests} == {f"Bearer {WORK_KEY}"}
+    refused = run_wolo(*race, "wrok", cwd=folder)
+    assert (refused.exit_code, len(acme.requests)) == (2, 2)
+    assert "No provider has an account `wrok`: acme has default, work." in refused.stdout + refused.stderr
 
 
 def test_account_of_a_list_is_used(acme: ProviderServer) -> None:

@@ -13,9 +13,11 @@ import typer
 from wolo.cli.fleet.batch_export import export
 from wolo.cli.fleet.run_progress import print_status, status_of, watch_run, work_until_done
 from wolo.cli.listing import AsJson, money, print_json
+from wolo.config import key_store
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_json_text, print_line, print_message, visible
 from wolo.messages.terminal_text import quantity
+from wolo.places import Notices, find_places
 
 if TYPE_CHECKING:
     from wolo.fleet.agent_run import AgentSettings
@@ -336,14 +338,22 @@ def _read(name: str, settings: AgentSettings, images: Sequence[str]) -> list[Bat
 
 
 def _check_elsewhere(engine: str, ray_address: str, account: str, images: list[str] | None) -> None:
-    """Raises UsageError for options that do not go together where attempts run on other machines or in images."""
+    """Raises UsageError for options that do not go together where attempts run on other machines or in images.
+
+    Images get `keys.toml`, and cannot ask the keyring.
+    """
     if ray_address and engine != "ray":
         raise UsageError("--ray-address needs --engine ray.")
-    if account and (images or engine == "ray"):
+    if account and engine == "ray":
         hint = "Put the key of this account into the environment, in the variable that `wolo auth list` names."
-        raise UsageError(
-            "--account needs keys that only this machine has, so it goes with neither --image nor --engine ray.", hint=hint
-        )
+        raise UsageError("--account needs keys that only this machine has, so it does not go with --engine ray.", hint=hint)
+    rows = key_store.read(find_places(), Notices()) if account and images else {}
+    for row, stored in rows.items():
+        if key_store.account_of(row)[1] == account and stored.where == "keyring":
+            raise UsageError(
+                f"The key of {row} is in the keyring, which --image does not reach.",
+                hint=f"`{key_store.login_command(row)} --no-keyring` saves it in keys.toml, which images get.",
+            )
 
 
 def _limits(usd: float | None, tokens: int | None, num_errors: int | None) -> BatchLimits:
