@@ -145,6 +145,13 @@ def test_unusable_reset_time_is_one_sentence(provider: ProviderServer, after_s: 
     assert [each["content"] for each in provider.requests[-1].messages if each["role"] == "user"] == ["go", "again"]
 
 
+@pytest.mark.parametrize("stated", ["0001-01-01 00:00:00Z", "9999-12-31 23:59:59-12:00", "2027-01-01 00:00:00+99:99"])
+def test_impossible_reset_time_is_no_end(provider: ProviderServer, stated: str) -> None:
+    provider.script(error(429, {"error": {"code": "1308", "message": f"Usage limit reached. It will reset at {stated}"}}))
+    ran = run_wolo("-p", "--wait-for-reset", *provider.flags, "go")
+    assert (ran.exit_code, "crashed" in ran.stderr) == (75, False)
+
+
 @pytest.mark.parametrize("value", ["soon", "-1", "nan"])
 def test_wrong_wait_for_reset_is_a_usage_error(value: str) -> None:
     ran = run_wolo("-p", f"--wait-for-reset={value}", "go")

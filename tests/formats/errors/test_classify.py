@@ -117,7 +117,8 @@ def test_glms_reset_time_is_beijing_time() -> None:
 
 
 def test_malformed_reset_time_is_passed_over() -> None:
-    assert glm("1308", "will reset at 2026-13-45 99:99:99").resets_at is None
+    for stated in ("2026-13-45 99:99:99", "0001-01-01 00:00:00Z", "9999-12-31 23:59:59-12:00", "2027-01-01 00:00:00+99:99"):
+        assert glm("1308", f"will reset at {stated}").resets_at is None, stated
 
 
 def test_other_glm_endpoint_puts_code_into_message() -> None:

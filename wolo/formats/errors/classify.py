@@ -240,6 +240,8 @@ LONGEST_BELIEVED_S = 366 * 86400.0
 _RESET = r"reset(?:s|ting)?\s+(?:at|on|after)\s+(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)\s*(Z|UTC|[+-]\d\d:?\d\d)?"
 _AGAIN_IN = r"(?:try again|retry|wait)\D{0,20}?\b(?:in|after|for)\s+((?:\d+(?:\.\d+)?\s*(?:ms|[hms])[a-z]*\s*)+)"
 _SPAN = r"(\d+(?:\.\d+)?)\s*(ms|[dhms])"
+_FIRST_YEAR, _LAST_YEAR = 1971, 9998
+"""The years that are whole in every time zone and not before the epoch."""
 _EPOCH_S, _EPOCH_MS = 1e9, 1e11
 """Larger numbers are timestamps."""
 _HTTP_DATE = r"(\d{1,2})[ -]([A-Z][a-z]{2})[ -](\d{2,4}) (\d\d):(\d\d):(\d\d)"
@@ -288,21 +290,22 @@ def next_pacific_midnight(now_s: float | None) -> str:
 
 
 def read_reset(message: str, *, beijing: bool, now_s: float | None) -> Reset | None:
-    """Reset time stated in the message, if any. GLM reports Beijing time without an offset."""
+    """Reset time stated in the message, if any; None if no clock can show it. GLM reports Beijing time without an offset."""
     match = re.search(_RESET, message, re.IGNORECASE)
     if match is None:
         return None
+    zone = timezone(timedelta(hours=8)) if beijing else UTC
     try:
-        stated = datetime.fromisoformat(match[1].replace(" ", "T"))
+        if match[2] and match[2].upper() not in ("Z", "UTC"):
+            offset = timedelta(hours=int(match[2][1:3]), minutes=int(match[2][-2:]))
+            zone = timezone(-offset if match[2][0] == "-" else offset)
+        elif match[2]:
+            zone = UTC
+        instant = datetime.fromisoformat(match[1].replace(" ", "T")).replace(tzinfo=zone)
     except ValueError:
         return None
-    zone = timezone(timedelta(hours=8)) if beijing else UTC
-    if match[2] and match[2].upper() not in ("Z", "UTC"):
-        offset = timedelta(hours=int(match[2][1:3]), minutes=int(match[2][-2:]))
-        zone = timezone(-offset if match[2][0] == "-" else offset)
-    elif match[2]:
-        zone = UTC
-    instant = stated.replace(tzinfo=zone)
+    if not _FIRST_YEAR <= instant.year <= _LAST_YEAR:
+        return None
     seconds = instant.timestamp() - (time.time() if now_s is None else now_s)
     return Reset(instant.isoformat(timespec="seconds"), seconds)
 
