@@ -218,7 +218,7 @@ def _known_content(calls: Sequence[_RecordedCall]) -> Content:
 
 def _edit(args: EditArgs, text: str) -> str | None:
     for edit in _edits(args):
-        if edit.old not in text:
+        if not edit.old or edit.old not in text:
             return None
         text = text.replace(edit.old, edit.new, -1 if edit.replace_all else 1)
     return text

@@ -79,6 +79,12 @@ def _editor_call(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str
             return "write", {"content" if key == "file_text" else key: value for key, value in rest.items()}
         case "str_replace":
             return "edit", {"new_str": "", **rest}
+        case "insert":
+            return "edit", {"new_str" if key == "insert_text" else key: value for key, value in rest.items()}
+        case "undo_edit":
+            raise ToolError(
+                f"{name}: single edits cannot be undone. Put the old text back with `edit`, or the whole file with `write`."
+            )
     raise ToolError(f"There is no tool `{name}` with the command `{command}`. Use `read`, `write` and `edit`.")
 
 

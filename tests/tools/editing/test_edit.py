@@ -305,3 +305,44 @@ async def test_two_sessions_editing_concurrently_lose_nothing(harness: ToolHarne
     assert failed == []
     assert torn == []
     assert file.read_text() == "".join(f"a{n}=1\nb{n}=1\n" for n in range(100))
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "new", "after"),
+    [
+        (b"a\nb\n", 0, "x", b"x\na\nb\n"),
+        (b"a\nb\n", 1, "x\n", b"a\nx\nb\n"),
+        (b"a\nb\n", 2, "x\ny", b"a\nb\nx\ny\n"),
+        (b"a\nb", 2, "x", b"a\nb\nx"),
+        (b"a\nb", 1, "\n", b"a\n\nb"),
+        (b"", 0, "x", b"x\n"),
+        (b"a\r\nb\r\n", 1, "x\ny", b"a\r\nx\r\ny\r\nb\r\n"),
+        (b"a\r\nb", 2, "x\ny", b"a\r\nb\r\nx\r\ny"),
+        (b"a\rb\r", 0, "x", b"x\ra\rb\r"),
+        (codecs.BOM_UTF8 + b"a\n", 0, "x", codecs.BOM_UTF8 + b"x\na\n"),
+    ],
+)
+async def test_lines_are_inserted_behind_a_line(harness: ToolHarness, before: bytes, line: int, new: str, after: bytes) -> None:
+    path = harness.put("a", before)
+    await harness.call("edit", path="a", insert_line=line, new=new)
+    assert path.read_bytes() == after
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "complaint"),
+    [
+        ("a", {"insert_line": 3, "new": "x"}, "must be from 0 to 2: so many lines has `a`"),
+        ("a", {"insert_line": -1, "new": "x"}, "must be from 0 to 2"),
+        ("a", {"insert_line": 1, "new": ""}, "goes with a text `new`"),
+        ("a", {"insert_line": 1, "new": "x", "old": "one"}, "with neither `old` nor `edits`"),
+        ("a.ipynb", {"insert_line": 1, "new": "x"}, "does not count lines of notebooks"),
+    ],
+)
+async def test_impossible_insertion_changes_nothing(
+    harness: ToolHarness, name: str, arguments: dict[str, object], complaint: str
+) -> None:
+    path = harness.put(name, "one\ntwo\n")
+    with pytest.raises(ToolError) as error:
+        await harness.call("edit", path=name, **arguments)
+    assert complaint in error.value.message
+    assert path.read_text() == "one\ntwo\n"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
@@ -20,9 +21,10 @@ from wolo.tools.editing.matching import (
     find,
     join_passages,
     line_number,
+    with_line_endings_of,
 )
 from wolo.tools.editing.write import finish, intends_to_write, links_note, view_diff
-from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool import UNOFFERED, CallContext, ToolServices
 from wolo.tools.tool_arguments import FILE_ALIASES, missing
 from wolo.tools.tool_values import CallResult, Diff
 from wolo.workspace.files.atomic_write import FileChanged, WrittenFile, write_atomic
@@ -41,6 +43,8 @@ class EditArgs(Struct, frozen=True):
     new: str | None = None
     replace_all: bool = False
     edits: tuple[Replacement, ...] = ()
+    insert_line: Annotated[int | None, Meta(extra_json_schema={UNOFFERED: True})] = None
+    """`new` is inserted behind this line, 0: before the first. For calls of other agents' editors."""
 
 
 class Edit:
@@ -70,7 +74,7 @@ class Edit:
 
     def intents(self, args: EditArgs, services: ToolServices) -> Sequence[Intent]:
         """Includes reading, because an error shows lines of the file."""
-        _replacements(args)
+        _check(args)
         resolved = services.workspace.resolve(args.path)
         return (
             ReadIntent(resolved.path, args.path, resolved.inside),
@@ -79,9 +83,10 @@ class Edit:
 
     def preview(self, args: EditArgs, services: ToolServices) -> Diff:
         """Raises ToolError and OSError."""
-        edits, path = _replacements(args), services.workspace.resolve(args.path).path
+        _check(args)
+        path = services.workspace.resolve(args.path).path
         file, shown = read_file(path), services.workspace.relative(path)
-        plan = _plan_notebook(file, edits, path, shown) or _plan(file, edits, path, shown, services)
+        plan = _plan_any(file, args, path, shown, services)
         return view_diff(path, shown, file.text, join_passages(file.text, plan.passages))
 
     async def run(self, args: EditArgs, call: CallContext) -> CallResult:
@@ -94,6 +99,14 @@ class _Plan(NamedTuple):
     rules: list[str]
     cells: tuple[int, ...] = ()
     """Changed cells of a notebook."""
+
+
+def _check(args: EditArgs) -> None:
+    """Raises ToolError."""
+    if args.insert_line is None:
+        _replacements(args)
+    elif not args.new or args.old is not None or args.edits:
+        raise ToolError("`insert_line` goes with a text `new`, and with neither `old` nor `edits`.")
 
 
 def _replacements(args: EditArgs) -> tuple[Replacement, ...]:
@@ -117,13 +130,13 @@ def _replacements(args: EditArgs) -> tuple[Replacement, ...]:
 
 
 def _edit(args: EditArgs, call: CallContext) -> CallResult:
-    edits = _replacements(args)
+    _check(args)
     resolved = call.resolve(args.path)
     path, shown = resolved.path, call.services.workspace.relative(resolved.path)
     try:
         for _ in range(_TRIES):
             file = read_file(path)
-            plan = _plan_notebook(file, edits, path, shown) or _plan(file, edits, path, shown, call.services)
+            plan = _plan_any(file, args, path, shown, call.services)
             data = splice(file.data, file.encoding, file.text, plan.passages)
             if path.suffix.lower() == ".ipynb":
                 from wolo.tools.editing.notebook import check_notebook  # noqa: PLC0415  # notebooks only
@@ -141,6 +154,30 @@ def _edit(args: EditArgs, call: CallContext) -> CallResult:
     except OSError as error:
         raise explain(error, shown) from error
     raise FileChanged(f"Another program keeps changing `{shown}`; nothing was written.")
+
+
+def _plan_any(file: TextFile, args: EditArgs, path: Path, shown: str, services: ToolServices) -> _Plan:
+    if args.insert_line is not None:
+        return _Plan([_insertion(file.text, args.insert_line, args.new or "", path, shown)], [])
+    edits = _replacements(args)
+    return _plan_notebook(file, edits, path, shown) or _plan(file, edits, path, shown, services)
+
+
+def _insertion(text: str, line: int, new: str, path: Path, shown: str) -> EditPassage:
+    """Whole lines behind line `line`."""
+    starts = [0, *(ending.end() for ending in re.finditer(r"\r\n|\n|\r", text))]
+    num_lines = len(starts) - (starts[-1] == len(text))
+    if path.suffix.lower() == ".ipynb":
+        raise ToolError("`insert_line` does not count lines of notebooks: give a line as `old` and keep it in `new`.")
+    if not 0 <= line <= num_lines:
+        raise ToolError(f"`insert_line` must be from 0 to {num_lines}: so many lines has `{shown}`.")
+    is_behind_open_line = line == len(starts)
+    at = len(text) if is_behind_open_line else starts[line]
+    lines = new.removesuffix("\n")
+    neighbour = text[starts[max(line - 1, 0)] : at] if line else text[: starts[min(1, len(starts) - 1)]]
+    default = next(iter(re.findall(r"\r\n|\n|\r", text)), "\n")
+    lines = f"\n{lines}" if is_behind_open_line else f"{lines}\n"
+    return EditPassage(at, at, with_line_endings_of(neighbour, lines, default))
 
 
 def _plan_notebook(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str) -> _Plan | None:

@@ -202,6 +202,9 @@ def _changes(args: Any, before: str | None) -> Iterator[Text]:
             yield from rewritten(before, with_line_endings_of(before, args.content.removeprefix("\ufeff")))
         case WriteArgs():
             yield from rewritten("", args.content)
+        case EditArgs(insert_line=int(line)):
+            yield Text(f"behind line {line}:", "dim")
+            yield from replacement("", (args.new or "").removesuffix("\n"), first=line + 1)
         case EditArgs():
             for each in args.edits or (Replacement(args.old or "", args.new or "", args.replace_all),):
                 if each.replace_all:
