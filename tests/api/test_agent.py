@@ -421,7 +421,7 @@ async def test_abandoned_stream_does_not_block_next_run() -> None:
 
 
 async def test_a_prompt_may_be_a_message_or_parts() -> None:
-    picture = ImagePart(media_type="image/png", data=b"\x89PNG")
+    picture = ImagePart(media_type="image/png", data=b"\x89PNG\r\n\x1a\n")
     prompts: list[Any] = [
         ["look", picture],
         Message(role="user", parts=(TextPart(text="look"), picture)),
@@ -431,6 +431,14 @@ async def test_a_prompt_may_be_a_message_or_parts() -> None:
         async with agent("fine", session="memory") as ours:
             await ours.run(prompt)
         assert [each["type"] for each in sent(ours)[0]["messages"][-1]["content"]] == ["text", "image_url"]
+
+
+@pytest.mark.parametrize(("kind", "data"), [("image/png", b"hello"), ("text/plain", b"hello"), ("image/jpeg", b"")])
+async def test_image_that_is_none_is_refused(kind: str, data: bytes) -> None:
+    async with agent("never sent") as ours:
+        with pytest.raises(UsageError, match=r"Image 1 \(a\) is no image"):
+            await ours.run(["look", ImagePart(media_type=kind, data=data, name="a")])
+    assert not sent(ours)
 
 
 async def test_unsupported_media_are_refused() -> None:

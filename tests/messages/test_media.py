@@ -111,3 +111,15 @@ def test_image_size_comes_from_its_head(name: str) -> None:
 @pytest.mark.parametrize("data", [b"", b"\x89PNG", b"GIF8", b"RIFF\0\0\0\0WEBP", b"\xff\xd8" + b"\xff" * 99, b"\xff\xd8\xff\xc0"])
 def test_image_with_partial_head_has_no_size(data: bytes) -> None:
     assert image_size(data) is None
+
+
+@pytest.mark.parametrize(("name", "data"), [("a.txt", b"hello"), ("a.png", b"hello"), ("a.png", b""), ("a", b"hello")])
+def test_file_that_is_no_image_is_refused(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(ValueError, match=f"'{name}' is no image. PNG, JPEG, GIF and WebP are accepted."):
+        ImagePart.from_file(tmp_path / name)
+
+
+def test_other_image_has_the_type_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "scan.tiff").write_bytes(b"II*\0")
+    assert ImagePart.from_file(tmp_path / "scan.tiff").media_type == "image/tiff"

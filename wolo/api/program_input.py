@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Union
 from msgspec import Struct
 
 from wolo.errors import UsageError
+from wolo.messages.media import IMAGES_ACCEPTED, is_image
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
 from wolo.tools.tool_values import Question, Reply
@@ -46,6 +47,10 @@ def to_message(prompt: Any) -> Message:
 def _require_content(parts: Sequence[AnyPart]) -> None:
     if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
         raise UsageError("The prompt is empty.")
+    images = [part for part in parts if isinstance(part, ImagePart)]
+    for at, image in enumerate(images, 1):
+        if not image.url and not image.blobs and not is_image(image.media_type, image.data):
+            raise UsageError(f"Image {at}{f' ({image.name})' if image.name else ''} is no image.", hint=IMAGES_ACCEPTED)
 
 
 def _by_role(prompt: Struct) -> Any:

@@ -64,6 +64,7 @@ _IMAGES = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
+_RECOGNIZED = frozenset(("image/webp", *(kind for _, kind in _IMAGES)))
 _SOUNDS = (
     (b"ID3", "audio/mpeg"),
     (b"\xff\xfb", "audio/mpeg"),
@@ -79,6 +80,24 @@ def image_type(head: bytes) -> str:
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     return next((media_type for magic, media_type in _IMAGES if head.startswith(magic)), "")
+
+
+IMAGES_ACCEPTED = "PNG, JPEG, GIF and WebP are accepted."
+
+
+def named_image_type(name: str) -> str:
+    """The media type of a file name such as `scan.tiff`; empty if it names no image."""
+    import mimetypes  # noqa: PLC0415  # slow, and rarely needed
+
+    kind = mimetypes.guess_type(name)[0] or ""
+    return kind if kind.startswith("image/") else ""
+
+
+def is_image(media_type: str, data: bytes) -> bool:
+    """False for data that is not what its type says. Other types than the four that are recognized are believed."""
+    recognized = image_type(data[:HEAD_BYTES])
+    is_believed = media_type.startswith("image/") and media_type not in _RECOGNIZED
+    return bool(recognized) or (bool(data) and is_believed)
 
 
 def image_size(data: bytes) -> tuple[int, int] | None:

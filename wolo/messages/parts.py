@@ -105,9 +105,12 @@ class ImagePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="image"
 
     @classmethod
     def from_file(cls, path: str | Path) -> ImagePart:
-        """Raises OSError when the file cannot be read."""
-        media_type, data = media.image_bytes(Path(path).read_bytes())
-        return cls(media_type=media_type, data=data, name=Path(path).name)
+        """Raises OSError when the file cannot be read, ValueError when it is no image."""
+        data, name = Path(path).read_bytes(), Path(path).name
+        part = cls(media_type=media.image_type(data[: media.HEAD_BYTES]) or media.named_image_type(name), data=data, name=name)
+        if not media.is_image(part.media_type, data):
+            raise ValueError(f"{name!r} is no image. {media.IMAGES_ACCEPTED}")
+        return part
 
     @classmethod
     def from_url(cls, url: str) -> ImagePart:

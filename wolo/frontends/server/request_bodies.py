@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from wolo.frontends.server.http_errors import HttpError
-from wolo.messages.media import image_type
+from wolo.messages.media import IMAGES_ACCEPTED, image_type
 from wolo.messages.parts import ImagePart
 from wolo.tools.tool_values import Reply
 
@@ -135,7 +135,7 @@ def read_images(images: Sequence[Image]) -> list[ImagePart]:
         except (binascii.Error, ValueError) as error:
             raise HttpError(422, f"{label} is not base64: {error}.") from error
         if not (kind := image_type(data[:16])):
-            raise HttpError(422, f"{label} is no image.", "PNG, JPEG, GIF and WebP are accepted.")
+            raise HttpError(422, f"{label} is no image.", IMAGES_ACCEPTED)
         parts.append(ImagePart(name=image.name, media_type=kind, data=data))
     return parts
 
