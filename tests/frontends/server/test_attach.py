@@ -15,12 +15,14 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from tests.end_to_end.test_limits import limit
 from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, text
 from tests.frontends.server.running_server import Server, running
 from wolo.errors import Unreachable
 from wolo.frontends.attach.server_client import ServerClient
+from wolo.places import find_places
 
 ASK = {"path": "made.py", "content": "print(1)\n"}
 
@@ -146,6 +148,43 @@ def test_a_terminal_chooses_steers_interrupts_and_leaves(server: Server, provide
     terminal.close()
     assert terminal.exitstatus == 0
     assert not server.get(f"/api/sessions/{id}")["busy"]
+
+
+@pytest.fixture
+def waiting(provider: ProviderServer) -> Iterator[Server]:
+    """Waits for limits."""
+    find_places().config.mkdir(parents=True)
+    (find_places().config / "config.toml").write_text("[retry]\nresume_windows = 1\n")
+    with running(provider) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [("", "Here again."), ("s", "Interrupted"), ("m custom/other", "answers instead")],
+    ids=["now", "stop", "model"],
+)
+def test_wait_for_a_limit_is_ended_from_the_terminal(waiting: Server, provider: ProviderServer, typed: str, answer: str) -> None:
+    provider.script(lambda _: limit(7180), *([text("Here again.")] if typed != "s" else []))
+    id = waiting.new()
+    argv = ["-m", "wolo", "attach", waiting.address, "--session", id]
+    terminal = pexpect.spawn(sys.executable, argv, encoding="utf-8", timeout=20, dimensions=(40, 160))
+    terminal.expect("\r\n> ")
+    terminal.sendline("hello")
+    terminal.expect("Limit until .* \\(1:59:")
+    terminal.expect("Enter asks now · m MODEL lets another answer · s stops: ")
+    if not typed:
+        terminal.sendline("m anthropic/none")
+        terminal.expect("no model `none`")
+        terminal.sendline("m")
+        terminal.expect("s stops: ")
+    terminal.sendline(typed)
+    terminal.expect(answer)
+    terminal.expect("\r\n> ")
+    terminal.sendline("/quit")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert not waiting.get(f"/api/sessions/{id}")["busy"]
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 from wolo.errors import WoloError
 from wolo.frontends.attach.line_printer import LinePrinter
@@ -18,6 +19,10 @@ from wolo.frontends.streams import print_message, show_error
 
 LEAVING = ("/quit", "/exit")
 DECISIONS = {"y": "once", "yes": "once", "s": "session", "a": "always", "n": "no", "no": "no", "v": "never", "never": "never"}
+STOP = ("s", "stop")
+AT_LIMIT: tuple[list[str], ...] = ([], ["m"], ["model"], *([word] for word in STOP))
+"""Beginnings of lines that end the wait for a limit."""
+ENDING_LIMITS = ("request", "stream_event", "assistant", "fallback", "result", "init")
 NEEDS_APPROVAL = 4
 UNREADABLE = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
@@ -41,6 +46,9 @@ class AttachedSession:
         self._replies: list[dict[str, Any]] = []
         self._deciding = ""
         """Id of what was answered here last."""
+        self._is_limited = False
+        """The turn waits until a limit of its provider ends."""
+        self._cwd = ""
         self._answered_elsewhere = False
         """The latest approval was answered by another client, and nothing was typed since."""
         self._changed = asyncio.Event()
@@ -51,6 +59,7 @@ class AttachedSession:
         found = await self._server.ask("GET", path_of(self._id))
         try:
             self._newest, self._busy = int(found["last_event_id"]), bool(found["busy"])
+            self._cwd = str(found.get("cwd") or "")
         except UNREADABLE:
             raise Refused(502, "The server's answer cannot be read.", "") from None
         for number, code in exit_codes.items():
@@ -88,7 +97,11 @@ class AttachedSession:
             try:
                 kind = line.get("subtype") if line.get("type") == "system" else line.get("type")
                 self._printer.on_line(line)
+                if kind == "retry" or kind in ENDING_LIMITS:
+                    self._is_limited = kind == "retry" and bool(line.get("is_limit"))
                 match kind:
+                    case "retry" if self._is_limited and self._caught_up:
+                        self._prompt()
                     case "approval" | "questions":
                         if not isinstance(line["arguments" if kind == "approval" else "questions"], list):
                             raise TypeError(kind)
@@ -131,7 +144,10 @@ class AttachedSession:
         if not self._caught_up:
             return
         first = next(iter(self._pending.values()), None)
-        if first is None:
+        if first is None and self._busy and self._is_limited:
+            if self._is_terminal:
+                self._printer.ask("Enter asks now · m MODEL lets another answer · s stops: ")
+        elif first is None:
             if self._is_terminal and not self._busy:
                 self._printer.ask("> ")
         elif "questions" in first:
@@ -165,6 +181,8 @@ class AttachedSession:
                 elif self._pending:
                     id, first = next(iter(self._pending.items()))
                     await (self._answer(id, first, line) if "questions" in first else self._decide(id, first, line))
+                elif self._is_limited and self._is_terminal and line.split()[:1] in AT_LIMIT:
+                    await self._end_limit(line)
                 elif (reverting := _reverting(line)) is not None:
                     reply = await self._send(*reverting)
                     self._newest = max(self._newest, int(reply.get("last_event_id", 0)))
@@ -221,6 +239,23 @@ class AttachedSession:
             self._prompt()
             return
         await self._send_decision("approve", id, {"call_id": id, "decision": decision, "reason": rest.strip()})
+
+    async def _end_limit(self, line: str) -> None:
+        word, *models = line.split() or [""]
+        if word in STOP:
+            await self._send("interrupt", {})
+        elif word and not models:
+            offers = await self._server.ask("GET", f"/api/choices?cwd={quote(self._cwd, safe='')}")
+            self._printer.line("\n".join(f"{each['name']}  {each['about']}" for each in offers["models"]))
+            self._prompt()
+        else:
+            try:
+                await self._send("resume", {"model": models[0] if models else ""})
+            except Refused as error:
+                if error.status not in (409, 422):
+                    raise
+                show_error(error)  # the wait is over, or no such model
+                self._prompt()
 
     async def _answer(self, id: str, asked: dict[str, Any], line: str) -> None:
         self._replies.append(_reply(asked["questions"][len(self._replies)], line.strip()))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -89,7 +91,7 @@ class LinePrinter:
                 from wolo.conversation.phrasing import describe  # noqa: PLC0415  # the agent, which nothing else here needs
                 from wolo.frontends.stream_json import event_of_line  # noqa: PLC0415
 
-                sentence = describe(event_of_line(line))
+                sentence = describe(event_of_line(_as_of_now(line)))
                 self.line(sentence if subtype == "denied" else f"({sentence})", before="    " if subtype == "denied" else "")
             case "result":
                 if line["is_error"]:
@@ -181,6 +183,15 @@ class LinePrinter:
             self.line(
                 f"{at}. {option['label']}" + (f": {option['description']}" if option.get("description") else ""), before="    "
             )
+
+
+def _as_of_now(line: dict[str, Any]) -> dict[str, Any]:
+    """A limit may have been met long before a client came."""
+    end = (line.get("error") or {}).get("resets_at") if line.get("is_limit") else None
+    if end is None:
+        return line
+    left_s = datetime.fromisoformat(str(end)).timestamp() - time.time()
+    return {**line, "delay_s": max(min(left_s, line["delay_s"]), 0.0)}
 
 
 def _short(value: Any) -> str:
