@@ -159,6 +159,6 @@ async def test_subagent_reports_its_work(tmp_path: Path) -> None:
 
 def test_no_other_module_words_an_event_anew() -> None:
     root = Path(__file__).parents[2] / "wolo"
-    words = ("answers instead; your", "Retrying ", "Trying again in", "waiting for the model", "summing up the")
+    words = ("answers instead; a later", "Retrying ", "Trying again in", "waiting for the model", "summing up the")
     homes = {path.relative_to(root).as_posix() for path in root.rglob("*.py") if any(each in path.read_text() for each in words)}
     assert homes == {"conversation/phrasing.py"}

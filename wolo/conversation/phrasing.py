@@ -48,7 +48,7 @@ def describe(event: Event) -> str:
             return f"{sentence(event.error.message)} Retrying {when} (attempt {event.attempt + 1}{of})."
         case ModelReplaced():
             why = sentence(event.error.message)
-            return f"{why} {event.model} answers instead; your next prompt goes to the first model again."
+            return f"{why} {event.model} answers instead; a later prompt goes to the first model again."
         case Compacted():
             return _compaction(event)
         case CallDenied():
