@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from tests.components import miss, require
-from tests.fakes.provider_server import ProviderServer
+from tests.end_to_end.test_limits import limit
+from tests.fakes.provider_server import KEY, ProviderServer
 from tests.fakes.replies import Hold, Reply, call, text
 from tests.frontends.server.running_server import Server, running
+from wolo.places import find_places
 
 BIDI = "\u202e"
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
@@ -258,6 +260,36 @@ def test_an_undo_asks_and_can_be_redone(server: Server, provider: ProviderServer
         say(driver, "")
         wait(driver, lambda: "More." in shown(driver))
         assert not all_of(driver, ".redo")
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["asked now", "another model"])
+def test_wait_for_a_limit_is_ended_on_the_page(provider: ProviderServer, *, other: bool) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    find_places().config.mkdir(parents=True)
+    (find_places().config / "config.toml").write_text(
+        f'[retry]\nresume_windows = 1\n[providers.acme]\nbase_url = "{provider.base_url}"\nkey_env = ["ACME_KEY"]\n'
+        'models = [{id = "large"}, {id = "small"}]\n'
+    )
+    provider.linted = False
+    provider.script(lambda _: limit(7180), text("Here again."))
+    with running(provider, ACME_KEY=KEY) as server, browser() as driver:
+        driver.get(server.address)
+        wait(driver, lambda: all_of(driver, "#mode option"))
+        say(driver, "hello")
+        button = wait(driver, lambda: all_of(driver, ".note button")[0])
+        assert "It goes on by itself in 120 min" in shown(driver)
+        driver.refresh()
+        button = wait(driver, lambda: all_of(driver, ".note button")[0])
+        if other:
+            wait(driver, lambda: driver.find_element("id", "model").is_enabled())
+            Select(driver.find_element("id", "model")).select_by_value("acme/small")
+        else:
+            button.click()
+        wait(driver, lambda: "Here again." in shown(driver))
+        assert not all_of(driver, ".note button")
+        assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+    assert provider.requests[1].json["model"] == ("small" if other else provider.requests[0].json["model"])
 
 
 def test_a_page_of_another_site_gets_nothing(server: Server) -> None:

@@ -157,7 +157,7 @@ function drawBar() {
   fill($("mode"), choices?.modes ?? [], mode);
   fill($("model"), choices?.models ?? [], model);
   $("mode").title = label(mode, choices?.modes.find((each) => each.name === mode)?.about);
-  $("model").disabled = isBusy();
+  $("model").disabled = isBusy() && !stream.limit;
   $("folder").hidden = Boolean(session);
   if (!session && choices && document.activeElement !== $("folder")) $("folder").value = choices.cwd;
   $("where").textContent = session ? clean(row?.cwd ?? "") : "";
@@ -181,7 +181,8 @@ for (const name of ["mode", "model"]) $(name).addEventListener("change", run(asy
     $(name).blur();
     return drawBar();
   }
-  if (session) await on("change", { [name]: value }).finally(() => { $(name).blur(); drawBar(); });
+  const isOther = name === "model" && stream?.limit; // it answers until the limit ends
+  if (session) await (isOther ? on("resume", { model: value }) : on("change", { [name]: value })).finally(() => { $(name).blur(); drawBar(); });
   text.focus();
 }));
 $("folder").addEventListener("change", run(() => choose($("folder").value)));

@@ -117,6 +117,7 @@ export class Conversation {
   }
 
   line(line) {
+    if (this.limit && (line.type !== "system" || ["request", "retry", "fallback", "init", "status"].includes(line.subtype))) this.endLimit();
     if (line.type === "stream_event") this.delta(line.event);
     else if (line.type === "assistant") this.complete(line.message);
     else if (line.type === "result") this.end(line);
@@ -232,7 +233,9 @@ export class Conversation {
   }
   on_retry(line) {
     this.drop();
-    const when = line.is_limit ? `It goes on by itself in ${Math.ceil(line.delay_s / 60)} min.` : `Trying again in ${Math.round(line.delay_s)} s.`;
+    const end = Date.parse(line.error.resets_at ?? "") || Date.now() + line.delay_s * 1000; // the page may have come later
+    const minutes = Math.max(Math.ceil((end - Date.now()) / 60000), 0);
+    const when = line.is_limit ? `It goes on by itself in ${minutes} min; another model can be chosen until then.` : `Trying again in ${Math.round(line.delay_s)} s.`;
     const note = noteNode(`${line.error.message} ${when} `, "warning");
     if (line.is_limit) {
       const button = el("button", { type: "button" }, "Ask now");
@@ -241,8 +244,15 @@ export class Conversation {
         json("POST", at(this.id, "resume"), {}).catch((error) => this.failed(error));
       };
       note.append(button);
+      this.limit = button;
+      this.heard("limit");
     }
     this.put(note);
+  }
+  endLimit() {
+    this.limit.remove();
+    this.limit = null;
+    this.heard("limit");
   }
   on_fallback(line) { this.drop(); this.put(noteNode(`${line.error.message} ${line.model} answers instead.`, "warning")); }
   on_compaction(line) { this.drop(); this.put(noteNode(`Earlier messages were compacted: ${tokens(line.tokens_before)} → ${tokens(line.tokens_after)} tokens.`)); }
