@@ -10,6 +10,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, error, text
 from tests.fakes.screen import Terminal, pty_wolo
+from wolo.places import find_places
 
 PLAN = "Make it **faster**.\n\n1. Measure `a.py`\n2. Cache it"
 PRESENT = call("present_plan", {"plan": PLAN})
@@ -32,6 +33,14 @@ def test_refused_writes_are_no_denials_in_json(provider: ProviderServer) -> None
     provider.script(WRITE, text(PLAN))
     done = run_wolo("--json", "--mode", "plan", *provider.flags, "go")
     assert (done.exit_code, done.json["permission_denials"], done.json["is_error"]) == (0, [], False)
+
+
+def test_writes_to_protected_files_are_no_denials_either(provider: ProviderServer) -> None:
+    own = call("write", {"path": str(find_places().data / "wolo.db"), "content": "x"})
+    provider.script(own, call("shell", {"command": "rm -rf /"}), text(PLAN))
+    done = run_wolo("--json", "--mode", "plan", *provider.flags, "go")
+    assert (done.exit_code, done.json["permission_denials"]) == (0, [])
+    assert all("Plan mode is read-only" in each for each in provider.requests[-1].results)
 
 
 def test_denial_by_a_rule_still_counts(provider: ProviderServer) -> None:

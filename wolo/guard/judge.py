@@ -20,7 +20,7 @@ from wolo.guard import protected_paths
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.command_judge import CommandJudge, Confine
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
-from wolo.guard.modes import MODES, Mode
+from wolo.guard.modes import MODES, PLAN, PLANNING, Mode
 from wolo.guard.precedence import Grants, Paths, Precedence, Rulebook, Subject, Target, fingerprint
 from wolo.guard.rule_patterns import PathBase, read_host, whole_place
 from wolo.guard.rules import Rule, Verdict, is_too_wide, parse_rule, strictest, suggest
@@ -279,6 +279,10 @@ class Judge:
                     verdict = replace(self._precedence.decide(subject, extra), confined=is_confined)
                 else:
                     verdict = self._precedence.decide(Subject("mcp", Target(name), f"Calling {name}", self.mode.mcp), extra)
+        if (verdict.decision, verdict.source, self.mode.name) == ("deny", "built-in", PLAN) and isinstance(
+            intent, WriteIntent | RunIntent
+        ):
+            verdict = replace(verdict, source=PLANNING)  # it is refused as every other change, and counts as little
         for ceiling, limits in self._ceilings:
             verdict = ceiling.lower(verdict, limits.judge_one(intent))
         reason = printable(verdict.reason)
