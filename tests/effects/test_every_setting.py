@@ -113,6 +113,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "verify.timeout_s": Elsewhere("end_to_end/test_verify.py", "test_hanging_check_is_a_failure_of_work"),
     "ui.theme": Elsewhere("frontends/terminal/io/test_theme.py", "test_background_is_recognised"),
     "ui.status": Elsewhere("frontends/terminal/repl/test_status_bar.py", "test_the_order_is_the_persons"),
+    "ui.status_command": Elsewhere("end_to_end/test_status_line.py", "test_own_command_prints_the_status_row"),
     "ui.keys": Elsewhere("end_to_end/test_composer.py", "test_vi_keys"),
     "ui.keymap": Elsewhere("end_to_end/test_composer.py", "test_a_keymap_of_ones_own"),
     "ui.plain": Elsewhere("end_to_end/test_plain.py", "test_one_reads_and_writes_in_turns"),

@@ -57,7 +57,7 @@ _EXPLAINED = {
     "docs": "The guide lies in docs/guide; /help NAME explains a command.",
     "experimental": "/config lists all settings; none is hidden.",
     "fast": "/thinking low answers sooner; /model chooses a faster model.",
-    "footer": "`ui.status` in config.toml names the fields of the status row; /config shows it.",
+    "footer": "`ui.status` in config.toml names the fields of the status row, `ui.status_command` a program that prints it.",
     "extensions": "`wolo plugin`, /skills, /mcp and /hooks show what is installed.",
     "feedback": "`wolo doctor --json` prints what a bug report needs.",
     "ide": "Editors start wolo themselves: `wolo acp`.",
@@ -80,7 +80,7 @@ _EXPLAINED = {
     "setup-github": "docs/guide/ci.md shows the action for GitHub.",
     "share": "/export writes the session into a file; nothing is uploaded.",
     "stash": "Ctrl-S keeps the typed text aside, and brings it back on an empty line.",
-    "statusline": "`ui.status` in config.toml names the fields of the status row; /config shows it.",
+    "statusline": "`ui.status` in config.toml names the fields of the status row, `ui.status_command` a program that prints it.",
     "stop": "Esc stops the turn; /jobs and /tasks end what runs in the background.",
     "terminal-setup": "Nothing to set up: Shift-Enter makes a new line where the terminal tells it from Enter; elsewhere "
     "Ctrl-J, Alt-Enter, or a backslash before Enter. In tmux: set -s extended-keys on.",

@@ -126,10 +126,14 @@ class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Ui(Struct, frozen=True, forbid_unknown_fields=True):
-    theme: Literal["auto", "dark", "light", "dark-colorblind", "light-colorblind", "high-contrast", "ansi"] = "auto"
-    """`auto`: ask the terminal for its background (OSC 11); without an answer within two seconds by COLORFGBG, otherwise dark."""
+    theme: str = "auto"
+    """`auto`: ask the terminal for its background (OSC 11); without an answer within two seconds by COLORFGBG, otherwise dark.
+    Or `dark`, `light`, `dark-colorblind`, `light-colorblind`, `high-contrast`, `ansi`, or the name of a file in `themes`."""
     status: tuple[Fact, ...] = ("dir", "branch", "model", "mode", "context", "cache", "cost", "jobs")
     """Items of the status bar, in this order; narrow windows drop the least important."""
+    status_command: tuple[str, ...] = ()
+    """Custom program and arguments that print the status bar; gets the facts as JSON on stdin. Runs without a shell, next to your
+    `config.toml`, for two seconds at most."""
     keys: Literal["emacs", "vi"] = "emacs"
     """Editing keys of the prompt."""
     keymap: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 import wolo
 from wolo.frontends.terminal.display.terminal_state import TerminalState
+from wolo.frontends.terminal.io.own_themes import load_theme
 from wolo.frontends.terminal.io.theme import DARK, GROUNDS, PALETTES, ROLES, STYLES, Depth, paint, select_theme
 from wolo.frontends.terminal.panels.region_styles import RegionColours, as_rows
 
@@ -38,6 +39,21 @@ def test_background_is_recognised(theme: str, colorfgbg: str, expected: str) -> 
 def test_eight_roles_exist_in_every_theme() -> None:
     assert {*ROLES, "text", "selection"} == {"text", "dim", "accent", "added", "removed", "warning", "error", "selection"}
     assert all(palette.keys() == DARK.keys() for palette in PALETTES.values())
+
+
+def test_own_theme_replaces_roles_of_its_base(tmp_path: Path) -> None:
+    (tmp_path / "themes").mkdir()
+    (tmp_path / "themes/mine.toml").write_text('base = "light"\naccent = "#123456"\nsaid-line = "#ffff00"\n')
+    load_theme("mine", tmp_path)
+    try:
+        style = paint(STYLES["accent"], theme="mine")
+        assert style.color is not None
+        assert style.color.name == "#123456"
+        assert PALETTES["mine"]["dim"] == PALETTES["light"]["dim"]
+        assert PALETTES["mine"]["said-line"].indexed == "color(226)"
+    finally:
+        del PALETTES["mine"]
+        paint.cache_clear()
 
 
 NAMES = "|".join(name for name in ANSI_COLOR_NAMES if "_" not in name)

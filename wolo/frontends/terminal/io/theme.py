@@ -85,7 +85,7 @@ _STRONG = {
 }
 ANSI = "ansi"
 """The theme of the terminal's own sixteen colours."""
-PALETTES: Mapping[str, Mapping[str, Shade]] = {
+PALETTES: dict[str, Mapping[str, Shade]] = {
     "dark": DARK,
     "light": LIGHT,
     "dark-colorblind": {**DARK, **_BLUE_AND_ORANGE},
@@ -93,6 +93,8 @@ PALETTES: Mapping[str, Mapping[str, Shade]] = {
     "high-contrast": {**DARK, **_STRONG},
     ANSI: DARK,
 }
+BUILT_IN = tuple(PALETTES)
+"""Custom themes join PALETTES when they are chosen."""
 BLACK = "color(16)"
 ROLES = ("dim", "accent", "added", "removed", "warning", "error")
 """Roles of text. The seventh, `text`, is the terminal's own colour; the eighth, `selection`, is a background."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from wolo import __version__
 from wolo.agent.budget import NOTHING, add
 from wolo.agent.events import AnswerEnded, CallEnded, Compacted, Event, RequestStarted, TaskEnded
 from wolo.conversation.conversation import Conversation
@@ -43,6 +44,8 @@ class StatusBar:
         self._used = NOTHING
         """Usage of this session, as far as it was read."""
         self._in_window: int | None = None
+        self.line = ""
+        """Printed by the user's command; shown in place of the facts."""
         self._most: int | None = None
         """Tokens in the context window, and its size; None: unknown."""
 
@@ -57,6 +60,25 @@ class StatusBar:
         said = (message.usage for message in talk.history if message.usage is not None)
         tasks = (usage for message in talk.history for part in message.calls if (usage := task_usage(part)) is not None)
         self._used = reduce(add, (*said, *talk.events.summary_usage, *tasks), talk.session.unread_usage)
+
+    def facts(self) -> dict[str, object]:
+        """The facts for the user's command; the names are those of Claude Code's status line where it has one."""
+        if (talk := self._state.conversation) is None:
+            return {}
+        cost = self._used.cost.total if self._used.cost is not None else None
+        return {
+            "session_id": talk.info.session_id,
+            "cwd": str(talk.info.cwd),
+            "workspace": {"current_dir": str(talk.info.cwd)},
+            "model": {"id": talk.info.model, "display_name": talk.info.model.rpartition("/")[2]},
+            "thinking": self._level,
+            "mode": talk.info.mode,
+            "sandbox": talk.info.sandbox,
+            "branch": self._branch,
+            "context_window": {"used_tokens": self._in_window, "size": self._most},
+            "cost": {"total_cost_usd": cost},
+            "version": __version__,
+        }
 
     def on_event(self, event: Event) -> None:
         match event:
@@ -74,6 +96,8 @@ class StatusBar:
             return ()
         drive = talk.choice.drive  # None until it is settled
         model = f"{talk.info.model}:{self._level}" if self._level else talk.info.model
+        if self.line:
+            return [[("class:dim", fit_row(self.line, "", width))]]
         facts = {
             "dir": short_place(talk.info.cwd),
             "branch": clean_line(self._branch),

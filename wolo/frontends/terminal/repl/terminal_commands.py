@@ -8,15 +8,13 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import get_args
-
-from msgspec.structs import fields
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.config.schema import Ui
 from wolo.config.settings_writer import set_value
 from wolo.errors import UsageError
+from wolo.frontends.terminal.io.own_themes import AUTO, load_theme, theme_names
 from wolo.frontends.terminal.io.terminal_output import Sender
+from wolo.frontends.terminal.io.theme import BUILT_IN
 from wolo.frontends.terminal.live.component import TerminalActions
 from wolo.frontends.terminal.prompt_loop import USAGE, read_interval
 from wolo.messages.terminal_text import quantity
@@ -24,7 +22,6 @@ from wolo.places import find_places
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.root import Workspace
 
-THEMES: tuple[str, ...] = get_args(next(each.type for each in fields(Ui) if each.name == "theme"))
 _ABOUT = {
     "auto": "by the terminal's background",
     "dark": "for a dark background",
@@ -72,9 +69,10 @@ def own_commands(actions: TerminalActions) -> tuple[Command, ...]:
             "theme",
             "colours for a dark or a light background",
             partial(_theme, actions),
-            usage=f"[{'|'.join(THEMES)}]",
-            more="Also saved in your settings (ui.theme). NO_COLOR=1 in the environment turns colours off.",
-            arguments=lambda context: [(name, _ABOUT.get(name, "")) for name in THEMES],
+            usage=f"[{'|'.join((AUTO, *BUILT_IN))}|NAME]",
+            more="A file NAME.toml in the folder `themes` of your settings is a theme, too. Also saved in your settings "
+            "(ui.theme). NO_COLOR=1 in the environment turns colours off.",
+            arguments=lambda context: [(name, _ABOUT.get(name, "yours")) for name in theme_names(find_places().config)],
             while_working=True,
         ),
         Command(
@@ -123,14 +121,13 @@ async def _keys(actions: TerminalActions, context: CommandContext, rest: str) ->
 
 
 async def _theme(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
+    places = find_places()
     if not rest:
         off = " (NO_COLOR is set: colours are off)" if os.environ.get("NO_COLOR") else ""
-        themes = "\n".join(f"{name:<16} {_ABOUT.get(name, '')}" for name in THEMES)
+        themes = "\n".join(f"{name:<16} {_ABOUT.get(name, 'yours')}" for name in theme_names(places.config))
         return ShowText(f"{themes}\n\nChange it with /theme NAME{off}.")
-    if rest not in THEMES:
-        raise UsageError(f"There is no theme {rest}.", hint=f"Themes are {', '.join(THEMES)}; NO_COLOR=1 turns colours off.")
+    load_theme(rest, places.config)
     actions.use_theme(rest)
-    places = find_places()
     await asyncio.to_thread(set_value, places, "ui.theme", rest)
     return ShowText(f"Theme set to {rest}; saved in {places.config / 'config.toml'}.")
 

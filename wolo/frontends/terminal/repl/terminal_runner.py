@@ -19,11 +19,12 @@ from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.model_selection import NO_MODEL
 from wolo.conversation.resources.startup import ConversationChange, StartOptions
-from wolo.errors import ConfigError
+from wolo.errors import ConfigError, WoloError
 from wolo.frontends.terminal.dialogs.input_prompts import confirm
 from wolo.frontends.terminal.dialogs.project_consent import ask_project_consent
 from wolo.frontends.terminal.display.line_prompt import Dismissed
 from wolo.frontends.terminal.display.terminal import Terminal, hold_terminal
+from wolo.frontends.terminal.io.theme import BUILT_IN
 from wolo.frontends.terminal.repl.turn_runner import print_jobs_left, run_turn
 from wolo.messages.terminal_text import clean_line, quantity
 from wolo.places import find_places, make_private
@@ -64,9 +65,21 @@ async def start(opening: StartOptions, task: TerminalTask) -> int:
             return terminal.signals.exit_status
 
 
+def _use_theme(name: str, terminal: Terminal) -> None:
+    """A damaged theme is a warning: the colours are those of `auto`."""
+    from wolo.frontends.terminal.io.own_themes import load_theme  # noqa: PLC0415  # few have one
+
+    try:
+        if name not in (terminal.state.theme, *BUILT_IN):
+            load_theme(name, find_places().config)
+        terminal.screen.use_theme(name)
+    except WoloError as error:
+        terminal.screen.show_error(error)
+
+
 async def _run(opening: StartOptions, task: TerminalTask, terminal: Terminal) -> int:
     conversation = await _follow_directory(await _open(opening, terminal), opening, terminal)
-    terminal.screen.use_theme(conversation.info.ui.theme)
+    _use_theme(conversation.info.ui.theme, terminal)
     terminal.screen.make_plain(conversation.info.ui.plain)
     gc.enable()
     gc.freeze()
