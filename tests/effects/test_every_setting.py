@@ -107,6 +107,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "batch.lease_s": Elsewhere("fleet/test_batch.py", "test_queue_is_made_first_and_worked_later"),
     "batch.requests_per_minute": Elsewhere("fleet/test_batch.py", "test_limits_of_the_settings_hold_for_all_agents"),
     "batch.tokens_per_minute": Elsewhere("fleet/test_batch.py", "test_limits_of_the_settings_hold_for_all_agents"),
+    "server.cors": Elsewhere("frontends/server/test_version_1.py", "test_permitted_site_may_use_the_api"),
     "telemetry.content": Elsewhere("telemetry/test_telemetry.py", "test_content_is_exported_where_the_setting_allows_it"),
     "verify.command": Effect('verify.command = "test ! -e written.txt"', script=(writes, fine)),
     "verify.rounds": Elsewhere("end_to_end/test_verify.py", "test_unmended_work_ends_in_a_failed_run"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -28,8 +29,15 @@ def serve(
         float | None,
         typer.Option("--end-idle", min=1, metavar="SECONDS", help="End when unused for so long.", show_default=False),
     ] = None,
+    openapi: Annotated[bool, typer.Option("--openapi", help="Only print the OpenAPI document of the API.")] = False,
 ) -> None:
     """Serve the web page and its HTTP API on this machine; the printed address holds the token."""
+    if openapi:
+        from wolo.frontends.server.openapi import document
+        from wolo.frontends.streams import print_line
+
+        print_line(json.dumps(document(), indent=2))
+        return
     import asyncio
     import webbrowser
 

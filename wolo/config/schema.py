@@ -120,6 +120,11 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
     """The model may propose notes for later conversations; they wait in `/memory inbox` until you accept them."""
 
 
+class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    cors: tuple[Annotated[str, Meta(pattern=r"^https?://[^\s/*?#@]+$")], ...] = ()
+    """Sites such as `https://app.example.com` whose pages may use the API of `wolo serve`, with its token."""
+
+
 class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True):
     content: bool = False
     """Also export prompts, answers, and arguments and results of calls; otherwise only names, counts and durations."""
@@ -187,6 +192,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     finish: FinishSettings = FinishSettings()
     memory: Memory = Memory()
     telemetry: TelemetrySettings = TelemetrySettings()
+    server: ServerSettings = ServerSettings()
     ui: Ui = Ui()
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     mcp_servers: Mapping[str, Server] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from wolo.errors import UsageError
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.judge import Judge
 from wolo.guard.rules import TOOLS, Rule, Verdict
-from wolo.places import find_places
+from wolo.places import Site, find_places
 from wolo.tools.tool import ShellState
 from wolo.tools.tool_values import BUILTIN, SubagentOffer
 from wolo.workspace.root import Workspace, find_site
@@ -89,9 +89,9 @@ def remove_rule(rule: str, root: Path, *, everywhere: bool) -> list[str]:
     return removed
 
 
-def open_permission_check(options: Flags) -> PermissionCheck:
-    """Resolves rules, mode and sandbox as a conversation would here. Raises ConfigError and UsageError."""
-    site = find_site()
+def open_permission_check(options: Flags, site: Site | None = None) -> PermissionCheck:
+    """Resolves rules, mode and sandbox as a conversation would here, or at another site. Raises ConfigError and UsageError."""
+    site = site or find_site()
     config = layers.load(site, options)
     workspace = Workspace(site.root, (), site.cwd)
     enclosure = plan_sandbox(config, workspace, site.places)

@@ -3,17 +3,47 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, get_args, get_type_hints
 
 import httpx2
+import msgspec
 
 from tests.fakes.command import start_wolo
 from tests.fakes.provider_server import KEY, ProviderServer
+from wolo.frontends.server.event_types import EVENT_TYPES, EventType
+from wolo.frontends.server.routes import ROUTES
+
+
+def literal(kind: type[EventType], name: str) -> str:
+    hint = get_type_hints(kind).get(name)
+    return str(get_args(hint)[0]) if get_args(hint) else ""
+
+
+BY_KIND = {tuple(literal(each, name) for name in ("type", "subtype")): each for each in EVENT_TYPES}
+
+
+def check_event(line: dict[str, Any]) -> None:
+    """Each line fits its documented type, and has no other field."""
+    documented = BY_KIND.get((line["type"], line.get("subtype", "") if line["type"] == "system" else ""))
+    assert documented is not None, f"a line without a type: {line}"
+    check(line, documented)
+
+
+def check(value: Any, documented: Any) -> None:
+    assert json.loads(msgspec.json.encode(msgspec.convert(value, documented))) == value, documented
+
+
+def documented_type(method: str, path: str) -> Any:
+    for route in ROUTES:
+        if route.method == method and re.fullmatch(route.path.replace("{id}", "[^/]+"), path):
+            return route.returns
+    return None
 
 
 class Answered(Exception):
@@ -26,6 +56,7 @@ class Events:
     def __init__(self, server: Server, session_id: str, last: str = "") -> None:
         self.lines: list[dict[str, Any]] = []
         self.ids: list[int] = []
+        self._checked = 0
         self._changed = threading.Condition()
         self._client = httpx2.Client(timeout=30)
         self._stop = False
@@ -35,7 +66,7 @@ class Events:
     def _read(self, server: Server, session_id: str, last: str) -> None:
         headers = {**server.headers, **({"Last-Event-ID": last} if last else {})}
         try:
-            with self._client.stream("GET", f"{server.origin}/api/sessions/{session_id}/events", headers=headers) as stream:
+            with self._client.stream("GET", f"{server.origin}/v1/sessions/{session_id}/events", headers=headers) as stream:
                 assert stream.status_code == 200
                 for line in stream.iter_lines():
                     if self._stop:
@@ -58,6 +89,9 @@ class Events:
         with self._changed:
             assert self._changed.wait_for(lambda: find() is not None, timeout=60), [kind(line) for line in self.lines]
             found = find()
+            for line in self.lines[self._checked :]:
+                check_event(line)
+            self._checked = len(self.lines)
         assert found is not None
         return found
 
@@ -88,7 +122,13 @@ class Server:
         self._streams: list[Events] = []
 
     def request(self, method: str, path: str, headers: dict[str, str] | None = None, **more: Any) -> httpx2.Response:
-        return self._client.request(method, self.origin + path, headers=self.headers | (headers or {}), **more)
+        response = self._client.request(method, self.origin + path, headers=self.headers | (headers or {}), **more)
+        if response.is_success and (documented := documented_type(method, response.url.path)) is not None:
+            check(response.json(), documented)
+        return response
+
+    def stream(self, path: str) -> Any:
+        return self._client.stream("GET", self.origin + path, headers=self.headers)
 
     def get(self, path: str) -> Any:
         response = self.request("GET", path)
@@ -100,11 +140,16 @@ class Server:
         assert response.status_code == status, response.text
         return response.json()
 
+    def delete(self, path: str, status: int = 200) -> Any:
+        response = self.request("DELETE", path)
+        assert response.status_code == status, response.text
+        return response.json()
+
     def new(self, **body: Any) -> str:
-        return str(self.post("/api/sessions", 201, **body)["id"])
+        return str(self.post("/v1/sessions", 201, **body)["id"])
 
     def prompt(self, session_id: str, text: str, status: int = 202, **more: Any) -> Any:
-        return self.post(f"/api/sessions/{session_id}/prompt", status, text=text, **more)
+        return self.post(f"/v1/sessions/{session_id}/prompt", status, text=text, **more)
 
     def events(self, session_id: str, last: object = "") -> Events:
         self._streams.append(Events(self, session_id, str(last)))

@@ -60,7 +60,7 @@ def test_unapproved_call_waits_and_says_so(server: Server, provider: ProviderSer
     left = attach(server.address, "--session", id, typed="create it\n")
     assert left.exit_code == 4
     assert "waits for an answer" in left.stderr
-    assert server.get(f"/api/sessions/{id}")["busy"]
+    assert server.get(f"/v1/sessions/{id}")["busy"]
     done = attach(server.address, "--session", id, typed="no use TypeScript\n")
     assert done.exit_code == 4, "a call was denied"
     assert "Then not." in done.stdout
@@ -147,7 +147,7 @@ def test_a_terminal_chooses_steers_interrupts_and_leaves(server: Server, provide
     terminal.expect(pexpect.EOF)
     terminal.close()
     assert terminal.exitstatus == 0
-    assert not server.get(f"/api/sessions/{id}")["busy"]
+    assert not server.get(f"/v1/sessions/{id}")["busy"]
 
 
 @pytest.fixture

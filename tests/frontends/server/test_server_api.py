@@ -49,26 +49,26 @@ def test_task_with_approval_is_driven_from_outside(server: Server, provider: Pro
     assert (asked["name"], asked["input"]) == ("write", ASK)
     assert not Path("made.py").exists()
     server.prompt(id, "another", 409)
-    server.post(f"/api/sessions/{id}/approve", call_id=asked["call_id"], decision="once")
+    server.post(f"/v1/sessions/{id}/approve", call_id=asked["call_id"], decision="once")
     result = events.result()
     assert (result["result"], result["exit_code"], result["files_changed"]) == ("Done.", 0, ["made.py"])
     assert Path("made.py").read_text() == "print(1)\n"
     (done,) = [line for line in events.of("user") if line["message"]["content"][0]["type"] == "tool_result"]
     assert done["view"]["type"] == "diff"
     assert len(events.of("approval_given")) == 1
-    assert "+print(1)" in server.get(f"/api/sessions/{id}/diff")["patch"]
-    (row,) = server.get("/api/sessions")
+    assert "+print(1)" in server.get(f"/v1/sessions/{id}/diff")["patch"]
+    (row,) = server.get("/v1/sessions")
     assert (row["id"], row["turns"], row["busy"], row["title"]) == (id, 1, False, "create it")
-    server.post(f"/api/sessions/{id}/approve", 409, call_id=asked["call_id"], decision="once")
-    assert server.post(f"/api/sessions/{id}/undo")["removed"] == ["made.py"]
+    server.post(f"/v1/sessions/{id}/approve", 409, call_id=asked["call_id"], decision="once")
+    assert server.post(f"/v1/sessions/{id}/undo")["removed"] == ["made.py"]
     assert not Path("made.py").exists()
-    assert [kind(line) for line in server.get(f"/api/sessions/{id}")["messages"]] == ["notice"]
+    assert [kind(line) for line in server.get(f"/v1/sessions/{id}")["messages"]] == ["notice"]
 
 
 def test_an_undo_is_previewed_and_redone(server: Server, provider: ProviderServer) -> None:
     provider.script(call("write", ASK), text("Done."))
     id, made = server.new(mode="edit"), Path("made.py")
-    events, path = server.events(id), f"/api/sessions/{id}"
+    events, path = server.events(id), f"/v1/sessions/{id}"
     server.prompt(id, "create it")
     events.result()
     planned = server.post(f"{path}/undo", preview=True)
@@ -107,7 +107,7 @@ def test_denied_call_reaches_the_model_with_reason(server: Server, provider: Pro
     events = server.events(id)
     server.prompt(id, "create it")
     asked = events.wait(lambda line: kind(line) == "approval")
-    server.post(f"/api/sessions/{id}/approve", call_id=asked["approval_id"], decision="no", reason="use TypeScript")
+    server.post(f"/v1/sessions/{id}/approve", call_id=asked["approval_id"], decision="no", reason="use TypeScript")
     assert events.result()["exit_code"] == 4
     assert "use TypeScript" in provider.requests[1].results[0]
 
@@ -120,7 +120,7 @@ def test_questions_are_answered(server: Server, provider: ProviderServer) -> Non
     server.prompt(id, "ask me")
     asked = events.wait(lambda line: kind(line) == "questions")
     assert asked["questions"][0]["options"][1]["label"] == "blue"
-    path = f"/api/sessions/{id}/answer"
+    path = f"/v1/sessions/{id}/answer"
     server.post(path, 422, call_id=asked["call_id"], answers=["a", "b"])
     server.post(path, call_id=asked["call_id"], answers=[["blue"]])
     assert events.result()["result"] == "Blue it is."
@@ -132,7 +132,7 @@ def test_plan_is_answered_and_switches_the_mode(server: Server, provider: Provid
     id = server.new(mode="plan")
     events = server.events(id)
     server.prompt(id, "go")
-    path = f"/api/sessions/{id}/answer"
+    path = f"/v1/sessions/{id}/answer"
     for answer, plan in (({"chosen": ["revise"], "text": "1. Cache"}, "1. Measure"), (["edit"], "1. Cache")):
         asked = events.wait(lambda line, plan=plan: kind(line) == "questions" and line["questions"][0]["text"] == plan)
         assert asked["questions"][0]["is_plan"]
@@ -168,20 +168,20 @@ def test_a_stream_resumes_where_it_ended(server: Server, provider: ProviderServe
 
 
 def test_model_and_mode_are_chosen_and_changed(server: Server, provider: ProviderServer) -> None:
-    known = server.get("/api/choices")
+    known = server.get("/v1/choices")
     assert (known["model"], known["cwd"]) == ("custom/test-model", str(Path.cwd()))
     assert [each["name"] for each in known["modes"]] == ["plan", "ask", "edit", "auto", "yolo"]
-    assert server.request("GET", "/api/choices?cwd=/no/such").status_code == 422
+    assert server.request("GET", "/v1/choices?cwd=/no/such").status_code == 422
     id = server.new(mode="ask")
     events = server.events(id)
     provider.script(call("write", ASK), text("Done."))
     server.prompt(id, "create it")
     asked = events.wait(lambda line: kind(line) == "approval")
     assert (asked["view"]["type"], asked["view"]["added"], asked["outside"]) == ("diff", 1, [])
-    change = f"/api/sessions/{id}/change"
+    change = f"/v1/sessions/{id}/change"
     server.post(change, 409, model="custom/other-model")
     assert server.post(change, mode="edit")["mode"] == "edit"
-    server.post(f"/api/sessions/{id}/approve", call_id=asked["call_id"], decision="once")
+    server.post(f"/v1/sessions/{id}/approve", call_id=asked["call_id"], decision="once")
     events.result()
     events.wait(lambda line: kind(line) == "status" and not line["busy"] and line["mode"] == "edit")
     server.post(change, 422, mode="wild")
@@ -192,26 +192,26 @@ def test_model_and_mode_are_chosen_and_changed(server: Server, provider: Provide
     server.prompt(id, "who is there?")
     events.result(after=seen)
     assert provider.requests[-1].json["model"] == "other-model"
-    assert "init" in {each["name"] for each in server.get(f"/api/sessions/{id}/commands")}
+    assert "init" in {each["name"] for each in server.get(f"/v1/sessions/{id}/commands")}
 
 
 def test_a_session_is_renamed_open_or_not(server: Server, provider: ProviderServer) -> None:
     def titles() -> list[str]:
-        return [row["title"] for row in server.get("/api/sessions")]
+        return [row["title"] for row in server.get("/v1/sessions")]
 
     provider.script(text("Fine."))
-    id, change = (it := server.new(name="first")), f"/api/sessions/{it}/change"
+    id, change = (it := server.new(name="first")), f"/v1/sessions/{it}/change"
     server.post(change, title="before\x1b[31m it\nbegins")
     assert titles() == ["before [31m it begins"]
     server.prompt(id, "hello")
     server.events(id).result()
     assert titles() == ["before [31m it begins"]
     server.post(change, title="open")
-    fork = server.post(f"/api/sessions/{id}/fork", 201)["id"]
-    server.post(f"/api/sessions/{fork}/change", title="saved")
+    fork = server.post(f"/v1/sessions/{id}/fork", 201)["id"]
+    server.post(f"/v1/sessions/{fork}/change", title="saved")
     assert sorted(titles()) == ["open", "saved"]
     server.post(change, 422, title=" \n")
-    server.post(f"/api/sessions/{fork}/change", 409, title="first")
+    server.post(f"/v1/sessions/{fork}/change", 409, title="first")
     assert sorted(titles()) == ["open", "saved"]
 
 
@@ -220,18 +220,18 @@ def test_steering_and_interrupting(server: Server, provider: ProviderServer) -> 
     reply = text("long story")
     provider.script(reply.__class__(pieces=(*reply.pieces[:1], hold)).ends("stall"), text("Short one."))
     id = server.new()
-    server.post(f"/api/sessions/{id}/steer", 409, text="too early")
+    server.post(f"/v1/sessions/{id}/steer", 409, text="too early")
     events = server.events(id)
     server.prompt(id, "tell")
     hold.wait_until_reached()
-    server.post(f"/api/sessions/{id}/steer", 202, text="be brief")
-    assert server.post(f"/api/sessions/{id}/interrupt") == {"interrupted": True}
+    server.post(f"/v1/sessions/{id}/steer", 202, text="be brief")
+    assert server.post(f"/v1/sessions/{id}/interrupt") == {"interrupted": True}
     assert events.result()["subtype"] == "error_interrupted"
     hold.release()
     again = events.wait(lambda line: line["type"] == "result" and line["subtype"] == "success")
     assert again["result"] == "Short one."
     assert provider.requests[1].messages[-1]["content"].endswith("be brief")
-    assert server.post(f"/api/sessions/{id}/interrupt") == {"interrupted": False}
+    assert server.post(f"/v1/sessions/{id}/interrupt") == {"interrupted": False}
 
 
 def test_wait_for_a_limit_can_be_ended(provider: ProviderServer) -> None:
@@ -241,13 +241,13 @@ def test_wait_for_a_limit_can_be_ended(provider: ProviderServer) -> None:
     with running(provider) as server:
         id = server.new()
         events = server.events(id)
-        assert server.post(f"/api/sessions/{id}/resume", 409)["error"]["message"] == "No turn is running."
+        assert server.post(f"/v1/sessions/{id}/resume", 409)["error"]["message"] == "No turn is running."
         server.prompt(id, "hello")
         line = events.wait(lambda line: line.get("subtype") == "retry")
         assert (line["is_limit"], line["delay_s"] > 7000) == (True, True)
-        unknown = server.post(f"/api/sessions/{id}/resume", 422, model="anthropic/none")
+        unknown = server.post(f"/v1/sessions/{id}/resume", 422, model="anthropic/none")
         assert "no model `none`" in unknown["error"]["message"]
-        assert server.post(f"/api/sessions/{id}/resume") == {"resumed": True}
+        assert server.post(f"/v1/sessions/{id}/resume") == {"resumed": True}
         assert events.result()["result"] == "Here again."
 
 
@@ -260,7 +260,7 @@ def test_an_interrupt_before_the_turn_refuses_the_prompt(provider: ProviderServe
         id = server.new()
         answer = pool.submit(server.prompt, id, "go", 409)
         reached.read_text()
-        assert server.post(f"/api/sessions/{id}/interrupt") == {"interrupted": True}
+        assert server.post(f"/v1/sessions/{id}/interrupt") == {"interrupted": True}
         assert answer.result()["error"]["message"] == "The turn was interrupted before it began."
     assert not provider.requests
 
@@ -277,7 +277,7 @@ def test_parallel_sessions_work_in_their_own_folders(server: Server, provider: P
         server.prompt(id, "go")
         events.result()
     assert [(tmp_path / name / "here.txt").read_text() for name in ids] == ["one", "two", "three"]
-    assert {row["cwd"] for row in server.get("/api/sessions")} == {str(tmp_path / name) for name in ids}
+    assert {row["cwd"] for row in server.get("/v1/sessions")} == {str(tmp_path / name) for name in ids}
 
 
 def test_session_is_forked_exported_found_and_continued_elsewhere(server: Server, provider: ProviderServer) -> None:
@@ -286,14 +286,14 @@ def test_session_is_forked_exported_found_and_continued_elsewhere(server: Server
     events = server.events(id)
     server.prompt(id, "name an animal")
     events.result()
-    copy = server.post(f"/api/sessions/{id}/fork", 201)["id"]
+    copy = server.post(f"/v1/sessions/{id}/fork", 201)["id"]
     assert copy != id
-    assert kind(server.get(f"/api/sessions/{copy}")["messages"][1]) == "assistant"
-    exported = server.request("GET", f"/api/sessions/{id}/export?format=markdown")
+    assert kind(server.get(f"/v1/sessions/{copy}")["messages"][1]) == "assistant"
+    exported = server.request("GET", f"/v1/sessions/{id}/export?format=markdown")
     assert "A zebra." in exported.text
-    assert server.request("GET", f"/api/sessions/{id}/export?format=nope").status_code == 422
-    assert {hit["id"] for hit in server.get("/api/search?q=zebra")} == {id, copy}
-    assert server.get("/api/sessions/animals")["id"] == id
+    assert server.request("GET", f"/v1/sessions/{id}/export?format=nope").status_code == 422
+    assert {hit["id"] for hit in server.get("/v1/search?q=zebra")} == {id, copy}
+    assert server.get("/v1/sessions/animals")["id"] == id
     assert server.stop() == 130
     with running(provider) as later:
         provider.script(text("A lion."))
@@ -313,7 +313,7 @@ def test_bad_request_gets_a_sentence_and_status(server: Server, provider: Provid
         assert error["status"] == response.status_code
         return response.status_code
 
-    prompt = f"/api/sessions/{id}/prompt"
+    prompt = f"/v1/sessions/{id}/prompt"
     for body in (
         {"name": "a\nb"},
         {"name": "n" * 201},
@@ -322,24 +322,24 @@ def test_bad_request_gets_a_sentence_and_status(server: Server, provider: Provid
         {"model": "custom/\0"},
         {"model": "m\x9b31m"},
     ):
-        server.post("/api/sessions", 422, **body)
-    assert server.request("GET", f"/api/sessions/{id}/export").status_code == 409, "it has no messages yet"
+        server.post("/v1/sessions", 422, **body)
+    assert server.request("GET", f"/v1/sessions/{id}/export").status_code == 409, "it has no messages yet"
     assert status(prompt, b"{") == 400
     assert status(prompt, b"\xff") == 400
     assert status(prompt, b'{"txt": "a"}') == 422
     assert status(prompt, b'{"text": "  "}') == 422
     assert status(prompt, b'{"text": "/nonsense", "typed": true}') == 422
     assert status(prompt, b'{"text": "a", "images": [{"data": "%%"}]}') == 422
-    assert status("/api/sessions/nope/prompt", b'{"text": "a"}') == 404
-    assert status("/api/sessions", json.dumps({"cwd": "/no/such"}).encode()) == 422
-    assert status("/api/sessions", json.dumps({"cwd": "a\0b"}).encode()) == 422
-    assert status("/api/sessions", b'{"mode": "wild"}') == 422
-    assert status(f"/api/sessions/{id}/approve", b'{"call_id": "x", "decision": "once"}') == 404
-    assert status(f"/api/sessions/{id}/answer", b'{"call_id": "x", "answers": null}') == 404
-    assert status(f"/api/sessions/{id}/prompt", b"", "GET") == 405
-    assert status("/api/nothing", b"", "GET") == 404
-    assert status("/api/sessions/", b"", "GET") == 404
-    assert status("/api/search", b"", "GET") == 422
+    assert status("/v1/sessions/nope/prompt", b'{"text": "a"}') == 404
+    assert status("/v1/sessions", json.dumps({"cwd": "/no/such"}).encode()) == 422
+    assert status("/v1/sessions", json.dumps({"cwd": "a\0b"}).encode()) == 422
+    assert status("/v1/sessions", b'{"mode": "wild"}') == 422
+    assert status(f"/v1/sessions/{id}/approve", b'{"call_id": "x", "decision": "once"}') == 404
+    assert status(f"/v1/sessions/{id}/answer", b'{"call_id": "x", "answers": null}') == 404
+    assert status(f"/v1/sessions/{id}/prompt", b"", "GET") == 405
+    assert status("/v1/nothing", b"", "GET") == 404
+    assert status("/v1/sessions/", b"", "GET") == 404
+    assert status("/v1/search", b"", "GET") == 422
     assert status("/page/../application.py", b"", "GET") == 404
     assert status(prompt, b" " * (33 * 1024 * 1024)) == 413
     assert not provider.requests
@@ -358,7 +358,7 @@ def test_bad_request_gets_a_sentence_and_status(server: Server, provider: Provid
     ],
 )
 def test_strangers_are_refused(server: Server, headers: dict[str, str], status: int) -> None:
-    for path in ("/", "/openapi.json", "/api/sessions"):
+    for path in ("/", "/openapi.json", "/v1/sessions"):
         response = server.request("GET", path, headers)
         assert response.status_code == status
         assert response.headers["x-content-type-options"] == "nosniff"
@@ -398,7 +398,7 @@ def test_no_file_but_one_has_the_token(server: Server, provider: ProviderServer)
     provider.script(call("shell", {"command": "cat /proc/self/environ /proc/$PPID/cmdline"}), text("Done."))
     id = server.new(mode="yolo")
     server.request("GET", f"/?token={server.token}", {"Authorization": "", "Accept": "text/html"})
-    server.request("GET", f"/api/sessions/%00?token={server.token}")
+    server.request("GET", f"/v1/sessions/%00?token={server.token}")
     server.prompt(id, "look around")
     result = server.events(id).result()
     assert server.token not in f"{result} {provider.requests[-1].json}"
@@ -410,7 +410,7 @@ def test_the_openapi_document_says_what_the_routes_do(server: Server, provider: 
     document = server.get("/openapi.json")
     id = server.new()
     operations = [(path, method, about) for path, methods in document["paths"].items() for method, about in methods.items()]
-    assert len(operations) == 21
+    assert len(operations) == 27
     for path, method, about in operations:
         url = path.replace("{id}", "session_nobody")
         good = {status for status in about["responses"] if status.startswith("2")}
@@ -428,9 +428,9 @@ def test_exports_have_a_documented_type(server: Server, provider: ProviderServer
     id = server.new()
     server.prompt(id, "hello")
     server.events(id).result()
-    documented = server.get("/openapi.json")["paths"]["/api/sessions/{id}/export"]["get"]["responses"]["200"]["content"]
+    documented = server.get("/openapi.json")["paths"]["/v1/sessions/{id}/export"]["get"]["responses"]["200"]["content"]
     for format in EXPORT_FORMATS:
-        assert server.request("GET", f"/api/sessions/{id}/export?format={format}").headers["content-type"] in documented
+        assert server.request("GET", f"/v1/sessions/{id}/export?format={format}").headers["content-type"] in documented
 
 
 def _example(document: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
@@ -452,7 +452,7 @@ def test_ctrl_c_in_a_turn_saves_the_session(server: Server, provider: ProviderSe
     assert server.stop(signal.SIGTERM) == 143
     hold.release()
     with running(provider) as later:
-        messages = later.get(f"/api/sessions/{id}")["messages"]
+        messages = later.get(f"/v1/sessions/{id}")["messages"]
     assert messages[0]["message"]["content"][0]["text"] == "begin"
 
 
@@ -485,13 +485,13 @@ def test_runs_of_batches_are_shown_with_their_tasks(provider: ProviderServer, tm
         )
         ledger.publish(lease, outcome)
     with running(provider, "--run", str(run)) as server:
-        (overview,) = server.get("/api/runs")
+        (overview,) = server.get("/v1/runs")
         assert (overview["name"], overview["states"], overview["tokens"]) == ("nightly", {"failed": 1, "queued": 1}, 8)
-        shown = server.get("/api/runs/0")
+        shown = server.get("/v1/runs/0")
         assert [(task["id"], task["state"]) for task in shown["tasks"]] == [("a", "failed"), ("b", "queued")]
         assert shown["tasks"][0]["error"]["message"] == "The verify command failed."
         for unknown in ("1", "x", "-1", "9" * 30):
-            assert server.request("GET", f"/api/runs/{unknown}").status_code == 404
+            assert server.request("GET", f"/v1/runs/{unknown}").status_code == 404
     assert run_wolo("serve", "--run", str(tmp_path / "none")).exit_code == 2
 
 

@@ -222,7 +222,7 @@ def test_session_is_set_up_and_used_from_page(server: Server, provider: Provider
         wait(driver, lambda: "tokens" in shown(driver))
         assert "image_url" in str(provider.requests[0].messages[-1]["content"])
         assert "completed" not in shown(driver)
-        (row,) = server.get("/api/sessions")
+        (row,) = server.get("/v1/sessions")
         assert (row["cwd"], row["mode"]) == (str(other), "plan")
         driver.execute_script("rename.click()")
         driver.switch_to.active_element.send_keys("Renamed\n")
@@ -299,5 +299,5 @@ def test_a_page_of_another_site_gets_nothing(server: Server) -> None:
         driver.get("data:text/html,<p>another site</p>")
         headers = "{headers: {Authorization: arguments[1]}}"
         script = f"const done = arguments[2]; fetch(arguments[0], {headers}).then(r => done(r.status), () => done(0))"
-        status = driver.execute_async_script(script, f"{server.origin}/api/sessions", f"Bearer {server.token}")
+        status = driver.execute_async_script(script, f"{server.origin}/v1/sessions", f"Bearer {server.token}")
         assert status in (0, 403)

@@ -49,7 +49,7 @@ async def _send(options: Flags, text: str, *, typed: bool) -> str:
     server = ServerClient(running.origin, running.token)
     try:
         body = {"cwd": str(Path.cwd()), "background": True, "options": dict(options), "title": text[:80]}
-        session_id = str((await server.ask("POST", "/api/sessions", body))["id"])
+        session_id = str((await server.ask("POST", "/v1/sessions", body))["id"])
         await server.ask("POST", path_of(session_id, "prompt"), {"text": text, "typed": typed})
     finally:
         await server.close()

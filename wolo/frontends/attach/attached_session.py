@@ -302,7 +302,7 @@ def _reply(question: dict[str, Any], line: str) -> dict[str, Any]:
 
 async def choose_session(server: ServerClient, lines: AsyncIterator[str], *, is_terminal: bool) -> str | None:
     """Lists the sessions and asks for one; None: nobody chose."""
-    rows, printer = (await server.ask("GET", "/api/sessions")), LinePrinter(is_terminal=is_terminal)
+    rows, printer = (await server.ask("GET", "/v1/sessions")), LinePrinter(is_terminal=is_terminal)
     rows = [each for each in rows if isinstance(each, dict)] if isinstance(rows, list) else []
     for at, row in enumerate(rows[:30], 1):
         title = " ".join(str(row.get("name") or row.get("title") or "").split())[:60]
@@ -325,7 +325,7 @@ async def choose_session(server: ServerClient, lines: AsyncIterator[str], *, is_
 
 async def new_session(server: ServerClient, cwd: str) -> str:
     """Raises WoloError."""
-    found = await server.ask("POST", "/api/sessions", {"cwd": cwd})
+    found = await server.ask("POST", "/v1/sessions", {"cwd": cwd})
     if not isinstance(found, dict) or not isinstance(found.get("id"), str):
         raise WoloError("The server's answer cannot be read.")
     return str(found["id"])

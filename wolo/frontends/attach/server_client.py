@@ -69,7 +69,7 @@ class ServerClient:
             if isinstance(error, Refused) and error.status in (401, 403):
                 raise UsageError(error.message, hint=error.hint) from error
             raise UsageError(f"There is no wolo server at {self._origin}.", hint=HOW) from error
-        needed = {f"/api/sessions/{{id}}/{name}" for name in NEEDED}
+        needed = {f"/v1/sessions/{{id}}/{name}" for name in NEEDED}
         if title != "wolo serve" or not needed <= paths:
             version = str(schema["info"].get("version", "?"))[:40]
             raise UsageError(f"The server at {self._origin} is another version ({version}).", hint="Use the same wolo for both.")
@@ -122,7 +122,7 @@ class ServerClient:
 def path_of(session_id: str, what: str = "") -> str:
     if session_id in (".", ".."):
         raise SessionError(f"There is no session {session_id!r}.")
-    return f"/api/sessions/{quote(session_id, safe='')}" + (f"/{what}" if what else "")
+    return f"/v1/sessions/{quote(session_id, safe='')}" + (f"/{what}" if what else "")
 
 
 def _content(status: int, content: bytes) -> Any:

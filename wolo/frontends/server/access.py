@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Sequence
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -24,6 +25,12 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST, DELETE",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID",
+    "Access-Control-Max-Age": "600",
+}
+"""Answer to the question of a browser before a request of a permitted site, which carries no token."""
 NO_TOKEN = "The token is missing or wrong."
 OPEN_ADDRESS = "Open the address that `wolo serve` printed; programs send `Authorization: Bearer TOKEN`."
 
@@ -31,18 +38,22 @@ OPEN_ADDRESS = "Open the address that `wolo serve` printed; programs send `Autho
 class Access:
     """Wraps the application: a page of another site cannot reach it, also with a name that resolves to this machine."""
 
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, token: str, port: int, origins: Sequence[str] = ()) -> None:
+        """`origins`: of other sites whose pages may use the API, with the token."""
         self._app, self._token = app, token
         self._hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
+        self._others = frozenset(origin.lower() for origin in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
 
+        shared = self._shared(Headers(scope=scope))
+
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                MutableHeaders(scope=message).update({**HEADERS, **shared})
             await send(message)
 
         refusal = self._refusal(scope)
@@ -51,11 +62,26 @@ class Access:
         else:
             await self._app(scope, receive, send_guarded)
 
+    def _shared(self, headers: Headers) -> dict[str, str]:
+        """What lets the page of a permitted site read the response."""
+        origin = headers.get("origin", "")
+        if origin.lower() not in self._others:
+            return {"Vary": "Origin"} if self._others else {}
+        return {
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Expose-Headers": "Content-Disposition, Deprecation, Link",
+            "Vary": "Origin",
+        }
+
     def _refusal(self, scope: Scope) -> Response | None:
         headers, path = Headers(scope=scope), scope["path"]
         if headers.getlist("host") and {host.lower() for host in headers.getlist("host")} <= self._hosts:
-            if not {origin.lower() for origin in headers.getlist("origin")} <= self._origins:
-                return error_response(HttpError(403, "Requests of other sites are refused.", "The Origin must be this server."))
+            origins = {origin.lower() for origin in headers.getlist("origin")}
+            if len(origins) > 1 or not origins <= self._origins | self._others:
+                hint = "The Origin must be this server, or in the setting server.cors."
+                return error_response(HttpError(403, "Requests of other sites are refused.", hint))
+            if scope["method"] == "OPTIONS" and origins & self._others and "access-control-request-method" in headers:
+                return Response(status_code=204, headers=PREFLIGHT)
         else:
             return error_response(HttpError(403, "This server has another name.", "Use the address that `wolo serve` printed."))
         # the page itself takes the token from its address; everything else from the header

@@ -33,7 +33,7 @@ class BatchRuns:
     def run(self, number: int) -> dict[str, Any]:
         """Blocks. Raises HttpError for an unknown number."""
         if not 0 <= number < len(self._folders):
-            raise HttpError(404, f"There is no run {number}.", "GET /api/runs lists them.")
+            raise HttpError(404, f"There is no run {number}.", "GET /v1/runs lists them.")
         with closing(open_ledger(self._folders[number], reads=True)) as ledger:
             rows = ledger.rows()
         tasks = [as_line(row) | {"note": row.note} for row in rows[:MOST_TASKS]]

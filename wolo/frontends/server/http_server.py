@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import uvicorn
@@ -25,15 +25,19 @@ from starlette.routing import Route as HttpRoute
 from starlette.types import ASGIApp
 
 from wolo import __version__
+from wolo.config import layers
 from wolo.errors import ConfigError, UsageError, WoloError
 from wolo.frontends.running_servers import RunningServer, list_server, remove_redirect, write_redirect
 from wolo.frontends.server.access import PUBLIC, Access, error_response
 from wolo.frontends.server.http_errors import HttpError, as_http
-from wolo.frontends.server.routes import ROUTES, Route, RouteCall, read_body
+from wolo.frontends.server.openapi import document
+from wolo.frontends.server.routes import OLD, ROUTES, VERSION, Route, RouteCall, read_body
 from wolo.frontends.server.session_hub import SessionHub
 from wolo.frontends.streams import print_message, write
 from wolo.places import find_places
+from wolo.workspace.root import find_site
 
+Endpoint = Callable[[Request], Awaitable[Response]]
 GRACE_S = 1
 """Time for running requests after a signal."""
 REDIRECT_S = 60.0
@@ -68,7 +72,8 @@ async def serve(
     running = RunningServer(port, secrets.token_urlsafe(24), os.getpid(), end_idle_s is not None, __version__)
     hub = SessionHub(Path.cwd(), runs=shown)
     hub.port = port
-    application = make_application(hub, running.token, port)
+    origins = layers.load(find_site()).settings.server.cors
+    application = make_application(hub, running.token, port, origins)
     config = uvicorn.Config(
         application,
         log_config=None,
@@ -147,6 +152,8 @@ def _listen(port: int) -> socket.socket:
 
 
 log = logging.getLogger(__name__)
+DEPRECATED = "@1795824000"
+"""Since when the paths without a version are: 2026-11-28."""
 PAGE = Path(__file__).parent / "page"
 TYPES = {
     "index.html": "text/html; charset=utf-8",
@@ -162,25 +169,43 @@ TYPES = {
 """All files of the page."""
 
 
-def make_application(hub: SessionHub, token: str, port: int) -> ASGIApp:
+def make_application(hub: SessionHub, token: str, port: int, origins: Sequence[str] = ()) -> ASGIApp:
+    """`origins`: other sites whose pages may use it."""
     routes = [
         HttpRoute("/", _index),
         HttpRoute(f"{PUBLIC}{{file}}", _page_file),
         HttpRoute("/openapi.json", _openapi),
         *(HttpRoute(route.path, _endpoint(hub, route), methods=[route.method]) for route in ROUTES),
+        *(HttpRoute(_old_path(route), _deprecated(_endpoint(hub, route)), methods=[route.method]) for route in ROUTES),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_exception})
     app.router.redirect_slashes = False  # an address with one too many is unknown
-    return Access(app, token, port)
+    return Access(app, token, port, origins)
 
 
-def _endpoint(hub: SessionHub, route: Route) -> Callable[[Request], Awaitable[Response]]:
+def _old_path(route: Route) -> str:
+    return OLD + route.path.removeprefix(VERSION)
+
+
+def _deprecated(endpoint: Endpoint) -> Endpoint:
+    """Answers at the path of the release before, with the headers of RFC 9745."""
+
+    async def answer(request: Request) -> Response:
+        response = await endpoint(request)
+        successor = quote(VERSION + request.url.path.removeprefix(OLD))
+        response.headers.update({"Deprecation": DEPRECATED, "Link": f'<{successor}>; rel="successor-version"'})
+        return response
+
+    return answer
+
+
+def _endpoint(hub: SessionHub, route: Route) -> Endpoint:
     async def answer(request: Request) -> Response:
         try:
             hub.used = time.monotonic()
             body = await read_body(request, route.body) if route.body is not None else None
             found = await route.run(RouteCall(hub, request, body))
-            return found if isinstance(found, Response) else JSONResponse(found, route.status)
+            return found if isinstance(found, Response) else JSONResponse(msgspec.to_builtins(found), route.status)
         except HttpError as error:
             return error_response(error)
         except WoloError as error:
@@ -212,70 +237,3 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     known = {404: "There is nothing at this address.", 405: f"{request.method} is not supported here."}
     message = known.get(error.status_code, error.detail)
     return error_response(HttpError(error.status_code, message, "/openapi.json lists all routes."), dict(error.headers or {}))
-
-
-ERRORS = {
-    "400": "The body is not JSON.",
-    "401": "The token is missing or wrong.",
-    "403": "Another Host or Origin.",
-    "404": "There is no such session, approval or question.",
-    "409": "A turn is running, or the session is in use.",
-    "413": "The body is too large.",
-    "422": "The request does not fit.",
-    "502": "The model cannot be reached.",
-    "507": "The session cannot be saved.",
-}
-
-
-def document() -> dict[str, Any]:
-    kinds = [route.body for route in ROUTES if route.body is not None]
-    schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
-    by_kind = dict(zip(kinds, schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind)
-    error = {
-        "type": "object",
-        "required": ["error"],
-        "properties": {
-            "error": {
-                "type": "object",
-                "required": ["status", "message", "hint"],
-                "properties": {"status": {"type": "integer"}, "message": {"type": "string"}, "hint": {"type": "string"}},
-            }
-        },
-    }
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "wolo serve", "version": __version__},
-        "paths": paths,
-        "components": {
-            "schemas": {**components, "Error": error},
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
-        "security": [{"token": []}],
-    }
-
-
-def _operation(route: Route, by_kind: dict[type[Any], dict[str, Any]]) -> dict[str, Any]:
-    parameters = [
-        {"name": name, "in": "query", "required": required, "description": about, "schema": {"type": "string"}}
-        for name, required, about in route.query
-    ]
-    if "{id}" in route.path:
-        parameters.append({"name": "id", "in": "path", "required": True, "schema": {"type": "string"}})
-    if "text/event-stream" in route.produces:
-        parameters.append({"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "string"}})
-    good = {"description": route.summary, "content": {kind: {"schema": {}} for kind in route.produces}}
-    bad = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    responses: dict[str, Any] = {str(route.status): good}
-    responses |= {status: {"description": about, "content": bad} for status, about in ERRORS.items()}
-    operation: dict[str, Any] = {
-        "summary": route.summary,
-        "operationId": route.name,
-        "parameters": parameters,
-        "responses": responses,
-    }
-    if route.body is not None:
-        operation["requestBody"] = {"content": {"application/json": {"schema": by_kind[route.body]}}}
-    return operation

@@ -40,7 +40,8 @@ from wolo.guard.modes import MODES
 from wolo.messages.message import Message, Origin, Usage, UserPrompt, user
 from wolo.messages.parts import ImagePart
 from wolo.places import Places
-from wolo.tools.tool_values import Replies
+from wolo.tools.todo import latest_todos
+from wolo.tools.tool_values import Replies, TodoItem
 from wolo.workspace.root import find_site
 
 log = logging.getLogger(__name__)
@@ -97,11 +98,25 @@ class LiveSession:
         if self.on_line is not None and not passing:
             self.on_line(line)
 
-    def messages(self) -> list[Line]:
-        """The complete messages as lines, also during a turn."""
+    @property
+    def _messages(self) -> Sequence[Message]:
+        """Also during a turn."""
         if self.conversation is None:
-            return list(history_lines(self._saved))
-        return list(history_lines(self.conversation.agent.services.history.messages or self.conversation.history))
+            return self._saved
+        return self.conversation.agent.services.history.messages or self.conversation.history
+
+    def messages(self, limit: int | None = None, before: str = "") -> list[Line]:
+        """The complete messages as lines: the last `limit` before the one with the id `before`. Raises HttpError."""
+        messages = self._messages
+        if before:
+            end = next((at for at, each in enumerate(messages) if each.id == before), None)
+            if end is None:
+                raise HttpError(422, f"There is no message {before!r} in this session.", "Begin again without `before`.")
+            messages = messages[:end]
+        return [{**line, "session_id": self.id} for line in history_lines(messages[-limit:] if limit else messages)]
+
+    def todos(self) -> Sequence[TodoItem]:
+        return latest_todos(self._messages) or ()
 
     async def open(self) -> Conversation:
         """Raises WoloError, also when another process has the session open."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -12,7 +13,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Message, Send
 
+from wolo import __version__
 from wolo.frontends.server import request_bodies as bodies
+from wolo.frontends.server import response_types as types
 from wolo.frontends.server.access import MAX_BODY_BYTES, too_large
 from wolo.frontends.server.http_errors import HttpError
 from wolo.frontends.server.live_session import LiveSession
@@ -24,7 +27,20 @@ PING_S = 15.0
 STALLED_S = 60.0
 """Time after which a listener that takes nothing is dropped."""
 JSON_LINES = "application/x-ndjson"
+EVENT_STREAM = "text/event-stream"
 EXPORT_TYPES = {"html": "text/html; charset=utf-8", "markdown": "text/markdown; charset=utf-8", "openai": "application/json"}
+
+
+class QueryParameter(Struct, frozen=True):
+    name: str
+    about: str
+    required: bool = False
+    schema: Mapping[str, Any] = MappingProxyType({"type": "string"})
+
+
+LIMIT = QueryParameter("limit", "At most so many, from 1.", schema={"type": "integer", "minimum": 1})
+SESSION = QueryParameter("session", "In the folder of this session, with its rules; else in `cwd`")
+CWD = QueryParameter("cwd", "The folder; empty: where the server was started")
 
 
 class Route(Struct, frozen=True):
@@ -35,12 +51,12 @@ class Route(Struct, frozen=True):
     """The operation in the OpenAPI document."""
     run: Callable[[RouteCall], Awaitable[Any]]
     """Returns a response, or the JSON of one."""
+    returns: Any = None
+    """Type of that JSON; None: `produces` has the media types of a good response."""
     body: type[Body] | None = None
-    query: tuple[tuple[str, bool, str], ...] = ()
-    """Name, required, description."""
+    query: tuple[QueryParameter, ...] = ()
     status: int = 200
-    produces: tuple[str, ...] = ("application/json",)
-    """All types of a good response."""
+    produces: tuple[str, ...] = ()
 
 
 class RouteCall(Struct, frozen=True):
@@ -56,6 +72,16 @@ class RouteCall(Struct, frozen=True):
 
     async def session(self) -> LiveSession:
         return await self.hub.get(self.session_id)
+
+    def text(self, name: str) -> str:
+        return str(self.request.query_params.get(name, ""))
+
+    def number(self, name: str) -> int | None:
+        """None where it is not given. Raises HttpError 422."""
+        text = self.text(name)
+        if text and not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
+            raise HttpError(422, f"{name} is no number from 1.")
+        return int(text) if text else None
 
 
 async def read_body(request: Request, kind: type[Body]) -> Body:
@@ -98,6 +124,10 @@ async def _steer(call: RouteCall) -> Response:
     return JSONResponse({"queued": True}, 202)
 
 
+async def _delete(call: RouteCall) -> Any:
+    return {"deleted": await call.hub.delete(call.session_id)}
+
+
 async def _interrupt(call: RouteCall) -> Response:
     return JSONResponse({"interrupted": (await call.session()).interrupt()})
 
@@ -127,14 +157,14 @@ async def _redo(call: RouteCall) -> Response:
 
 
 async def _export(call: RouteCall) -> Response:
-    format = call.request.query_params.get("format", "jsonl")
+    format = call.text("format") or "jsonl"
     data = await call.hub.export(call.session_id, format)
     headers = {"Content-Disposition": "attachment"}
     return Response(data, media_type=EXPORT_TYPES.get(format, JSON_LINES), headers=headers)
 
 
 async def _search(call: RouteCall) -> Response:
-    words = call.request.query_params.get("q", "").strip()
+    words = call.text("q").strip()
     if not words:
         raise HttpError(422, "Nothing to search for.", "Give words in q.")
     return JSONResponse(await call.hub.search(words))
@@ -146,7 +176,7 @@ async def _runs(call: RouteCall) -> Response:
 
 async def _run(call: RouteCall) -> Response:
     if call.hub.runs is None or not call.session_id.isascii() or not call.session_id.isdecimal():
-        raise HttpError(404, "There is no such run.", "GET /api/runs lists them; `wolo serve --run FOLDER` shows one.")
+        raise HttpError(404, "There is no such run.", "GET /v1/runs lists them; `wolo serve --run FOLDER` shows one.")
     return JSONResponse(await asyncio.to_thread(call.hub.runs.run, int(call.session_id[:9])))
 
 
@@ -161,7 +191,7 @@ class Events(StreamingResponse):
     """Ends for a listener that takes nothing; it can come back with the id of its last event."""
 
     def __init__(self, lines: AsyncGenerator[bytes]) -> None:
-        super().__init__(lines, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        super().__init__(lines, media_type=EVENT_STREAM, headers={"X-Accel-Buffering": "no"})
         self._lines = lines
 
     async def stream_response(self, send: Send) -> None:
@@ -207,40 +237,112 @@ def _fork(call: RouteCall) -> Awaitable[Any]:
     return call.hub.fork(call.session_id)
 
 
-ONE = "/api/sessions/{id}"
+async def _todo(call: RouteCall) -> Any:
+    return {"items": (await call.session()).todos()}
+
+
+async def _health(call: RouteCall) -> Any:
+    return {"status": "ok", "version": __version__}
+
+
+async def _files(call: RouteCall) -> Any:
+    rights = await call.hub.rights(call.text("session"), call.text("cwd"))
+    await rights.secrets.scan_workspace()
+    return await asyncio.to_thread(rights.read, call.text("path") or ".", call.number("offset") or 1)
+
+
+async def _find(call: RouteCall) -> Any:
+    words, kind = call.text("q"), call.text("in") or "names"
+    if kind not in ("names", "text"):
+        raise HttpError(422, f"Cannot find in {kind!r}.", "in is `names` or `text`.")
+    rights = await call.hub.rights(call.text("session"), call.text("cwd"))
+    return await (rights.find_text(words) if kind == "text" else asyncio.to_thread(rights.find_names, words))
+
+
+def _sessions(call: RouteCall) -> Awaitable[Any]:
+    return call.hub.rows(call.number("limit"), call.text("before"))
+
+
+def _describe(call: RouteCall) -> Awaitable[Any]:
+    return call.hub.describe(call.session_id, call.number("limit"), call.text("before"))
+
+
+def _change_of(name: str, summary: str, run: Any, body: type[Body], returns: Any, status: int = 200) -> Route:
+    """`POST` to a part of a session."""
+    return Route("POST", f"{ONE}/{name}", summary, name, run, returns, body, status=status)
+
+
+VERSION = "/v1"
+OLD = "/api"
+"""Prefix of the paths before version 1."""
+ALL = f"{VERSION}/sessions"
+ONE = f"{ALL}/{{id}}"
 ROUTES = (
-    Route("GET", "/api/sessions", "List all sessions, newest first.", "list", lambda call: call.hub.rows()),
-    Route("POST", "/api/sessions", "Open a new session.", "create", _create, bodies.NewSession, status=201),
-    Route("GET", ONE, "A session with its messages.", "describe", lambda call: call.hub.describe(call.session_id)),
+    Route("GET", f"{VERSION}/health", "The server runs.", "health", _health, types.ServerHealth),
     Route(
         "GET",
-        "/api/choices",
+        ALL,
+        "List all sessions, newest first.",
+        "list",
+        _sessions,
+        list[types.SessionSummary],
+        query=(LIMIT, QueryParameter("before", "Id of a session: the list continues behind it.")),
+    ),
+    Route("POST", ALL, "Open a new session.", "create", _create, types.SessionSummary, bodies.NewSession, status=201),
+    Route(
+        "GET",
+        ONE,
+        "A session with its messages.",
+        "describe",
+        _describe,
+        types.SessionMessages,
+        query=(LIMIT, QueryParameter("before", "Id of a message: only those before it.")),
+    ),
+    Route("DELETE", ONE, "Delete a session permanently.", "delete", _delete, types.SessionDeleted),
+    Route(
+        "GET",
+        f"{VERSION}/choices",
         "Models and modes for a session in a folder, with the defaults.",
         "choices",
-        lambda call: call.hub.choices(call.request.query_params.get("cwd", "")),
-        query=(("cwd", False, "The folder; empty: where the server was started"),),
+        lambda call: call.hub.choices(call.text("cwd")),
+        types.SessionChoices,
+        query=(CWD,),
     ),
-    Route("POST", f"{ONE}/change", "Choose another model, mode or title.", "change", _change, bodies.Change),
-    Route("GET", f"{ONE}/commands", "Slash commands that a prompt can begin with.", "commands", _commands),
-    Route("POST", f"{ONE}/prompt", "Start a turn; the prompt is saved.", "prompt", _prompt, bodies.Prompt, status=202),
+    _change_of("change", "Choose another model, mode or title.", _change, bodies.Change, types.SessionStatus),
+    Route("GET", f"{ONE}/commands", "Slash commands for prompts.", "commands", _commands, list[types.SlashCommand]),
+    _change_of("prompt", "Start a turn; the prompt is saved.", _prompt, bodies.Prompt, types.PromptSaved, 202),
+    _change_of("steer", "Send a message into the running turn; it is saved.", _steer, bodies.Steer, types.SteeringSaved, 202),
+    _change_of("interrupt", "Stop the running turn.", _interrupt, bodies.Nothing, types.InterruptAnswer),
+    _change_of("resume", "Ask at once, while a turn waits for a limit.", _resume, bodies.Resume, types.ResumeAnswer),
+    _change_of("approve", "Decide about a call that waits for approval.", _approve, bodies.Approve, types.DecisionTaken),
+    _change_of("answer", "Answer the model's questions.", _answer, bodies.Answer, types.AnswerTaken),
+    _change_of("fork", "Copy the session.", _fork, bodies.Nothing, types.SessionSummary, 201),
+    _change_of("undo", "Undo the last turns, files too.", _undo, bodies.Undo, types.Reverted),
+    _change_of("redo", "Take the last undo back, before the next prompt.", _redo, bodies.Redo, types.Reverted),
     Route(
-        "POST", f"{ONE}/steer", "Send a message into the running turn; it is saved.", "steer", _steer, bodies.Steer, status=202
+        "GET",
+        f"{ONE}/diff",
+        "All changes of the session to files.",
+        "diff",
+        lambda call: call.hub.diff(call.session_id),
+        types.SessionDiff,
     ),
-    Route("POST", f"{ONE}/interrupt", "Stop the running turn.", "interrupt", _interrupt, bodies.Nothing),
-    Route("POST", f"{ONE}/resume", "Ask at once, while a turn waits for a limit.", "resume", _resume, bodies.Resume),
-    Route("POST", f"{ONE}/approve", "Decide about a call that waits for approval.", "approve", _approve, bodies.Approve),
-    Route("POST", f"{ONE}/answer", "Answer the model's questions.", "answer", _answer, bodies.Answer),
-    Route("POST", f"{ONE}/fork", "Copy the session.", "fork", _fork, bodies.Nothing, status=201),
-    Route("POST", f"{ONE}/undo", "Undo the last turns, files too.", "undo", _undo, bodies.Undo),
-    Route("POST", f"{ONE}/redo", "Take the last undo back, before the next prompt.", "redo", _redo, bodies.Redo),
-    Route("GET", f"{ONE}/diff", "All changes of the session to files.", "diff", lambda call: call.hub.diff(call.session_id)),
+    Route("GET", f"{ONE}/todo", "The task list of the session.", "todo", _todo, types.TaskItems),
+    Route(
+        "GET",
+        f"{ONE}/children",
+        "Sessions of the session's subagents.",
+        "children",
+        lambda call: call.hub.children(call.session_id),
+        list[types.SessionSummary],
+    ),
     Route(
         "GET",
         f"{ONE}/export",
         "The session as a file.",
         "export",
         _export,
-        query=(("format", False, "jsonl (default), rows, openai, markdown, html, atif and others"),),
+        query=(QueryParameter("format", "jsonl (default), rows, openai, markdown, html, atif and others"),),
         produces=tuple(sorted({JSON_LINES, *EXPORT_TYPES.values()})),
     ),
     Route(
@@ -249,9 +351,52 @@ ROUTES = (
         "Events of stream-json as they happen; Last-Event-ID resumes after that id.",
         "events",
         _events,
-        produces=("text/event-stream",),
+        produces=(EVENT_STREAM,),
     ),
-    Route("GET", "/api/runs", "Runs of batches that were named with --run.", "runs", _runs),
-    Route("GET", "/api/runs/{id}", "One of them, with its tasks; the id is its place in the list.", "run", _run),
-    Route("GET", "/api/search", "Search the text of all sessions.", "search", _search, query=(("q", True, "Words and filters"),)),
+    Route(
+        "GET",
+        f"{VERSION}/files",
+        "A text file or folder of a workspace, as far as the model may read it without approval.",
+        "files",
+        _files,
+        types.FileAnswer,
+        query=(
+            QueryParameter("path", "Relative to the folder; empty: the folder itself."),
+            QueryParameter("offset", "First line, from 1.", schema={"type": "integer", "minimum": 1}),
+            SESSION,
+            CWD,
+        ),
+    ),
+    Route(
+        "GET",
+        f"{VERSION}/find",
+        "Names of files with these letters in order, or lines of files with this text.",
+        "find",
+        _find,
+        types.FindAnswer,
+        query=(
+            QueryParameter("q", "The letters or the text.", required=True),
+            QueryParameter("in", "names (default) or text", schema={"type": "string", "enum": ["names", "text"]}),
+            SESSION,
+            CWD,
+        ),
+    ),
+    Route("GET", f"{VERSION}/runs", "Runs of batches that were named with --run.", "runs", _runs, list[types.BatchOverview]),
+    Route(
+        "GET",
+        f"{VERSION}/runs/{{id}}",
+        "One of them, with its tasks; the id is its place in the list.",
+        "run",
+        _run,
+        types.BatchTasks,
+    ),
+    Route(
+        "GET",
+        f"{VERSION}/search",
+        "Search the text of all sessions.",
+        "search",
+        _search,
+        list[types.SearchHit],
+        query=(QueryParameter("q", "Words and filters", required=True),),
+    ),
 )

@@ -16,10 +16,18 @@ from wolo.conversation.history.changed_files import find_changes, patch
 from wolo.conversation.resources.file_tracking import open_tracker
 from wolo.conversation.resources.secrets import redactor
 from wolo.errors import SessionError
-from wolo.frontends.background_sessions import NOT_KEPT, BackgroundSession, after_line, read_session, write_session
+from wolo.frontends.background_sessions import (
+    NOT_KEPT,
+    BackgroundSession,
+    after_line,
+    forget_session,
+    read_session,
+    write_session,
+)
 from wolo.frontends.server.http_errors import HttpError
 from wolo.frontends.server.live_session import LiveSession, choices_in, start_options
 from wolo.frontends.server.request_bodies import NewSession
+from wolo.frontends.server.workspace_files import WorkspaceRights
 from wolo.frontends.stream_json import Line
 from wolo.places import find_places
 from wolo.sessions.entries import unsent_steering
@@ -41,6 +49,8 @@ log = logging.getLogger(__name__)
 
 IDLE_S = 60.0
 """Time after which a session is let go that nobody uses."""
+RIGHTS_S, MOST_RIGHTS = 5.0, 32
+"""Time after which the rules of a folder are read again, and how many folders are known."""
 
 
 class SessionHub:
@@ -55,6 +65,7 @@ class SessionHub:
         """Time of the latest request."""
         self._live: dict[str, LiveSession] = {}
         self._loading: dict[str, asyncio.Lock] = {}
+        self._rights: dict[tuple[str, str, str], tuple[float, WorkspaceRights]] = {}
 
     async def _read(self, question: Callable[[Store], T]) -> T:
         def ask() -> T:
@@ -63,11 +74,20 @@ class SessionHub:
 
         return await asyncio.to_thread(ask)
 
-    async def rows(self) -> list[dict[str, Any]]:
-        """Saved sessions of all directories, newest first, behind open ones that have no messages yet."""
+    async def rows(self, limit: int | None = None, before: str = "") -> list[dict[str, Any]]:
+        """Saved sessions of all directories, newest first, behind open ones that have no messages yet.
+
+        At most `limit` of them, behind the one with the id `before`. Raises HttpError for an unknown id.
+        """
         saved = [self._row(info) for info in await self._read(lambda store: store.list())]
         known = {each["id"] for each in saved}
-        return [self._unsaved_row(each) for each in reversed(self._live.values()) if each.id not in known] + saved
+        rows = [self._unsaved_row(each) for each in reversed(self._live.values()) if each.id not in known] + saved
+        start = 0
+        if before:
+            start = next((at for at, row in enumerate(rows, 1) if row["id"] == before), 0)
+            if not start:
+                raise HttpError(422, f"There is no session {before!r} in the list.", "Begin again without `before`.")
+        return rows[start:][:limit]
 
     def _row(self, info: SessionInfo) -> dict[str, Any]:
         live = self._live.get(info.id)
@@ -205,17 +225,57 @@ class SessionHub:
         if (info := await self._read(look)) is None:
             if session_id in self._live:
                 raise HttpError(409, "The session has no messages yet.")
-            raise HttpError(404, f"There is no session {session_id!r}.", "GET /api/sessions lists them.")
+            raise HttpError(404, f"There is no session {session_id!r}.", "GET /v1/sessions lists them.")
         return info
 
-    async def describe(self, session_id: str) -> dict[str, Any]:
-        """The session with its messages as lines, and the id after which /events continues."""
+    async def describe(self, session_id: str, limit: int | None = None, before: str = "") -> dict[str, Any]:
+        """The session with its messages as lines, and the id after which /events continues.
+
+        Only the last `limit` messages, of those before the one with the id `before`. Raises HttpError for an unknown id.
+        """
         live = await self.get(session_id)
         try:
             found = self._row(await self._info(session_id))
         except HttpError:
             found = self._unsaved_row(live)
-        return found | {"last_event_id": live.log.last_id, "messages": live.messages()}
+        return found | {"last_event_id": live.log.last_id, "messages": live.messages(limit, before)}
+
+    async def delete(self, session_id: str) -> str:
+        """Returns its id. Raises HttpError 409 for one that is in use, and SessionError."""
+        live = await self.get(session_id)
+        if live.is_busy:
+            raise HttpError(409, "A turn is running in this session.", "/interrupt it first.")
+        live.is_busy = True  # no prompt can begin
+        try:
+            await live.close()
+            await asyncio.to_thread(self._delete_saved, live.id)
+        finally:
+            self._live.pop(live.id, None)
+        forget_session(self._places.data, live.id)
+        return live.id
+
+    def _delete_saved(self, session_id: str) -> None:
+        with Store.open(self._places.data) as store:
+            if store.exactly(session_id) is not None:  # else it has no messages yet
+                store.delete(session_id)
+
+    async def children(self, session_id: str) -> list[dict[str, Any]]:
+        live = await self.get(session_id)
+        infos = await self._read(lambda store: store.list(with_tasks=True))
+        return [self._row(info) for info in infos if info.task_of == live.id]
+
+    async def rights(self, session_id: str, cwd: str) -> WorkspaceRights:
+        """What a client may read in the folder of a session, or another one. Raises HttpError and ConfigError."""
+        live = await self.get(session_id) if session_id else None
+        folder = live.cwd if live else await asyncio.to_thread(self._folder, cwd)
+        flags = {**live.options, "mode": live.mode} if live else {}
+        key = (str(folder), live.id if live else "", live.mode if live else "")
+        known = self._rights.get(key)
+        if known is None or known[0] + RIGHTS_S <= time.monotonic():
+            if len(self._rights) >= MOST_RIGHTS:
+                self._rights.clear()
+            known = self._rights[key] = (time.monotonic(), await asyncio.to_thread(WorkspaceRights.open, folder, flags))
+        return known[1]
 
     async def fork(self, session_id: str) -> dict[str, Any]:
         info = await self._info(session_id)

@@ -9,7 +9,8 @@ import pytest
 from prompt_toolkit.document import Document
 
 from wolo.conversation.prompt_attachments import compose
-from wolo.frontends.terminal.composer.completion import FileNames, NameIndex, mention, offers_completions
+from wolo.frontends.file_names import FileNames, NameIndex
+from wolo.frontends.terminal.composer.completion import mention, offers_completions
 from wolo.frontends.terminal.composer.pastes import as_mentions
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -24,7 +24,7 @@ const titleOf = (each) => clean(each?.name || each?.title || "New session").spli
 // Sessions
 
 async function listSessions() {
-  known = await json("GET", "/api/sessions");
+  known = await json("GET", "/v1/sessions");
   draw();
 }
 
@@ -83,7 +83,7 @@ $("search").addEventListener("input", () => {
   list(named);
   searching = setTimeout(async () => {
     try {
-      const hits = await json("GET", `/api/search?q=${encodeURIComponent(words)}`);
+      const hits = await json("GET", `/v1/search?q=${encodeURIComponent(words)}`);
       if (words !== $("search").value.trim()) return;
       const found = hits.filter((hit) => !named.some((each) => each.id === hit.id)).map((hit) => ({ id: hit.id, name: clean(hit.title), about: clean(hit.snippet) }));
       list([...named, ...found]);
@@ -131,7 +131,7 @@ function show(id) {
 
 async function choose(cwd = "") {
   const before = { mode: $("mode").value, model: $("model").value };
-  const found = await json("GET", `/api/choices?cwd=${encodeURIComponent(cwd)}`);
+  const found = await json("GET", `/v1/choices?cwd=${encodeURIComponent(cwd)}`);
   if (choices && cwd !== $("folder").value) return;
   choices = found;
   for (const name of ["mode", "model"]) if ($(name).value === before[name]) $(name).value = ""; // not what was chosen meanwhile
@@ -196,7 +196,7 @@ const send = run(async () => {
   const taken = take();
   try {
     if (!session) {
-      const made = await json("POST", "/api/sessions", { cwd: $("folder").value, mode: $("mode").value, model: $("model").value });
+      const made = await json("POST", "/v1/sessions", { cwd: $("folder").value, mode: $("mode").value, model: $("model").value });
       history.pushState(null, "", `#${made.id}`);
       known.unshift(made);
       show(made.id);
@@ -303,7 +303,7 @@ const price = (usd) => usd === null ? "cost unknown" : `$${usd.toFixed(usd < 1 ?
 const counts = (run) => [...Object.entries(run.states).map(([state, count]) => `${count} ${state}`), `${run.tokens.toLocaleString("en")} tokens`, price(run.cost_usd)].join(" · ");
 const taskRow = (task) => el("tr", {}, el("td", {}, task.id), el("td", {}, task.state), el("td", {}, task.attempt ? String(task.attempt) : ""), el("td", {}, task.attempt && task.cost_usd !== null ? price(task.cost_usd) : ""), el("td", {}, task.error?.message ?? (task.state === "leased" ? task.note : "")));
 async function showRuns() {
-  const runs = await Promise.all((await json("GET", "/api/runs")).map((_, number) => json("GET", `/api/runs/${number}`)));
+  const runs = await Promise.all((await json("GET", "/v1/runs")).map((_, number) => json("GET", `/v1/runs/${number}`)));
   const opened = new Set([...$("dialog").querySelectorAll("details[open]")].map((each) => each.dataset.folder));
   dialog("Batches", ...runs.map((run) => {
     const node = el("details", { class: "file", open: opened.has(run.folder) || runs.length === 1 }, el("summary", {}, `${run.name}: ${counts(run)}`),
@@ -316,7 +316,7 @@ $("runs").addEventListener("click", run(async () => {
   await showRuns();
   const again = setInterval(() => { if ($("dialog").open && $("dialogTitle").textContent === "Batches") showRuns().catch(() => {}); else clearInterval(again); }, 2000);
 }));
-json("GET", "/api/runs").then((runs) => { $("runs").hidden = !runs.length; }).catch(() => {});
+json("GET", "/v1/runs").then((runs) => { $("runs").hidden = !runs.length; }).catch(() => {});
 
 function here() {
   try {

@@ -35,7 +35,7 @@ export async function json(method, path, body) {
   }
 }
 
-export const at = (session, path = "") => `/api/sessions/${encodeURIComponent(session)}${path && `/${path}`}`;
+export const at = (session, path = "") => `/v1/sessions/${encodeURIComponent(session)}${path && `/${path}`}`;
 
 const wakers = new Set();
 const wake = () => { for (const each of wakers) each(); };

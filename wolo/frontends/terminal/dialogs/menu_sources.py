@@ -11,7 +11,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.history.turn_undo import Undoing
 from wolo.diagnostics import model_info
 from wolo.errors import SessionError, ToolError, WoloError
-from wolo.frontends.terminal.composer.completion import FileNames
+from wolo.frontends.file_names import FileNames
 from wolo.frontends.terminal.dialogs.picker import ABOUT_SERVER, EMBEDDED, SERVER, SETUPS, Item, Menu, pick
 from wolo.frontends.terminal.display.history_preview import last_exchange
 from wolo.frontends.terminal.display.terminal import Terminal
