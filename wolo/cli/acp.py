@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from typing import Any
+
+from typer.core import TyperCommand
 
 from wolo.cli.options import CommandLine, parse
 from wolo.cli.signals import EXIT_BY_SIGNAL, is_answered
@@ -22,9 +25,30 @@ USELESS = {
     "partial": "--include-partial-messages",
     "output_last_message": "-o",
     "plain": "--plain",
+    "interactive": "-i",
+    "bg": "--bg",
+    "goal": "--goal",
+    "until": "--until",
 }
 """Options of a single run or of a terminal."""
 MISSING = "wolo acp needs the package agent-client-protocol."
+
+
+class AcpPage(TyperCommand):
+    """The help of `wolo acp`, with the options of `wolo` that it takes."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        from wolo.cli.subcommands import option_groups, option_line
+
+        for heading, options in option_groups():
+            if rows := [
+                option_line(each) for each in options if not USELESS.keys() & {each.name, each.target} and each.name != "version"
+            ]:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+PAGE = AcpPage
 
 
 def acp() -> None:

@@ -101,11 +101,12 @@ def build_app(only: str = "") -> typer.Typer:
     app.callback(invoke_without_command=True)(_without_subcommand)
     for name, row in TABLE.items():
         if only in ("", name):
-            found = getattr(import_module(f"wolo.cli.{row.module}"), row.entry)
+            module = import_module(f"wolo.cli.{row.module}")
+            found = getattr(module, row.entry)
             if isinstance(found, typer.Typer):
                 app.add_typer(found, name=name, help=row.help)
             else:
-                app.command(name=name, help=row.help)(found)
+                app.command(name=name, help=row.help, cls=getattr(module, "PAGE", None))(found)
     return app
 
 
@@ -155,12 +156,11 @@ class HelpPage(TyperGroup):
         self.format_commands(ctx, formatter)
         for heading, options in option_groups():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [
-                        (f"{', '.join(option.spellings)} {option.metavar}".replace(" [=", "[=").rstrip(), option.help)
-                        for option in options
-                    ]
-                )
+                formatter.write_dl([option_line(option) for option in options])
+
+
+def option_line(option: Option) -> tuple[str, str]:
+    return f"{', '.join(option.spellings)} {option.metavar}".replace(" [=", "[=").rstrip(), option.help
 
 
 def option_groups() -> list[tuple[str, list[Option]]]:

@@ -55,7 +55,7 @@ async def test_prompt_runs_with_thoughts_calls_changes_and_plan(provider: Provid
         (diff,) = changes[-1].content
         assert (diff.path, diff.old_text, diff.new_text) == (str(work / "a.py"), None, "x = 1\n")
         assert [place.path for place in changes[-1].locations] == [str(work / "a.py")]
-        assert client.of("usage_update")[-1].used > 0
+        assert not client.of("usage_update"), "the window of this model is unknown"
         commands = await client.until(lambda each: each.session_update == "available_commands_update")
         assert {"init", "review"} <= {each.name for each in commands.available_commands}
 

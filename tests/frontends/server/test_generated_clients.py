@@ -12,7 +12,7 @@ from tests.components import require_clients
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
-from tests.frontends.server.running_server import Server, running
+from tests.frontends.server.running_server import running
 
 PROGRAMS = Path(__file__).parent / "clients"
 SEEN = {
@@ -61,7 +61,8 @@ def test_python_client_drives_a_session(provider: ProviderServer, tmp_path: Path
         cwd=tmp_path,
     )
     assert "WARNING" not in output
-    assert "Cannot" not in output and "Skipping endpoint" not in output
+    assert "Cannot" not in output
+    assert "Skipping endpoint" not in output
     (tmp_path / "drive.py").write_text((PROGRAMS / "drive.py").read_text())
     script(provider)
     with running(provider) as server:

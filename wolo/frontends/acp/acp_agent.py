@@ -70,7 +70,10 @@ class AcpAgent:
     async def new_session(
         self, cwd: str, additional_directories: list[str] | None = None, mcp_servers: list[Any] | None = None, **_: Any
     ) -> Any:
+        from wolo.frontends.acp import unsent_sessions  # noqa: PLC0415  # after `initialize`
+
         session = await self._open(cwd, additional_directories, mcp_servers)
+        await asyncio.to_thread(unsent_sessions.remember, session.id)
         return sdk.NewSessionResponse(session_id=session.id, **await self._state(session))
 
     async def load_session(
@@ -187,12 +190,15 @@ class AcpAgent:
         from wolo.conversation.factory import open_conversation  # noqa: PLC0415  # after `initialize`
         from wolo.frontends.acp.session import Session  # noqa: PLC0415
 
+        unsent = ""
         if resume:
-            await asyncio.to_thread(_require, resume)
+            is_unsent = await asyncio.to_thread(_is_unsent, resume)
+            resume, unsent = ("", resume) if is_unsent else (resume, "")
         files = ClientFiles(self.client)
-        options = self._options(_directory(cwd), directories or (), servers or (), editor=files, resume=resume, fork=fork)
+        which: dict[str, Any] = {"resume": resume, "fork": fork and bool(resume), "unsent": "" if fork else unsent}
+        options = self._options(_directory(cwd), directories or (), servers or (), editor=files, **which)
         async with self._opening:
-            if not fork and (before := self._sessions.pop(resume, None)):
+            if not fork and (before := self._sessions.pop(resume or unsent, None)):
                 await before.close()
             conversation = await open_conversation(options)
         files.session_id = conversation.info.session_id
@@ -218,6 +224,7 @@ class AcpAgent:
         editor: ClientFiles | None = None,
         resume: str = "",
         fork: bool = False,
+        unsent: str = "",
     ) -> StartOptions:
         from wolo.conversation.resources.startup import StartOptions  # noqa: PLC0415  # after `initialize`
 
@@ -240,7 +247,15 @@ class AcpAgent:
             flags["resume"] = resume
         if fork:
             flags["fork"] = True
-        return StartOptions(flags=flags, attended=False, cwd=cwd, answers_approvals=True, answers_questions=True, editor=editor)
+        return StartOptions(
+            flags=flags,
+            attended=False,
+            cwd=cwd,
+            answers_approvals=True,
+            answers_questions=True,
+            editor=editor,
+            unsaved_id=unsent,
+        )
 
 
 def _directory(cwd: str) -> Path:
@@ -264,15 +279,29 @@ def _list_in(cwd: str | None) -> list[Any]:
         return store.list(None if cwd is None else os.path.realpath(cwd))
 
 
-def _require(session_id: str) -> None:
-    """Raises SessionError unless there is a session of exactly this id."""
+def _is_unsent(session_id: str) -> bool:
+    """False: it is saved. Raises SessionError for an id that is neither saved nor remembered."""
+    from wolo.frontends.acp import unsent_sessions  # noqa: PLC0415  # after `initialize`
+
     with _store() as store:
-        _find(store, session_id)
+        try:
+            _find(store, session_id)
+        except SessionError:
+            if not unsent_sessions.is_remembered(session_id):
+                raise
+            return True
+    unsent_sessions.forget(session_id)
+    return False
 
 
 def _delete(session_id: str) -> None:
-    with _store() as store:
-        store.delete(_find(store, session_id))
+    from wolo.frontends.acp import unsent_sessions  # noqa: PLC0415  # after `initialize`
+
+    if _is_unsent(session_id):
+        unsent_sessions.forget(session_id)
+    else:
+        with _store() as store:
+            store.delete(session_id)
 
 
 def _find(store: Store, session_id: str) -> str:

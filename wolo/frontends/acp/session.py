@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import aclosing
+from functools import partial
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -20,7 +22,7 @@ from wolo.frontends.acp import choices
 from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
 from wolo.frontends.question_forms import form_properties, form_text, limit_modes, replies_of
-from wolo.messages.message import UserPrompt
+from wolo.messages.message import UserPrompt, user
 from wolo.messages.parts import MediaPart
 from wolo.messages.unicode import whole_throughout
 from wolo.tools.tool_values import UNASKED, Diff, Question, Reply
@@ -29,19 +31,23 @@ _STOP_REASONS = {"max_turns": "max_turn_requests", "max_tokens": "max_tokens", "
 _FINISH_REASONS = {"length": "max_tokens", "refused": "refusal"}
 _FAILED = frozenset(("model_error", "unavailable", "session_error"))
 _SKIP = "skip"
+log = logging.getLogger(__name__)
 
 
 class Session:
-    """Prompts run one after another; a cancellation ends the running one."""
+    """Runs one prompt at a time; another one steers its turn. A cancellation ends it."""
 
     def __init__(self, conversation: Conversation, client: sdk.AcpClient) -> None:
         self.conversation = conversation
         self._client = client
-        self._updates = Updates(conversation.choice.model.context or 0)
+        self._updates = Updates(_window(conversation))
         self._running = asyncio.Lock()
         self._cancelled = 0
         """Number of cancellations so far."""
+        self._turn: asyncio.Future[Any] | None = None
+        """Gets the response to the running prompt, once its turn takes messages."""
         self._asking: set[asyncio.Task[None]] = set()
+        self._announcing: set[asyncio.Task[None]] = set()
         self.notices: list[str] = []
         """About its opening; sent with the slash commands."""
 
@@ -52,6 +58,8 @@ class Session:
     async def prompt(self, blocks: list[Any]) -> Any:
         """Returns the response. Raises WoloError when the model or the session fails."""
         request, cancelled = read_prompt(blocks), self._cancelled
+        if self._running.locked() and (turn := self._turn) is not None and await self._steer(request):
+            return await asyncio.shield(turn)
         async with self._running:
             if self._cancelled == cancelled and request.text.startswith("/") and await self._command(request.text, cancelled):
                 return sdk.PromptResponse(stop_reason="end_turn" if self._cancelled == cancelled else "cancelled")
@@ -60,41 +68,74 @@ class Session:
                 return sdk.PromptResponse(stop_reason="cancelled")
             if message is None:
                 return sdk.PromptResponse(stop_reason="end_turn")
-            ended: TurnEnded | None = None
-            async with aclosing(cast("Any", self.conversation.prompt(message))) as events:
-                async for event in events:
-                    if self._cancelled != cancelled:
-                        self.conversation.interrupt()  # it came before there was anything to interrupt
-                    if isinstance(event, TurnEnded):
-                        ended = event
-                    if isinstance(event, ApprovalAsked | QuestionsAsked):
-                        asking = asyncio.create_task(
-                            self._approve(event) if isinstance(event, ApprovalAsked) else self._answer(event)
-                        )
-                        self._asking.add(asking)
-                        asking.add_done_callback(self._asking.discard)
-                    else:
-                        await self._send(self._updates.on_event(event))
-                    if isinstance(event, ModeChanged):
-                        await self._send_options()
-            assert ended is not None  # every turn ends with TurnEnded
-            for task in tuple(self._asking):
-                task.cancel()  # its call was interrupted
-        if ended.cause in _FAILED:
-            assert ended.error is not None
-            raise WoloError(ended.error.message, hint=ended.error.hint)
-        reason = _STOP_REASONS.get(ended.cause) or _FINISH_REASONS.get(ended.finish_reason, "end_turn")
-        usage = ended.usage
-        fresh = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-        counted = sdk.Usage(
-            total_tokens=fresh + usage.output_tokens,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            thought_tokens=usage.reasoning_tokens,
-            cached_read_tokens=usage.cache_read_tokens,
-            cached_write_tokens=usage.cache_write_tokens,
-        )
-        return sdk.PromptResponse(stop_reason=cast("Any", reason), usage=counted)
+            turn = self._turn = asyncio.get_running_loop().create_future()
+            try:
+                response = await self._run(message, cancelled)
+                turn.set_result(response)
+                return response
+            except BaseException as error:
+                turn.set_exception(error if isinstance(error, Exception) else UsageError("The turn was interrupted."))
+                turn.exception()  # often nobody waits for it
+                raise
+            finally:
+                self._turn = None
+
+    async def _steer(self, request: GivenPrompt) -> bool:
+        """Sends a prompt into the running turn. False: it has ended. Raises UsageError for what cannot go into one."""
+        turn, conversation = self._turn, self.conversation
+        if request.text.startswith("/") or request.files or request.parts or not request.text.strip():
+            hint = "Cancel it, or wait for its end."
+            raise UsageError("A prompt is running: only text can be sent into its turn.", hint=hint)
+        message = UserPrompt.from_message(user(request.text), "keyboard")
+        await conversation.save_steering(message)
+        if self._turn is not turn or self.conversation is not conversation:
+            return False
+        conversation.steer(message)
+        return True
+
+    async def _run(self, message: UserPrompt, cancelled: int) -> Any:
+        """Runs turns until no steering message is left."""
+        while True:
+            ended = await self._run_turn(message, cancelled)
+            left = self.conversation.steering.take_all() if self._cancelled == cancelled else []
+            if not left:
+                return _response(ended)
+            message = UserPrompt.from_message(user("\n\n".join(each.text for each in left)), "keyboard")
+
+    async def _run_turn(self, message: UserPrompt, cancelled: int) -> TurnEnded:
+        ended: TurnEnded | None = None
+        async with aclosing(cast("Any", self.conversation.prompt(message))) as events:
+            async for event in events:
+                if self._cancelled != cancelled:
+                    self.conversation.interrupt()  # it came before there was anything to interrupt
+                if isinstance(event, TurnEnded):
+                    ended = event
+                if isinstance(event, ApprovalAsked):
+                    self._ask(self._approve(event), partial(self.conversation.dismiss, event.id))
+                elif isinstance(event, QuestionsAsked):
+                    self._ask(self._answer(event), partial(self.conversation.questions.answer, event.id, None))
+                else:
+                    await self._send(self._updates.on_event(event))
+                if isinstance(event, ModeChanged):
+                    await self._send_options()
+        assert ended is not None  # every turn ends with TurnEnded
+        for task in tuple(self._asking):
+            task.cancel()  # its call was interrupted
+        return ended
+
+    def _ask(self, work: Coroutine[Any, Any, None], give_up: Callable[[], None]) -> None:
+        """Runs beside the turn. An exception is logged, and `give_up` ends the wait for the answer."""
+
+        async def run() -> None:
+            try:
+                await work
+            except Exception:
+                log.exception("the client could not be asked")
+                give_up()
+
+        task = asyncio.create_task(run())
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
 
     def cancel(self) -> None:
         self._cancelled += 1
@@ -140,20 +181,24 @@ class Session:
     def announce_soon(self) -> None:
         """Sends notices and the slash commands, after the answer to the client's request."""
         task = asyncio.create_task(self._announce())
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+        self._announcing.add(task)
+        task.add_done_callback(self._announcing.discard)
 
     async def _announce(self) -> None:
         from wolo.frontends.acp.slash_commands import available  # noqa: PLC0415  # all commands
 
-        commands = await asyncio.to_thread(available, self.conversation)
         for notice in self.notices:
             await self.update(sdk.update_agent_thought_text(f"{notice}\n"))
-        await self.update(sdk.update_available_commands(commands))
+        try:
+            await self.update(sdk.update_available_commands(await asyncio.to_thread(available, self.conversation)))
+        except Exception as error:
+            log.exception("the slash commands could not be announced")
+            reason = f"{error.message} {error.hint}".rstrip() if isinstance(error, WoloError) else type(error).__name__
+            await self.update(sdk.update_agent_thought_text(f"The slash commands cannot be listed: {reason}\n"))
 
     async def close(self) -> None:
         self.cancel()
-        for task in tuple(self._asking):
+        for task in (*self._asking, *self._announcing):
             task.cancel()
         await self.conversation.close()
 
@@ -222,7 +267,7 @@ class Session:
 
     def _continue_as(self, conversation: Conversation) -> None:
         self.conversation = conversation
-        self._updates.window = conversation.choice.model.context or 0
+        self._updates.window = _window(conversation)
 
     async def _send(self, updates: Iterator[Any]) -> None:
         for update in updates:
@@ -314,6 +359,30 @@ class Session:
             return None
         except (sdk.RequestError, ValueError):
             return None
+
+
+def _window(conversation: Conversation) -> int:
+    """In tokens; 0: unknown."""
+    return conversation.permissions.config.settings.context.window_of(conversation.choice.model.context) or 0
+
+
+def _response(ended: TurnEnded) -> Any:
+    """Raises WoloError for a turn that failed."""
+    if ended.cause in _FAILED:
+        assert ended.error is not None
+        raise WoloError(ended.error.message, hint=ended.error.hint)
+    reason = _STOP_REASONS.get(ended.cause) or _FINISH_REASONS.get(ended.finish_reason, "end_turn")
+    usage = ended.usage
+    fresh = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    counted = sdk.Usage(
+        total_tokens=fresh + usage.output_tokens,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        thought_tokens=usage.reasoning_tokens,
+        cached_read_tokens=usage.cache_read_tokens,
+        cached_write_tokens=usage.cache_write_tokens,
+    )
+    return sdk.PromptResponse(stop_reason=cast("Any", reason), usage=counted)
 
 
 def call_to_approve(asked: ApprovalAsked) -> Any:

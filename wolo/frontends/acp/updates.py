@@ -73,7 +73,7 @@ class Updates:
                 self._unsaved.clear()
                 self._streamed = False
                 if isinstance(event, RequestStarted):
-                    yield self._usage(event.context_tokens)
+                    yield from self._usage(event.context_tokens)
                 elif text := describe_briefly(event):
                     if isinstance(event, AttemptFailed) and event.is_limit:
                         text += " Choose another model to go on with it until then, or cancel."
@@ -162,13 +162,16 @@ class Updates:
         if usage := message.usage:
             cost = usage.cost.total if usage.cost else None
             self._cost = None if cost is None or self._cost is None else self._cost + cost
-            yield self._usage(usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens)
+            yield from self._usage(usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens)
 
-    def _usage(self, used: int) -> Any:
+    def _usage(self, used: int) -> Iterator[Any]:
+        """Nothing while the window is unknown: an update must have its size."""
+        if not self.window:
+            return
         update = sdk.UsageUpdate(session_update="usage_update", used=used, size=self.window)
         if self._cost:
             update.cost = sdk.Cost(amount=self._cost, currency="USD")
-        return update
+        yield update
 
 
 def _plan(items: Sequence[TodoItem]) -> Any:

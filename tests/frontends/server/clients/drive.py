@@ -9,9 +9,9 @@ import httpx
 from generated import AuthenticatedClient
 from generated.api.default import approve, create, delete, describe, find, list_, prompt
 from generated.models import (
+    ApprovalEvent,
     Approve,
     ApproveDecision,
-    ApprovalEvent,
     AssistantEvent,
     ErrorAnswer,
     NewSession,
