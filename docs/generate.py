@@ -34,6 +34,7 @@ def pages() -> dict[str, str]:
         "errors.md": _errors(),
         "formats.md": _formats(),
         "files.md": _files(),
+        "other-agents.md": _places(),
     }
     return {name: NOTICE + text.rstrip() + "\n" for name, text in written.items()} | {"../guide/prompt.md": _prompt_page()}
 
@@ -46,6 +47,38 @@ def _files() -> str:
         folder = init.parent
         rows += ["", f"## {folder.relative_to(package.parent)}", "", _first_sentence(init), ""]
         rows += [f"- `{path.name}`: {_first_sentence(path)}" for path in sorted(folder.glob("*.py")) if path != init]
+    return "\n".join(rows)
+
+
+_READ: Mapping[str, str] = {
+    "instructions": "read, see [instructions](../guide/instructions.md)",
+    "rules": "read, see [rules](../guide/instructions.md#rules)",
+    "MCP servers": "offered, each after your consent",
+    "hooks": "run after your consent",
+    "settings": "can only make wolo stricter",
+}
+
+
+def _places() -> str:
+    """Every place of every agent, and what becomes of it."""
+    from wolo.foreign_places import TABLE
+
+    rows = [
+        *(
+            "# Files of other agents",
+            "",
+            "What wolo reads where other programs left it, and what it does not read, with the reason.",
+        ),
+        "A file of a project is below any folder from its root to the working directory.",
+        "Other than instructions and rules, nothing of a project is used before you trust it.",
+        "A file that is not read is named once, at the first start in its project; `wolo trust` names it any time.",
+    ]
+    for agent in dict.fromkeys(row.agent for row in TABLE):
+        rows += ["", f"## {agent[0].upper()}{agent[1:]}", "", "| Kind | Where | |", "|---|---|---|"]
+        for row in (each for each in TABLE if each.agent == agent):
+            where = ", ".join(f"`{'~/' if row.is_users else ''}{path}`" for path in row.paths)
+            use = f"not read: {row.why}" if row.why else _READ.get(row.kind, "used where they are")
+            rows.append(f"| {row.kind} | {where} | {use} |")
     return "\n".join(rows)
 
 

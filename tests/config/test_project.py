@@ -45,7 +45,13 @@ def test_each_kind_is_found_everywhere_in_any_form(kind: project.Kind) -> None:
             else:
                 path.symlink_to("/nowhere")
             root = Path(f"{number}-{shape}").absolute()
-            assert found(root) == [(kind.name, place)]
+            [(kinds, path)] = found(root)
+            assert kind.name in kinds.split(" and ")
+            assert path == place
+
+
+def test_file_with_hooks_and_servers_is_both() -> None:
+    assert found(make(".gemini/settings.json")) == [("hooks and MCP servers", ".gemini/settings.json")]
 
 
 def test_only_folders_from_root_to_work_count() -> None:

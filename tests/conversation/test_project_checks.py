@@ -49,6 +49,7 @@ def test_projects_files_name_its_checks(tmp_path: Path, files: dict[str, str], c
 
 def test_pipes_and_links_of_projects_are_skipped(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "Makefile")
-    (tmp_path / "secret").write_text("`make test`\n")
-    (tmp_path / "AGENTS.md").symlink_to(tmp_path / "secret")
+    secret = tmp_path.parent / "secret"
+    secret.write_text("`make test`\n")
+    (tmp_path / "AGENTS.md").symlink_to(secret)
     assert find_checks(tmp_path) == ()

@@ -382,7 +382,7 @@ def test_nothing_of_an_untrusted_project_is_started(provider: ProviderServer) ->
     assert not Path("log").exists()
     assert "is not trusted" in done.stderr
     listed = run_wolo("mcp", "list", "--json")
-    assert listed.json == []
+    assert [row["state"] for row in listed.json] == ["needs trust"]
     assert "is not trusted" in listed.stderr
 
 

@@ -24,6 +24,7 @@ def trust(
     from pathlib import Path
 
     from wolo.config import consents, project
+    from wolo.config.unread_places import describe
     from wolo.places import Notices, find_places
     from wolo.workspace.root import find_root
 
@@ -34,14 +35,24 @@ def trust(
         consents.forget_trust(find_places(), root)
         consents.forget_consents(find_places(), root)
     answer = consents.trust_in(find_places(), root, notices)
-    brought = project.find(root, Path.cwd())
+    brought, unread = project.find(root, Path.cwd()), project.find_unread(root, Path.cwd())
     if as_json:
         found = [{"kind": each.kind, "path": str(each.path)} for each in brought]
         print_json(
-            {"folder": str(root), "answer": answer, "trusted": answer == "trusted", "brought": found, "notices": list(notices)}
+            {
+                "folder": str(root),
+                "answer": answer,
+                "trusted": answer == "trusted",
+                "brought": found,
+                "unread": [
+                    {"agent": place.agent, "kind": place.kind, "path": str(path), "why": place.why} for path, place in unread
+                ],
+                "notices": list(notices),
+            }
         )
         return
     rows = [("folder", project.on_one_line(root)), ("trusted", WORDS[answer])]
     rows += [(each.kind, project.on_one_line(each.path.relative_to(root))) for each in brought]
+    rows += [("not read", describe(path, place, root)) for path, place in unread]
     for name, value in (*rows, *(("notice", notice) for notice in notices)):
         print_line(f"{name:<12} {value}")

@@ -61,7 +61,7 @@ def _listing(context: CommandContext) -> str:
         else []
     )
     inbox = [f"{quantity(len(waiting), 'note waits', 'notes wait')} for your decision: /memory inbox"] if waiting else []
-    return "\n".join([*lines, *nested, *instructions.notices, "", *size, _RELOADED, *inbox])
+    return "\n".join([*lines, *nested, *instructions.notices, *instructions.remarks, "", *size, _RELOADED, *inbox])
 
 
 def _size(num_bytes: int) -> str:

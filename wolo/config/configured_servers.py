@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from wolo.config import consents, project
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
+from wolo.foreign_places import first_names, present
 from wolo.mcp.server import ConfiguredServer, Server, check, fingerprint
 from wolo.places import Notices, Places, Site
 
@@ -125,15 +126,15 @@ def _of_project(site: Site) -> Iterator[ConfiguredServer]:
     """The nearest last. An unusable file is reported and does not affect others."""
     root = site.root
     for folder in project.folders(root, site.real_cwd):
-        for place in project.MCP_SERVERS.places:
+        for place in present(project.MCP_SERVERS.places, first_names(folder)):
             path = folder / place
             if not path.exists():
                 continue
-            from wolo.mcp.server_entries import read_servers  # noqa: PLC0415  # most starts have no such file
+            from wolo.config.foreign_servers import read_project_servers  # noqa: PLC0415  # most starts have no such file
 
             where = project.on_one_line(path.relative_to(root))
             try:
-                for name, server in read_servers(project.read_file(path, root), where, site.notices):
+                for name, server in read_project_servers(project.read_file(path, root), where, site.notices):
                     brought = ConfiguredServer(
                         name=name, server=server, source=where, folder=folder, scope="project", is_allowed=False
                     )
@@ -141,6 +142,13 @@ def _of_project(site: Site) -> Iterator[ConfiguredServer]:
                     yield replace(brought, is_allowed=is_allowed)
             except ConfigError as error:
                 site.notices.add(error.message)
+
+
+def untrusted_servers(site: Site) -> list[ConfiguredServer]:
+    """Servers of a project that the user has not answered for, to list them; nothing of them is used."""
+    if consents.trust_in(site.places, site.root, site.notices) is not None:
+        return []
+    return [*{each.name: each for each in _of_project(site)}.values()]
 
 
 def _runs_relative_program(server: Server, cwd: Path, named_in: Path) -> bool:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -14,10 +13,11 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.errors import ConfigError, UsageError
+from wolo.errors import ConfigError, ExtensionError, UsageError
+from wolo.extensions.settings_documents import parse_settings
 from wolo.mcp.server import Server
-from wolo.mcp.server_entries import entries_of, read_entries
-from wolo.places import Site, find_home
+from wolo.mcp.server_entries import entries_of, read_entries, read_servers
+from wolo.places import Notices, Site, find_home
 
 MAX_BYTES = 8 * 1024 * 1024
 """Claude Code keeps histories in the same file."""
@@ -95,23 +95,17 @@ def _read(file: _ServerFile, site: Site) -> Iterator[ForeignServer]:
     try:
         if file.path.stat().st_size > MAX_BYTES:
             raise ConfigError(f"{file.path} is not read: it is larger than {MAX_BYTES // 1024 // 1024} MiB.")
-        text = file.path.read_text(encoding="utf-8-sig")
-        document = tomllib.loads(text) if file.path.suffix == ".toml" else json.loads(without_comments(text))
+        document = parse_settings(file.path.read_bytes(), source)
     except OSError as error:
         raise ConfigError(f"{file.path} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file.path} cannot be read: {error}.") from error
-    if not isinstance(document, dict):
-        raise ConfigError(f"{file.path} is not an object.")
+    except ExtensionError as error:
+        raise ConfigError(error.message) from error
     groups = [(file.scope, _entries(document, source))]
     if isinstance(projects := document.get("projects"), dict) and isinstance(here := projects.get(str(site.root)), dict):
         groups.insert(0, ("local", _entries(here, source)))  # Claude Code's local scope
     for scope, entries in groups:
-        # Names of other programs may hold blanks and slashes
-        fitted = {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-")[:64]: entry for name, entry in entries.items()}
-        for name, server in read_entries(fitted, source, site.notices):
-            fixed = replace(server, transport="sse") if file.agent == "gemini" and _is_gemini_sse(entries, name) else server
-            yield ForeignServer(name, fixed, source, scope)
+        for name, server in read_foreign_entries(entries, source, site.notices, is_gemini=file.agent == "gemini"):
+            yield ForeignServer(name, server, source, scope)
 
 
 def _entries(document: Mapping[str, Any], source: str) -> Mapping[str, Any]:
@@ -119,13 +113,48 @@ def _entries(document: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     return {name: entry for name, entry in found.items() if isinstance(entry, dict)}
 
 
-def _is_gemini_sse(entries: Mapping[str, Any], name: str) -> bool:
+def read_project_servers(data: bytes, where: str, notices: Notices) -> Iterator[tuple[str, Server]]:
+    """Servers in a project's settings of any agent. Raises ConfigError."""
+    if where.rpartition("/")[2] in ("mcp.json", ".mcp.json"):
+        is_plain = re.search(rb"//|/\*|,\s*[}\]]", data) is None
+        yield from read_servers(data if is_plain else _plain_json(data, where), where, notices)
+        return
+    try:
+        document = parse_settings(data, where)
+    except ExtensionError as error:
+        raise ConfigError(error.message) from error
+    limits = each if isinstance(each := document.get("mcp"), dict) else {}
+    excluded = [*_names(limits, "excluded"), *_names(document, "excludeMCPServers")]
+    allowed = _names(limits, "allowed") or _names(document, "allowMCPServers")
+    entries = {
+        name: entry
+        for name, entry in _entries(document, where).items()
+        if name not in excluded and (not allowed or name in allowed)
+    }
+    yield from read_foreign_entries(
+        entries, where, notices, is_gemini=where.endswith((".gemini/settings.json", ".qwen/settings.json"))
+    )
+
+
+def _plain_json(data: bytes, where: str) -> bytes:
+    """Editors write comments and commas that JSON has not."""
+    try:
+        return json.dumps(parse_settings(data, where)).encode()
+    except ExtensionError as error:
+        raise ConfigError(error.message) from error
+
+
+def _names(table: Mapping[str, Any], key: str) -> list[str]:
+    value = table.get(key)
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def read_foreign_entries(
+    entries: Mapping[str, Any], source: str, notices: Notices, *, is_gemini: bool
+) -> Iterator[tuple[str, Server]]:
     """Gemini CLI means SSE by `url`, and streamable HTTP by `httpUrl`."""
-    entry = entries.get(name, {})
-    return "url" in entry and "type" not in entry
-
-
-def without_comments(text: str) -> str:
-    """JSON without `//` and `/* */` comments and without commas before a closing bracket."""
-    text = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', lambda found: found[1] or " ", text, flags=re.DOTALL)
-    return re.sub(r'("(?:\\.|[^"\\])*")|,(\s*[}\]])', lambda found: found[1] or found[2], text)
+    # Names of other programs may hold blanks and slashes
+    fitted = {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-")[:64]: entry for name, entry in entries.items()}
+    for name, server in read_entries(fitted, source, notices):
+        is_sse = is_gemini and "url" in fitted[name] and "type" not in fitted[name]
+        yield name, replace(server, transport="sse") if is_sse else server

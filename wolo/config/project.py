@@ -13,6 +13,7 @@ from msgspec import Struct
 from wolo.config.dotted_keys import Key
 from wolo.config.files import OTHERS_WRITE
 from wolo.errors import ConfigError, ToolError
+from wolo.foreign_places import UNREAD, Place, first_names, paths_of, present
 from wolo.workspace.files.safe_open import open_regular, read_all
 from wolo.workspace.root import may_be_project
 
@@ -29,70 +30,46 @@ class Kind(Struct, frozen=True):
     """The user's locations, below the home directory."""
 
 
-SETTINGS = Kind("settings", (".wolo/config.toml",))
-HOOKS = Kind(
-    "hooks",
-    (
-        ".wolo/hooks.json",
-        ".wolo/hooks",
-        ".claude/settings.json",
-        ".claude/settings.local.json",
-        ".claude/hooks.json",
-        ".claude/hooks",
-    ),
-)
+def _kind(name: str) -> Kind:
+    return Kind(name, paths_of(name), paths_of(name, is_users=True))
+
+
+SETTINGS, HOOKS, MCP_SERVERS = _kind("settings"), _kind("hooks"), _kind("MCP servers")
+SKILLS, COMMANDS, AGENTS, TOOLS = _kind("skills"), _kind("commands"), _kind("agents"), _kind("tools")
 CLAUDE_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 """They also hold permission rules."""
-MCP_SERVERS = Kind("MCP servers", (".mcp.json", ".wolo/mcp.json"))
-SKILLS = Kind(
-    "skills",
-    (
-        *(".wolo/skills", ".agents/skills", ".claude/skills", ".codex/skills"),
-        *(".opencode/skills", ".opencode/skill", ".gemini/skills", ".kimi/skills", ".pi/skills"),
-    ),
-    (
-        *(".agents/skills", ".config/agents/skills", ".claude/skills", ".codex/skills"),
-        *(".config/opencode/skills", ".config/opencode/skill", ".gemini/skills", ".kimi/skills", ".pi/agent/skills"),
-    ),
-)
-COMMANDS = Kind(
-    "commands",
-    (
-        *(".wolo/commands", ".agents/commands", ".claude/commands"),
-        *(".opencode/commands", ".opencode/command", ".gemini/commands", ".pi/prompts"),
-    ),
-    (
-        *(".agents/commands", ".config/agents/commands", ".claude/commands", ".codex/prompts"),
-        *(".config/opencode/commands", ".config/opencode/command", ".gemini/commands", ".pi/agent/prompts"),
-    ),
-)
 CODEX_PROMPTS = ".codex/prompts"
 """Codex calls these `/prompts:NAME`."""
-AGENTS = Kind(
-    "agents",
-    (
-        *(".wolo/agents", ".agents/agents", ".claude/agents"),
-        *(".opencode/agents", ".opencode/agent", ".gemini/agents", ".codex/agents"),
-    ),
-    (
-        *(".agents/agents", ".config/agents/agents", ".claude/agents"),
-        *(".config/opencode/agents", ".config/opencode/agent", ".gemini/agents", ".codex/agents"),
-    ),
-)
-TOOLS = Kind("tools", (".wolo/tools",))
 KINDS = (SETTINGS, HOOKS, MCP_SERVERS, SKILLS, COMMANDS, AGENTS, TOOLS)
-_FIRST_NAMES = frozenset(place.partition("/")[0] for kind in KINDS for place in kind.places)
 
 
 class ProjectFile(Struct, frozen=True):
     kind: str
+    """Several, joined by `and`, for a file that holds them all."""
     path: Path
     """The file or folder itself, or a link on the way to it."""
 
 
 def find(root: Path, cwd: Path) -> tuple[ProjectFile, ...]:
-    """Takes real paths. Finds by name only; opens, lists and follows nothing."""
-    return tuple({each.path: each for folder in folders(root, cwd) for each in _find_in(folder)}.values())
+    """Takes real paths. Finds by name only; opens, lists and follows nothing below the folders themselves."""
+    kinds: dict[Path, dict[str, None]] = {}
+    for folder in folders(root, cwd):
+        for each in _find_in(folder):
+            kinds.setdefault(each.path, {})[each.kind] = None
+    return tuple(ProjectFile(" and ".join(names), path) for path, names in kinds.items())
+
+
+def find_unread(root: Path, cwd: Path) -> list[tuple[Path, Place]]:
+    """Files of other agents that nothing reads, by name only."""
+    unread = []
+    for folder in folders(root, cwd):
+        names = first_names(folder)
+        unread += [
+            (folder / path, place)
+            for path, place in UNREAD
+            if path.partition("/")[0] in names and os.path.lexists(f"{folder}/{path}")
+        ]
+    return unread
 
 
 def folders(root: Path, cwd: Path) -> list[Path]:
@@ -151,10 +128,10 @@ def read_file(path: Path, root: Path) -> bytes:
 
 
 def _find_in(folder: Path) -> Iterator[ProjectFile]:
-    there = {name for name in _FIRST_NAMES if os.path.lexists(f"{folder}/{name}")}
-    for kind in KINDS:
-        for place in kind.places:
-            if place.partition("/")[0] in there and (path := _find_path(folder, place)):
+    names = first_names(folder)
+    for kind in KINDS if names else ():
+        for place in present(kind.places, names):
+            if path := _find_path(folder, place):
                 yield ProjectFile(kind.name if path == folder / place else "a link", path)
 
 

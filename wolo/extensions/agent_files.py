@@ -263,7 +263,7 @@ def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: No
 
 def _name(document: Document, path: Path, notices: Notices) -> str:
     """Corrects blanks; a name with other characters is replaced by that of the file. Both with a notice."""
-    file = path.name.removesuffix(path.suffix).removesuffix(".agent")
+    file = path.name.removesuffix(path.suffix).removesuffix(".agent").removesuffix(".chatmode")
     name = document.text("name") or file
     corrected = "-".join(name.split())
     if not re.fullmatch(_NAME, corrected):

@@ -113,7 +113,7 @@ def _below(
     """Visits each folder once, even through links: `seen` contains real paths."""
     for entry in entries(folder, notices):
         if entry.name.endswith((MARKDOWN, TOML)):
-            word = entry.name.removesuffix(MARKDOWN).removesuffix(TOML)
+            word = entry.name.removesuffix(MARKDOWN).removesuffix(TOML).removesuffix(".prompt")
             name = word if re.fullmatch(_WORD, word) else plain_name(word)
             if name != word:
                 notices.add(

@@ -32,7 +32,7 @@ _RUNS_CODE = """
 .tmux.conf .screenrc .hgrc .jj .svn .sl .autoenv .autoenv.zsh .lefthook
 .windsurf .roo .roomodes .continue .kiro .amazonq .qwen .kimi .crush .crush.json crush.json .junie .trae .augment .goose .hermes
 .aider.conf.yml
-.agent .kilocode .kilocodemodes .factory .amp .openhands .pi .warp .mise
+.agent .cline .goosehints.local .kimi-code .kilocode .kilocodemodes .factory .amp .openhands .pi .warp .mise
 .npmrc .yarnrc .yarnrc.yml
 """
 RUNS_CODE = frozenset((*_RUNS_CODE.split(), *(name.casefold() for name in AT_THE_TOP))) | READABLE
@@ -55,7 +55,9 @@ RUNS_CODE_BELOW = (
     "/.github/chatmodes/",
     "/.github/hooks/",
     "/.github/instructions/",
+    "/.github/mcp.json/",
     "/.github/prompts/",
+    "/.github/skills/",
     "/library/launchagents/",
 )
 ABOVE = frozenset(path.split("/")[1] for path in RUNS_CODE_BELOW)

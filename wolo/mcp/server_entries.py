@@ -49,8 +49,8 @@ _OAUTH_NAMES = {
     "scope": "scopes",
 }
 _READ_BELOW = frozenset(("type", "transport", "disabled", "timeout", "bearer_token_env_var", "env_http_headers", "env_vars"))
-_READ_BELOW |= {"startup_timeout_ms", "scopes"}
-_ABOUT = frozenset(("description", "name", "displayName", "title", "icon", "version", "note", "comment", "$schema"))
+_READ_BELOW |= {"startup_timeout_ms", "scopes", "tools"}
+_ABOUT = frozenset(("description", "name", "displayName", "title", "icon", "version", "note", "comment", "$schema", "source"))
 """Fields for readers, without an effect anywhere."""
 _OURS = frozenset(Server.__struct_fields__)
 _MILLISECONDS_FROM = 1000
@@ -85,7 +85,8 @@ def entries_of(document: object, where: str) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise ConfigError(f"{where} is not a JSON object.", hint=_EXAMPLE)
     nested = document["mcp"] if isinstance(document.get("mcp"), dict) else {}
-    for key, found in (("mcpServers", document), ("mcp_servers", document), ("servers", document), ("servers", nested)):
+    own = (("context_servers", document), ("amp.mcpServers", document))  # Zed, Amp
+    for key, found in (("mcpServers", document), ("mcp_servers", document), ("servers", document), ("servers", nested), *own):
         if key in found:
             entries = found[key]
             break
@@ -106,6 +107,10 @@ def read_entry(entry: object) -> tuple[Server, list[str]]:
     ignored = [name for name in entry if _NAMES.get(name, name) not in _OURS | _READ_BELOW | _ABOUT and name[:1] != "_"]
     if isinstance(command := fields.get("command"), list) and command:
         fields |= {"command": command[0], "args": [*command[1:], *fields.get("args", ())]}
+    if isinstance(command := fields.get("command"), dict):  # Zed's older form
+        fields |= {"command": command.get("path", ""), "args": command.get("args", []), "env": command.get("env") or {}}
+    if isinstance(tools := entry.get("tools"), list) and tools != ["*"]:  # Copilot
+        fields.setdefault("enabled_tools", tools)
     if entry.get("disabled") is True:
         fields["enabled"] = False
     _read_transport(entry, fields)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from wolo.extensions.instructions.file_reading import MAX_BYTES
-from wolo.extensions.instructions.instruction_files import Instructions, byte_limit, imports_of, read_instructions
+from wolo.extensions.instructions.imports import imports_of
+from wolo.extensions.instructions.instruction_files import Instructions, byte_limit, read_instructions
 from wolo.extensions.instructions.nested_files import NestedFiles
 from wolo.places import Notices, find_home
 

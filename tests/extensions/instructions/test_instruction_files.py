@@ -58,20 +58,27 @@ def test_claude_md_serves_without_agents_md(root: Path, config: Path) -> None:
     assert found(root, config).files == (root / "CLAUDE.md",)
 
 
-def test_a_link_is_not_followed(root: Path, config: Path, isolated: Path) -> None:
+def test_link_out_of_the_project_is_not_followed(root: Path, config: Path, isolated: Path) -> None:
     key = isolated / "id_rsa"
     key.write_text("PRIVATE KEY")
     (root / "AGENTS.md").symlink_to(key)
     read = found(root, config)
     assert read.text == ""
-    assert read.notices == (f"{root / 'AGENTS.md'} is not read: it is a link.",)
+    assert read.notices == (f"{root / 'AGENTS.md'} is not read: it is a link to a file outside {root}.",)
+    (root / ".env").write_text("TOKEN=1")
+    (root / "AGENTS.md").unlink()
+    (root / "AGENTS.md").symlink_to(".env")
+    assert found(root, config).notices == (
+        f"{root / 'AGENTS.md'} is not read: it is a link to a file whose name says that it contains secrets.",
+    )
 
 
-def test_link_beside_its_target_needs_no_notice(root: Path, config: Path) -> None:
+def test_link_inside_the_project_is_followed_once(root: Path, config: Path) -> None:
     (root / "CLAUDE.md").write_text("both")
     (root / "AGENTS.md").symlink_to("CLAUDE.md")
     read = found(root, config)
-    assert (read.files, read.notices) == ((root / "CLAUDE.md",), ())
+    assert (read.text, read.notices) == ("# Instructions from AGENTS.md\n\nboth", ())
+    assert read.remarks == ()
 
 
 def test_the_users_own_file_may_be_a_link(root: Path, config: Path, isolated: Path) -> None:

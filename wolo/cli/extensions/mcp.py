@@ -33,11 +33,14 @@ Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this
 @app.command("list")
 def show(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the servers configured for this directory; none is started."""
+    from wolo.config.configured_servers import untrusted_servers
     from wolo.workspace.root import find_site
 
     site = find_site()
     found = _all_servers(trust, site)
+    waiting = [] if trust else untrusted_servers(site)
     rows = [_row(each) for each in sorted(found, key=lambda each: each.name)]
+    rows += [{**_row(each), "state": "needs trust"} for each in sorted(waiting, key=lambda each: each.name)]
     for notice in site.notices:
         print_message(notice)
     if as_json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from wolo.config.translation.rules import (
 )
 from wolo.errors import ConfigError, ExtensionError
 from wolo.extensions.hooks.hook_files import read_hooks
+from wolo.extensions.settings_documents import parse_settings
 from wolo.guard.rules import Decision
 from wolo.mcp.server_entries import read_servers
 from wolo.places import Notices, find_home
@@ -107,18 +107,7 @@ def _load(path: Path) -> dict[str, Any]:
     """Raises ValueError."""
     if path.stat().st_size > project.MAX_BYTES * 16:
         raise ValueError("it is too large")
-    text = path.read_text(encoding="utf-8-sig")
-    table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(_without_comments(text))
-    if not isinstance(table, dict):
-        raise ValueError("it holds no table")
-    return table
-
-
-def _without_comments(text: str) -> str:
-    """Removes comments and commas before a closing bracket, outside strings."""
-    token = r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/'
-    text = re.sub(token, lambda found: found[1] or "", text, flags=re.DOTALL)
-    return re.sub(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', lambda found: found[1] or "", text, flags=re.DOTALL)
+    return parse_settings(path.read_bytes(), path.name)
 
 
 def _part(table: Mapping[str, Any], key: str) -> dict[str, Any]:

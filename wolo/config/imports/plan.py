@@ -16,7 +16,7 @@ from wolo.config.files import lock_folder, open_document, read_own, replace_file
 from wolo.config.layers import check_user_file
 from wolo.config.translation.findings import SettingFinding
 from wolo.errors import ConfigError
-from wolo.extensions.instructions.instruction_files import OTHERS_OWN
+from wolo.foreign_places import USERS_FILES
 from wolo.places import Notices, Places, find_home
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class ImportPlan:
                 if line in self._memory_text.splitlines():
                     return "same", f"instructions: {line} in {self._memory}"
                 home = find_home()
-                in_place = next((name for name in OTHERS_OWN if (home / name).is_file()), "")
+                in_place = next((name for name in USERS_FILES if (home / name).is_file()), "")
                 if not self._memory.exists() and not self._lines and line == f"@~/{in_place}":
                     return "present", f"instructions: read from ~/{in_place}"
                 first = f"@~/{in_place}"

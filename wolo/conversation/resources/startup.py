@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.compaction.history_cut import Cut
-from wolo.config import keys, layers
+from wolo.config import keys, layers, project
 from wolo.config.cli_options import Flags, directories, many, text
 from wolo.config.schema import Config, Endpoint, WebSearchSettings
 from wolo.conversation.local_context import LocalContext
@@ -269,8 +269,19 @@ def prepare_start(options: StartOptions) -> StartupState:
             *filter(None, model_notices),
             *sink.notices,
             *moved_notice(session, cwd),
+            *_unread_notice(site),
         ),
     )
+
+
+def _unread_notice(site: Site) -> list[str]:
+    """Names files of other agents that nothing reads, each once in a folder."""
+    unread = project.find_unread(site.root, site.real_cwd)
+    if not unread:
+        return []
+    from wolo.config.unread_places import name_once  # noqa: PLC0415  # few projects have any
+
+    return name_once(site.places, site.root, unread)
 
 
 def _prepare_environment(options: Flags, directory: Path | None) -> StartEnvironment:

@@ -20,6 +20,7 @@ from wolo.extensions.agent_files import NONE as NO_AGENTS
 from wolo.extensions.agent_files import AgentProfile, Agents, find_agent, find_agents
 from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.extensions.skill_files import NO_SKILLS, Skill, Skills, find_skill, find_skills, result_text
+from wolo.foreign_places import first_names, present
 from wolo.guard.protected_paths import is_secret
 from wolo.models.provider import ModelChoice
 from wolo.places import TOOL_PACKAGES, Notices, Places, Site, find_home, installation_state, package_folders
@@ -41,10 +42,14 @@ def search_paths(kind: Kind, config: Config, site: Site) -> tuple[ExtensionFolde
     if config.trusts_project:
         folders = reversed(project.folders(site.root, site.real_cwd))
         read = partial(project.read_file, root=site.root)
-        search_folders = [ExtensionFolder(folder / place, read, site.root) for folder in folders for place in kind.places]
+        search_folders = [
+            ExtensionFolder(folder / place, read, site.root)
+            for folder in folders
+            for place in _usual_or_present(kind.places, folder)
+        ]
     home, read_own = find_home(), partial(project.read_file, root=Path("/"))
     search_folders.append(ExtensionFolder(site.places.config / kind.name, read_own))
-    for place in kind.own:
+    for place in _usual_or_present(kind.own, home):
         namespace = "prompts" if place == project.CODEX_PROMPTS else ""
         search_folders.append(ExtensionFolder(home / place, read_own, namespace=namespace))
     if site.places.plugin_index.exists():
@@ -52,6 +57,14 @@ def search_paths(kind: Kind, config: Config, site: Site) -> tuple[ExtensionFolde
 
         search_folders += plugin_folders(kind.name, site.places)
     return tuple(search_folders)
+
+
+_USUAL = frozenset((".wolo", ".agents", ".claude", ".config"))
+"""Folders in which files may appear while wolo runs; others are searched where they exist."""
+
+
+def _usual_or_present(places: tuple[str, ...], folder: Path) -> list[str]:
+    return present(places, first_names(folder) | _USUAL)
 
 
 async def find_custom_tools(config: Config, site: Site) -> FoundTools | None:

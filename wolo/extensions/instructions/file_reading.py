@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.guard.protected_paths import is_secret
 from wolo.messages.terminal_text import escape_hidden
 from wolo.places import Notices
 
@@ -57,7 +58,7 @@ def read_import(path: Path, importer: InstructionFile, notices: Notices) -> Inst
 def read_file(
     path: Path, name: str, notices: Notices, *, owner: Owner = "project", base: Path = Path("/"), is_import: bool = False
 ) -> InstructionFile | None:
-    data = _read_regular(path, notices, follow=owner != "project")
+    data = read_regular(path, notices, within=base if owner == "project" else None)
     if data is not None and is_import and b"\0" in data:
         notices.add(f"{path} is not imported: it is not text.")
         return None
@@ -67,16 +68,29 @@ def read_file(
     return InstructionFile(path, name, text, owner, base, folder=path.parent) if text else None
 
 
-def _read_regular(path: Path, notices: Notices, *, follow: bool) -> bytes | None:
-    """Accepts only regular files from a checkout: a link may point to a key file, and a pipe may never end."""
+def read_regular(path: Path, notices: Notices, *, within: Path | None, most_bytes: int = MAX_BYTES) -> bytes | None:
+    """Accepts only regular files: a pipe may never end. `within`: the checkout that a link must not leave.
+
+    Returns at most one byte more than `most_bytes`; None, if there is no such file, or with a notice.
+    """
+    follow = within is None
+    target = path
+    if within is not None and path.is_symlink():
+        target = Path(os.path.realpath(path))
+        if not target.is_relative_to(within) or is_secret(str(target)):
+            leads = "whose name says that it contains secrets" if target.is_relative_to(within) else f"outside {within}"
+            notices.add(f"{path} is not read: it is a link to a file {leads}.")
+            return None
+        if not os.path.lexists(target):
+            notices.add(f"{path} is not read: it is a link to nothing.")
+            return None
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
-        handle = os.open(path, flags)
+        handle = os.open(target, flags)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        why = "it is a link" if path.is_symlink() else error.strerror
-        notices.add(f"{path} is not read: {why}.")
+        notices.add(f"{path} is not read: {error.strerror}.")
         return None
     # Other users must not be able to write the user's own file
     status = os.fstat(handle)
@@ -93,7 +107,7 @@ def _read_regular(path: Path, notices: Notices, *, follow: bool) -> bytes | None
         notices.add(f"{path} is not read: {why}.")
         return None
     with os.fdopen(handle, "rb") as file:
-        return file.read(MAX_BYTES + 1)
+        return file.read(most_bytes + 1)
 
 
 def _clean(data: bytes, path: Path, notices: Notices) -> str:

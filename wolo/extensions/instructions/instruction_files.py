@@ -1,34 +1,30 @@
 """Reads AGENTS.md files and their like, from general to specific, as one text for the system prompt.
 
 They are read without asking and cannot change permissions. The same files yield the same bytes.
-
-An `@path` import counts at the start of a word, outside code and HTML comments. It is relative to the file that contains it. A
-project's file imports only from its workspace; the user's own file also by `~/` and absolute paths.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.extensions.instructions.file_reading import InstructionFile, cut, one_line, read_file, read_import, read_named
-from wolo.guard.protected_paths import is_secret
-from wolo.messages.terminal_text import escaped_line
+from wolo.extensions.instructions.file_reading import InstructionFile, cut, one_line, read_file, read_named
+from wolo.foreign_places import (
+    MAIN_FILES,
+    MORE_FILES,
+    NAMING_SETTINGS,
+    RULES,
+    USERS_FILES,
+    USERS_RULES,
+    first_names,
+    present,
+)
 from wolo.places import Notices, find_home
 
-NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md")
-"""The first usable file in each directory counts."""
-LOCAL_NAME = "CLAUDE.local.md"
-RULES = ".claude/rules"
-TOP_NAMES = tuple(dict.fromkeys(name.split("/")[0] for name in (*NAMES, LOCAL_NAME, RULES)))
-"""A directory that has none of these has no instructions."""
-OTHERS_OWN = (".claude/CLAUDE.md", ".codex/AGENTS.md")
-"""The user's file for other agents, below the home directory; the first one is read if wolo has none."""
 MAX_TOTAL_BYTES = 128 * 1024
 _LEAST_BYTES = 512
 """A file is left out when less of it would remain."""
@@ -42,6 +38,8 @@ class Instructions(Struct, frozen=True):
     """Parts that were left out or changed."""
     loaded: tuple[InstructionFile, ...] = ()
     """In load order."""
+    remarks: tuple[str, ...] = ()
+    """Files that are not sent, with the reason; for `/memory`."""
 
     @property
     def texts(self) -> Mapping[str, str]:
@@ -66,19 +64,36 @@ def read_instructions(
 
     `limit` holds for all files together. `is_readable` is False for files of the project that a rule denies reading.
     """
-    notices = Notices()
-    files = _read_own(config, notices)
+    notices, remarks = Notices(), Notices()
+    files = _read_own(config, notices, remarks)
     for path in notes:
         note = read_file(path, f"your notes in {path.name}", notices, owner="notes")
         files += [note] if note else []
+    files += users_rules(root, notices)
     for folder in folders_between(root, cwd):
-        files += read_folder(folder, root, notices)
+        files += read_folder(folder, root, notices, remarks=remarks)
     always = [each for each in readable(files, notices, is_readable) if not each.paths]
-    always = with_imports(always, notices, is_readable)
+    always = with_imports(_without_repetitions(always), notices, is_readable)
     kept = _within(always, limit, notices)
     return Instructions(
-        "\n\n".join(each.section for each in kept), tuple(each.path for each in kept), tuple(notices), tuple(kept)
+        "\n\n".join(each.section for each in kept),
+        tuple(each.path for each in kept),
+        tuple(notices),
+        tuple(kept),
+        tuple(remarks),
     )
+
+
+def _without_repetitions(files: Sequence[InstructionFile]) -> list[InstructionFile]:
+    """Many projects write one text for several agents: the first of its folder counts."""
+    seen: set[tuple[Path, str]] = set()
+    kept = []
+    for file in files:
+        top = file.folder if file.folder.name[:1] != "." else file.folder.parent
+        if file.owner != "project" or (top, file.text) not in seen:
+            kept.append(file)
+        seen.add((top, file.text))
+    return kept
 
 
 def folders_between(root: Path, cwd: Path) -> list[Path]:
@@ -88,16 +103,44 @@ def folders_between(root: Path, cwd: Path) -> list[Path]:
     return [folder for folder in reversed((cwd, *cwd.parents)) if folder.is_relative_to(root)]
 
 
-def read_folder(folder: Path, root: Path, notices: Notices, *, only_rules: bool = False) -> list[InstructionFile]:
-    """The instructions of one directory of the project, without imports."""
-    base = root if folder.is_relative_to(root) else folder
-    files = () if only_rules else (_read_first(folder, base, notices), read_named(folder / LOCAL_NAME, base, notices))
-    present = [each for each in files if each]
-    if (folder / RULES).is_dir():
-        from wolo.extensions.instructions.rules import read_rules  # noqa: PLC0415  # few projects have any
+def read_folder(
+    folder: Path, root: Path, notices: Notices, *, only_rules: bool = False, remarks: Notices | None = None
+) -> list[InstructionFile]:
+    """The instructions of one directory of the project, without imports: main file, others, named by settings, rules.
 
-        present += read_rules(folder, base, folder / RULES, notices)
-    return present if base is root else [replace(each, name=one_line(str(each.path))) for each in present]
+    `remarks` name what is left out; finding it costs reading it.
+    """
+    base = root if folder.is_relative_to(root) else folder
+    names = first_names(folder)
+    files: list[InstructionFile | None] = []
+    if names and not only_rules:
+        files.append(_read_main(folder, base, names, notices, remarks))
+        more = (folder / each for each in present(MORE_FILES, names))
+        files += (read_named(each, base, notices) for each in more if each.name != ".clinerules" or not each.is_dir())
+        if named_in := present(NAMING_SETTINGS, names):
+            from wolo.extensions.instructions.settings_instructions import read_named_files  # noqa: PLC0415  # few projects do
+
+            files += read_named_files(folder, base, named_in, notices)
+    for place in present(RULES, names):
+        if place not in MORE_FILES or (folder / place).is_dir():
+            if not os.path.lexists(folder / place):
+                continue
+            from wolo.extensions.instructions.rules import read_rules  # noqa: PLC0415  # few projects have any
+
+            files += read_rules(folder, base, place, notices, Notices() if remarks is None else remarks)
+    kept = [each for each in files if each]
+    return kept if base is root else [replace(each, name=one_line(str(each.path))) for each in kept]
+
+
+def users_rules(root: Path, notices: Notices) -> list[InstructionFile]:
+    """The user's rules for other agents, relative to `root`."""
+    home = find_home()
+    places = [each for each in USERS_RULES if os.path.isdir(f"{home}/{each}")]  # noqa: PTH112  # at every start
+    if not places:
+        return []
+    from wolo.extensions.instructions.rules import read_users_rules  # noqa: PLC0415  # few users have any
+
+    return [file for place in places for file in read_users_rules(home, place, root, notices)]
 
 
 def readable(
@@ -105,7 +148,7 @@ def readable(
 ) -> Iterator[InstructionFile]:
     """Leaves out files of the project that a rule denies reading."""
     for file in files:
-        if file.owner != "project" or is_readable(file.path):
+        if file.owner != "project" or (is_readable(file.path) and is_readable(Path(os.path.realpath(file.path)))):
             yield file
         else:
             notices.add(f"{file.path} is not read: a rule denies it.")
@@ -117,28 +160,55 @@ def with_imports(
     """Adds the imported files, each behind the file that imports it; a file that is listed already is not imported."""
     if not any("@" in each.text for each in files):
         return [*files]
+    from wolo.extensions.instructions.imports import Imports  # noqa: PLC0415  # many files import nothing
+
     return Imports(files, notices, is_readable).expand()
 
 
-def _read_own(config: Path, notices: Notices) -> list[InstructionFile]:
+def _read_own(config: Path, notices: Notices, remarks: Notices) -> list[InstructionFile]:
+    """The first file that exists; the others of the user are named if they differ."""
     home = find_home()
-    candidates = ((config / "AGENTS.md", "your own AGENTS.md"), *((home / name, f"your own ~/{name}") for name in OTHERS_OWN))
-    for path, name in candidates:
-        if os.path.lexists(path):
-            file = read_file(path, name, notices, owner="user")
-            return [file] if file else []
-    return []
+    candidates = [
+        (config / "AGENTS.md", "your own AGENTS.md"),
+        *((home / name, f"your own ~/{name}") for name in USERS_FILES),
+    ]
+    paths = [each for each in candidates if os.path.lexists(each[0])]
+    if not paths:
+        return []
+    (first, name), *others = paths
+    file = read_file(first, name, notices, owner="user")
+    for path, _ in others:
+        _remark(file, read_file(path, "", Notices(), owner="user"), remarks)
+    return [file] if file else []
 
 
-def _read_first(folder: Path, base: Path, notices: Notices) -> InstructionFile | None:
+def _read_main(
+    folder: Path, base: Path, names: frozenset[str], notices: Notices, remarks: Notices | None
+) -> InstructionFile | None:
     complaints = Notices()
-    for name in NAMES:
-        file = read_named(folder / name, base, complaints)
+    paths = [folder / each for each in present(MAIN_FILES, names)]
+    for at, path in enumerate(paths):
+        file = read_named(path, base, complaints)
         if file is not None:
             notices.extend(each for each in complaints if each.startswith(str(file.path)))
+            if remarks is not None:
+                for other in paths[at + 1 :]:
+                    _remark(file, read_named(other, base, Notices()), remarks)
             return file
     notices.extend(complaints)
     return None
+
+
+def _remark(first: InstructionFile | None, other: InstructionFile | None, remarks: Notices) -> None:
+    """Names a file that is left out, unless it says the same or one of the two imports the other."""
+    if first is None or other is None or first.text == other.text:
+        return
+    imports = (f"@{first.path.name}", f"@./{first.path.name}", f"@{other.path.name}", f"@./{other.path.name}")
+    if other.text in imports or any(each in first.text.split() for each in imports[2:]):
+        return
+    remarks.add(
+        f"{other.path} is not read: {first.path.name} comes first, and they differ. To have both: @{other.path.name} in it."
+    )
 
 
 def _within(files: Sequence[InstructionFile], limit: int, notices: Notices) -> list[InstructionFile]:
@@ -155,80 +225,3 @@ def _within(files: Sequence[InstructionFile], limit: int, notices: Notices) -> l
             notices.add(f"{file.path} is left out: the instructions are too long for the model.")
         limit = max(0, limit - len(data))
     return kept[::-1]
-
-
-MAX_DEPTH = 5
-MAX_IMPORTS = 100
-_FENCE = r"(?m)^[ \t>]*(?P<sign>`{3,}|~{3,})[^\n]*\n(?:.*?^[ \t>]*(?P=sign)[`~]*[ \t]*$|.*\Z)"
-_NOT_TEXT = r"(?s)<!--.*?(?:-->|\Z)|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)"
-_IMPORT = r"(?:^|(?<=[\s(]))@((?:\\ |[^\s`\\])+)"
-_AFTER_A_PATH = ".,;:!?)]}>'\"*_"
-_FILE_NAME = r"\.(?:md|mdc|mdx|markdown|txt|rst|adoc|json|jsonc|toml|ya?ml)$"
-
-
-class Imports:
-    def __init__(self, files: Sequence[InstructionFile], notices: Notices, is_readable: Callable[[Path], bool]) -> None:
-        self._files = files
-        self._notices = notices
-        self._is_readable = is_readable
-        self._seen = {os.path.realpath(each.path) for each in files}
-        self._count = 0
-
-    def expand(self) -> list[InstructionFile]:
-        """Notes import nothing: a model wrote them."""
-        return [each for file in self._files for each in (file, *(self._expand_file(file, 1) if file.owner != "notes" else ()))]
-
-    def _expand_file(self, file: InstructionFile, depth: int) -> Iterator[InstructionFile]:
-        for target in imports_of(file.text):
-            path = self._resolve(target, file)
-            if path is None or str(path) in self._seen:
-                continue
-            if depth > MAX_DEPTH:
-                self._notices.add(f"{file.path}: @{escaped_line(target)} is not imported: more than {MAX_DEPTH} levels.")
-                continue
-            self._seen.add(str(path))
-            self._count += 1
-            if self._count > MAX_IMPORTS:
-                if self._count == MAX_IMPORTS + 1:
-                    self._notices.add(f"{file.path}: there are more than {MAX_IMPORTS} imports; the rest is left out.")
-                return
-            imported = read_import(path, file, self._notices)
-            if imported is not None:
-                yield imported
-                yield from self._expand_file(imported, depth + 1)
-
-    def _resolve(self, target: str, file: InstructionFile) -> Path | None:
-        """The file to import, with its folder resolved; None, with a notice where it is meant to be a file."""
-        is_own, is_at_home = file.owner != "project", target.startswith("~/")
-        path = find_home() / target[2:] if is_at_home else file.path.parent / target
-        try:
-            real = Path(os.path.realpath(path.parent)) / path.name
-            is_there = os.path.lexists(real) and path.name not in ("", "..")
-        except (OSError, ValueError):
-            return None
-        if is_there and real.is_dir():
-            return None
-        is_meant = target.startswith(("./", "../", "~/", "/")) or re.search(_FILE_NAME, target, re.IGNORECASE)
-        if not is_there and not is_meant:
-            return None
-        if not is_own and (is_at_home or not real.is_relative_to(file.base)):
-            why = f"a project imports only files inside {file.base}"
-        elif not is_there:
-            why = "the file does not exist"
-        elif is_secret(str(real)) or is_secret(os.path.realpath(real)):
-            why = "its name says that it contains secrets"
-        elif not is_own and not self._is_readable(real):
-            why = "a rule denies reading it"
-        else:
-            why = ""
-        if why:
-            self._notices.add(f"{file.path}: @{escaped_line(target)} is not imported: {why}.")
-            return None
-        return real
-
-
-def imports_of(text: str) -> list[str]:
-    """Targets in order, without duplicates."""
-    prose = re.sub(_NOT_TEXT, " ", re.sub(_FENCE, " ", text, flags=re.DOTALL))
-    found = (each[1].replace("\\ ", " ").rstrip(_AFTER_A_PATH) for each in re.finditer(_IMPORT, prose, re.MULTILINE))
-    return list(dict.fromkeys(each for each in found if each))

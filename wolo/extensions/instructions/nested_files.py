@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,13 +10,14 @@ from msgspec.structs import replace
 
 from wolo.extensions.instructions.file_reading import InstructionFile
 from wolo.extensions.instructions.instruction_files import (
-    TOP_NAMES,
     folders_between,
     read_folder,
     readable,
+    users_rules,
     with_imports,
 )
 from wolo.extensions.instructions.rules import matches
+from wolo.foreign_places import first_names
 from wolo.places import Notices
 
 
@@ -36,7 +36,9 @@ class NestedFiles(Struct, frozen=True):
         """The most general first. `touched` are real paths."""
         instructions: dict[Path, InstructionFile] = {}
         known = folders_between(self.roots[0], self.cwd)
+        own = [each for each in users_rules(self.roots[0], notices) if each.paths]
         for path in touched:
+            instructions |= {each.path: each for each in own if matches(each, path)}
             root = next((root for root in self.roots if path.is_relative_to(root)), None)
             for folder in folders_between(root, path.parent) if root else ():
                 for file in self._in_folder(folder, root, folder in known, notices) if root else ():
@@ -60,7 +62,7 @@ class NestedFiles(Struct, frozen=True):
             return []
         if self.empty.get(folder) == changed:
             return []
-        if not any(os.path.lexists(folder / name) for name in TOP_NAMES):
+        if not first_names(folder):
             self.empty[folder] = changed
             return []
         return read_folder(folder, root, notices, only_rules=is_known)

@@ -106,7 +106,7 @@ async def _ask_trust(flags: Flags, terminal: Terminal) -> None:
 
 async def _ask_servers(flags: Flags, terminal: Terminal) -> None:
     root, places = find_root(), find_places()
-    if not any(each.kind == project.MCP_SERVERS.name for each in project.find(root, Path.cwd())):
+    if not any(project.MCP_SERVERS.name in each.kind for each in project.find(root, Path.cwd())):
         return
     if flags.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
         return

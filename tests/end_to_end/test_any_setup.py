@@ -1,0 +1,93 @@
+"""A project that was set up for other agents: what lies there is read, offered or named once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+from wolo.config import consents
+from wolo.config.project import MCP_SERVERS
+from wolo.places import find_places
+
+PROGRAM = {"command": "true", "args": ["x"]}
+FORMS: dict[str, Any] = {
+    ".vscode/mcp.json": {"servers": {"docs": PROGRAM}},
+    ".zed/settings.json": {"context_servers": {"docs": {"source": "custom", **PROGRAM}}},
+    ".amp/settings.json": {"amp.mcpServers": {"docs": PROGRAM}},
+    ".gemini/settings.json": {"mcp": {"excluded": ["other"]}, "mcpServers": {"docs": PROGRAM, "other": PROGRAM}},
+}
+
+
+def put(name: str, content: str) -> None:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_text(content)
+
+
+@pytest.fixture
+def trusted() -> None:
+    consents.save_trust(find_places(), Path.cwd(), "trusted")
+
+
+def test_setup_for_three_editors_reaches_the_model(provider: ProviderServer) -> None:
+    put(".github/copilot-instructions.md", "Write British English.")
+    put(".cursorrules", "Use tabs.")
+    put(".cursor/rules/py.mdc", "---\ndescription: Python\nglobs: *.py\nalwaysApply: false\n---\nType everything.")
+    put(".windsurf/rules/release.md", "---\ntrigger: model_decision\ndescription: How to release\n---\nTag first.")
+    put("a.py", "x = 1")
+    provider.script(call("read", {"path": "a.py"}), text("Read."))
+    done = run_wolo("-p", *provider.flags, "look at a.py")
+    assert done.stderr == ""
+    first, second = provider.requests
+    system = first.messages[0]["content"]
+    for words in ("Write British English.", "Use tabs.", "- .windsurf/rules/release.md: How to release"):
+        assert words in system
+    assert "Type everything." not in system
+    assert "Type everything." in second.results[0]
+    assert second.messages[0]["content"] == system
+
+
+def test_file_that_nothing_reads_is_named_once(provider: ProviderServer) -> None:
+    put(".clinerules/hooks/PreToolUse", "#!/bin/sh\n")
+    provider.script(text("One."), text("Two."))
+    provider.linted = False
+    first, second = (run_wolo("-p", *provider.flags, "go") for _ in range(2))
+    assert ".clinerules/hooks (hooks of Cline) is not read: these guards are NOT run" in first.stderr
+    assert ".clinerules/hooks" not in second.stderr
+    assert "these guards are NOT run" in run_wolo("trust").stdout
+    assert run_wolo("trust", "--json").json["unread"][0]["agent"] == "Cline"
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("place", MCP_SERVERS.places)
+def test_servers_of_every_agent_are_offered(place: str) -> None:
+    if place.endswith(".toml"):
+        put(place, '[mcp_servers.docs]\ncommand = "true"\nargs = ["x"]\n')
+    elif "opencode" in place:
+        put(place, '{"mcp": {"docs": {"type": "local", "command": ["true", "x"],},} /* ours */}')
+    else:
+        put(place, json.dumps(FORMS.get(place, {"mcpServers": {"docs": PROGRAM}})))
+    listed = run_wolo("mcp", "list", "--json")
+    assert [(row["name"], row["state"], row["source"]) for row in listed.json] == [("docs", "needs consent", place)]
+    assert listed.stderr == ""
+    assert run_wolo("mcp", "allow", "docs").stdout.count("runs: true x") == 1
+    assert run_wolo("mcp", "list", "--json").json[0]["state"] == "not tried yet"
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("place", MCP_SERVERS.places)
+@pytest.mark.parametrize(
+    "bad", [b'{"mcpServers": {', b'{"a":' * 40_000, b"\xff\xfe\0\0", b"[]", b"/*" * 60_000, b'{"mcpServers": 3, "mcp": 3}']
+)
+def test_bad_file_of_servers_costs_itself_only(place: str, bad: bytes) -> None:
+    put(".mcp.json" if place != ".mcp.json" else ".wolo/mcp.json", json.dumps({"mcpServers": {"good": PROGRAM}}))
+    put(place, "")
+    Path(place).write_bytes(bad)
+    listed = run_wolo("mcp", "list", "--json")
+    assert (listed.exit_code, [row["name"] for row in listed.json]) == (0, ["good"])
+    assert place in listed.stderr

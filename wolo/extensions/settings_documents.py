@@ -1,0 +1,33 @@
+"""Parses settings of other agents and editors: JSON with comments, or TOML."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from wolo.errors import ExtensionError
+
+
+def parse_settings(data: bytes, name: str) -> dict[str, Any]:
+    """`name` decides the form. Raises ExtensionError."""
+    try:
+        text = data.decode("utf-8-sig")
+        if name.endswith(".toml"):
+            import tomllib  # noqa: PLC0415  # Codex only
+
+            return tomllib.loads(text)
+        table = json.loads(without_comments(text)) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise ExtensionError(f"{name} cannot be read: {error}.") from error
+    if not isinstance(table, dict):
+        raise ExtensionError(f"{name} holds no table.")
+    return table
+
+
+def without_comments(text: str) -> str:
+    """JSON without `//` and `/* */` comments and without commas before a closing bracket, outside strings."""
+    if "//" in text or "/*" in text:
+        token = r'("(?:\\.|[^"\\])*(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)'  # an open end is matched too: linear time
+        text = re.sub(token, lambda match: match[1] or " ", text, flags=re.DOTALL)
+    return re.sub(r'("(?:\\.|[^"\\])*(?:"|\Z))|,(?=\s*+[}\]])', lambda match: match[1] or "", text, flags=re.DOTALL)

@@ -1,0 +1,316 @@
+"""Lists where coding agents keep their files, each with its reader or the reason why wolo has none.
+
+The readers take their places from here, the guide's page is made of it, and a file that no reader takes is named once.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class Place(Struct, frozen=True):
+    agent: str
+    kind: str
+    paths: tuple[str, ...]
+    """In a project: below any folder from its root to the working directory. The user's: below the home directory."""
+    why: str = ""
+    """Why wolo reads none of them; empty: it does."""
+    is_users: bool = False
+
+
+MAIN_FILES = (
+    *("AGENTS.override.md", "AGENTS.md", "AGENT.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md", "QWEN.md"),
+    *(".junie/AGENTS.md", ".junie/guidelines.md"),
+)
+"""Instructions that mostly repeat each other: the first usable file of a folder counts."""
+MORE_FILES = (
+    *("CLAUDE.local.md", ".github/copilot-instructions.md", ".cursorrules", ".windsurfrules", ".clinerules", ".roorules"),
+    *(".rules", ".goosehints", ".goosehints.local"),
+)
+"""Instructions that are read besides."""
+USERS_FILES = (
+    *(".claude/CLAUDE.md", ".codex/AGENTS.md", ".gemini/GEMINI.md", ".config/opencode/AGENTS.md", ".pi/agent/AGENTS.md"),
+    *(
+        ".qwen/QWEN.md",
+        ".kimi/AGENTS.md",
+        ".config/AGENTS.md",
+        ".config/amp/AGENTS.md",
+        ".agents/AGENTS.md",
+        ".factory/AGENTS.md",
+    ),
+    *(".copilot/copilot-instructions.md", ".config/goose/.goosehints", ".codeium/windsurf/memories/global_rules.md"),
+)
+"""The user's instructions for other agents; the first usable one is read if wolo has none."""
+RULES = (
+    *(".claude/rules", ".github/instructions", ".cursor/rules", ".windsurf/rules", ".clinerules", ".cline/rules"),
+    *(".roo/rules", ".roo/rules-code", ".continue/rules", ".kiro/steering"),
+)
+USERS_RULES = (
+    *(".claude/rules", ".copilot/instructions", ".roo/rules", ".roo/rules-code", ".continue/rules", ".kiro/steering"),
+    *("Documents/Cline/Rules", ".cline/rules"),
+)
+NAMING_SETTINGS = (
+    *("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
+    *(".gemini/settings.json", ".qwen/settings.json"),
+)
+"""Settings that name further files of instructions."""
+
+_SHARED = "several agents"
+_DATA = "wolo takes agents from Markdown and Codex's TOML only"
+_IMPORTED = "`wolo import-config` takes it over"
+
+
+def _project(agent: str, kind: str, *paths: str, why: str = "") -> Place:
+    return Place(agent, kind, paths, why)
+
+
+def _user(agent: str, kind: str, *paths: str, why: str = "") -> Place:
+    return Place(agent, kind, paths, why, is_users=True)
+
+
+TABLE = (
+    _project("wolo", "settings", ".wolo/config.toml"),
+    _project("wolo", "hooks", ".wolo/hooks.json", ".wolo/hooks"),
+    _project("wolo", "MCP servers", ".wolo/mcp.json"),
+    _project("wolo", "skills", ".wolo/skills"),
+    _project("wolo", "commands", ".wolo/commands"),
+    _project("wolo", "agents", ".wolo/agents"),
+    _project("wolo", "tools", ".wolo/tools"),
+    _project(_SHARED, "instructions", *MAIN_FILES[:3]),
+    _project(_SHARED, "MCP servers", ".mcp.json"),
+    _project(_SHARED, "skills", ".agents/skills"),
+    _project(_SHARED, "commands", ".agents/commands"),
+    _project(_SHARED, "agents", ".agents/agents"),
+    _user(_SHARED, "instructions", ".agents/AGENTS.md", ".config/AGENTS.md"),
+    _user(_SHARED, "skills", ".agents/skills", ".config/agents/skills"),
+    _user(_SHARED, "commands", ".agents/commands", ".config/agents/commands"),
+    _user(_SHARED, "agents", ".agents/agents", ".config/agents/agents"),
+    _project("Claude Code", "instructions", "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"),
+    _project("Claude Code", "rules", ".claude/rules"),
+    _project(
+        "Claude Code", "hooks", ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks.json", ".claude/hooks"
+    ),
+    _project("Claude Code", "skills", ".claude/skills"),
+    _project("Claude Code", "commands", ".claude/commands"),
+    _project("Claude Code", "agents", ".claude/agents"),
+    _project("Claude Code", "output styles", ".claude/output-styles", why="wolo has one style; put what matters into AGENTS.md"),
+    _user("Claude Code", "instructions", ".claude/CLAUDE.md"),
+    _user("Claude Code", "rules", ".claude/rules"),
+    _user("Claude Code", "skills", ".claude/skills"),
+    _user("Claude Code", "commands", ".claude/commands"),
+    _user("Claude Code", "agents", ".claude/agents"),
+    _user("Claude Code", "settings, hooks and MCP servers", ".claude/settings.json", ".claude.json", why=_IMPORTED),
+    _user("Claude Code", "output styles", ".claude/output-styles", why="wolo has one style"),
+    _project("Codex", "MCP servers", ".codex/config.toml"),
+    _project("Codex", "hooks", ".codex/hooks.json"),
+    _project("Codex", "skills", ".codex/skills"),
+    _project("Codex", "agents", ".codex/agents"),
+    _project("Codex", "permission rules", ".codex/rules", why=_IMPORTED),
+    _user("Codex", "instructions", ".codex/AGENTS.md"),
+    _user("Codex", "skills", ".codex/skills"),
+    _user("Codex", "commands", ".codex/prompts"),
+    _user("Codex", "agents", ".codex/agents"),
+    _user(
+        "Codex",
+        "settings, rules, hooks and MCP servers",
+        ".codex/config.toml",
+        ".codex/rules",
+        ".codex/hooks.json",
+        why=_IMPORTED,
+    ),
+    _project("OpenCode", "MCP servers", "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
+    _project("OpenCode", "skills", ".opencode/skills", ".opencode/skill"),
+    _project("OpenCode", "commands", ".opencode/commands", ".opencode/command"),
+    _project("OpenCode", "agents", ".opencode/agents", ".opencode/agent"),
+    _project(
+        "OpenCode", "plugins", ".opencode/plugins", ".opencode/plugin", why="they are JavaScript for OpenCode's own functions"
+    ),
+    _project("OpenCode", "tools", ".opencode/tools", ".opencode/tool", why="they are JavaScript; wolo's own are Python"),
+    _user("OpenCode", "instructions", ".config/opencode/AGENTS.md"),
+    _user("OpenCode", "skills", ".config/opencode/skills", ".config/opencode/skill"),
+    _user("OpenCode", "commands", ".config/opencode/commands", ".config/opencode/command"),
+    _user("OpenCode", "agents", ".config/opencode/agents", ".config/opencode/agent"),
+    _user(
+        *("OpenCode", "settings and MCP servers", ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
+        why=_IMPORTED,
+    ),
+    _project("Gemini CLI", "instructions", "GEMINI.md"),
+    _project("Gemini CLI", "MCP servers", ".gemini/settings.json"),
+    _project("Gemini CLI", "hooks", ".gemini/settings.json"),
+    _project("Gemini CLI", "skills", ".gemini/skills"),
+    _project("Gemini CLI", "commands", ".gemini/commands"),
+    _project("Gemini CLI", "agents", ".gemini/agents"),
+    _project(
+        "Gemini CLI",
+        "policies",
+        ".gemini/policies",
+        why="calls that they forbid are NOT denied; write the rules into .wolo/config.toml",
+    ),
+    _user("Gemini CLI", "instructions", ".gemini/GEMINI.md"),
+    _user("Gemini CLI", "skills", ".gemini/skills"),
+    _user("Gemini CLI", "commands", ".gemini/commands"),
+    _user("Gemini CLI", "agents", ".gemini/agents"),
+    _user("Gemini CLI", "settings, hooks and MCP servers", ".gemini/settings.json", why=_IMPORTED),
+    _user("Gemini CLI", "extensions", ".gemini/extensions", why="`wolo plugin add FOLDER` installs one"),
+    _project("Qwen Code", "instructions", "QWEN.md"),
+    _project("Qwen Code", "MCP servers", ".qwen/settings.json"),
+    _project("Qwen Code", "hooks", ".qwen/settings.json"),
+    _project("Qwen Code", "skills", ".qwen/skills"),
+    _project("Qwen Code", "commands", ".qwen/commands"),
+    _project("Qwen Code", "agents", ".qwen/agents"),
+    _user("Qwen Code", "instructions", ".qwen/QWEN.md"),
+    _user("Qwen Code", "skills", ".qwen/skills"),
+    _user("Qwen Code", "commands", ".qwen/commands"),
+    _user("Qwen Code", "agents", ".qwen/agents"),
+    _project("Kimi", "skills", ".kimi/skills"),
+    _project("Kimi", "MCP servers", ".kimi/mcp.json", ".kimi-code/mcp.json"),
+    _user("Kimi", "instructions", ".kimi/AGENTS.md"),
+    _user("Kimi", "skills", ".kimi/skills"),
+    _user("Kimi", "settings and MCP servers", ".kimi/config.toml", ".kimi/mcp.json", why=_IMPORTED),
+    _project("GitHub Copilot", "instructions", ".github/copilot-instructions.md"),
+    _project("GitHub Copilot", "rules", ".github/instructions"),
+    _project("GitHub Copilot", "MCP servers", ".vscode/mcp.json", ".github/mcp.json"),
+    _project("GitHub Copilot", "hooks", ".github/hooks"),
+    _project("GitHub Copilot", "skills", ".github/skills"),
+    _project("GitHub Copilot", "commands", ".github/prompts"),
+    _project("GitHub Copilot", "agents", ".github/agents", ".github/chatmodes"),
+    _user("GitHub Copilot", "instructions", ".copilot/copilot-instructions.md"),
+    _user("GitHub Copilot", "rules", ".copilot/instructions"),
+    _user("GitHub Copilot", "skills", ".copilot/skills"),
+    _user("GitHub Copilot", "agents", ".copilot/agents"),
+    _project("Cursor", "instructions", ".cursorrules"),
+    _project("Cursor", "rules", ".cursor/rules"),
+    _project("Cursor", "MCP servers", ".cursor/mcp.json"),
+    _project("Cursor", "hooks", ".cursor/hooks.json"),
+    _project("Cursor", "skills", ".cursor/skills"),
+    _project("Cursor", "commands", ".cursor/commands"),
+    _project("Cursor", "agents", ".cursor/agents"),
+    _user("Cursor", "skills", ".cursor/skills"),
+    _user("Cursor", "commands", ".cursor/commands"),
+    _user("Cursor", "agents", ".cursor/agents"),
+    _user("Cursor", "MCP servers", ".cursor/mcp.json", why="`wolo mcp import --from cursor` takes them over"),
+    _project("Windsurf", "instructions", ".windsurfrules"),
+    _project("Windsurf", "rules", ".windsurf/rules"),
+    _project("Windsurf", "hooks", ".windsurf/hooks.json"),
+    _project("Windsurf", "skills", ".windsurf/skills"),
+    _project("Windsurf", "commands", ".windsurf/workflows"),
+    _user("Windsurf", "instructions", ".codeium/windsurf/memories/global_rules.md"),
+    _user("Windsurf", "skills", ".codeium/windsurf/skills"),
+    _user("Windsurf", "commands", ".codeium/windsurf/global_workflows"),
+    _user(
+        "Windsurf", "MCP servers", ".codeium/windsurf/mcp_config.json", why="`wolo mcp import --from windsurf` takes them over"
+    ),
+    _project("Cline", "rules", ".clinerules", ".cline/rules"),
+    _project("Cline", "hooks", ".clinerules/hooks", why="these guards are NOT run; add them to .wolo/hooks.json"),
+    _project("Cline", "skills", ".cline/skills", ".clinerules/skills"),
+    _project("Cline", "commands", ".clinerules/workflows", ".cline/workflows"),
+    _user("Cline", "rules", "Documents/Cline/Rules", ".cline/rules"),
+    _user("Cline", "commands", "Documents/Cline/Workflows"),
+    _user("Cline", "skills", ".cline/skills"),
+    _project("Roo Code", "instructions", ".roorules"),
+    _project("Roo Code", "rules", ".roo/rules", ".roo/rules-code"),
+    _project("Roo Code", "MCP servers", ".roo/mcp.json"),
+    _project("Roo Code", "skills", ".roo/skills"),
+    _project("Roo Code", "commands", ".roo/commands"),
+    _project(
+        "Roo Code",
+        "modes",
+        ".roomodes",
+        ".roo/rules-architect",
+        ".roo/rules-ask",
+        ".roo/rules-debug",
+        why="wolo has no such modes",
+    ),
+    _user("Roo Code", "rules", ".roo/rules", ".roo/rules-code"),
+    _user("Roo Code", "skills", ".roo/skills"),
+    _user("Roo Code", "commands", ".roo/commands"),
+    _project("Goose", "instructions", ".goosehints", ".goosehints.local"),
+    _project("Goose", "skills", ".goose/skills"),
+    _project("Goose", "recipes", ".goose/recipes", why="wolo has no recipes; a command or a skill does the same"),
+    _user("Goose", "instructions", ".config/goose/.goosehints"),
+    _user("Goose", "skills", ".config/goose/skills"),
+    _user("Goose", "settings", ".config/goose/config.yaml", why="wolo reads no settings of Goose"),
+    _project("Zed", "instructions", ".rules"),
+    _project("Zed", "MCP servers", ".zed/settings.json"),
+    _project("Amp", "MCP servers", ".amp/settings.json"),
+    _user("Amp", "instructions", ".config/amp/AGENTS.md"),
+    _user("Amp", "skills", ".config/amp/skills"),
+    _user("Amp", "settings", ".config/amp/settings.json", why="wolo reads no settings of Amp"),
+    _project("pi", "skills", ".pi/skills"),
+    _project("pi", "commands", ".pi/prompts"),
+    _project("pi", "extensions", ".pi/extensions", why="they are TypeScript for pi's own functions"),
+    _user("pi", "instructions", ".pi/agent/AGENTS.md"),
+    _user("pi", "skills", ".pi/agent/skills"),
+    _user("pi", "commands", ".pi/agent/prompts"),
+    _user("pi", "settings", ".pi/agent/settings.json", why=_IMPORTED),
+    _project("Junie", "instructions", ".junie/AGENTS.md", ".junie/guidelines.md"),
+    _project("Junie", "MCP servers", ".junie/mcp/mcp.json"),
+    _project("Junie", "skills", ".junie/skills"),
+    _project("Junie", "commands", ".junie/commands"),
+    _project("Junie", "agents", ".junie/agents"),
+    _project("Kiro", "rules", ".kiro/steering"),
+    _project("Kiro", "MCP servers", ".kiro/settings/mcp.json"),
+    _project("Kiro", "skills", ".kiro/skills"),
+    _project("Kiro", "commands", ".kiro/prompts"),
+    _project("Kiro", "agents", ".kiro/agents", why=f"they are JSON; {_DATA}"),
+    _project(
+        "Kiro",
+        "hooks",
+        ".kiro/hooks",
+        why="these guards are NOT run: they ask Kiro's own agent; add commands to .wolo/hooks.json",
+    ),
+    _user("Kiro", "rules", ".kiro/steering"),
+    _user("Kiro", "skills", ".kiro/skills"),
+    _project("Factory", "MCP servers", ".factory/mcp.json"),
+    _project("Factory", "hooks", ".factory/hooks.json", ".factory/settings.json"),
+    _project("Factory", "skills", ".factory/skills"),
+    _project("Factory", "commands", ".factory/commands"),
+    _project("Factory", "agents", ".factory/droids"),
+    _user("Factory", "instructions", ".factory/AGENTS.md"),
+    _user("Factory", "skills", ".factory/skills"),
+    _user("Factory", "commands", ".factory/commands"),
+    _user("Factory", "agents", ".factory/droids"),
+    _project("Continue", "rules", ".continue/rules"),
+    _project("Continue", "commands", ".continue/prompts"),
+    _project("Continue", "skills", ".continue/skills"),
+    _project("Continue", "MCP servers", ".continue/mcpServers", why="they are YAML blocks; put the servers into .mcp.json"),
+    _user("Continue", "rules", ".continue/rules"),
+)
+"""In the order in which the places of a kind are searched."""
+
+
+def paths_of(kind: str, *, is_users: bool = False) -> tuple[str, ...]:
+    """The places of a kind that a reader takes, the preferred ones first."""
+    rows = (each for each in TABLE if each.kind == kind and not each.why and each.is_users == is_users)
+    return tuple(dict.fromkeys(path for row in rows for path in row.paths))
+
+
+UNREAD = tuple((path, row) for row in TABLE if row.why and not row.is_users for path in row.paths)
+"""Places in a project that no reader takes."""
+_FIRST_NAMES = frozenset(
+    path.partition("/")[0]
+    for path in (
+        *(path for row in TABLE for path in row.paths),
+        *(*MAIN_FILES, *MORE_FILES, *RULES, *NAMING_SETTINGS),
+    )
+)
+
+
+def first_names(folder: Path | str) -> frozenset[str]:
+    """The first parts of places that exist in a folder. One listing instead of a look for each name; opens nothing."""
+    try:
+        return _FIRST_NAMES.intersection(os.listdir(folder))  # noqa: PTH208  # at every start
+    except (FileNotFoundError, NotADirectoryError):
+        return frozenset()
+    except OSError:
+        pass
+    # A folder may be entered and not listed
+    return frozenset(name for name in _FIRST_NAMES if os.path.lexists(f"{folder}/{name}"))
+
+
+def present(paths: tuple[str, ...], names: frozenset[str]) -> list[str]:
+    """Those of `paths` whose first part is among `names`."""
+    return [path for path in paths if path.partition("/")[0] in names]
