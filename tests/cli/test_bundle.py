@@ -61,6 +61,20 @@ def test_bundle_has_all_that_helps_without_secrets() -> None:
         assert "msgspec" in json.loads(bundle.read("versions.json"))
 
 
+def test_text_report_is_one_readable_file() -> None:
+    state = find_places().state
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "wolo.log").write_text("\n".join(ALL))
+    done = run_wolo("doctor", "--report", "report.txt")
+    assert done.exit_code == 0, done.stderr
+    content = Path("report.txt").read_text()
+    headings = [line.strip("= ") for line in content.splitlines() if line.startswith("===== ")]
+    assert headings[:4] == ["doctor.txt", "doctor.json", "versions.json", "settings.json"]
+    assert "wolo.log" in headings
+    assert not [secret for secret in ALL if secret in content]
+    assert Path("report.txt").stat().st_mode & 0o777 == 0o600
+
+
 def test_unreadable_settings_are_reported_and_logs_stay_here() -> None:
     (find_places().config / "config.toml").write_text("mode = \n")
     done = run_wolo("doctor", "--bundle", "b.zip")

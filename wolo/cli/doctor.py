@@ -19,25 +19,26 @@ if TYPE_CHECKING:
 
 def doctor(
     as_json: AsJson = False,
-    bundle: Annotated[
+    report_file: Annotated[
         str,
         typer.Option(
+            "--report",
             "--bundle",
-            help="Write the report, settings and logs to this zip, without secrets.",
+            help="Write everything that support needs to this text file or .zip, without secrets.",
             metavar="FILE",
             show_default=False,
         ),
     ] = "",
     session: Annotated[
-        str, typer.Option("--session", help="Add this session to the bundle.", metavar="ID", show_default=False)
+        str, typer.Option("--session", help="Add this session to the file of --report.", metavar="ID", show_default=False)
     ] = "",
 ) -> None:
     """Check what works here and what does not."""
     from wolo.diagnostics.health_check import examine, lines
 
     report = examine()
-    if bundle or session:
-        write_bundle(bundle, report, session)
+    if report_file or session:
+        write_report(report_file, report, session)
         return
     if as_json:
         print_json(report)
@@ -54,7 +55,7 @@ CRASHES = 3
 """Number of crash reports, the newest ones."""
 
 
-def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
+def write_report(file: str, report: dict[str, Any], session: str) -> None:
     """Raises UsageError, ConfigError and SessionError."""
     import io
 
@@ -62,7 +63,7 @@ def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
     from wolo.sessions.exchange.export_stream import write_file
 
     if not file:
-        raise UsageError("--session needs --bundle.", hint="Add --bundle FILE.")
+        raise UsageError("--session needs --report.", hint="Add --report FILE.")
     try:
         secrets, trouble = redactor(), ""
     except ConfigError as error:
@@ -70,7 +71,8 @@ def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
             raise
         secrets, trouble = best_redactor(), f"{error.message} {error.hint}".strip()
     packed = io.BytesIO()
-    names = _pack(packed, _contents(report, session, trouble), secrets)
+    pack = _pack if file.endswith(".zip") else _join
+    names = pack(packed, _contents(report, session, trouble), secrets)
 
     def write_to(out: Write) -> None:
         out(packed.getvalue())
@@ -90,12 +92,24 @@ def _pack(packed: Any, contents: Iterable[tuple[str, bytes]], secrets: Redactor)
     return names
 
 
+def _join(joined: Any, contents: Iterable[tuple[str, bytes]], secrets: Redactor) -> list[str]:
+    names = []
+    for name, content in contents:
+        shown = secrets.data(content) if not name.startswith("session") else content
+        joined.write(b"===== %s =====\n%s\n\n" % (name.encode(), shown.rstrip(b"\n")))
+        names.append(name)
+    return names
+
+
 def _contents(report: dict[str, Any], session: str, trouble: str) -> Iterator[tuple[str, bytes]]:
     import json
+
+    from wolo.diagnostics.health_check import lines
 
     def as_json(value: object) -> bytes:
         return json.dumps(value, ensure_ascii=False, indent=2, default=str).encode("utf-8", "replace")
 
+    yield "doctor.txt", "\n".join(lines(report)).encode("utf-8", "replace")
     yield "doctor.json", as_json(report)
     yield "versions.json", as_json(_versions())
     if trouble:  # keys in unreadable settings cannot be redacted, so the logs are left out

@@ -98,6 +98,32 @@ def edit() -> None:
         return
 
 
+@app.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of config.toml.
+
+    Editors use the file that the first line of a TOML file names: `#:schema ./schema.json`.
+    """
+    import msgspec
+
+    from wolo.config.schema import Settings
+
+    generated = msgspec.json.schema(Settings)
+    definitions = generated["$defs"]
+    top = definitions.pop("Settings")
+    groups = [top]
+    for group in groups:
+        group["additionalProperties"] = False  # an unknown setting is an error
+        for row in group["properties"].values():
+            reference = row.get("$ref") or row.get("additionalProperties", {}).get("$ref", "")
+            groups += [
+                definitions[name] for name in (reference.rpartition("/")[2],) if name and "properties" in definitions[name]
+            ]
+    print_json(
+        {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "title": "Settings of wolo", "$defs": definitions}
+    )
+
+
 @app.command("path")
 def path(as_json: AsJson = False) -> None:
     """Show where settings, sessions, cache and state are stored."""

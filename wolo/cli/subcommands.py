@@ -137,7 +137,7 @@ OPTION_GROUPS: dict[str, tuple[str, ...]] = {
         "strict_mcp_config",
         *("verify", "goal", "until"),
     ),
-    "Permissions": ("mode", "yolo", "allow", "deny", "add_dir", "cd", "sandbox", "trust"),
+    "Permissions": ("mode", "yolo", "allow", "deny", "add_dir", "cd", "sandbox", "trust", "safe_mode"),
     "Budgets": ("max_turns", "max_cost", "max_tokens", "max_seconds", "budget", "wait_for_reset"),
     "Settings and help": ("set", "version", "help"),
 }

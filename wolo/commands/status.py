@@ -74,7 +74,7 @@ async def _debug(context: CommandContext, rest: str) -> Outcome:
         "sessions": str(places.data),
         "logs": str(places.state),
     }
-    bundle = "`wolo doctor --bundle FILE --session ID` packs it all, without secrets."
+    bundle = "`wolo doctor --report FILE --session ID` packs it all, without secrets."
     return ShowText("\n".join([*_table(rows), "", bundle]))
 
 

@@ -27,6 +27,8 @@ def wanted_servers(config: Config, site: Site) -> tuple[ConfiguredServer, ...]:
 
     Raises ConfigError for an invalid server in the user's settings.
     """
+    if config.is_safe:
+        return _allowed(_of_user(config, site), config, site.notices)
     given = config.given_servers or {}
     brought = {name: ConfiguredServer(name=name, server=each, source=_OPTION, scope="run") for name, each in given.items()}
     if config.only_given_servers:

@@ -24,7 +24,7 @@ from wolo.config.managed import read_managed
 from wolo.config.permission_rules import decision_of, read_rules, read_saved_rules
 from wolo.config.project import MORE_RULES, STRICTER
 from wolo.config.schema import Config, Endpoint, Settings
-from wolo.errors import ConfigError
+from wolo.errors import ConfigError, UsageError
 from wolo.extensions.hooks.definitions import mistake
 from wolo.guard.modes import SPELLINGS, find_mode
 from wolo.guard.rules import Rule
@@ -62,6 +62,9 @@ LONGEST_PLAIN = 20
 MOST_NAMED = 20
 """Ignored settings of a project to name."""
 HIDDEN = "(hidden)"
+SAFE_MODE = (
+    "Safe mode: project files, instructions, hooks, MCP servers, plugins, skills, agents, commands and custom tools are not used."
+)
 MANAGED = "managed"
 """Source of settings that the administrator of this machine has fixed."""
 
@@ -81,7 +84,9 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
     layers.rules += read_saved_rules(
         site.places.config / "permissions.toml", origin_of(site.places.worktrees, site.root), layers.notices
     )
-    _add_project(layers, site, flags)
+    is_safe = bool(flags.get("safe_mode"))
+    if not is_safe:
+        _add_project(layers, site, flags)
     for name, key in ENVIRONMENT.items():
         if written := site.environ.get(name, "").strip():
             layers.add(leaf(key, written, SettingsPlace(name)), name, SettingsPlace(name))
@@ -97,6 +102,8 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
             layers.add(Leaf(("permissions", name), tuple(rules)), place.name, place)
     for text in sets:
         _add_set(layers, text)
+    if is_safe:
+        layers.remove_extensions(flags)
     for path, text, data in read_managed(site.environ):
         layers.add_managed(data, SettingsPlace(str(path), text, is_managed=True))
     endpoint: dict[str, str] = {}
@@ -110,7 +117,7 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
             endpoint[name] = option
             layers.sources[name] = f"--{name.replace('_', '-')}"
     layers.lower_mode()
-    config = layers.config(Endpoint(**endpoint))
+    config = replace(layers.config(Endpoint(**endpoint)), is_safe=is_safe)
     return _with_given_servers(config, flags) if flags.get("mcp_config") or flags.get("strict_mcp_config") else config
 
 
@@ -148,6 +155,16 @@ class _Layers:
         if stricter != held:
             self.add(Leaf(key, stricter), place.name, place)
         return bool(stricter == limit or isinstance(limit, tuple))
+
+    def remove_extensions(self, flags: Flags) -> None:
+        """Leaves the settings that extend wolo out. Raises UsageError for an option that needs them."""
+        for name in ("agent", "mcp_config", "trust"):
+            if flags.get(name):
+                raise UsageError(f"--safe-mode does not go with --{name.replace('_', '-')}.")
+        self.notices.add(SAFE_MODE)
+        for key in [key for key in self._values if key[0] in ("agent", "hooks", "mcp_servers")]:
+            del self._values[key]
+            self.sources.pop(join_key(key), None)
 
     def add_managed(self, data: Mapping[str, Any], place: SettingsPlace) -> None:
         """Adds settings that no other layer changes. Rules and hooks of the user stay beside them."""

@@ -227,3 +227,5 @@ class Config(Struct, frozen=True, kw_only=True):
     """No other MCP server is used."""
     trusts_project: bool = False
     """Whether project files (`config.project`) may be read."""
+    is_safe: bool = False
+    """Nothing that extends wolo is used, of the user or a project; only managed files may have hooks and servers."""

@@ -72,11 +72,10 @@ def find_hooks(config: Config, site: Site) -> tuple[HookSet, ...]:
     """Reads nothing of an untrusted project. Raises ConfigError for errors in the user's own files."""
     settings = config.settings.hooks
     hooks = [(event, hook) for event in EVENTS for hook in getattr(settings, event)]
-    sets = [
-        *([HookSet(source="the settings", hooks=tuple(hooks), named_in=site.places.config)] if hooks else []),
-        *_of_user(site),
-        *_of_plugins(site),
-    ]
+    sets = [HookSet(source="the settings", hooks=tuple(hooks), named_in=site.places.config)] if hooks else []
+    if config.is_safe:
+        return tuple(sets)
+    sets += [*_of_user(site), *_of_plugins(site)]
     if config.trusts_project:
         sets += _of_project_files(site)
     return tuple(sets)

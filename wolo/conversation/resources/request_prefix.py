@@ -98,8 +98,12 @@ class InstructionReader(Struct, frozen=True):
     is_readable: Callable[[Path], bool] = lambda path: True
     empty: dict[Path, int] = field(default_factory=dict)
     """Folders that `nested` found without instructions."""
+    is_safe: bool = False
+    """Reads nothing."""
 
     def read(self) -> Instructions:
+        if self.is_safe:
+            return Instructions("")
         root, places = self.workspace.root, self.site.places
         return read_instructions(
             root,
@@ -112,6 +116,8 @@ class InstructionReader(Struct, frozen=True):
 
     def read_nested(self, call_id: str, touched: Sequence[Path]) -> tuple[Mapping[str, str], Sequence[str]]:
         """Instructions that apply to the `touched` files and are not in the system prompt, by name; and notices."""
+        if self.is_safe:
+            return {}, ()
         from wolo.extensions.instructions.nested_files import NestedFiles  # noqa: PLC0415  # not needed before the first call
 
         notices = Notices()
@@ -126,7 +132,7 @@ def instruction_reader(
 ) -> InstructionReader:
     """Allows at most a quarter of the context window."""
     window = config.settings.context.window_of(choice.model.context)
-    return InstructionReader(workspace, site, byte_limit(window), is_readable)
+    return InstructionReader(workspace, site, byte_limit(window), is_readable, is_safe=config.is_safe)
 
 
 def tool_budget(window: int | None) -> int:

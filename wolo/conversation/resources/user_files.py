@@ -38,7 +38,9 @@ Hooks = tuple[tuple[str, "Hook"], ...]
 
 def search_paths(kind: Kind, config: Config, site: Site) -> tuple[ExtensionFolder, ...]:
     """Nearest first, the project's before the user's; skips an untrusted project."""
-    search_folders = []
+    search_folders: list[ExtensionFolder] = []
+    if config.is_safe:
+        return ()
     if config.trusts_project:
         folders = reversed(project.folders(site.root, site.real_cwd))
         read = partial(project.read_file, root=site.root)
@@ -69,7 +71,7 @@ def _usual_or_present(places: tuple[str, ...], folder: Path) -> list[str]:
 
 async def find_custom_tools(config: Config, site: Site) -> FoundTools | None:
     """None: there are no files and no packages of tools."""
-    if not _has_custom_tools(site):
+    if config.is_safe or not _has_custom_tools(site):
         return None
     from wolo.config.custom_tools import find_files, find_tools  # noqa: PLC0415  # few users have some
 
