@@ -29,7 +29,7 @@ from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, can_use_namesp
 from wolo.guard.sandbox.landlock_sandbox import Landlock, is_possible
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
-from wolo.tools.background_jobs import BackgroundJobs
+from wolo.tools.background.background_jobs import BackgroundJobs
 from wolo.tools.search.grep import Grep, GrepArgs
 from wolo.tools.search.ripgrep import stand_in
 from wolo.tools.tool import CallContext, ShellState, ToolServices

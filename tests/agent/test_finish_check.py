@@ -15,7 +15,7 @@ from wolo.agent.finish.finish_check import FinishCheck
 from wolo.messages.message import UNCHECKED, Message, nudge, user
 from wolo.messages.parts import CHANGED, EXIT_CODE, FINISH, TASK, Outcome, ToolPart
 from wolo.models.tokens import BYTES_PER_TOKEN
-from wolo.tools.background_jobs import Job, JobEnd
+from wolo.tools.background.background_jobs import Job, JobEnd
 from wolo.tools.tool import UserRun
 
 ROOT = Path("/work")

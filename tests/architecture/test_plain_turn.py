@@ -28,4 +28,11 @@ def test_late_names_are_those_of_modules() -> None:
 
 
 def _is_loaded_by_a_call(name: str) -> bool:
-    return name.removeprefix("wolo.tools.") not in ("tool", "tool_values", "toolbox", "background_jobs", "clipping")
+    return name.removeprefix("wolo.tools.") not in (
+        "tool",
+        "tool_values",
+        "toolbox",
+        "background",
+        "background.background_jobs",
+        "clipping",
+    )

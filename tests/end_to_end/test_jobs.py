@@ -222,3 +222,61 @@ def test_session_with_jobs_replays_unchanged(provider: ProviderServer) -> None:
     assert run_wolo("-p", "--yolo", *provider.flags, "go").exit_code == 0
     played = run_wolo("replay", "--json")
     assert (played.exit_code, played.json["same"]) == (0, True), played.stdout
+
+
+def keyboard(command: str) -> Reply:
+    return call("shell", {"command": command, "background": True, "pty": True})
+
+
+def typed(text: str, id: int = 1) -> Reply:
+    return call("jobs", {"action": "input", "id": id, "text": text, "wait_s": 20})
+
+
+@BOTH
+def test_model_answers_program_and_interrupts_it(provider: ProviderServer, mode: str) -> None:
+    n = unique_seconds()
+    ask = "read -p 'Package name? ' name </dev/tty; echo created $name; trap 'echo stopped; exit 9' INT"
+    wait = call("jobs", {"action": "wait", "id": 1, "pattern": "name?".replace("?", "\\?"), "wait_s": 60})
+    end = call("jobs", {"action": "output", "id": 1, "wait_s": 60})
+    provider.script(keyboard(f"{ask}; sleep {n}"), wait, typed("demo\n"), typed("\x03"), end, text("Done."))
+    assert run_wolo("-p", mode, *provider.flags, "create it").exit_code == 0
+    answered, interrupted, ended = (provider.requests[at].results[-1] for at in (3, 4, 5))
+    assert answered.startswith("Package name? demo\ncreated demo\n[screen of 80×24;")
+    assert "stopped" in interrupted
+    assert "ended: exit 9" in ended
+    assert gone(n)
+
+
+@pytest.mark.parametrize("mode", ["ask", "auto"])
+def test_allowed_job_asks_again_for_each_input(provider: ProviderServer, tmp_path: Path, mode: str) -> None:
+    """In auto the job runs outside the sandbox because of the rule, and its input may not be typed there unasked."""
+    (tmp_path / "ask.sh").write_text("read line\ntouch marker\n")
+    provider.script(keyboard("sh ask.sh"), typed("rm -rf src\n"), text("No."))
+    rule = ("--allow", "shell:sh ask.sh")
+    done = run_wolo("--json", f"--mode={mode}", *rule, "-C", str(tmp_path), *provider.flags, "go")
+    assert done.exit_code == 4
+    (denial,) = done.json["permission_denials"]
+    assert denial["input"] == {"action": "input", "id": 1, "text": "rm -rf src\n", "wait_s": 20}
+    assert not (tmp_path / "marker").exists()
+
+
+def test_secret_stays_untyped_placeholder(provider: ProviderServer, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("API_KEY=sk-live-0123456789abcdef\n")
+    provider.script(call("shell", {"command": "cat .env"}), text("read"))
+    run_wolo("-p", "--yolo", "-C", str(tmp_path), *provider.flags, "read it")
+    placeholder = re.search(r"SECRET_API_KEY_\w+", provider.requests[1].results[-1])
+    assert placeholder is not None
+    provider.script(keyboard("read line; echo got $line"), typed(f"{placeholder[0]}\n"), text("No."))
+    run_wolo("-p", "--yolo", "-C", str(tmp_path), *provider.flags, "type it")
+    assert "secrets are never typed" in provider.requests[-1].results[-1]
+
+
+def test_watched_lines_reach_model_as_they_come(provider: ProviderServer) -> None:
+    watch = call("jobs", {"action": "watch", "id": 1, "pattern": "ERROR"})
+    line = call("jobs", {"action": "wait", "id": 1, "pattern": "ERROR two", "wait_s": 60})
+    command = "while [ ! -e go ]; do sleep 0.05; done; echo ERROR one; echo fine; echo ERROR two; sleep 60"
+    provider.script(background(command), watch, call("shell", {"command": "touch go"}), line, text("Seen."))
+    run_wolo("-p", "--yolo", *provider.flags, "go")
+    messages = [m["content"] for m in provider.requests[-1].messages if m["role"] == "user"]
+    lines = [each for message in messages[1:] for each in message.splitlines()]
+    assert [each.rpartition("] ")[2] for each in lines] == ["ERROR one", "ERROR two"]

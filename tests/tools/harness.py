@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wolo.tools.background_jobs import BackgroundJobs
+from wolo.tools.background.background_jobs import BackgroundJobs
 from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import Toolbox

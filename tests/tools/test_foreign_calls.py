@@ -13,11 +13,12 @@ from wolo.tools.editing.matching import Replacement
 from wolo.tools.editing.write import WriteArgs
 from wolo.tools.fetch import FetchArgs
 from wolo.tools.foreign_calls import EDITORS, OWN_NAMES
+from wolo.tools.jobs_tool import JobsArgs
 from wolo.tools.questions.present_plan import PresentPlanArgs
 from wolo.tools.read import ReadArgs
 from wolo.tools.search.glob import GlobArgs
 from wolo.tools.search.grep import GrepArgs
-from wolo.tools.shell import JobsArgs, ShellArgs
+from wolo.tools.shell import ShellArgs
 from wolo.tools.task import TaskArgs
 from wolo.tools.todo import GivenItem, TodoArgs
 from wolo.tools.toolbox import BUILTIN, Toolbox

@@ -445,7 +445,7 @@ class TurnRunner:
         if goal and (message := goal.reminder(self._history.messages, services.compactor.cut.left_out)):
             await self._add_message(message)
         jobs = services.shell.jobs
-        if jobs is not None and jobs.unreported and (news := jobs.news()):
+        if jobs is not None and (jobs.unreported or jobs.watches) and (news := jobs.news()):
             await self._add_message(nudge("\n".join(news), JOB_ENDED))
         if services.hooks.is_active and (message := await services.hooks.news(self._cancellation)):
             await self._add_message(message)

@@ -32,7 +32,7 @@ from wolo.messages.terminal_text import exact
 from wolo.tools.tool_values import Location, Question, Reply, View
 
 if TYPE_CHECKING:
-    from wolo.tools.background_jobs import Job, JobEnd
+    from wolo.tools.background.background_jobs import Job, JobEnd
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="type"):

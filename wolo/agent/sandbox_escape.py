@@ -82,7 +82,7 @@ class SandboxEscape:
                 self._grants.remember(_outside(key), allowed=approval.allowed)
             if not approval.allowed:
                 return _with_line(result, denied, *filter(None, (STAYED_INSIDE, approval.reason)))
-            for intent in call.judged or ():
+            for intent in call.judged or () if result.view is not None else ():
                 if isinstance(intent, RunIntent):  # back to the directory before the failed attempt
                     call.services.shell.cwd = intent.cwd
                     break

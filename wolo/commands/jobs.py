@@ -5,7 +5,7 @@ from __future__ import annotations
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean
-from wolo.tools.background_jobs import BackgroundJobs, Job
+from wolo.tools.background.background_jobs import BackgroundJobs, Job
 
 _HINT = "/jobs, /jobs output ID, /jobs stop ID, /jobs detach ID"
 _MOST_LINES = 40

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wolo.agent.goal import Goal, GoalPolicy
     from wolo.conversation.telemetry import Telemetry
     from wolo.conversation.user_command import CommandRights
-    from wolo.tools.background_jobs import Job
+    from wolo.tools.background.background_jobs import Job
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")

@@ -31,7 +31,7 @@ from wolo.guard.modes import MODES
 from wolo.messages.call_arguments import call_line
 from wolo.messages.terminal_text import escaped_line, label, quantity
 from wolo.models.limit_wait import clock_time, countdown
-from wolo.tools.background_jobs import CROWDED
+from wolo.tools.background.background_jobs import CROWDED
 
 MOST_OF_DENIED = 200
 """Characters of the arguments of a denied call."""

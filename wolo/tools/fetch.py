@@ -37,7 +37,7 @@ _SUFFIXES = {"application/json": ".json", "text/markdown": ".md"}
 
 
 class FetchArgs(Struct, frozen=True):
-    url: Annotated[str, Meta(description="http(s)")]
+    url: str
     raw: Annotated[bool, Meta(description="return the HTML unchanged")] = False
 
 

@@ -36,7 +36,7 @@ _MAX_LISTED = 40
 class ReadArgs(Struct, frozen=True):
     path: str
     offset: Annotated[int | None, Meta(description="first line, from 1; negative counts from the end")] = None
-    limit: Annotated[int | None, Meta(description=f"number of lines, {MAX_LINES} at most")] = None
+    limit: Annotated[int | None, Meta(description=f"{MAX_LINES} at most")] = None
     pages: Annotated[str | None, Meta(description="of a PDF: `1-5` or `3,7-`")] = None
 
 

@@ -9,22 +9,21 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from wolo.errors import SessionError, ToolError
+from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.parts import ToolKind
-from wolo.tools.background_jobs import Job, read_pattern
-from wolo.tools.clipping import clean, clip, clip_and_keep
+from wolo.tools.clipping import clean, clip_and_keep
 from wolo.tools.command_tracking import ChangeTracking, LiveOutput, changes_metadata, paths_of, shell_report
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import CallResult, Interrupted, Listing, Output
+from wolo.tools.tool_values import CallResult, Interrupted, Output
 from wolo.workspace.checkpoints.path_state import ChangedPaths
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.output_capture import CapturedOutput
@@ -35,6 +34,10 @@ FILES = "files"
 _MAX_TIMEOUT_S = 3600.0
 _MAX_COMMAND_BYTES = 120_000
 """The system limits one argument to 128 KiB."""
+TERMINAL = "linux"
+"""The kind of terminal that jobs get: what the emulator understands."""
+_TAKE_TERMINAL = '{ : <>"$(tty)"; } 2>/dev/null; '
+"""Makes the terminal that of the session, so that Ctrl-C in it is a signal."""
 FIRST_LOOK_S = 1.0
 """Seconds to wait for the first output of a job."""
 
@@ -43,12 +46,13 @@ class ShellArgs(Struct, frozen=True):
     command: str
     timeout_s: Annotated[float | None, Meta(description=f"seconds, {_MAX_TIMEOUT_S:g} at most")] = None
     background: Annotated[bool, Meta(description="return at once; see jobs")] = False
+    pty: Annotated[bool, Meta(description="with a keyboard")] = False
 
 
 class Shell:
     """Run a command line in bash. The working directory persists between calls (`cd` changes it), variables do not. There is
-    no keyboard: editors and prompts fail. Long output is cut in the middle and saved in a file. With `background` a server or
-    a long build continues as a job while you go on; do not use `&` for that."""
+    no keyboard: editors and prompts fail. Long output is cut in the middle and saved in a file. With `background` a
+    server or a long build continues as a job while you go on; do not use `&` for that."""
 
     name: ClassVar[str] = "shell"
     Args: ClassVar[type[Struct]] = ShellArgs
@@ -93,6 +97,7 @@ class _ShellRun:
 
     def __init__(self, args: ShellArgs, call: CallContext) -> None:
         self._command = args.command
+        self._has_terminal = args.pty
         self._limit_s = args.timeout_s
         self._timeout_s = args.timeout_s or call.services.shell_timeout_s
         self._call = call
@@ -162,7 +167,9 @@ class _ShellRun:
             raise Interrupted(
                 CallResult("[interrupted: the job was ended; it may have had effects]\n", outcome="interrupted")
             ) from error
-        begun = job_report(job, self._services)
+        from wolo.tools.jobs_tool import job_report, screen_report  # noqa: PLC0415  # most commands are no jobs
+
+        begun = screen_report(job, job.terminal) if job.terminal else job_report(job, self._services)
         first = f"[{self._place.vanished} no longer exists; this ran in {self._place.cwd}]\n" if self._place.vanished else ""
         return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
 
@@ -175,17 +182,25 @@ class _ShellRun:
     def _start(self, first: str = "", *fds: int, in_background: bool = False) -> ProgramStart:
         bash = find_program("bash", self._services.workspace)
         shell = [bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]
-        argv = [*shell, f'{first}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
+        name = Path(shell[0]).name
+        environment = self._call.environment()
+        if self._has_terminal:
+            environment = {**environment, "TERM": TERMINAL}
+            setsid = find_program("setsid", self._services.workspace) if self._call.confined else None
+            shell = [*([setsid, "--ctty", "--wait"] if setsid else []), *shell]
+            first = f"{_TAKE_TERMINAL}{first}" if not setsid else first
+        argv = [*shell, f'{first}__wolo=$1; shift; eval "$__wolo"', name, self._command]
         enclosed = self._call.enclose(argv, self._place.cwd, in_background=in_background)
         return ProgramStart(
             argv=enclosed.argv,
             cwd=self._place.cwd,
-            env=self._call.environment(),
+            env=environment,
             pass_fds=(*fds, *enclosed.pass_fds),
             cleanup=enclosed.cleanup,
             has_begun=enclosed.has_begun,
             why_ended=enclosed.why_ended,
             is_alone=enclosed.is_alone,
+            has_terminal=self._has_terminal,
         )
 
     def result(self, finished: Finished, changes: ChangedPaths) -> CallResult:
@@ -272,6 +287,8 @@ def _refuse_unusable(args: ShellArgs) -> None:
         raise ToolError("The command contains half of a surrogate pair, which no program can receive.") from error
     if size > _MAX_COMMAND_BYTES:
         raise ToolError(f"The command has {size:,} bytes, more than the system accepts; put long text into a file with write.")
+    if args.pty and not args.background:
+        raise ToolError('`pty` is for jobs: set `background` too, then type with jobs(action="input").')
     if args.timeout_s is not None and not 0 < args.timeout_s <= _MAX_TIMEOUT_S:
         raise ToolError(f"timeout_s is in seconds, above 0 and at most {_MAX_TIMEOUT_S:g}.")
 
@@ -297,93 +314,3 @@ def _ending(finished: Finished, timeout_s: float) -> str:
     except ValueError:
         name = f"signal {-finished.exit_code}"
     return f"exit {128 - finished.exit_code}: ended by {name}"
-
-
-MAX_WAIT_S = 600.0
-_PATIENCE_S = 1.0
-"""Seconds to wait for new output when no time is given; polling costs a request each."""
-_WAIT_S = 60.0
-"""Seconds to wait for a line when no time is given."""
-_SHOWN_LINE_CHARS = 300
-
-
-class JobsArgs(Struct, frozen=True):
-    action: Literal["list", "output", "wait", "stop"] = "list"
-    id: int | None = None
-    wait_s: Annotated[float | None, Meta(description=f"{MAX_WAIT_S:g} at most")] = None
-    pattern: Annotated[str | None, Meta(description="of a line: text, `|`, `.*`")] = None
-
-
-class Jobs:
-    """Manage background commands: `output` returns what is new and how one ended; `wait` does so when a line matches; `stop` ends
-    it with all it started. You are notified when one ends."""
-
-    name: ClassVar[str] = "jobs"
-    Args: ClassVar[type[Struct]] = JobsArgs
-    aliases: ClassVar[Mapping[str, str]] = {"job_id": "id", "job": "id", "task_id": "id", "bash_id": "id", "timeout_s": "wait_s"}
-    reads_only: ClassVar[bool] = False
-    kind: ClassVar[ToolKind] = "execute"
-
-    def intents(self, args: JobsArgs, services: ToolServices) -> Sequence[Intent]:
-        """Returns none, because the commands were judged when they started."""
-        if args.wait_s is not None and not 0 <= args.wait_s <= MAX_WAIT_S:
-            raise ToolError(f"wait_s is in seconds, {MAX_WAIT_S:g} at most.")
-        if (args.action == "wait") != (args.pattern is not None):
-            raise ToolError("`wait` needs a `pattern`." if args.pattern is None else "`pattern` is for the action `wait`.")
-        if args.pattern is not None:
-            read_pattern(args.pattern)
-        return ()
-
-    async def run(self, args: JobsArgs, call: CallContext) -> CallResult:
-        if call.services.shell.jobs is None:
-            raise ToolError("Nothing can run in the background here.")
-        if args.action == "list":
-            jobs = call.services.shell.jobs.all
-            for job in jobs:
-                job.is_reported = job.ending is not None
-            lines = tuple(f"{job.name}: {job.state}" for job in jobs)
-            text = "".join(f"{line}\n" for line in lines) or "There are no jobs.\n"
-            return CallResult(text, Listing("jobs", lines, len(lines)))
-        job = call.services.shell.jobs.find(args.id)
-        if args.action == "stop":
-            await call.services.shell.jobs.stop(job)
-        elif args.pattern is not None:
-            return await _wait_for_line(job, args.pattern, _WAIT_S if args.wait_s is None else args.wait_s, call.services)
-        elif args.wait_s is not None:
-            await job.wait(args.wait_s)
-        elif not job.spool.has_unread:
-            await job.wait(_PATIENCE_S)
-        return job_report(job, call.services)
-
-
-async def _wait_for_line(job: Job, pattern: str, wait_s: float, services: ToolServices) -> CallResult:
-    if job.is_detached:
-        raise ToolError(f"Job {job.id} was detached, so its lines are not followed; read {job.spool.path}.")
-    line = await job.wait_for_line(read_pattern(pattern), wait_s)
-    report = job_report(job, services)
-    if line is not None:
-        note = f"a line matches: {line if len(line) <= _SHOWN_LINE_CHARS else line[:_SHOWN_LINE_CHARS] + '…'}"
-    else:
-        note = "no line matched before it ended" if job.ending is not None else f"no line matched within {wait_s:g} s"
-    return replace(report, text=f"{report.text}[{note}]\n")
-
-
-def job_report(job: Job, services: ToolServices) -> CallResult:
-    """Returns new output and the state of a job."""
-    output = job.spool.read_new()
-    shown = clip(output)
-    job.is_reported = job.ending is not None
-    notes = [f"{job.name}: {job.state}"]
-    if job.ending is None or shown.is_cut or len(output) < job.spool.size_bytes:
-        path = job.spool.path
-        if job.ending is not None and not job.is_detached:  # the output of an ended job moves to the files of the session
-            with suppress(OSError, SessionError):
-                path = services.save_output(f"job-{job.id}.txt", path.read_bytes())
-        notes.append(f"all it {'prints' if job.ending is None else 'printed'}: {path} — page it with read")
-    text = shown.text or "(nothing new was printed)\n"
-    if job.ending is not None and job.ending.shell_code:
-        text_of_job = f"{job.command}\n{shown.text}"
-        notes += services.variables.explain(text_of_job, is_outside=not job.confined, more=services.session_env)
-    lines = [text if text.endswith("\n") else f"{text}\n", *(f"[{note}]\n" for note in notes)]
-    code = None if job.ending is None else job.ending.shell_code
-    return CallResult("".join(lines), Output(job.command, shown.text, code, job.seconds))

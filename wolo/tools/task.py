@@ -16,7 +16,7 @@ from wolo.tools.tool_values import DEFAULT, CallResult, SubagentOffer, TaskReque
 
 
 class TaskArgs(Struct, frozen=True):
-    prompt: Annotated[str, Meta(description="everything it must know: it sees nothing of this conversation")]
+    prompt: str
     agent: Annotated[str, Meta(description="one of those above")] = DEFAULT
     background: Annotated[bool, Meta(description="return at once; the result comes later as a message")] = False
     resume: Annotated[str, Meta(description="id of an ended task to continue; it remembers everything")] = ""

@@ -26,7 +26,7 @@ from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Resolved, Workspace
 
 if TYPE_CHECKING:
-    from wolo.tools.background_jobs import BackgroundJobs
+    from wolo.tools.background.background_jobs import BackgroundJobs
     from wolo.tools.web.search_backends import SearchService
     from wolo.workspace.checkpoints.tracker import FileTracker
     from wolo.workspace.files.atomic_write import PendingChange

@@ -42,7 +42,7 @@ BUILTIN = (
     ShippedTool("edit", "editing.edit", "Edit"),
     ShippedTool("apply_patch", "editing.apply_patch", "ApplyPatch"),
     ShippedTool("shell", "shell", "Shell"),
-    ShippedTool("jobs", "shell", "Jobs"),
+    ShippedTool("jobs", "jobs_tool", "Jobs"),
     ShippedTool("grep", "search.grep", "Grep"),
     ShippedTool("glob", "search.glob", "Glob"),
     ShippedTool("fetch", "fetch", "Fetch"),

@@ -18,8 +18,8 @@ from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Secret
-from wolo.tools import background_jobs
-from wolo.tools.background_jobs import BackgroundJobs, Job
+from wolo.tools.background import job_output
+from wolo.tools.background.background_jobs import BackgroundJobs, Job
 from wolo.tools.shell import ShellArgs
 from wolo.tools.tool_values import CallResult
 from wolo.workspace.processes.output_capture import CapturedOutput
@@ -142,7 +142,7 @@ async def test_a_time_limit_holds_for_a_job_too(harness: ToolHarness) -> None:
 
 
 async def test_flood_stays_bounded_with_both_ends_kept(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_jobs, "MAX_FILE_BYTES", 100_000)
+    monkeypatch.setattr(job_output, "MAX_FILE_BYTES", 100_000)
     command = "echo first; seq 300000; echo last"
     await begin(harness, command)
     told = await harness.call("jobs", action="output", id=1, wait_s=20)
@@ -320,7 +320,7 @@ async def test_immediately_detached_job_outlives_its_call(harness: ToolHarness) 
         ({"action": "output", "wait_s": -1}, "wait_s is in seconds"),
         ({"action": "output", "wait_s": 1e9}, "wait_s is in seconds"),
         ({"action": "wait"}, "needs a `pattern`"),
-        ({"action": "output", "pattern": "x"}, "for the action `wait`"),
+        ({"action": "output", "pattern": "x"}, "for the actions `wait` and `watch`"),
         ({"action": "wait", "pattern": ""}, "1 to 1,000"),
         ({"action": "wait", "pattern": "a|"}, "every line would match"),
         ({"action": "wait", "pattern": "(a+)+b"}, "is text"),

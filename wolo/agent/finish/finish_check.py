@@ -21,7 +21,7 @@ from wolo.errors import ToolError
 from wolo.messages.message import NUDGE, UNCHECKED, Message, nudge
 from wolo.messages.parts import CHANGED, EXIT_CODE, FINISH, TASK, ToolPart
 from wolo.messages.terminal_text import quantity
-from wolo.tools.background_jobs import Job
+from wolo.tools.background.background_jobs import Job
 from wolo.tools.shell import FILES, Shell, ShellArgs
 from wolo.tools.todo import todos_of
 from wolo.tools.tool import UserRun

@@ -23,7 +23,7 @@ from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.guard.sandbox_contract import Sandbox
 from wolo.guard.secrets.redactor import Secrets
 from wolo.places import Places, Site
-from wolo.tools.background_jobs import BackgroundJobs
+from wolo.tools.background.background_jobs import BackgroundJobs
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
 from wolo.workspace.files.file_reading import read_file
 from wolo.workspace.processes.command_environment import CommandVariables, rule_against

@@ -7,9 +7,9 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, WriteIntent
@@ -33,7 +33,7 @@ CONTEXT = 3
 
 class WriteArgs(Struct, frozen=True):
     path: str
-    content: Annotated[str, Meta(description="the whole file")]
+    content: str
 
 
 class Write:

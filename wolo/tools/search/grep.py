@@ -54,7 +54,7 @@ class GrepArgs(Struct, frozen=True):
     pattern: Annotated[str, Meta(description="regular expression")]
     path: Annotated[str, Meta(description="file or folder")] = "."
     glob: Annotated[str | None, Meta(description="only files such as `*.py` or `src/**/*.ts`")] = None
-    type: Annotated[str | None, Meta(description="only files of a language: py, js, rust")] = None
+    type: Annotated[str | None, Meta(description="a language: py, js, rust")] = None
     output_mode: Mode = "content"
     context: Annotated[int, Meta(description="lines around each match")] = 0
     before: int | None = None

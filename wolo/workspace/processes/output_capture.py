@@ -74,6 +74,11 @@ class OutputReader:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(fd, self._read)
 
+    @property
+    def descriptor(self) -> int | None:
+        """None after the end."""
+        return None if self._ended.is_set() else self._fd
+
     async def drain(self, wait_s: float) -> None:
         """Waits for the end of the output, or a while when another process keeps it open."""
         self.read_what_is_there()
@@ -107,6 +112,8 @@ class OutputReader:
             chunk = os.read(self._fd, _CHUNK_BYTES)
         except BlockingIOError:
             return False
+        except OSError:  # a terminal that no program holds
+            chunk = b""
         if not chunk:
             self.close()
             return False

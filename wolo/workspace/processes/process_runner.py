@@ -40,6 +40,7 @@ from wolo.workspace.processes.process_tree import (
     mark_detached,
     write_marker,
 )
+from wolo.workspace.processes.pseudo_terminal import open_terminal
 
 GRACE_S = 1.5
 """Between TERM and KILL after a timeout or a cancellation."""
@@ -69,6 +70,8 @@ class ProgramStart(Struct, frozen=True, kw_only=True):
     """A descriptor to read from; None for no input."""
     stdout: int | None = None
     """A descriptor to write to; None merges it with stderr."""
+    has_terminal: bool = False
+    """Input and output are a terminal of its own; `Program.output` reads wolo's side."""
     pass_fds: Sequence[int] = ()
     cleanup: Cleanup = lambda: None
     """Called once when everything the program started has ended."""
@@ -236,12 +239,17 @@ class Processes:
         """Starts a program; its output goes to `take`. Raises OSError."""
         mark = self._next_mark()
         tasks, since = count_tasks(), uptime_s()
-        reading, writing = os.pipe()
+        try:
+            reading, writing = open_terminal() if start.has_terminal else os.pipe()
+        except OSError:
+            start.cleanup()
+            raise
+        stdin = writing if start.has_terminal else subprocess.DEVNULL
         try:
             with limit(mark.number, tasks):
                 process = subprocess.Popen(
                     start.argv,
-                    stdin=subprocess.DEVNULL if start.stdin is None else start.stdin,
+                    stdin=stdin if start.stdin is None else start.stdin,
                     stdout=writing if start.stdout is None else start.stdout,
                     stderr=writing,
                     cwd=start.cwd,

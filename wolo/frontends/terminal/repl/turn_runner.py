@@ -35,7 +35,7 @@ from wolo.guard.intents import WriteIntent
 from wolo.messages.message import UserPrompt
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import escaped_line
-from wolo.tools.background_jobs import BackgroundJobs, Job
+from wolo.tools.background.background_jobs import BackgroundJobs, Job
 
 T = TypeVar("T")
 

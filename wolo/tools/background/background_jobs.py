@@ -10,17 +10,20 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.guard.secrets.redactor import Secrets
 from wolo.places import make_private
-from wolo.tools.clipping import clean
-from wolo.workspace.processes.output_capture import CapturedOutput
+from wolo.workspace.processes.output_capture import OnOutput
 from wolo.workspace.processes.process_runner import MOST_PROCESSES, Cause, Processes, Program, ProgramStart
 from wolo.workspace.processes.process_tree import TreeProcess
+
+if TYPE_CHECKING:
+    from wolo.tools.background.job_output import Alternatives, JobOutput, LineWatch
+    from wolo.tools.background.job_terminal import JobTerminal
 
 MOST_RUNNING = 20
 CROWDED = f"ended because it started more than {MOST_PROCESSES} processes"
@@ -64,9 +67,10 @@ class JobEnd(Struct, frozen=True):
 
 
 class Job:
-    def __init__(self, id: int, command: str, program: Program, spool: JobOutput, *, confined: bool) -> None:
+    def __init__(self, id: int, command: str, program: Program, spool: JobOutput, *, cwd: Path, confined: bool) -> None:
         self.id = id
         self.command = command
+        self.cwd = cwd
         self.program = program
         self.spool = spool
         self.confined = confined
@@ -76,6 +80,8 @@ class Job:
         self.is_detached = False
         self.is_reported = False
         """The model has been told how the job ended."""
+        self.terminal: JobTerminal | None = None
+        """None: it has no keyboard."""
         self.ended = asyncio.Event()
 
     @property
@@ -102,6 +108,8 @@ class Job:
 
     async def wait_for_line(self, alternatives: Alternatives, timeout_s: float) -> str | None:
         """Returns the first matching line of unread and new output. None: the job ended or the timeout passed before it."""
+        from wolo.tools.background.job_output import find_line  # noqa: PLC0415  # most conversations have no jobs
+
         match: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         def check(text: bytes) -> None:
@@ -120,51 +128,6 @@ class Job:
         return match.result() if match.done() else None
 
 
-Alternatives = tuple[tuple[str, ...], ...]
-"""Each is pieces of text that a line holds in this order."""
-_MOST_PATTERN_CHARS = 1000
-
-
-def read_pattern(pattern: str) -> Alternatives:
-    """Text, `|` between alternatives, `.*` for any characters: matched in linear time, whatever is printed. Raises ToolError."""
-    if not pattern or len(pattern) > _MOST_PATTERN_CHARS:
-        raise ToolError(f"`pattern` has 1 to {_MOST_PATTERN_CHARS:,} characters.")
-    alternatives, piece, rest = [[""]], "", pattern
-    while rest:
-        if rest.startswith(".*"):
-            alternatives[-1].append("")
-            rest = rest[2:]
-            continue
-        piece, rest = rest[0], rest[1:]
-        if piece == "|":
-            alternatives.append([""])
-            continue
-        if piece in "[]()+*?^${}" or (piece == "\\" and (not rest or rest[0].isalnum())):
-            raise ToolError(
-                "`pattern` is text; `|` separates alternatives, `.*` is anything; put a backslash before []()+*?^${}."
-            )
-        if piece == "\\":
-            piece, rest = rest[0], rest[1:]
-        alternatives[-1][-1] += piece
-    if not all(any(pieces) for pieces in alternatives):
-        raise ToolError("An alternative of `pattern` is empty, so every line would match.")
-    return tuple(map(tuple, alternatives))
-
-
-def find_line(alternatives: Alternatives, text: str) -> str | None:
-    """Returns the first line that holds the pieces of an alternative."""
-    return next((line for line in text.splitlines() if any(_holds(line, pieces) for pieces in alternatives)), None)
-
-
-def _holds(line: str, pieces: tuple[str, ...]) -> bool:
-    at = 0
-    for piece in pieces:
-        if (start := line.find(piece, at)) < 0:
-            return False
-        at = start + len(piece)
-    return True
-
-
 class BackgroundJobs:
     def __init__(self, processes: Processes, folder: Path, secrets: Secrets | None = None) -> None:
         """`folder` holds the output, one file per job; `secrets` are redacted in it."""
@@ -175,6 +138,8 @@ class BackgroundJobs:
         self._secrets = secrets or Secrets()
         self.unreported: list[Job] = []
         """Jobs that ended since the last `news`."""
+        self.watches: dict[Job, LineWatch] = {}
+        """They match the lines that the model wants to see as they come."""
         self._jobs: list[Job] = []
         self._watchers: set[asyncio.Task[None]] = set()
 
@@ -206,6 +171,8 @@ class BackgroundJobs:
         if len(self.running) >= MOST_RUNNING:
             start.cleanup()
             raise ToolError(f"{MOST_RUNNING} jobs run already; stop one first.")
+        from wolo.tools.background.job_output import JobOutput  # noqa: PLC0415  # most conversations have no jobs
+
         try:
             make_private(self._folder)
             if not self._jobs:
@@ -217,19 +184,36 @@ class BackgroundJobs:
         except OSError:
             start.cleanup()
             raise
+        terminal: JobTerminal | None = None
+        take: OnOutput = spool.add
+        if start.has_terminal:
+            from wolo.tools.background.job_terminal import JobTerminal  # noqa: PLC0415  # few jobs have one
+
+            terminal = JobTerminal(self._secrets)
+            take = terminal.pass_on(spool.add)
         try:
-            program = self._processes.start(start, spool.add, in_background=True)
+            program = self._processes.start(start, take, in_background=True)
         except OSError:
             spool.remove()
             raise
         named = self._secrets.hide_data(command.encode()).decode()
-        job = Job(len(self._jobs) + 1, named, program, spool, confined=confined)
+        job = Job(len(self._jobs) + 1, named, program, spool, cwd=start.cwd, confined=confined)
+        if terminal is not None:
+            terminal.find_descriptor = lambda: program.output.descriptor
+            job.terminal = terminal
         self._jobs.append(job)
         watcher = asyncio.get_running_loop().create_task(self._watch(job, timeout_s))
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
         self.on_change(job)
         return job
+
+    def watch(self, job: Job, alternatives: Alternatives) -> None:
+        """Replaces an earlier pattern of the job."""
+        from wolo.tools.background.job_output import LineWatch  # noqa: PLC0415  # as above
+
+        watch = self.watches[job] = LineWatch(alternatives)
+        job.spool.watchers = [watch.add]
 
     async def stop(self, job: Job) -> None:
         """Ends the job and its processes: SIGTERM first, SIGKILL later."""
@@ -271,9 +255,13 @@ class BackgroundJobs:
             os.close(reading)
 
     def news(self) -> list[str]:
-        """Returns one line for each job that ended since the last call, unless the model knows already."""
+        """Returns the lines that were watched for since the last call, and one for each job that ended, unless the model knows
+        already."""
         ended, self.unreported = self.unreported, []
-        return [f"[{job.name} has ended: {job.ending}]" for job in ended if not job.is_reported]
+        matches = [f"[{job.name}] {line}" for job, watch in self.watches.items() for line in watch.take(job.ending is not None)]
+        for job in [job for job in self.watches if job.ending is not None]:
+            del self.watches[job]
+        return [*matches, *(f"[{job.name} has ended: {job.ending}]" for job in ended if not job.is_reported)]
 
     def close(self) -> None:
         """Deletes the output of all jobs except detached ones. Call it after their processes have ended."""
@@ -300,106 +288,3 @@ class BackgroundJobs:
             job.ended.set()
             self.unreported.append(job)
             self.on_change(job)
-
-
-MAX_FILE_BYTES = 32 * 1024 * 1024
-_NEWS_BYTES = 256 * 1024
-"""Bytes saved from each end of unread output."""
-_NEWEST_BYTES = 16 * 1024
-_LONGEST_LINE_BYTES = 64 * 1024
-"""An unfinished line beyond this length is passed on in pieces."""
-
-
-class JobOutput:
-    """Output of one job: all of it in a file up to a limit, and the unread part in memory. Whole lines are passed on; reading
-    includes an unfinished line."""
-
-    def __init__(self, path: Path, secrets: Secrets) -> None:
-        """Raises OSError when the file cannot be created."""
-        self.path = path
-        self._secrets = secrets
-        self.size_bytes = 0
-        self.newest = b""
-        """The last lines, whether they were read or not."""
-        self.listeners: list[Callable[[bytes], None]] = []
-        """Called with new lines, and with the unfinished one at each change; secrets are redacted. Must not raise."""
-        self._unread = CapturedOutput(_NEWS_BYTES)
-        self._line = bytearray()
-        self._kept_bytes = 0
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-
-    def add(self, chunk: bytes) -> None:
-        self._line += chunk
-        whole = self._line.rfind(b"\n") + 1
-        if not whole and len(self._line) > _LONGEST_LINE_BYTES:
-            whole = len(self._line)
-        if whole:
-            self._pass_on(whole)
-        if self._line and self.listeners:
-            self._notify(self._unfinished_line())
-
-    def peek(self) -> bytes:
-        """Returns unread output with the unfinished line, and leaves it unread."""
-        head, tail = self._unread.peek()
-        return head + (b"\n" if tail else b"") + tail + self._unfinished_line()
-
-    def _unfinished_line(self) -> bytes:
-        """Without an end that may be part of a secret."""
-        text = self._secrets.hide_data(b"".join(clean(bytes(self._line))))
-        return text[: len(text) - self._secrets.count_unfinished(text)]
-
-    def _notify(self, text: bytes) -> None:
-        for listener in self.listeners:
-            listener(text)
-
-    @property
-    def has_unread(self) -> bool:
-        return self._unread.size_bytes > 0 or bool(self._line)
-
-    def read_new(self) -> bytes:
-        """Returns output since the last read; the middle is omitted when it is long."""
-        self._pass_on(len(self._line))
-        unread, self._unread = self._unread, CapturedOutput(_NEWS_BYTES)
-        head, tail = unread.take()
-        note = f"\n[… {unread.omitted_bytes:,} bytes left out …]\n".encode() if unread.omitted_bytes else b""
-        return head + note + tail
-
-    def close(self) -> None:
-        """Completes the file and notes in it what is missing."""
-        if self._fd < 0:
-            return
-        self._pass_on(len(self._line), is_last=True)
-        if self.size_bytes > self._kept_bytes:
-            self._write(f"\n[… {self.size_bytes - self._kept_bytes:,} bytes were not saved; their end follows: …]\n".encode())
-            self._write(self.newest[-(self.size_bytes - self._kept_bytes) :])
-        os.close(self._fd)
-        self._fd = -1
-
-    def remove(self) -> None:
-        self.close()
-        with suppress(OSError):
-            self.path.unlink()
-
-    @property
-    def room_bytes(self) -> int:
-        return MAX_FILE_BYTES - self._kept_bytes
-
-    def _pass_on(self, size: int, *, is_last: bool = False) -> None:
-        """Holds back text that may be part of a secret, until more output, the end of its line, or the end of the job."""
-        text = self._secrets.hide_data(b"".join(clean(bytes(self._line[:size]))))
-        held = 0 if is_last or text.endswith(b"\n") else self._secrets.count_unfinished(text)
-        self._line[:size] = text[len(text) - held :]
-        text = text[: len(text) - held]
-        self.size_bytes += len(text)
-        self._unread.add(text)
-        self._notify(text)
-        self.newest = (self.newest + text[-_NEWEST_BYTES:])[-_NEWEST_BYTES:]
-        if kept := text[: self.room_bytes]:
-            self._write(kept)
-            self._kept_bytes += len(kept)
-
-    def _write(self, text: bytes) -> None:
-        """A full disk affects the file only, not the job."""
-        with suppress(OSError):
-            while text:
-                text = text[os.write(self._fd, text) :]

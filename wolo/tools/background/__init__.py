@@ -1,0 +1,1 @@
+"""Background jobs, their output and their terminals."""
