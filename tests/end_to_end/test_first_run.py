@@ -36,6 +36,10 @@ def first_run(folder: Path, machine: str, *args: str, rows: int = 24, columns: i
         yield terminal
 
 
+def number_of(terminal: Terminal, name: str) -> str:
+    return next(line.split()[0] for line in terminal.lines if line.strip().endswith(name) and line.split()[0].isdecimal())
+
+
 @pytest.fixture
 def ollama(provider: ProviderServer) -> ProviderServer:
     provider.pages["/v1/models"] = whole({"object": "list", "data": [{"id": "qwen3:8b"}, {"id": "gemma3:27b"}]})
@@ -62,8 +66,8 @@ def test_chosen_server_is_tried_out_on_request(ollama: ProviderServer, tmp_path:
         terminal.wait_for("Which one?")
         terminal.enter("1?")
         assert terminal.wait_for_exit() == 0
-    assert terminal.shows("answers")
-    assert terminal.shows("images")
+    assert terminal.shows("It answers, can call tools")
+    assert not terminal.shows("results of calls")  # the findings are for `models probe`
     assert len(list((tmp_path / "wolo/cache/probes").iterdir())) == 1
     assert ollama.requests[-1].messages[-1]["content"] == "say hello"
 
@@ -95,7 +99,7 @@ def test_a_switch_tries_it_out(ollama: ProviderServer, tmp_path: Path) -> None:
         terminal.press("tab")
         terminal.wait_for("[x] try out what it can do")
         terminal.press("enter")
-        terminal.wait_for("results of calls")
+        terminal.wait_for("It answers, can call tools")
         terminal.wait_for(" · ollama/qwen3:8b · ")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
@@ -120,9 +124,9 @@ def test_large_download_needs_a_yes(provider: ProviderServer, tmp_path: Path) ->
     mirror = {"OLLAMA_HOST": "127.0.0.1:1", "HF_ENDPOINT": provider.origin}
     with first_run(tmp_path, WITHOUT_WEIGHTS, "say hello", **mirror) as terminal:
         terminal.wait_for("Which one?")
-        terminal.wait_for("1  the embedded model")
+        terminal.wait_for("the embedded model")
         terminal.wait_for("Apache-2.0, 491 MB to download")
-        terminal.enter("1")
+        terminal.enter(number_of(terminal, "the embedded model"))
         terminal.wait_for("Download it? [y/N]")
         terminal.press("enter")
         terminal.wait_until(lambda: terminal.times("Which one?") == 2)
@@ -131,7 +135,7 @@ def test_large_download_needs_a_yes(provider: ProviderServer, tmp_path: Path) ->
     assert not provider.looked_up
     with first_run(tmp_path, WITHOUT_WEIGHTS, "say hello", **mirror) as terminal:
         terminal.wait_for("Which one?")
-        terminal.enter("1")
+        terminal.enter(number_of(terminal, "the embedded model"))
         terminal.wait_for("Download it? [y/N]")
         terminal.enter("y")
         terminal.wait_until(lambda: terminal.times("Which one?") == 2)
@@ -148,14 +152,16 @@ KEY = "sk-acme-0123456789abcdefWXYZ"
 
 
 @contextmanager
-def first_key(acme: ProviderServer, folder: Path, *args: str, rows: int = 24, columns: int = 80) -> Iterator[Terminal]:
+def first_key(
+    acme: ProviderServer, folder: Path, *args: str, rows: int = 24, columns: int = 80, more: str = ""
+) -> Iterator[Terminal]:
     """Somebody with a key and nothing else; the address they bring along stands in their settings."""
     acme.linted = False
     settings = folder / "wolo/config/config.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(
         f'[providers.acme]\nlabel = "Acme"\nbase_url = "{acme.base_url}"\nkey_env = ["ACME_API_KEY"]\ndefault_model = "large"\n'
-        'models = [{id = "large"}, {id = "small"}]\n'
+        'models = [{id = "large"}, {id = "small"}]\n' + more.replace("URL", acme.base_url)
     )
     with first_run(folder, WITHOUT_ENGINE, *args, rows=rows, columns=columns, OLLAMA_HOST="127.0.0.1:1") as terminal:
         terminal.wait_for("Which one?" if args else "Choose a provider:")
@@ -165,7 +171,11 @@ def first_key(acme: ProviderServer, folder: Path, *args: str, rows: int = 24, co
 def test_a_key_is_all_a_newcomer_needs(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(chat_text("Hi."), chat_text("Hello from Acme."), chat_text("Still here."))
     with first_key(provider, tmp_path) as terminal:
-        terminal.wait_for("1  Acme")
+        terminal.wait_for("wolo is a coding agent")
+        terminal.wait_for("1  paste an API key  recognised by its beginning")
+        terminal.wait_for("2  a company's server (URL)")
+        terminal.wait_for("3  a small model inside wolo  no key, no account")
+        terminal.wait_for("4  Acme  needs an API key")
         terminal.type("anthro")
         terminal.wait_for("Anthropic")
         terminal.type("\x15acme")
@@ -190,6 +200,46 @@ def test_a_key_is_all_a_newcomer_needs(provider: ProviderServer, tmp_path: Path)
     assert run_wolo("-p", "again").stdout == "Still here.\n"
     kept = [path for path in (tmp_path / "wolo").rglob("*") if path.is_file() and KEY in path.read_text("latin-1")]
     assert [(path.name, path.stat().st_mode & 0o777) for path in kept] == [("keys.toml", 0o600)]
+
+
+GROQ = '[providers.groq]\nbase_url = "URL"\nkey_env = ["GROQ_API_KEY"]\ndefault_model = "large"\nmodels = [{id = "large"}]\n'
+
+
+@pytest.mark.parametrize(("key", "name"), [("gsk_0123456789abcdefWXYZ", "groq"), (KEY, "acme")])
+def test_pasted_key_is_recognised_by_its_beginning(provider: ProviderServer, tmp_path: Path, key: str, name: str) -> None:
+    provider.script(chat_text("Hi."), chat_text("Hello."))
+    with first_key(provider, tmp_path, more=GROQ) as terminal:
+        terminal.press("enter")
+        terminal.wait_for("Paste your API key (input is hidden)")
+        terminal.wait_for("Enter continue")
+        terminal.enter(key)
+        if name == "groq":
+            terminal.wait_for("This is a key of Groq.")
+        else:
+            terminal.wait_for("Which provider?")
+            terminal.type("acme")
+            terminal.wait_until(lambda: "1 of 1" in "\n".join(terminal.lines))
+            terminal.press("enter")
+        terminal.wait_for(f"{name.capitalize()} accepted the key.")
+        terminal.wait_for(f"Which model of {name.capitalize()}?")
+        terminal.press("enter")
+        terminal.wait_for(f" · {name}/large · ")
+        terminal.enter("say hello")
+        terminal.wait_for("Hello.")
+        terminal.press("ctrl-d")
+        assert terminal.wait_for_exit() == 0
+    assert key.encode() not in terminal.raw
+
+
+def test_key_typed_at_the_number_is_taken(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.script(chat_text("Hi."), chat_text("Hello."))
+    with first_key(provider, tmp_path, "say hello", more=GROQ) as terminal:
+        terminal.enter("gsk_0123456789abcdefWXYZ")
+        terminal.wait_for("This is a key of Groq.")
+        terminal.wait_for("Which model?")
+        terminal.press("enter")
+        terminal.wait_for("Hello.")
+        assert terminal.wait_for_exit() == 0
 
 
 def test_refused_key_is_asked_for_again(provider: ProviderServer, tmp_path: Path) -> None:
@@ -226,10 +276,14 @@ def test_escape_steps_back_and_ctrl_c_leaves_panels(provider: ProviderServer, tm
     hold = Hold()
     provider.script(sse(hold))
     with first_key(provider, tmp_path) as terminal:
+        terminal.type("acme")
+        terminal.wait_for("1 of 1")
         terminal.press("enter")
         terminal.wait_for("Enter continue")
         terminal.press("escape")
         terminal.wait_until(lambda: "Choose a provider:" in "\n".join(terminal.lines))
+        terminal.type("acme")
+        terminal.wait_until(lambda: "1 of 1" in "\n".join(terminal.lines))
         terminal.press("enter")
         terminal.wait_until(lambda: "Enter continue" in "\n".join(terminal.lines))
         terminal.enter(KEY)

@@ -83,6 +83,8 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     """Path appended to an address from `base_url_env`."""
     key_env: tuple[str, ...] = ()
     """Environment variables for the key, in order of preference; empty: no key needed."""
+    key_prefixes: tuple[str, ...] = ()
+    """Beginnings of its keys that no other provider's have."""
     by_name_only: bool = False
     """Do not select this provider just because its key is in the environment."""
     headers: Mapping[str, str] = field(default_factory=dict)

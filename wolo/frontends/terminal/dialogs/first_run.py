@@ -13,7 +13,15 @@ from wolo.conversation.resources.model_selection import choose_now
 from wolo.diagnostics.provider_login import login_providers
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.embedded_model import about_embedded, offer_embedded
-from wolo.frontends.terminal.dialogs.login_dialog import find_provider, log_in, show_providers
+from wolo.frontends.terminal.dialogs.input_prompts import ask_secret
+from wolo.frontends.terminal.dialogs.login_dialog import (
+    ask_provider,
+    find_provider,
+    is_key,
+    log_in,
+    provider_of_key,
+    show_providers,
+)
 from wolo.frontends.terminal.dialogs.new_server import add_server, try_out
 from wolo.frontends.terminal.dialogs.picker import (
     ABOUT_SERVER,
@@ -37,6 +45,9 @@ from wolo.places import find_places
 from wolo.workspace.root import find_site
 
 MOST_SHOWN = 9
+KEY = "key"
+ABOUT_KEY = "Most providers are told by its first letters. It is checked, then saved."
+ABOUT_WOLO = "wolo is a coding agent: a model reads and changes files here and runs commands, as far as you allow."
 
 
 class ModelOffer(NamedTuple):
@@ -54,12 +65,8 @@ class ModelOffer(NamedTuple):
         return tuple(model for server in self.servers for model in server.models)[:MOST_SHOWN]
 
     @property
-    def before_providers(self) -> int:
-        return len(self.models) + self.has_embedded
-
-    @property
     def setups(self) -> tuple[str, ...]:
-        return (SERVER,) if self.has_embedded else (EMBEDDED, SERVER)
+        return (SERVER, EMBEDDED)
 
 
 async def offer_model(terminal: Terminal, no_model: ConfigError) -> None:
@@ -93,6 +100,7 @@ async def _offer(terminal: Terminal) -> str:
         providers=tuple(each for each in login_providers() if each.default_model),
     )
     has_panels = terminal.screen.dialog_host is not None
+    terminal.screen.show_text(ABOUT_WOLO)
     if not has_panels:
         _print_offer(offer, terminal)
     try:
@@ -116,17 +124,18 @@ async def _choose_from_list(offer: ModelOffer, terminal: Terminal) -> str:
     variables = {each.name: _key_variable(each) for each in offer.providers}
     items = [Item(model, model, f"{server.label}, on this machine") for server in offer.servers for model in server.models]
     switch = "try out what it can do" if items else ""
-    if offer.has_embedded:
-        items.append(Item(EMBEDDED, "a small model inside wolo", "no key, no account"))
-    for each in sorted(offer.providers, key=lambda each: not variables[each.name]):
-        variable = variables[each.name]
-        items.append(Item(each.name, each.label, f"API key in ${variable}" if variable else "needs an API key"))
-    items += [Item(each, SETUPS[each]) for each in offer.setups]
+    with_key = [each for each in offer.providers if variables[each.name]]
+    items += [Item(each.name, each.label, f"API key in ${variables[each.name]}") for each in with_key]
+    items.append(Item(KEY, "paste an API key", "recognised by its beginning"))
+    items += [Item(SERVER, "a company's server (URL)"), Item(EMBEDDED, "a small model inside wolo", "no key, no account")]
+    items += [Item(each.name, each.label, "needs an API key") for each in offer.providers if each not in with_key]
     embedded = about_embedded() if offer.has_embedded else "The engine and a small model are installed first."
-    hints = {each.name: each.hint for each in offer.providers} | {EMBEDDED: embedded, SERVER: ABOUT_SERVER}
+    hints = {each.name: each.hint for each in offer.providers} | {EMBEDDED: embedded, SERVER: ABOUT_SERVER, KEY: ABOUT_KEY}
     picked = await pick(hinted_menu("No model is set up. Choose a provider:", items, hints, switch=switch), terminal)
     if picked is None:
         raise EOFError
+    if picked.value == KEY:
+        return await _paste_key(await ask_secret("Paste your API key (input is hidden)", terminal), offer, terminal)
     if picked.value in (EMBEDDED, SERVER):
         return await _set_up(picked.value, terminal)
     provider = next((each for each in offer.providers if each.name == picked.value), None)
@@ -145,14 +154,17 @@ def _print_offer(offer: ModelOffer, terminal: Terminal) -> None:
         screen.show_text(f"No model is set up, but {running} runs on this machine:")
         print_numbered([Item(name, name) for name in offer.models], terminal)
         screen.show_text("A ? after the number also tries out what it can do, with a few tiny requests.", "dim")
+    key = "aste an API key (it is recognised by its beginning), or choose its provider:"
+    screen.show_text(f"Or p{key}" if offer.models else f"No model is set up. P{key}")
+    first = len(offer.models) + 1
+    show_providers(offer.providers, terminal, first=first)
+    screen.show_text("Or use a company's server, by its URL:")
+    print_numbered([Item(SERVER, SETUPS[SERVER])], terminal, first=first + len(offer.providers))
+    screen.show_text("Or a small model inside wolo, without key or account:")
+    name = "the embedded model" if offer.has_embedded else SETUPS[EMBEDDED]
+    print_numbered([Item(EMBEDDED, name)], terminal, first=first + len(offer.providers) + 1)
     if offer.has_embedded:
-        screen.show_text("A small one can run inside wolo, without key or account:")
-        print_numbered([Item(EMBEDDED, "the embedded model")], terminal, first=len(offer.models) + 1)
         screen.show_text(f"     {about_embedded()}", "dim")
-    screen.show_text("Or use an API key of a provider:" if offer.before_providers else "No model is set up. Choose a provider:")
-    show_providers(offer.providers, terminal, first=offer.before_providers + 1)
-    behind = offer.before_providers + len(offer.providers) + 1
-    print_numbered([Item(setup, SETUPS[setup]) for setup in offer.setups], terminal, first=behind)
 
 
 async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:
@@ -164,17 +176,17 @@ async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:
     number = int(name) - 1 if name.isdecimal() else -1
     if 0 <= number < len(offer.models):
         return offer.models[number] + typed[len(name) :].strip()
-    if offer.has_embedded and number == len(offer.models):
-        return await offer_embedded(terminal)
     if "://" in typed:
         return await add_server(terminal, typed)
-    behind = number - offer.before_providers
+    behind = number - len(offer.models)
     if 0 <= behind - len(offer.providers) < len(offer.setups):
         return await _set_up(offer.setups[behind - len(offer.providers)], terminal)
     is_provider = 0 <= behind < len(offer.providers)
     provider = offer.providers[behind] if is_provider else find_provider(typed, offer.providers)
     if provider is not None:
         return await _choose_provider(provider, terminal)
+    if is_key(typed):
+        return await _paste_key(typed, offer, terminal)
     terminal.screen.show_text(f"There is no {'number' if name.isdecimal() else 'provider'} {typed}.", "warning")
     return ""
 
@@ -193,11 +205,22 @@ def _key_variable(provider: Provider) -> str:
     return key_variable(provider, environ, config.settings.providers.get(provider.name))
 
 
-async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
+async def _paste_key(key: str, offer: ModelOffer, terminal: Terminal) -> str:
+    """Asks for the provider only where the beginning of the key does not tell it."""
+    if not key:
+        return ""
+    if provider := provider_of_key(key, offer.providers):
+        terminal.screen.show_text(f"This is a key of {provider.label}.", "dim")
+    else:
+        provider = await ask_provider(offer.providers, terminal)
+    return await _choose_provider(provider, terminal, key)
+
+
+async def _choose_provider(provider: Provider, terminal: Terminal, key: str = "") -> str:
     """Asks for a key only if there is none."""
-    if variable := _key_variable(provider):
+    if not key and (variable := _key_variable(provider)):
         terminal.screen.show_text(f"Using the API key of {provider.label} in ${variable}.", "dim")
-    elif not await log_in(provider, terminal):
+    elif not await log_in(provider, terminal, key=key):
         return ""
     shown = list(dict.fromkeys((provider.default_model, *(each.id for each in provider.models))))[:MOST_SHOWN]
     overrides = layers.load(find_site()).settings.providers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.text import Text
@@ -14,6 +15,8 @@ from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.models.provider import Provider
 
+LEAST_KEY = 16
+"""Characters of the shortest API key."""
 COLUMN = 26
 """Cells for a number and the name of a provider."""
 
@@ -60,18 +63,31 @@ async def ask_provider(providers: Sequence[Provider], terminal: Terminal) -> Pro
         terminal.screen.show_text(f"There is no provider {typed}." if typed else "Ctrl-D quits.", "warning")
 
 
+def provider_of_key(key: str, providers: Sequence[Provider]) -> Provider | None:
+    """The provider whose keys begin so; None where that is not known."""
+    return next((each for each in providers if key.startswith(each.key_prefixes)), None) if is_key(key) else None
+
+
+def is_key(text: str) -> bool:
+    return len(text) >= LEAST_KEY and not re.search(r"[\s/]", text)
+
+
 async def log_in(
-    provider: Provider, terminal: Terminal, account: str = "", *, tests: bool = True, in_keyring: bool = True
+    provider: Provider, terminal: Terminal, account: str = "", *, key: str = "", tests: bool = True, in_keyring: bool = True
 ) -> bool:
-    """True once a key is saved. Raises EOFError when the user cancels, and ConfigError when the key cannot be saved."""
-    if provider.hint:
+    """True once a key is saved: first `key`, if there is one.
+
+    Raises EOFError when the user cancels, and ConfigError when the key cannot be saved.
+    """
+    if provider.hint and not key:
         terminal.screen.show_text(provider.hint, "dim")
     while True:
-        key = await ask_secret(f"Paste your {provider.label} API key (input is hidden)", terminal)
-        if not key:
+        pasted = key or await ask_secret(f"Paste your {provider.label} API key (input is hidden)", terminal)
+        if not pasted:
             return False
+        key = ""
         try:
-            trial = await _try(provider, key, terminal) if tests else None
+            trial = await _try(provider, pasted, terminal) if tests else None
         except ConfigError as error:
             terminal.screen.show_text(f"{error.message} {error.hint}", "warning")
             continue
@@ -81,7 +97,7 @@ async def log_in(
             or trial.may_be_kept
             or (not is_refused and await confirm("Save it anyway?", terminal, no="No, discard it", yes="Yes, save it"))
         ):
-            where = save_key(provider, key, in_keyring=in_keyring, account=account)
+            where = save_key(provider, pasted, in_keyring=in_keyring, account=account)
             terminal.screen.show_text(f"The key is saved in {where}. {account_use(provider, account)}".rstrip(), "dim")
             return True
 

@@ -16,11 +16,13 @@ from wolo.models.catalog import Catalog
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import ask_window
 from wolo.models.probe import Probe
-from wolo.models.probe_cache import SIGNS, ProbeFinding
+from wolo.models.probe_cache import ProbeResult
 from wolo.models.provider import ModelChoice
 from wolo.places import find_places
 
 MOST_SHOWN = 20
+ABILITIES = {"call tools": "tools", "see images": "images"}
+"""In words for a newcomer, by the name of the finding."""
 
 
 async def add_server(terminal: Terminal, url: str = "") -> str:
@@ -58,8 +60,11 @@ async def try_out(choice: ModelChoice, terminal: Terminal) -> bool:
     terminal.screen.status.start("trying out")
     try:
         window = await asyncio.to_thread(ask_window, choice)
-        found = await Probe(choice, transport, lambda finding: _show(finding, terminal)).run(window)
+        found = await Probe(choice, transport, lambda finding: terminal.screen.status.describe(f"trying out {finding.what}")).run(
+            window
+        )
         probe_cache.write(find_places().cache, found)
+        terminal.screen.show_text(_in_words(found, f"{choice.provider.name}/{choice.model.id}"), "dim")
     except (ProviderError, OSError) as error:
         terminal.screen.show_text(f"Cannot try out the model: {error}", "warning")
         return False
@@ -69,8 +74,13 @@ async def try_out(choice: ModelChoice, terminal: Terminal) -> bool:
     return True
 
 
-def _show(finding: ProbeFinding, terminal: Terminal) -> None:
-    terminal.screen.show_text(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip(), "dim")
+def _in_words(found: ProbeResult, spec: str) -> str:
+    """One sentence; the findings one by one are for `models probe`."""
+    works = {finding.what: finding.works for finding in found.findings}
+    can = [f"can {name}" for name, what in ABILITIES.items() if works.get(what)]
+    cannot = [name for name, what in ABILITIES.items() if works.get(what) is False]
+    lacks = f"; it cannot {' or '.join(cannot)}" if cannot else ""
+    return f"It answers{''.join(f', {each}' for each in can)}{lacks}. Details: wolo models probe {clean_line(spec)}"
 
 
 async def _look_up(url: str, key: str, terminal: Terminal) -> FoundServer | None:
