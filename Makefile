@@ -13,7 +13,7 @@ OF_ROOM = $(if $(ROOM),tests/$(ROOM) $(shell grep -rlE "wolo\.$(ROOM)\b" tests/e
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
-.PHONY: hooks demo test test-fast test-again test-terminals check clients conformance soak mutants bench scale peers docs site requirements format clean
+.PHONY: hooks demo test test-fast test-heavy test-again test-terminals check clients conformance soak mutants bench scale peers docs site requirements format clean
 
 demo: .venv/.demo .venv/.weights
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -22,13 +22,14 @@ demo: .venv/.demo .venv/.weights
 	&& "$(CURDIR)/$(BIN)/python" "$(CURDIR)/tests/end_to_end/try_calculator.py" "$$scratch"
 
 test: .venv/.test  # ROOM=guard: tests/guard alone, and the end-to-end tests that import that room
-	$(IN_MEMORY) $(BIN)/python -m pytest -q --workers 5 -m "not soak and not real_model" $(OF_ROOM)  # half of the time is waiting
-ifndef ROOM
+	$(IN_MEMORY) $(BIN)/python -m pytest -q --workers 5 -m "not soak and not real_model $(if $(ROOM),,and not heavy)" $(OF_ROOM)  # half of the time is waiting
+
+test-heavy: .venv/.test  # those that need much processor time: browsers, kills, servers, the embedded model
+	$(IN_MEMORY) $(BIN)/python -m pytest -q --workers 5 -m "heavy and not soak and not real_model" --ignore=tests/architecture
 	$(BIN)/python -m pytest -q -m real_model tests/end_to_end/test_embedded_model.py  # alone: beside others the model is several times slower
-endif
 
 test-fast: .venv/.test  # without those that may start a process or drive a terminal
-	$(IN_MEMORY) $(BIN)/python -m pytest -q --workers 3 --fast -m "not soak and not real_model" $(OF_ROOM)
+	$(IN_MEMORY) $(BIN)/python -m pytest -q --workers 3 --fast -m "not soak and not real_model and not heavy" $(OF_ROOM)
 
 test-again: .venv/.test  # the tests that failed last, alone
 	$(IN_MEMORY) $(BIN)/python -m pytest -q --last-failed -m "not soak"

@@ -62,6 +62,29 @@ settings.load_profile("test")
 """`test` tries the same few examples each time; `make soak` tries many random ones, whose failures are kept as `@example`."""
 
 
+HEAVY = {
+    "api": "examples",
+    "cli": "accounts bundle doctor",
+    "contrib": "harbor",
+    "diagnostics": "package_check",
+    "durability": "*",
+    "end_to_end": "action compaction custom_tools escape fetch full_window hands hostile_checkout masked_outputs mcp "
+    "mcp_features meanwhile panels pickers pictures pipeline_snippets plugins read_turn repl_screen replay sandbox "
+    "searching_files showing_work steering terminal_hygiene typed_commands worktrees",
+    "fleet": "attempts batch batch_from_outside race run_origin simulation",
+    "fleet/engines": "ray_engine",
+    "frontends/acp": "edges",
+    "frontends/server": "absent_user attach load page_approvals server_api web_page",
+    "frontends/terminal": "captures",
+    "frontends/terminal/panels": "choice_panels",
+    "guard": "protected_places safe_list",
+    "mcp": "features",
+    "replay": "player",
+    "sessions": "database",
+}
+"""Files whose tests need more than a fifth of a second of processor time each: `make test-heavy` runs them, not `make test`."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--terminal", choices=[*KINDS], default="usual", help="what the terminals of the tests are like")
     parser.addoption("--fast", action="store_true", help="leave out what may start a process or drive a terminal")
@@ -88,6 +111,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long tests begin first, or all wait for them. In a terminal of another kind only those tests are run that have one."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    _mark_heavy(items)
     if "not soak" in config.option.markexpr:
         _leave_swept_cases_to_soak(config, items)
     if config.getoption("--fast"):
@@ -109,6 +133,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for unfit in item.iter_markers("unfit"):
             if kind == unfit.args[0]:
                 item.add_marker(pytest.mark.skip(reason=unfit.kwargs["reason"]))
+
+
+def _mark_heavy(items: list[pytest.Item]) -> None:
+    tests = Path(__file__).parent
+    files = {
+        path for folder, names in HEAVY.items() for name in names.split() for path in (tests / folder).glob(f"test_{name}.py")
+    }
+    for item in items:
+        if item.path in files:
+            item.add_marker("heavy")
 
 
 def _leave_swept_cases_to_soak(config: pytest.Config, items: list[pytest.Item]) -> None:
