@@ -105,7 +105,7 @@ TABLE = (
     _user("Claude Code", "settings, hooks and MCP servers", ".claude/settings.json", ".claude.json", why=_IMPORTED),
     _user("Claude Code", "output styles", ".claude/output-styles", why="wolo has one style"),
     _project("Codex", "MCP servers", ".codex/config.toml"),
-    _project("Codex", "hooks", ".codex/hooks.json"),
+    _project("Codex", "hooks", ".codex/hooks.json", ".codex/config.toml"),
     _project("Codex", "skills", ".codex/skills"),
     _project("Codex", "agents", ".codex/agents"),
     _project("Codex", "permission rules", ".codex/rules", why=_IMPORTED),

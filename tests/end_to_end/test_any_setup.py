@@ -91,3 +91,83 @@ def test_bad_file_of_servers_costs_itself_only(place: str, bad: bytes) -> None:
     listed = run_wolo("mcp", "list", "--json")
     assert (listed.exit_code, [row["name"] for row in listed.json]) == (0, ["good"])
     assert place in listed.stderr
+
+
+GUARD = """import json, sys
+event = json.load(sys.stdin)
+open("seen", "a").write(json.dumps(event) + "\\n")
+command = {command}
+if "forbidden" in command:
+    {answer}
+"""
+SAY = "print(json.dumps({}))"
+GUARDS: dict[str, tuple[dict[str, Any], str, str]] = {
+    ".cursor/hooks.json": (
+        {"version": 1, "hooks": {"beforeShellExecution": [{"command": "python3 guard.py"}]}},
+        'event["command"]',
+        SAY.format('{"permission": "deny", "agent_message": "not here"}'),
+    ),
+    ".github/hooks/guard.json": (
+        {"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "python3 guard.py"}]}},
+        'json.loads(event["toolArgs"])["command"]',
+        SAY.format('{"permissionDecision": "deny", "permissionDecisionReason": "not here"}'),
+    ),
+    ".gemini/settings.json": (
+        {
+            "hooks": {
+                "BeforeTool": [{"matcher": "run_shell_command", "hooks": [{"type": "command", "command": "python3 guard.py"}]}]
+            }
+        },
+        'event["tool_input"]["command"]',
+        SAY.format('{"decision": "deny", "reason": "not here"}'),
+    ),
+    ".codex/hooks.json": (
+        {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "python3 guard.py"}]}]}},
+        'event["tool_input"]["command"]',
+        'sys.exit("not here") if False else (print("not here", file=sys.stderr), sys.exit(2))',
+    ),
+    ".windsurf/hooks.json": (
+        {"hooks": {"pre_run_command": [{"command": "python3 guard.py"}]}},
+        'event["tool_info"]["command_line"]',
+        '(print("not here", file=sys.stderr), sys.exit(2))',
+    ),
+    ".factory/settings.json": (
+        {"hooks": {"PreToolUse": [{"matcher": "Execute", "hooks": [{"type": "command", "command": "python3 guard.py"}]}]}},
+        'event["tool_input"]["command"]',
+        SAY.format('{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "not here"}}'),
+    ),
+}
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("place", GUARDS)
+def test_guard_of_another_agent_guards_after_consent(provider: ProviderServer, place: str) -> None:
+    content, command, denial = GUARDS[place]
+    put(place, json.dumps(content))
+    put("guard.py", GUARD.format(command=command, answer=denial))
+    provider.script(call("shell", {"command": "touch forbidden"}), text("One."))
+    before = run_wolo("-p", *provider.flags, "--mode", "auto", "go")
+    assert f"Project hooks are not run: {place}." in before.stderr
+    assert not Path("seen").exists()
+    Path("forbidden").unlink(missing_ok=True)
+    provider.forget_prefix()
+    assert run_wolo("hooks", "allow").exit_code == 0
+    provider.script(call("shell", {"command": "touch forbidden"}), call("shell", {"command": "touch fine"}), text("Two."))
+    done = run_wolo("-p", *provider.flags, "--mode", "auto", "go")
+    assert (done.stdout, Path("forbidden").exists(), Path("fine").exists()) == ("Two.\n", False, True)
+    assert "not here" in provider.requests[3].results[0]
+    put(place, json.dumps({**content, "more": 1}).replace("guard.py", "guard.py x"))
+    provider.forget_prefix()
+    provider.script(text("Three."))
+    assert f"Project hooks are not run: {place}." in run_wolo("-p", *provider.flags, "go").stderr
+
+
+@pytest.mark.usefixtures("trusted")
+def test_guard_that_fails_lets_nothing_pass_unseen(provider: ProviderServer) -> None:
+    put(".github/hooks/a.json", json.dumps({"hooks": {"preToolUse": [{"type": "command", "bash": "exit 1"}]}}))
+    put(".cursor/hooks.json", json.dumps({"hooks": {"beforeTabFileRead": [{"command": "true"}]}}))
+    assert run_wolo("hooks", "allow").exit_code == 0
+    provider.script(call("shell", {"command": "touch done"}), text("One."))
+    done = run_wolo("-p", *provider.flags, "--mode", "auto", "go")
+    assert not Path("done").exists()
+    assert "wolo has no event beforeTabFileRead; its hooks are not run" in done.stderr

@@ -22,6 +22,7 @@ from wolo.config.schema import Config
 from wolo.conversation.resources.startup import HookProgress, HookSessionStart
 from wolo.errors import ConfigError, ExtensionError, WoloError
 from wolo.extensions.hooks.definitions import EVENTS, Hook
+from wolo.foreign_places import first_names, present
 from wolo.places import Notices, Places, Site
 from wolo.tools.tool import ShellState
 from wolo.workspace.processes.command_environment import CommandVariables, find_program, user_environment
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     from wolo.extensions.hooks.hook_runner import AskModel, RegisteredHook
     from wolo.extensions.skill_files import Skill
 
-FILES = ("hooks.json", "settings.json", "settings.local.json")
+FILES = ("hooks.json", "settings.json", "settings.local.json", "config.toml")
+_MOST_FILES = 50
+"""Of Copilot's hooks."""
 _GUARD = "PreToolUse"
-_PROJECT_DIR = r"\"?\$\{?(?:CLAUDE|GEMINI|WOLO)_PROJECT_DIR\}?\"?"
+_PROJECT_DIR = r"\"?\$\{?(?:CLAUDE|GEMINI|WOLO|FACTORY|QWEN|CURSOR)_PROJECT_DIR\}?\"?"
 _KEYWORDS = frozenset(("if", "for", "while", "until", "case", "select", "function", "time"))
 _MEND = "Wolo does not start while a PreToolUse hook, which guards tool calls, is unreadable. Correct or remove it."
 Consent = Literal["yours", "allowed", "needs consent", "refused"]
@@ -182,19 +185,24 @@ def _of_project_files(site: Site) -> list[HookSet]:
     """Errors become problems of the set."""
     sets = []
     for folder in project.folders(site.root, site.real_cwd):
-        for place in project.HOOKS.places:
+        for place in present(project.HOOKS.places, first_names(folder)):
             path = folder / place
             if path.name in FILES and os.path.lexists(path):
-                sets.append(_of_file(path, folder, site))
+                sets.append(_of_file(path, folder, site, place))
+            elif place == ".github/hooks" and path.is_dir():
+                sets += [_of_file(each, folder, site, place) for each in sorted(path.glob("*.json"))[:_MOST_FILES]]
     return [each for each in sets if each.hooks or each.problems]
 
 
-def _of_file(path: Path, folder: Path, site: Site) -> HookSet:
-    from wolo.extensions.hooks.hook_files import read_hooks  # noqa: PLC0415  # only where there is such a file
+def _of_file(path: Path, folder: Path, site: Site, place: str) -> HookSet:
+    from wolo.extensions.hooks.foreign_hook_files import contract_of, read_foreign_hooks  # noqa: PLC0415  # only where there is such a file
+    from wolo.extensions.hooks.hook_files import read_hooks  # noqa: PLC0415  # the same
 
     source = str(path.relative_to(site.root))
     try:
-        reading = read_hooks(project.read_file(path, site.root), path)
+        data = project.read_file(path, site.root)
+        is_claudes = place.startswith((".wolo/", ".claude/"))
+        reading = read_hooks(data, path) if is_claudes else read_foreign_hooks(data, path, contract_of(place))
         digest = digest_of(reading.hooks, folder) if reading.hooks else ""
         answer = consents.consent_to(site.places, site.root, _consent_key(source, digest), Notices())
     except WoloError as error:
@@ -387,6 +395,6 @@ def environment(root: Path, folder: Path | None) -> dict[str, str]:
     """
     project_dir = str(folder or root)
     path = os.pathsep.join(each for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if each.startswith("/"))
-    names = ("WOLO_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
+    names = ("WOLO_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "FACTORY_PROJECT_DIR", "QWEN_PROJECT_DIR")
     more = {"PATH": path, **dict.fromkeys(names, project_dir)}
     return {**user_environment(os.environ), **more}

@@ -61,6 +61,19 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
         return f"POST {self.url}{headers}{variables}"
 
 
+class ForeignHook(Hook, frozen=True, forbid_unknown_fields=True):
+    """A hook of another agent, which keeps its own form of stdin and answer; see `foreign_contracts.py`."""
+
+    contract: Literal["cursor", "copilot", "gemini", "factory", "windsurf"] = "cursor"
+    their_event: str = ""
+    their_matcher: str = ""
+    """For tools by the other agent's names; of Cursor's shell events, for the command."""
+    folder: str = ""
+    """Working directory, relative to the project; empty: its folder."""
+    variables: Mapping[str, str] = {}
+    """Environment variables that its file sets."""
+
+
 def describe_hook(hook: Hook) -> Iterator[tuple[str, str]]:
     """Describe a hook for a question of consent: what it runs, asks or contacts, and when. Values are whole and unescaped."""
     if hook.type == "command":
@@ -74,6 +87,14 @@ def describe_hook(hook: Hook) -> Iterator[tuple[str, str]]:
         yield "header", f"{name}: {value}"
     if hook.allowed_env_vars:
         yield "may send", ", ".join(hook.allowed_env_vars)
+    if isinstance(hook, ForeignHook):
+        yield "as", f"{hook.their_event} of {hook.contract}"
+        for name, value in hook.variables.items():
+            yield "sets", f"{name}={value}"
+        if hook.folder:
+            yield "in", hook.folder
+        if hook.their_matcher not in ALL_TOOLS:
+            yield "for", hook.their_matcher
     if hook.matcher not in ALL_TOOLS:
         yield "for", hook.matcher
     if hook.condition:

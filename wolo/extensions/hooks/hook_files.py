@@ -16,7 +16,7 @@ from wolo.extensions.hooks.definitions import EVENTS, FILE_CHANGED, Hook, compla
 
 _KEYS_OF_A_GROUP = frozenset(("matcher", "hooks", "description"))
 _KEYS_OF_A_FILE = frozenset(("hooks", "description", "$schema", "disableAllHooks"))
-_GUARD = "PreToolUse"
+GUARD = "PreToolUse"
 """Its hooks protect something, so an unreadable one must be reported."""
 _OTHER_TYPES = {"agent": "asks no agent for hooks", "mcp_tool": "calls no MCP server for hooks"}
 OF_GEMINI: Mapping[str, str] = {
@@ -154,7 +154,7 @@ class _HookReader:
         return hook
 
     def _unreadable(self, event: str, why: str) -> None:
-        (self.guards if event == _GUARD else self.problems).append(f"{why}.")
+        (self.guards if event == GUARD else self.problems).append(f"{why}.")
 
 
 def _fields(read: _HookEntry, matcher: str, *, in_milliseconds: bool) -> dict[str, Any]:

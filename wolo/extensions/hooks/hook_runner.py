@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 from wolo.errors import WoloError
 from wolo.extensions.hooks.claude_calls import ClaudeCall, to_claude_calls, to_wolo_arguments
 from wolo.extensions.hooks.claude_results import failure, to_claude_response
-from wolo.extensions.hooks.definitions import ABOUT_TOOLS, FILE_CHANGED, Hook
+from wolo.extensions.hooks.definitions import ABOUT_TOOLS, FILE_CHANGED, ForeignHook, Hook
 from wolo.extensions.hooks.matchers import PERMISSION_MODES, matches, names_file, names_of
 from wolo.extensions.hooks.response import GUARD, NO_REASON, NOTHING, HookReply, combine, read_answer, restrict, when_late
 from wolo.extensions.referenced_files import files_named, runs_relative_program
@@ -220,6 +221,13 @@ class HookRunner:
         async with places:
             if not placed.is_still_allowed():
                 return _failure_reply(placed, "has changed since you allowed it and is not run")
+            if isinstance(hook, ForeignHook):
+                from wolo.extensions.hooks.foreign_contracts import to_stdin  # noqa: PLC0415  # few projects have such hooks
+
+                theirs = to_stdin(hook, stdin_data)
+                if theirs is None:
+                    return NOTHING
+                stdin_data = theirs
             data = json.dumps(stdin_data, ensure_ascii=False).encode("utf-8", "replace")
             match hook.type:
                 case "command":
@@ -239,13 +247,19 @@ class HookRunner:
     async def _run_command(
         self, placed: RegisteredHook, data: bytes, environ: Mapping[str, str], timeout_s: float
     ) -> HookReply | str:
+        hook, folder, read, more = placed.hook, self._folder(placed), read_answer, {}
+        if isinstance(hook, ForeignHook):
+            from wolo.extensions.hooks import foreign_contracts  # noqa: PLC0415  # as above
+
+            read, more = partial(foreign_contracts.read_foreign_answer, hook), foreign_contracts.variables(hook, placed.projects)
+            folder /= hook.folder
         try:
             finished = await run_with_input(
                 self._environment.processes,
-                [self._environment.shell, "-c", placed.hook.command],
+                [self._environment.shell, "-c", hook.command],
                 data,
-                cwd=self._folder(placed),
-                env={**self._environment.environ(placed.projects), **placed.variables, **environ},
+                cwd=folder,
+                env={**self._environment.environ(placed.projects), **placed.variables, **more, **environ},
                 timeout_s=timeout_s,
                 kept_bytes=_KEPT_BYTES,
             )
@@ -254,8 +268,9 @@ class HookRunner:
         if finished.cause != "exited":
             why = f"took longer than {timeout_s:g} s" if finished.cause == "timed_out" else "started far too many processes"
             return f"{why} and was ended"
-        answer = read_answer(placed.event, finished.exit_code, finished.stdout, finished.stderr)
-        if isinstance(answer, str) and 0 < finished.exit_code < _MISSING:
+        answer = read(placed.event, finished.exit_code, finished.stdout, finished.stderr)
+        fails_closed = isinstance(hook, ForeignHook) and hook.contract == "copilot"  # any failure of its guards denies there
+        if isinstance(answer, str) and 0 < finished.exit_code < _MISSING and not fails_closed:
             return _failure_reply(placed, answer, has_run=True)
         return answer
 

@@ -1,0 +1,181 @@
+"""Hook files of other agents: their forms, what their hooks read, what their answers mean, and bad files."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wolo.errors import ExtensionError
+from wolo.extensions.hooks.definitions import ForeignHook
+from wolo.extensions.hooks.foreign_contracts import read_foreign_answer, to_stdin
+from wolo.extensions.hooks.foreign_hook_files import contract_of, read_foreign_hooks
+from wolo.extensions.hooks.hook_files import FromFile
+from wolo.extensions.hooks.response import HookReply
+
+SHELL = {
+    "hook_event_name": "PreToolUse",
+    "session_id": "s1",
+    "cwd": "/w",
+    "tool_name": "Bash",
+    "tool_input": {"command": "rm -rf build"},
+    "tool_use_id": "c1",
+    "wolo_tool_name": "shell",
+    "wolo_tool_input": {"command": "rm -rf build"},
+}
+EDIT = {
+    **SHELL,
+    "tool_name": "Edit",
+    "tool_input": {"file_path": "/w/a.py", "old_string": "a", "new_string": "b"},
+    "wolo_tool_name": "edit",
+}
+CALL = {**SHELL, "tool_name": "mcp__docs__find", "tool_input": {"q": "x"}, "wolo_tool_name": "mcp__docs__find"}
+
+
+def of(place: str, content: Any) -> FromFile:
+    data = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return read_foreign_hooks(data, Path("/w", place), contract_of(place))
+
+
+def one(place: str, content: Any) -> tuple[str, ForeignHook]:
+    read = of(place, content)
+    assert read.problems == ()
+    [(event, hook)] = read.hooks
+    assert isinstance(hook, ForeignHook)
+    return event, hook
+
+
+def hook(contract: Any, event: str, matcher: str = "") -> ForeignHook:
+    return ForeignHook(command="x", contract=contract, their_event=event, their_matcher=matcher)
+
+
+def test_each_form_becomes_a_guard() -> None:
+    entry = {"command": "./check.sh", "timeout": 5}
+    grouped = {"hooks": {"PreToolUse": [{"matcher": "Execute", "hooks": [{"type": "command", **entry}]}]}}
+    event, cursor = one(".cursor/hooks.json", {"version": 1, "hooks": {"beforeShellExecution": [{**entry, "failClosed": True}]}})
+    assert (event, cursor.command, cursor.timeout_s, cursor.strict) == ("PreToolUse", "./check.sh", 5, True)
+    copilot = {"type": "command", "bash": "./check.sh", "powershell": "x", "cwd": "tools", "env": {"A": "1"}, "timeoutSec": 9}
+    event, read = one(".github/hooks/guard.json", {"version": 1, "hooks": {"preToolUse": [copilot]}})
+    assert (event, read.command, read.folder, read.variables, read.timeout_s) == (
+        "PreToolUse",
+        "./check.sh",
+        "tools",
+        {"A": "1"},
+        9,
+    )
+    assert one(".windsurf/hooks.json", {"hooks": {"pre_run_command": [{"command": "x", "show_output": True}]}})[0] == "PreToolUse"
+    gemini = {
+        "hooks": {"BeforeTool": [{"matcher": "run_shell_command", "hooks": [{"type": "command", **entry, "timeout": 5000}]}]}
+    }
+    event, read = one(".gemini/settings.json", {"ui": {}, **gemini})
+    assert (event, read.their_event, read.their_matcher, read.timeout_s) == ("PreToolUse", "BeforeTool", "run_shell_command", 5)
+    assert one(".factory/settings.json", grouped)[1].contract == "factory"
+    assert one(".qwen/settings.json", grouped)[1].their_event == "PreToolUse"
+    assert of(".codex/hooks.json", grouped).hooks[0][1].matcher == "Execute"
+    toml = b'model = "x"\n[[hooks.PreToolUse]]\nmatcher = "Bash"\n[[hooks.PreToolUse.hooks]]\ntype = "command"\ncommand = "x"\n'
+    assert of(".codex/config.toml", toml).hooks[0][0] == "PreToolUse"
+
+
+def test_event_in_claudes_spelling_has_claudes_form() -> None:
+    read = of(".github/hooks/a.json", {"hooks": {"PreToolUse": [{"type": "command", "command": "x", "matcher": "Bash"}]}})
+    assert not isinstance(read.hooks[0][1], ForeignHook)
+    assert read.hooks[0][1].matcher == "Bash"
+
+
+@pytest.mark.parametrize(
+    ("place", "content", "why"),
+    [
+        (".cursor/hooks.json", {"hooks": {"beforeTabFileRead": [{"command": "x"}]}}, "no event beforeTabFileRead"),
+        (".cursor/hooks.json", {"hooks": {"preToolUse": [{"type": "prompt", "prompt": "x"}]}}, "of type prompt"),
+        (".cursor/hooks.json", {"hooks": {"preToolUse": [{"command": "x", "matcher": "("}]}}, "no regular expression"),
+        (".github/hooks/a.json", {"hooks": {"preToolUse": [{"type": "command", "powershell": "x"}]}}, "PowerShell only"),
+        (".github/hooks/a.json", {"hooks": {"preToolUse": [{"command": "x", "env": {"A": 1}}]}}, "Expected str"),
+        (".windsurf/hooks.json", {"hooks": {"pre_run_command": ["x"]}}, "no table"),
+    ],
+)
+def test_guard_that_cannot_run_is_named(place: str, content: Any, why: str) -> None:
+    read = of(place, content)
+    assert read.hooks == ()
+    assert [why in each for each in read.unreadable_guards] == [True]
+
+
+@pytest.mark.parametrize(
+    ("asked", "data", "fields"),
+    [
+        (hook("cursor", "beforeShellExecution", "rm"), SHELL, {"command": "rm -rf build", "cwd": "/w", "conversation_id": "s1"}),
+        (hook("cursor", "beforeShellExecution", "curl"), SHELL, None),
+        (hook("cursor", "beforeShellExecution"), EDIT, None),
+        (hook("cursor", "preToolUse", "Shell|Write"), SHELL, {"tool_name": "Shell", "tool_input": {"command": "rm -rf build"}}),
+        (hook("cursor", "preToolUse", "Write"), SHELL, None),
+        (hook("cursor", "beforeMCPExecution"), CALL, {"tool_name": "find", "tool_input": '{"q": "x"}'}),
+        (hook("cursor", "afterFileEdit"), EDIT, {"file_path": "/w/a.py", "edits": [{"old_string": "a", "new_string": "b"}]}),
+        (
+            hook("copilot", "preToolUse"),
+            SHELL,
+            {"toolName": "bash", "toolArgs": '{"command": "rm -rf build"}', "sessionId": "s1"},
+        ),
+        (
+            hook("copilot", "preToolUse", "edit"),
+            EDIT,
+            {"toolName": "edit", "toolArgs": '{"path": "/w/a.py", "old_str": "a", "new_str": "b"}'},
+        ),
+        (hook("copilot", "preToolUse", "bash"), EDIT, None),
+        (
+            hook("gemini", "BeforeTool", "run_shell_command"),
+            SHELL,
+            {"tool_name": "run_shell_command", "hook_event_name": "BeforeTool"},
+        ),
+        (hook("factory", "PreToolUse", "Execute"), SHELL, {"tool_name": "Execute"}),
+        (hook("windsurf", "pre_run_command"), SHELL, {"tool_info": {"command_line": "rm -rf build", "cwd": "/w"}}),
+        (hook("windsurf", "pre_mcp_tool_use"), SHELL, None),
+    ],
+)
+def test_stdin_has_the_form_of_the_agent(asked: ForeignHook, data: dict[str, Any], fields: dict[str, Any] | None) -> None:
+    stdin = to_stdin(asked, data)
+    assert stdin is None if fields is None else stdin is not None and fields.items() <= stdin.items()
+
+
+def answer(contract: Any, event: str, stdout: str, code: int = 0) -> HookReply:
+    read = read_foreign_answer(hook(contract, event), event, code, stdout.encode(), b"no")
+    assert isinstance(read, HookReply)
+    return read
+
+
+def test_answers_are_understood_in_the_words_of_the_agent() -> None:
+    denied = answer("cursor", "PreToolUse", '{"permission": "deny", "user_message": "u", "agent_message": "a"}')
+    assert (denied.decision, denied.reason) == ("deny", "a")
+    assert answer("cursor", "PreToolUse", '{"permission": "ask"}').decision == "ask"
+    assert answer("cursor", "PreToolUse", '{"permission": "perhaps"}').decision == "ask"
+    assert answer("cursor", "UserPromptSubmit", '{"continue": false}').decision == "deny"
+    again = answer("cursor", "Stop", '{"followup_message": "Run the tests."}')
+    assert (again.decision, again.reason) == ("deny", "Run the tests.")
+    assert answer("copilot", "PreToolUse", '{"permissionDecision": "deny", "permissionDecisionReason": "r"}').reason == "r"
+    assert answer("copilot", "Stop", '{"decision": "block", "reason": "r"}').decision == "deny"
+    assert answer("gemini", "PreToolUse", '{"decision": "deny", "reason": "r"}').decision == "deny"
+    assert answer("windsurf", "PreToolUse", '{"permission": "deny"}').decision == ""
+    assert answer("windsurf", "PreToolUse", "", 2).decision == "deny"
+    assert answer("copilot", "PreToolUse", "", 2).reason == "no"
+    assert answer("cursor", "PreToolUse", "logged").decision == ""
+    assert isinstance(read_foreign_answer(hook("cursor", "x"), "PreToolUse", 0, b'{"permission', b""), str)
+
+
+PLACES = (
+    ".cursor/hooks.json",
+    ".github/hooks/a.json",
+    ".windsurf/hooks.json",
+    ".gemini/settings.json",
+    ".codex/hooks.json",
+    ".codex/config.toml",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "bad", [b"{", b"\xff\xfe\0", b'{"a":' * 50_000, b"[]", b'{"hooks": 3}', b"hooks = 3", b"/*" * 90_000, b""]
+)
+def test_bad_file_is_an_error_of_its_own(place: str, bad: bytes) -> None:
+    with suppress(ExtensionError):  # it names the file; anything else is a crash
+        assert of(place, bad).hooks == ()
