@@ -79,6 +79,7 @@ TABLE = (
     _project("wolo", "commands", ".wolo/commands"),
     _project("wolo", "agents", ".wolo/agents"),
     _project("wolo", "tools", ".wolo/tools"),
+    _project("wolo", "extensions", ".wolo/extensions"),
     _project(_SHARED, "instructions", *MAIN_FILES[:3]),
     _project(_SHARED, "MCP servers", ".mcp.json"),
     _project(_SHARED, "skills", ".agents/skills"),

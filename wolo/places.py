@@ -152,8 +152,8 @@ def find_home() -> Path:
         return Path("/")
 
 
-TOOL_PACKAGES = "tool-packages"
-"""File of the cache that lists installed packages with tools."""
+TOOL_PACKAGES = "entry-points"
+"""File of the cache that lists installed packages with tools and extensions."""
 
 
 def package_folders() -> list[str]:

@@ -151,6 +151,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
         *("test", "login", "logout", "allow", "serve"),
     ),
     "tools": ("list", "test", "allow"),
+    "extensions": ("list", "new", "test", "allow", "key"),
     "hooks": ("list", "test", "allow"),
     "skills": ("list", "show", "add", "remove"),
     "plugin": ("add", "list", "show", "update", "remove", "enable", "disable", "allow", "search", "marketplace"),

@@ -41,6 +41,7 @@ TABLE = {
     "auth": Subcommand("auth", "app", "Saved API keys: login, logout, status."),
     "mcp": Subcommand("extensions.mcp", "app", "MCP servers: list, add, import, remove, test, login …"),
     "tools": Subcommand("extensions.tools", "app", "Custom tools: list, test, allow."),
+    "extensions": Subcommand("extensions.python_extensions", "app", "Extensions: list, new, test, allow."),
     "hooks": Subcommand("extensions.hooks", "app", "Hooks: list, test, allow."),
     "import-config": Subcommand("extensions.import_config", "import_config", "Take over settings of other coding agents."),
     "skills": Subcommand("extensions.skills", "app", "Skills: list, show, add, remove."),

@@ -84,6 +84,11 @@ def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -
         from wolo.commands.mcp_prompts import prompt_commands  # noqa: PLC0415  # few servers have prompts
 
         prompts = [each for each in prompt_commands(conversation) if each.name not in taken]
+    if conversation.extensions is not None:
+        from wolo.commands.extension_commands import extension_commands  # noqa: PLC0415  # few users have some
+
+        taken.update(each.name for each in prompts)
+        prompts += [each for each in extension_commands(conversation.extensions) if each.name not in taken]
     all_commands = (*commands, *skills, *prompts)
     endings = Counter(ending for each in all_commands for ending in _endings(each.name))
     # The full name of a skill is meant, whatever else ends with it

@@ -118,6 +118,10 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
             layers.sources[name] = f"--{name.replace('_', '-')}"
     layers.lower_mode()
     config = replace(layers.config(Endpoint(**endpoint)), is_safe=is_safe)
+    if not is_safe and (site.places.config / project.EXTENSIONS.name).is_dir():
+        from wolo.config.python_files.extension_providers import add_providers  # noqa: PLC0415  # few users have some
+
+        config = add_providers(config, site)
     return _with_given_servers(config, flags) if flags.get("mcp_config") or flags.get("strict_mcp_config") else config
 
 

@@ -40,7 +40,8 @@ CLAUDE_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 """They also hold permission rules."""
 CODEX_PROMPTS = ".codex/prompts"
 """Codex calls these `/prompts:NAME`."""
-KINDS = (SETTINGS, HOOKS, MCP_SERVERS, SKILLS, COMMANDS, AGENTS, TOOLS)
+EXTENSIONS = _kind("extensions")
+KINDS = (SETTINGS, HOOKS, MCP_SERVERS, SKILLS, COMMANDS, AGENTS, TOOLS, EXTENSIONS)
 
 
 class ProjectFile(Struct, frozen=True):

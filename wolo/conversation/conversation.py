@@ -42,6 +42,7 @@ from wolo.tools.tool_values import TodoItem
 if TYPE_CHECKING:
     from wolo.agent.compaction_run import CompactionPreview, ContextUsage
     from wolo.agent.goal import Goal, GoalPolicy
+    from wolo.conversation.running_extensions import Extensions
     from wolo.conversation.telemetry import Telemetry
     from wolo.conversation.user_command import CommandRights
     from wolo.tools.background.background_jobs import Job
@@ -94,6 +95,8 @@ class ConversationParts(Struct, frozen=True, kw_only=True):
     """Including those that may not run."""
     subagents: Subagents
     instructions: InstructionReader
+    extensions: Extensions | None = None
+    """None: there are none."""
     local_context: LocalContext | None = None
     telemetry: Telemetry | None = None
     limit_wait: LimitWait | None = None
@@ -135,7 +138,7 @@ class Conversation:
         """Background commands, also after the conversation was closed; None: there can be none."""
         self.steering = parts.agent.services.steering
         """Messages that `steer` got and the model has not received yet."""
-        self.agent, self.instructions = parts.agent, parts.instructions
+        self.agent, self.instructions, self.extensions = parts.agent, parts.instructions, parts.extensions
         self._parts = parts
         self._secrets = parts.services.secrets
         self._successor = successor

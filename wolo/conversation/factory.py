@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from wolo.agent.agent_services import MessageHistory
 from wolo.agent.budget import Account
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.history_cut import cut_of
+from wolo.agent.events import Event, Noticed
 from wolo.agent.hook_calls import AgentHooks, RunHook
 from wolo.agent.tool_execution import Emit
 from wolo.config.cli_options import text
@@ -59,7 +60,7 @@ from wolo.conversation.resources.tool_environment import (
     new_shell,
     save_redacted,
 )
-from wolo.conversation.resources.user_files import UserFiles, find_custom_tools, own_folders
+from wolo.conversation.resources.user_files import UserFiles, find_custom_tools, find_extensions, own_folders
 from wolo.conversation.subagents.subagents import Parent, Subagents
 from wolo.errors import UsageError
 from wolo.extensions.agent_files import Agents
@@ -77,7 +78,9 @@ from wolo.workspace.processes.command_environment import CommandVariables
 
 if TYPE_CHECKING:
     from wolo.agent.finish.finish_check import FinishCheck
-    from wolo.config.custom_tools import FoundTools
+    from wolo.config.python_files.custom_tools import FoundTools
+    from wolo.config.python_files.extension_files import FoundExtensions
+    from wolo.conversation.running_extensions import Extensions
     from wolo.conversation.telemetry import Telemetry
     from wolo.workspace.processes.login_shell import LoginShell
 
@@ -101,9 +104,9 @@ async def open_conversation(options: StartOptions) -> Conversation:
         state.sink.close()
         raise
     try:
-        custom = await find_custom_tools(state.config, state.site)
+        python = PythonFiles(await find_custom_tools(state.config, state.site), await find_extensions(state.config, state.site))
         login = await find_login_shell(state.config, state.site.places, state.workspace, options.shell)
-        conversation = _assemble_conversation(state, found_servers, custom, login)
+        conversation = _assemble_conversation(state, found_servers, python, login)
         if options.change is None and {"goal", "until", "budget"} & {*state.flags}:
             from wolo.conversation.goals import make_goal  # most sessions have no goal
 
@@ -116,6 +119,13 @@ async def open_conversation(options: StartOptions) -> Conversation:
         await found_servers.servers.close()
         state.sink.close()
         raise
+
+
+class PythonFiles(Struct, frozen=True):
+    """Custom tools and extensions; None: there are none."""
+
+    tools: FoundTools | None
+    extensions: FoundExtensions | None
 
 
 class _Environment(Struct, frozen=True, kw_only=True):
@@ -136,7 +146,9 @@ class _Environment(Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...]
 
 
-def _prepare_environment(state: StartupState, found_servers: FoundServers, login: LoginShell | None) -> _Environment:
+def _prepare_environment(
+    state: StartupState, found_servers: FoundServers, login: LoginShell | None, extensions: FoundExtensions | None
+) -> _Environment:
     config, workspace, cwd, places, options = state.config, state.workspace, state.site.cwd, state.site.places, state.options
     user_files = UserFiles(config, state.site)
     skills = user_files.skills(state.choice)
@@ -161,7 +173,12 @@ def _prepare_environment(state: StartupState, found_servers: FoundServers, login
     if login is not None:
         adopt_login_shell(shell, login, make_judge(config, judge.mode, workspace, state.site, outputs, skill_folders), secrets)
     variables = command_variables(config, secrets, shell.login_shell)
-    hooks = ConversationHooks(hook_sets, workspace, shell, variables, history, before=options.hooks)
+    running = None
+    if extensions is not None:
+        from wolo.conversation.running_extensions import Extensions  # few users have some
+
+        running = Extensions(extensions, state.site, state.sink.session_id, secrets, variables, compactor)
+    hooks = ConversationHooks(hook_sets, workspace, shell, variables, history, before=options.hooks, extensions=running)
     judge.protect_files((*hooks.programs(), *found_servers.programs))
     sandbox = SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
     sandbox.apply(state.sandbox_plan)
@@ -183,6 +200,7 @@ def _prepare_environment(state: StartupState, found_servers: FoundServers, login
             *(login.notices if login else ()),
             *site.notices,
             *notices_about(hooks.sets, cwd, was_asked=options.was_asked),
+            *(extensions.notices if extensions else ()),
         ),
     )
 
@@ -257,6 +275,7 @@ def _prepare_requests(
         progress=state.options.progress,
         transport=state.options.transport,
         limit_wait=make_limit_wait(config.settings.retry, attended=state.options.attended),
+        extend=env.hooks.extensions.extend if env.hooks.extensions else None,
     )
     return _Requests(
         prompts=prompts,
@@ -303,7 +322,12 @@ def _open_outlets(state: StartupState, env: _Environment, requests: _Requests) -
         from wolo.conversation.telemetry import open_telemetry  # most users have none
 
         telemetry = open_telemetry(state, os.environ, notices)
-    events.watch = telemetry.spans.on_event if telemetry else None
+    extensions = env.hooks.extensions
+    spans = telemetry.spans.on_event if telemetry else None
+    events.watch = partial(_watch, spans, extensions) if spans and extensions else extensions.watch if extensions else spans
+    if extensions is not None:
+        notices.extend(extensions.notices)
+        extensions.notify = lambda text: events.pass_on(Noticed(text=text, level="warning"))
     return _Outlets(
         recorder=recorder,
         events=events,
@@ -317,10 +341,14 @@ def _open_outlets(state: StartupState, env: _Environment, requests: _Requests) -
 
 
 def _assemble_conversation(
-    state: StartupState, found_servers: FoundServers, custom: FoundTools | None, login: LoginShell | None
+    state: StartupState, found_servers: FoundServers, python: PythonFiles, login: LoginShell | None
 ) -> Conversation:
-    env = _prepare_environment(state, found_servers, login)
-    requests = _prepare_requests(state, found_servers, custom.tools if custom else (), env)
+    env = _prepare_environment(state, found_servers, login, python.extensions)
+    custom, extensions = python.tools, env.hooks.extensions
+    tools: list[ExternalTool] = [*(custom.tools if custom else ())]
+    if extensions is not None:
+        tools += extensions.tools([each.name for each in tools])
+    requests = _prepare_requests(state, found_servers, tools, env)
     outlets = _open_outlets(state, env, requests)
     parent = Parent(
         state=state,
@@ -353,6 +381,7 @@ def _assemble_conversation(
         user_files=env.user_files,
         servers=found_servers.servers,
         hooks=env.hooks.sets,
+        extensions=env.hooks.extensions,
         subagents=subagents,
         instructions=requests.reader,
         local_context=state.local_context,
@@ -488,6 +517,11 @@ async def _ask_for_hook(state: StartupState, requests: _Requests, prompt: str, m
 
     access, asker, account = requests.access, requests.asker, requests.account
     return await ask_for_hook(access, state.config, asker, state.small, account, prompt, model)
+
+
+def _watch(spans: Callable[[Event], None], extensions: Extensions, event: Event) -> None:
+    spans(event)
+    extensions.watch(event)
 
 
 def _hook_facts(state: StartupState, judge: Judge) -> dict[str, str]:

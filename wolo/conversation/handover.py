@@ -77,7 +77,7 @@ class Handover:
         """Closes everything that is not handed over."""
         if not self._handed.session:
             await self._hooks.end(self._reason)
-        await self._hooks.close()
+        await self._hooks.close(ends_session=not self._handed.session)
         await self._parts.subagents.close()
         await self._asker.close()
         if not self._handed.servers:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.end_to_end.test_stopping import is_alive
 from wolo.extensions.custom_tools.custom_tool import CustomTool, FileProcess
-from wolo.extensions.custom_tools.tool_listing import ToolFile, list_tools
+from wolo.extensions.custom_tools.tool_listing import ToolFile, ToolListing, list_tools
 from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.tool_values import Interrupted
 from wolo.workspace.files.file_reading import FileLedger
@@ -46,7 +46,7 @@ def halve() -> str:
 async def tools_of(folder: Path) -> tuple[dict[str, CustomTool], CallContext]:
     processes = Processes()
     file = ToolFile(str(folder / "tools.py"), "digest", "tools.py", SOURCE)
-    listing = await list_tools(file, folder / "cache", processes, dict(os.environ), folder)
+    listing = await list_tools(file, folder / "cache", processes, dict(os.environ), folder, form=ToolListing)
     process = FileProcess(file, processes)
     services = ToolServices(
         workspace=Workspace(folder, (), folder),

@@ -194,6 +194,9 @@ class Compactor:
         self.window = Window(context or Context())
         self.cut = cut or Cut()
         """The current cut; a resumed session brings its own."""
+        self.is_asked = False
+        """Set to compact before the next request, although it fits."""
+        self._asked_goal: _Goal | None = None
         self._masking: Masking | None = None
         """None: too early for one."""
         self._overflows = 0
@@ -207,11 +210,14 @@ class Compactor:
 
     def fits(self, messages: Sequence[Message], fixed: Fixed) -> bool:
         """False when a request with these messages must become smaller first."""
-        return self._goal(messages, fixed) is None and self._mask(messages, fixed) is None
+        self._asked_goal = self._goal_for_request(messages, fixed) if self.is_asked else None
+        self.is_asked = False
+        return self._asked_goal is None and self._goal(messages, fixed) is None and self._mask(messages, fixed) is None
 
     async def fit(self, messages: Sequence[Message], fixed: Fixed, summarize: Summarize | None = None) -> Compacted | None:
         """Returns the compaction that was needed; None when the messages fit or nothing may be changed."""
-        goal = self._goal(messages, fixed)
+        goal = self._goal(messages, fixed) or self._asked_goal
+        self._asked_goal = None
         if goal is None:
             mask = self._mask(messages, fixed)
             return self._set(messages, fixed, mask, "masked") if mask else None

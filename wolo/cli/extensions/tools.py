@@ -12,7 +12,10 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
-    from wolo.config.custom_tools import CustomToolFile, FoundTools
+    from collections.abc import Sequence
+
+    from wolo.config.python_files.custom_tools import CustomToolFile, FoundTools
+    from wolo.places import Site
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -108,19 +111,29 @@ def allow(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Allow a file of custom tools of this project; it is shown. Without a terminal there is no question."""
-    from wolo.config import consents
-    from wolo.config.custom_tools import project_files, save_consent
-    from wolo.messages.terminal_text import exact
+    from wolo.config.python_files.custom_tools import project_files
     from wolo.workspace.root import find_site
 
     site = find_site()
     files = [each for each in project_files(site) if _is_named(name, each)]
     if not files:
         raise UsageError(f"There is no custom tool {name} in this project.", hint="wolo tools list --trust")
+    allow_files(
+        site, files, yes=yes, effect="The tools of {source} are offered from now on, as long as the file does not change."
+    )
+
+
+def allow_files(site: Site, files: Sequence[CustomToolFile], *, yes: bool, effect: str) -> None:
+    """Shows each file, asks, and saves the consent. Raises UsageError."""
+    from wolo.config import consents
+    from wolo.config.python_files.custom_tools import save_consent
+    from wolo.messages.terminal_text import exact
+
     for each in files:
         if each.problem:
             raise UsageError(each.problem)
-        print_line(f"{each.file.source}  ({_STANDINGS[each.consent]})  tools: {', '.join(each.names()) or 'none'}")
+        tools = "" if each.file.is_extension else f"  tools: {', '.join(each.names()) or 'none'}"
+        print_line(f"{each.file.source}  ({_STANDINGS[each.consent]}){tools}")
         print_line(exact(each.file.text, keeps_tabs=True).rstrip("\n"))
         if each.consent == "allowed":
             continue
@@ -128,10 +141,10 @@ def allow(
             print_line("Not allowed.")
             continue
         save_consent(site.places, site.root, each, "yes")
-        print_line(f"The tools of {each.file.source} are offered from now on, as long as the file does not change.")
+        print_line(effect.format(source=each.file.source))
     if consents.trust_in(site.places, site.root, site.notices) != "trusted":
         print_message(
-            "This folder is not trusted: a run reads its tools with --trust, or once you trust the folder at a terminal."
+            "This folder is not trusted: a run reads its files with --trust, or once you trust the folder at a terminal."
         )
 
 
@@ -147,7 +160,7 @@ def _find_tools(trust: bool) -> tuple[list[CustomToolFile], FoundTools]:
 
     from wolo.config import layers
     from wolo.config.cli_options import Flags
-    from wolo.config.custom_tools import find_files, find_tools
+    from wolo.config.python_files.custom_tools import find_files, find_tools
     from wolo.workspace.root import find_site
 
     site = find_site()

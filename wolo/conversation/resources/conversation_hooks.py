@@ -30,6 +30,7 @@ from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
     from wolo.conversation.resources.hook_session import HookSession
+    from wolo.conversation.running_extensions import Extensions
     from wolo.extensions.agent_files import AgentProfile
     from wolo.extensions.hooks.hook_runner import AskModel, RegisteredHook
     from wolo.extensions.skill_files import Skill
@@ -288,8 +289,10 @@ class ConversationHooks:
         history: MessageHistory,
         *,
         before: HookProgress,
+        extensions: Extensions | None = None,
     ) -> None:
         """`history` is for the transcript."""
+        self.extensions = extensions
         self.sets = tuple(sets)
         self._before = before
         self._workspace = workspace
@@ -322,7 +325,14 @@ class ConversationHooks:
         return list(dict.fromkeys(paths))
 
     def start(self, beginning: HookSessionStart, ask_model: AskModel) -> RunHook | None:
-        """Returns None if no hook may run."""
+        """Returns None if no hook may run. Those of extensions come first."""
+        run = self._start(beginning, ask_model)
+        if self.extensions is None:
+            return run
+        self.extensions.begin(beginning.facts, "resume" if beginning.is_resumed else self._before.source or "startup")
+        return self.extensions.around(run)
+
+    def _start(self, beginning: HookSessionStart, ask_model: AskModel) -> RunHook | None:
         if not any(each.hooks and each.runs for each in self.sets):
             return None
         from wolo.conversation.resources.hook_session import HookSession  # noqa: PLC0415  # only where there are hooks
@@ -351,7 +361,9 @@ class ConversationHooks:
         if self._session is not None:
             await self._session.end(reason)
 
-    async def close(self) -> None:
+    async def close(self, *, ends_session: bool) -> None:
+        if self.extensions is not None:
+            await self.extensions.close(ends_session=ends_session)
         if self._session is not None:
             await self._session.close()
 

@@ -260,6 +260,8 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
     """Carries the requests; None: the network."""
     limit_wait: LimitWait | None = None
     """Waits for ends of limits; None: they are errors."""
+    extend: Callable[[ModelClient], ModelClient] | None = None
+    """Lets extensions change requests; None: there are none."""
 
 
 def make_asker(
@@ -271,7 +273,7 @@ def make_asker(
         from wolo.models.limit_wait import PromptWaits, ResumingModelClient
 
         client = ResumingModelClient(client, PromptWaits(access.limit_wait), partial(_to, access))
-    return RedactingAsker(client, access.secrets)
+    return RedactingAsker(access.extend(client) if access.extend else client, access.secrets)
 
 
 def make_limit_wait(settings: RetrySettings, *, attended: bool) -> LimitWait | None:

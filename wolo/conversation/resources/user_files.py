@@ -28,7 +28,8 @@ from wolo.tools.tool import OfferedSkill
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, MCP_PREFIX
 
 if TYPE_CHECKING:
-    from wolo.config.custom_tools import FoundTools
+    from wolo.config.python_files.custom_tools import FoundTools
+    from wolo.config.python_files.extension_files import FoundExtensions
     from wolo.extensions.command_files import Commands
     from wolo.extensions.hooks.definitions import Hook
 
@@ -71,27 +72,36 @@ def _usual_or_present(places: tuple[str, ...], folder: Path) -> list[str]:
 
 async def find_custom_tools(config: Config, site: Site) -> FoundTools | None:
     """None: there are no files and no packages of tools."""
-    if config.is_safe or not _has_custom_tools(site):
+    if config.is_safe or not _has_python_files(site, project.TOOLS):
         return None
-    from wolo.config.custom_tools import find_files, find_tools  # noqa: PLC0415  # few users have some
+    from wolo.config.python_files.custom_tools import find_files, find_tools  # noqa: PLC0415  # few users have some
 
     return await find_tools(find_files(config, site), config, site)
 
 
-def _has_custom_tools(site: Site) -> bool:
+async def find_extensions(config: Config, site: Site) -> FoundExtensions | None:
+    """None: there are none."""
+    if config.is_safe or not _has_python_files(site, project.EXTENSIONS):
+        return None
+    from wolo.config.python_files import extension_files  # noqa: PLC0415  # few users have some
+
+    return await extension_files.find_extensions(config, site)
+
+
+def _has_python_files(site: Site, kind: Kind) -> bool:
     folders = project.folders(site.root, site.real_cwd)
-    if any((folder / place).is_dir() for folder in folders for place in project.TOOLS.places):
+    if any((folder / place).is_dir() for folder in folders for place in kind.places):
         return True
-    if (site.places.config / project.TOOLS.name).is_dir():
+    if (site.places.config / kind.name).is_dir():
         return True
-    known = site.places.cache / TOOL_PACKAGES
+    known, state = site.places.cache / TOOL_PACKAGES, installation_state()
     with suppress(OSError, UnicodeError):
-        state, *entries = known.read_text(encoding="utf-8").splitlines()
-        if state == installation_state():
-            return bool(entries)
+        listed_at, *entries = known.read_text(encoding="utf-8").splitlines()
+        if listed_at == state:
+            return any(entry.startswith(f"{kind.name} ") for entry in entries)
     from wolo.extensions.custom_tools.tool_packages import find_installed  # noqa: PLC0415  # after an installation
 
-    return bool(find_installed(known, package_folders(), installation_state()))
+    return bool(find_installed(known, package_folders(), state, kind.name))
 
 
 class UserFiles:

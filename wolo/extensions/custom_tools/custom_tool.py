@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from wolo.extensions.custom_tools.tool_process import ToolCrashedError, ToolProc
 from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import CallIntent, Intent
+from wolo.messages import terminal_text
 from wolo.tools.clipping import clean, clip_and_keep
 from wolo.tools.command_tracking import ChangeTracking, changes_metadata, paths_of
 from wolo.tools.shell import FILES
@@ -73,11 +74,22 @@ class FileProcess:
         return process
 
 
+class ToolHost(Protocol):
+    """Runs the functions of one file in a process."""
+
+    @property
+    def file(self) -> ToolFile: ...
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], call: CallContext, timeout_s: float) -> dict[str, Any]:
+        """The output, whether it is an error, and what was printed. Raises ToolError."""
+        ...
+
+
 class CustomTool:
     aliases: Mapping[str, str] = {}
     reads_only = False
 
-    def __init__(self, listed: ListedFunction, listing: ToolListing, process: FileProcess) -> None:
+    def __init__(self, listed: ListedFunction, listing: ToolListing, process: ToolHost) -> None:
         self.name = listed.name
         self.spec = ToolSpec(listed.name, listed.description, adapt_schema(listed.parameters))
         self.effects = listing.effects
@@ -115,5 +127,9 @@ class CustomTool:
             said = f"{said}\n\n[printed before]\n{printed}"
         text = b"".join(clean(call.services.secrets.hide(said).encode(errors="replace")))
         shown = clip_and_keep(text, name=f"{self.name}-{call.call_id or 'output'}.txt", keep=call.services.save_output)
-        view = None if answer["is_error"] else Answered(shown, elapsed_s)
+        view = None
+        if (rows := answer.get("rows")) is not None:
+            view = Answered(terminal_text.clean(call.services.secrets.hide("\n".join(rows))), elapsed_s)
+        elif not answer["is_error"]:
+            view = Answered(shown, elapsed_s)
         return CallResult(shown, view, is_error=bool(answer["is_error"]))

@@ -28,33 +28,47 @@ _OWN = str(Path(__file__).parent)
 
 
 def main(where: str, text: str, requests: IO[bytes], *, only_lists: bool) -> None:
+    serve(where, text, requests, (_load, _answer), only_lists=only_lists)
+
+
+def serve(
+    where: str, text: str, requests: IO[bytes], server: tuple[Callable[..., Any], Callable[..., Any]], *, only_lists: bool
+) -> None:
+    """`server` loads the file, giving what it holds and how it is listed, and answers a request with what it holds."""
+    load, answer_to = server
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(2, 1)
     try:
-        tools, listing = _load(where, text)
+        content, listing = load(where, text)
     except BaseException as error:
-        tools, listing = {}, {"tools": [], "problems": [_problem(error, where)]}
+        content, listing = None, {"tools": [], "problems": [_problem(error, where)]}
     _send(answers, listing)
     if only_lists:
         return
     process = os.getpid()
     for line in requests:
         request = json.loads(line)
-        answer = _answer(tools, request)
+        answer = answer_to(content, request)
         if os.getpid() != process:
             os._exit(0)  # a tool forked, and its child came back: only the parent answers
         _send(answers, {"id": request["id"], **answer})
+
+
+def load_module(where: str, text: str) -> types.ModuleType:
+    """The file as a module, from the text that the user allowed."""
+    module = types.ModuleType(f"wolo_tools_{Path(where).stem}")
+    module.__file__ = where
+    sys.modules[module.__name__] = module
+    linecache.cache[where] = (len(text), None, text.splitlines(keepends=True), where)
+    exec(compile(text, where, "exec", dont_inherit=True), module.__dict__)
+    return module
 
 
 def _load(where: str, text: str) -> tuple[dict[str, FunctionTool], dict[str, Any]]:
     if where.startswith(ENTRY_POINT):
         module, functions = _from_package(where.removeprefix(ENTRY_POINT))
     else:
-        module = types.ModuleType(f"wolo_tools_{Path(where).stem}")
-        module.__file__ = where
-        sys.modules[module.__name__] = module
-        linecache.cache[where] = (len(text), None, text.splitlines(keepends=True), where)
-        exec(compile(text, where, "exec", dont_inherit=True), module.__dict__)  # the user allowed exactly this text
+        module = load_module(where, text)
         functions = _public_functions(module)
     tools: dict[str, FunctionTool] = {}
     problems = []
@@ -62,16 +76,20 @@ def _load(where: str, text: str) -> tuple[dict[str, FunctionTool], dict[str, Any
         try:
             tools[name] = FunctionTool(function)
         except UnusableFunctionError as error:
-            problems.append({"line": _line_of(function), "message": f"{name} is no tool: {error}"})
-    effects, timeout_s = getattr(module, "EFFECTS", ()), getattr(module, "TIMEOUT_S", None)
-    if isinstance(effects, str) or not all(isinstance(each, str) for each in effects):
-        raise ValueError('EFFECTS is no list such as ["network", "write"]')
-    lines = {name: _line_of(function) for name, function in functions}
+            problems.append({"line": line_of(function), "message": f"{name} is no tool: {error}"})
+    lines = {name: line_of(function) for name, function in functions}
     listed = [
         {"name": name, "description": tool.description, "parameters": tool.parameters, "line": lines[name]}
         for name, tool in tools.items()
     ]
-    return tools, {"tools": listed, "problems": problems, "effects": list(effects), "timeout_s": timeout_s}
+    return tools, {"tools": listed, "problems": problems, **declarations(module)}
+
+
+def declarations(module: types.ModuleType) -> dict[str, Any]:
+    effects, timeout_s = getattr(module, "EFFECTS", ()), getattr(module, "TIMEOUT_S", None)
+    if isinstance(effects, str) or not all(isinstance(each, str) for each in effects):
+        raise ValueError('EFFECTS is no list such as ["network", "write"]')
+    return {"effects": list(effects), "timeout_s": timeout_s}
 
 
 def _from_package(entry: str) -> tuple[types.ModuleType, list[tuple[str, Callable[..., Any]]]]:
@@ -102,7 +120,7 @@ def _public_functions(module: types.ModuleType) -> list[tuple[str, Callable[...,
     ]
 
 
-def _line_of(function: Callable[..., Any]) -> int:
+def line_of(function: Callable[..., Any]) -> int:
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code.co_firstlineno if code else 0
 
@@ -120,11 +138,16 @@ def _answer(tools: Mapping[str, FunctionTool], request: Mapping[str, Any]) -> di
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        output = "".join(traceback.format_exception_only(error)).strip()
-        if frames := list(_frames(error)):  # the lines of the user's code that led to it
-            output = f"Traceback (most recent call last):\n{''.join(traceback.format_list(frames)).rstrip()}\n{output}"
-        return {"output": output, "is_error": True, "printed": printed.getvalue()}
+        return {"output": explain(error), "is_error": True, "printed": printed.getvalue()}
     return {"output": text, "is_error": False, "printed": printed.getvalue()}
+
+
+def explain(error: BaseException) -> str:
+    """The error, with the lines of the user's code that led to it."""
+    output = "".join(traceback.format_exception_only(error)).strip()
+    if frames := list(_frames(error)):
+        output = f"Traceback (most recent call last):\n{''.join(traceback.format_list(frames)).rstrip()}\n{output}"
+    return output
 
 
 async def _call(tool: FunctionTool, arguments: Mapping[str, Any]) -> Any:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -31,24 +31,26 @@ LIST_WITHIN_S = 20.0
 MOST_DESCRIPTION_CHARS = 4000
 _NAME = r"[A-Za-z][A-Za-z0-9_]{0,63}"
 _PACKAGE = "wolo.extensions.custom_tools"
-_MODULES = ("function_schema", "function_server")
+_API = "wolo.extension"
+_MODULES = ("function_schema", "function_server", "extension_server")
 _BEGIN = f"""
-import json, os, sys, types
+import importlib, json, os, sys, types
 requests = os.fdopen(os.dup(0), "rb")
 with open(os.devnull) as nothing:
     os.dup2(nothing.fileno(), 0)
 given = json.loads(requests.readline())
 try:
-    from {_PACKAGE} import function_server
+    import {_PACKAGE}
 except ImportError:  # hidden by the sandbox
     for name in ("wolo", "wolo.extensions", "{_PACKAGE}"):
         sys.modules[name] = types.ModuleType(name)
         sys.modules[name].__path__ = []
     for name, path, text in given["modules"]:
-        function_server = sys.modules[name] = types.ModuleType(name)
-        function_server.__file__ = path
-        exec(compile(text, path, "exec"), function_server.__dict__)
-function_server.main(given["where"], given["text"], requests, only_lists=given["only_lists"])
+        module = sys.modules[name] = types.ModuleType(name)
+        module.__file__ = path
+        exec(compile(text, path, "exec"), module.__dict__)
+server = importlib.import_module(given["server"])
+server.main(given["where"], given["text"], requests, only_lists=given["only_lists"])
 """
 
 
@@ -63,6 +65,7 @@ class ToolFile(Struct, frozen=True):
     """For the user."""
     text: str = ""
     """Content of the file."""
+    is_extension: bool = False
 
     @property
     def declares_effects(self) -> bool:
@@ -82,9 +85,13 @@ class ToolFile(Struct, frozen=True):
 
     def first_line(self, *, only_lists: bool = False) -> bytes:
         """What the process must read first."""
-        files = [Path(__file__).with_name(f"{name}.py") for name in _MODULES]
-        modules = [(f"{_PACKAGE}.{path.stem}", str(path), path.read_text("utf-8")) for path in files]
-        given = {"where": self.where, "text": self.text, "modules": modules, "only_lists": only_lists}
+        num_modules = len(_MODULES) if self.is_extension else len(_MODULES) - 1
+        files = {f"{_PACKAGE}.{name}": Path(__file__).with_name(f"{name}.py") for name in _MODULES[:num_modules]}
+        if self.is_extension:
+            files = {_API: Path(__file__).parents[2] / "extension.py", **files}
+        modules = [(name, str(path), path.read_text("utf-8")) for name, path in files.items()]
+        server = f"{_PACKAGE}.{_MODULES[num_modules - 1]}"
+        given = {"where": self.where, "text": self.text, "server": server, "modules": modules, "only_lists": only_lists}
         return msgspec.json.encode(given) + b"\n"
 
 
@@ -108,33 +115,63 @@ class ToolListing(Struct, frozen=True):
     timeout_s: float | None = None
 
 
+class ListedCommand(Struct, frozen=True):
+    name: str
+    help: str = ""
+    usage: str = ""
+    completes: bool = False
+
+
+class ExtensionListing(ToolListing, frozen=True):
+    """What an extension registers."""
+
+    events: tuple[str, ...] = ()
+    """Types of events that it observes; `*`: all."""
+    hooks: Mapping[str, tuple[str, ...]] = {}
+    """Names of tools by hook event; none: all."""
+    commands: tuple[ListedCommand, ...] = ()
+    providers: Mapping[str, dict[str, Any]] = {}
+    logins: tuple[str, ...] = ()
+    """Providers whose key it fetches."""
+
+
+L = TypeVar("L", bound=ToolListing)
+
+
 def describe(file: ToolFile, problem: ToolProblem) -> str:
     where = f"{file.source}:{problem.line}" if problem.line else file.source
     return f"{where}: {clean_line(problem.message)}"
 
 
 async def list_tools(
-    file: ToolFile, cache: Path, processes: Processes, env: Mapping[str, str], cwd: Path, enclose: Enclose = SandboxedCommand
-) -> ToolListing:
-    """From the cache, or by loading the file in a process. Errors are problems of the listing."""
-    key = hashlib.sha256("\0".join((file.where, file.digest, __version__, sys.version)).encode()).hexdigest()
+    file: ToolFile,
+    cache: Path,
+    processes: Processes,
+    env: Mapping[str, str],
+    cwd: Path,
+    enclose: Enclose = SandboxedCommand,
+    *,
+    form: type[L],
+) -> L:
+    """From the cache, or by loading the file in a process. Errors are problems of the listing, which has the given `form`."""
+    key = hashlib.sha256("\0".join((form.__name__, file.where, file.digest, __version__, sys.version)).encode()).hexdigest()
     path = cache / f"{key[:40]}.json"
     with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(path.read_bytes(), type=ToolListing)
+        return msgspec.json.decode(path.read_bytes(), type=form)
     asked = file.first_line(only_lists=True)
     try:
         async with asyncio.timeout(LIST_WITHIN_S):
             process, loaded = await start_and_load(processes, lambda: enclose(tuple(file.argv)), cwd, env, asked)
         await process.end()
-        listing = _check(msgspec.convert(loaded, type=ToolListing))
+        listing = _check(msgspec.convert(loaded, type=form))
         if not file.declares_effects:
             listing = msgspec.structs.replace(listing, problems=tuple(map(_with_cause, listing.problems)))
     except TimeoutError:
-        return ToolListing(problems=(ToolProblem(f"loading it took longer than {LIST_WITHIN_S:g} s and was ended"),))
+        return form(problems=(ToolProblem(f"loading it took longer than {LIST_WITHIN_S:g} s and was ended"),))
     except ToolError as error:
-        return ToolListing(problems=(ToolProblem(f"cannot be loaded: {error.message}"),))
+        return form(problems=(ToolProblem(f"cannot be loaded: {error.message}"),))
     except (ToolCrashedError, msgspec.MsgspecError) as error:
-        return ToolListing(problems=(ToolProblem(f"cannot be loaded: {error}"),))
+        return form(problems=(ToolProblem(f"cannot be loaded: {error}"),))
     with suppress(OSError):
         make_private(cache)
         write_whole(path, msgspec.json.encode(listing), durable=False)
@@ -147,7 +184,7 @@ def _with_cause(problem: ToolProblem) -> ToolProblem:
     return msgspec.structs.replace(problem, message=problem.message + why)
 
 
-def _check(listing: ToolListing) -> ToolListing:
+def _check(listing: L) -> L:
     problems = list(listing.problems)
     tools = []
     for each in listing.tools:

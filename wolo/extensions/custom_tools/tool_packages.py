@@ -1,4 +1,4 @@
-"""Finds entry points of the group `wolo.tools` among installed packages; remembers them as long as nothing is installed."""
+"""Finds entry points of tools and extensions among installed packages; remembers them as long as nothing is installed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from pathlib import Path
 
 from wolo.places import make_private
 
-GROUP = "[wolo.tools]"
+GROUPS = ("tools", "extensions")
+"""The group is `wolo.tools` or `wolo.extensions`."""
 
 
-def find_installed(known: Path, folders: Sequence[str], state: str) -> list[str]:
-    """`NAME=MODULE:ATTRIBUTE` for each. The file `known` has them since the last time that `state` changed."""
+def find_installed(known: Path, folders: Sequence[str], state: str, kind: str = GROUPS[0]) -> list[str]:
+    """`NAME=MODULE:ATTRIBUTE` for each of a kind. The file `known` has all since the last time that `state` changed."""
+    return [entry.removeprefix(f"{kind} ") for entry in find_all(known, folders, state) if entry.startswith(f"{kind} ")]
+
+
+def find_all(known: Path, folders: Sequence[str], state: str) -> list[str]:
+    """As above, with the kind before each."""
     with suppress(OSError, UnicodeError):
         first, *entries = known.read_text(encoding="utf-8").splitlines()
         if first == state:
@@ -32,13 +38,13 @@ def _entries(folder: str) -> list[str]:
     for path in Path(folder).glob("*.dist-info/entry_points.txt"):
         with suppress(OSError, UnicodeError):
             text = path.read_text(encoding="utf-8")
-            if GROUP in text:
-                lines, is_ours = [], False
+            if "[wolo." in text:
+                lines, kind = [], ""
                 for line in map(str.strip, text.splitlines()):
                     if line.startswith("["):
-                        is_ours = line == GROUP
-                    elif is_ours and "=" in line and not line.startswith("#"):
+                        kind = line.removeprefix("[wolo.").removesuffix("]")
+                    elif kind in GROUPS and "=" in line and not line.startswith("#"):
                         name, _, value = line.partition("=")
-                        lines.append(f"{name.strip()}={value.partition('[')[0].strip()}")
+                        lines.append(f"{kind} {name.strip()}={value.partition('[')[0].strip()}")
                 entries += lines
     return entries

@@ -39,9 +39,12 @@ class ToolProcess:
 
     async def ask(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Raises ToolCrashedError."""
+        return await self.request({"tool": tool, "input": arguments})
+
+    async def request(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises ToolCrashedError."""
         self._number += 1
-        line = msgspec.json.encode({"id": self._number, "tool": tool, "input": arguments}) + b"\n"
-        return await self._exchange(line)
+        return await self._exchange(msgspec.json.encode({"id": self._number, **fields}) + b"\n")
 
     async def _exchange(self, sent: bytes) -> dict[str, Any]:
         try:

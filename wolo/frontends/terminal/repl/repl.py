@@ -54,7 +54,7 @@ class Repl:
     def __init__(self, conversation: Conversation, terminal: Terminal) -> None:
         self._terminal, self._screen, self._state = terminal, terminal.screen, terminal.state
         self.conversation = conversation
-        conversation.listen_while_idle(self._on_idle_event)
+        self._listen(conversation)
         ui = conversation.info.ui
         self._keymap = Keymap(ui.keymap)
         self._registry = CommandRegistry(terminal, self)
@@ -215,6 +215,11 @@ class Repl:
     def _opens_list(self, line: str) -> bool:
         return isinstance(self._input, LiveRegion) and is_command(line) and self._registry.opens_list(line)
 
+    def _listen(self, conversation: Conversation) -> None:
+        conversation.listen_while_idle(self._on_idle_event)
+        if conversation.extensions is not None:
+            conversation.extensions.on_status = lambda: self._input.paint()
+
     def _on_idle_event(self, event: Event) -> None:
         """Shows what happens between turns; a background task that waits for the user is work."""
         if not isinstance(event, ApprovalAsked | QuestionsAsked):
@@ -341,7 +346,7 @@ class Repl:
         is_other = opened.conversation.info.session_id != self.conversation.info.session_id
         self._queue.end_turn()
         self.conversation = opened.conversation
-        self.conversation.listen_while_idle(self._on_idle_event)
+        self._listen(self.conversation)
         if opened.text:
             self._screen.show_text(opened.text, "dim")
         else:

@@ -26,7 +26,7 @@ from wolo.workspace.git_branch import current_branch
 BETWEEN = " · "
 LONGEST_PLACE = 40
 """Cells; a longer directory is shortened to its last names."""
-IMPORTANCE = ("vi", "mode", "context", "model", "dir", "branch", "jobs", "cost", "cache")
+IMPORTANCE = ("vi", "mode", "context", "model", "extensions", "dir", "branch", "jobs", "cost", "cache")
 """In a narrow window the last of these are dropped first."""
 USED = frozenset({"context", "cache", "cost", "jobs"})
 """Facts on the right."""
@@ -110,6 +110,8 @@ class StatusBar:
         }
         shown = {"vi": self._state.vi_mode} if self._state.vi_mode else {}
         shown |= {name: facts[name] for name in talk.info.ui.status if facts[name]}
+        if talk.extensions is not None and (texts := talk.extensions.status):
+            shown["extensions"] = BETWEEN.join(map(clean_line, texts))
         return [[("class:dim", spread(shown, width))]]
 
     def _context(self) -> str:

@@ -16,7 +16,7 @@ from wolo.config.files import read_own
 from wolo.config.schema import Config
 from wolo.errors import ConfigError, WoloError
 from wolo.extensions.custom_tools.custom_tool import CustomTool, FileProcess
-from wolo.extensions.custom_tools.tool_listing import ToolFile, describe, list_tools
+from wolo.extensions.custom_tools.tool_listing import ToolFile, ToolListing, describe, list_tools
 from wolo.extensions.custom_tools.tool_packages import find_installed
 from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
 from wolo.places import TOOL_PACKAGES, Notices, Places, Site, installation_state, package_folders
@@ -54,19 +54,24 @@ class FoundTools(Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
-def find_files(config: Config, site: Site) -> list[CustomToolFile]:
-    """The nearest file first. Reads nothing of an untrusted project, and runs nothing."""
-    files = project_files(site) if config.trusts_project else []
-    files += [_own_file(path) for path in _python_files(site.places.config / "tools")]
+def find_files(config: Config, site: Site, kind: project.Kind = project.TOOLS) -> list[CustomToolFile]:
+    """Files of tools, or extensions, the nearest first. Reads nothing of an untrusted project, and runs nothing."""
+    files = project_files(site, kind) if config.trusts_project else []
+    files += own_files(site, kind)
     state = installation_state()
-    for each in find_installed(site.places.cache / TOOL_PACKAGES, package_folders(), state):  # the group `wolo.tools`
-        files.append(CustomToolFile(ToolFile(f"entry point {each}", state, f"entry point {each}"), "yours"))
+    for each in find_installed(site.places.cache / TOOL_PACKAGES, package_folders(), state, kind.name):
+        entry = f"entry point {each}"
+        files.append(CustomToolFile(ToolFile(entry, state, entry, is_extension=kind is project.EXTENSIONS), "yours"))
     return files
 
 
-def project_files(site: Site) -> list[CustomToolFile]:
-    folders = [folder / place for folder in project.folders(site.root, site.real_cwd) for place in project.TOOLS.places]
-    return [_project_file(path, site.places, site.root) for folder in reversed(folders) for path in _python_files(folder)]
+def own_files(site: Site, kind: project.Kind) -> list[CustomToolFile]:
+    return [_own_file(path, kind) for path in _python_files(site.places.config / kind.name)]
+
+
+def project_files(site: Site, kind: project.Kind = project.TOOLS) -> list[CustomToolFile]:
+    folders = [folder / place for folder in project.folders(site.root, site.real_cwd) for place in kind.places]
+    return [_project_file(path, site, kind) for folder in reversed(folders) for path in _python_files(folder)]
 
 
 def save_consent(places: Places, root: Path, file: CustomToolFile, answer: consents.Consent) -> None:
@@ -77,7 +82,7 @@ def save_consent(places: Places, root: Path, file: CustomToolFile, answer: conse
 async def find_tools(files: Sequence[CustomToolFile], config: Config, site: Site) -> FoundTools:
     """Lists the tools of all files that may run. A problem costs its file or function only."""
     processes = Processes(site.places.state / "tools")
-    walls = _Walls(config, site.places, site.root)
+    walls = LoadingSandbox(config, site)
     tools: dict[str, CustomTool] = {}
     notices = Notices()
     waiting = [each.file.source for each in files if each.consent == "needs consent" and not each.problem]
@@ -93,7 +98,9 @@ async def find_tools(files: Sequence[CustomToolFile], config: Config, site: Site
             continue
         enclose = SandboxedCommand if each.file.declares_effects else walls.enclose
         env = CommandVariables(inherit="core").select(is_outside=False)  # what a file lists is cached for every environment
-        listing = await list_tools(each.file, site.places.cache / "tools", processes, env, site.real_cwd, enclose)
+        listing = await list_tools(
+            each.file, site.places.cache / "tools", processes, env, site.real_cwd, enclose, form=ToolListing
+        )
         notices.extend(describe(each.file, problem) for problem in listing.problems)
         process = FileProcess(each.file, processes)
         for listed in listing.tools:
@@ -108,13 +115,13 @@ async def find_tools(files: Sequence[CustomToolFile], config: Config, site: Site
     return FoundTools(tuple(tools.values()), tuple(notices))
 
 
-class _Walls:
+class LoadingSandbox:
     """The sandbox in which files are loaded to list their tools, made for the first one that is not in the cache."""
 
-    def __init__(self, config: Config, places: Places, root: Path) -> None:
+    def __init__(self, config: Config, site: Site) -> None:
         self._is_off = config.settings.sandbox.backend == "off"
-        self._places = places
-        self._root = root
+        self._places = site.places
+        self._root = site.root
         self._made: Sandbox | None = None
 
     def enclose(self, argv: tuple[str, ...]) -> SandboxedCommand:
@@ -145,29 +152,29 @@ def _python_files(folder: Path) -> Iterator[Path]:
             yield folder / name
 
 
-def _own_file(path: Path) -> CustomToolFile:
+def _own_file(path: Path, kind: project.Kind) -> CustomToolFile:
     try:
         data = read_own(path, Notices()) or b""
     except (ConfigError, OSError) as error:
         return CustomToolFile(ToolFile(str(path), "", str(path)), "yours", problem=f"{path} is not used: {error}")
-    return CustomToolFile(ToolFile(str(path), hashlib.sha256(data).hexdigest(), str(path), _decode(data)), "yours")
+    return CustomToolFile(_tool_file(str(path), data, str(path), kind), "yours")
 
 
-def _project_file(path: Path, places: Places, root: Path) -> CustomToolFile:
-    source = str(path.relative_to(root))
+def _tool_file(where: str, data: bytes, source: str, kind: project.Kind) -> ToolFile:
+    text = data.decode("utf-8-sig", "replace")
+    return ToolFile(where, hashlib.sha256(data).hexdigest(), source, text, is_extension=kind is project.EXTENSIONS)
+
+
+def _project_file(path: Path, site: Site, kind: project.Kind) -> CustomToolFile:
+    source = str(path.relative_to(site.root))
     try:
-        data = project.read_file(path, root)
-        file = ToolFile(os.path.realpath(path), hashlib.sha256(data).hexdigest(), source, _decode(data))
-        answer = consents.consent_to(places, root, _consent_key(file), Notices())
+        file = _tool_file(os.path.realpath(path), project.read_file(path, site.root), source, kind)
+        answer = consents.consent_to(site.places, site.root, _consent_key(file), Notices())
     except WoloError as error:
         return CustomToolFile(ToolFile(str(path), "", source), "needs consent", problem=error.message)
     standing: Standing = "allowed" if answer == "yes" else "refused" if answer == "never" else "needs consent"
     return CustomToolFile(file, standing)
 
 
-def _decode(data: bytes) -> str:
-    return data.decode("utf-8-sig", "replace")
-
-
 def _consent_key(file: ToolFile) -> str:
-    return f"tools {file.source} {file.digest}"
+    return f"{'extensions' if file.is_extension else 'tools'} {file.source} {file.digest}"

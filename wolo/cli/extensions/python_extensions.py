@@ -1,0 +1,240 @@
+"""`wolo extensions`: lists, writes, tests and allows extensions."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wolo.cli.extensions.tools import Trust, allow_files
+from wolo.cli.listing import AsJson, print_json
+from wolo.errors import UsageError
+from wolo.frontends.streams import print_line, print_message
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wolo.config.python_files.custom_tools import CustomToolFile
+    from wolo.config.python_files.extension_files import FoundExtensions
+
+app = typer.Typer(rich_markup_mode=None)
+
+_EXTENSION = '''"""NAME: say what it does."""
+
+from __future__ import annotations
+
+from wolo.extension import CheckedCall, TurnEvent, Extension
+
+EFFECTS: list[str] = []  # "write" and "network" leave the sandbox
+
+
+def extend(ext: Extension) -> None:
+    @ext.on_call("shell")
+    def check(call: CheckedCall) -> None:
+        if "sudo" in call.arguments["command"]:
+            call.ask("NAME: it would run as root.")
+
+    @ext.on("turn_ended")
+    def end(event: TurnEvent) -> None:
+        ext.status("NAME: ready")
+
+    @ext.command("NAME", help="Say hello")
+    def hello(arguments: str) -> str:
+        return f"Hello, {arguments or 'you'}!"
+'''
+_TEST = '''"""Tests of NAME: `wolo extensions test NAME`, or `python FILE`."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+from wolo.extension import CheckedCall, Extension
+
+FILE = Path(__file__).parents[1] / "NAME.py"
+
+
+def load() -> Extension:
+    ext = Extension()
+    runpy.run_path(str(FILE))["extend"](ext)
+    return ext
+
+
+def test_sudo_asks() -> None:
+    for function, _ in load().listeners["PreToolUse"]:
+        call = CheckedCall("shell", {"command": "sudo ls"}, "1")
+        function(call)
+        assert call.reply["decision"] == "ask"
+
+
+def test_command_greets() -> None:
+    assert load().commands["NAME"].run("Ada") == "Hello, Ada!"
+
+
+if __name__ == "__main__":
+    for name, function in list(globals().items()):
+        if name.startswith("test_"):
+            function()
+            print(f"{name}: passed")
+'''
+
+
+@app.command("list")
+def show(trust: Trust = False, as_json: AsJson = False) -> None:
+    """List the extensions of this directory, and what each registers."""
+    files, found = _find(trust)
+    listings = {each.file.source: each for each in found.extensions}
+    for notice in found.notices:
+        print_message(notice)
+    rows: list[dict[str, Any]] = []
+    for each in files:
+        extension = listings.get(each.file.source)
+        listing = extension.listing if extension else None
+        rows.append(
+            {
+                "name": _name(each),
+                "source": each.file.source,
+                "standing": each.consent,
+                "effects": list(listing.effects) if listing else [],
+                "events": list(listing.events) if listing else [],
+                "hooks": sorted(listing.hooks) if listing else [],
+                "tools": [tool.name for tool in listing.tools] if listing else [],
+                "commands": [command.name for command in listing.commands] if listing else [],
+                "providers": sorted(listing.providers) if listing else [],
+            }
+        )
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        effects = f"  [{', '.join(row['effects'])}]" if row["effects"] else ""
+        print_line(f"{row['name']}  ({row['source']}, {row['standing']}){effects}")
+        for kind in ("events", "hooks", "tools", "commands", "providers"):
+            if row[kind]:
+                print_line(f"  {kind}: {', '.join(row[kind])}")
+    if not rows:
+        print_message("No extensions. `wolo extensions new NAME` writes one; see docs/guide/extensions.md.")
+
+
+@app.command("new")
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    in_project: Annotated[bool, typer.Option("--project", help="Write it for this project.")] = False,
+) -> None:
+    """Write an extension with its test, for all projects or for this one."""
+    import re
+    from pathlib import Path
+
+    from wolo.workspace.root import find_site
+
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name):
+        raise UsageError(f"{name!r} is no name of an extension.", hint="Use small letters, digits and underscores.")
+    site = find_site()
+    folder = site.root / ".wolo/extensions" if in_project else site.places.config / "extensions"
+    files = {folder / f"{name}.py": _EXTENSION, folder / "tests" / f"test_{name}.py": _TEST}
+    if existing := [path for path in files if path.exists()]:
+        raise UsageError(f"{existing[0]} exists.", hint="Choose another name.")
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content.replace("NAME", name), encoding="utf-8")
+        print_line(str(Path(path)))
+    print_message(f"`wolo extensions {'allow' if in_project else 'test'} {name}` is next.")
+
+
+@app.command("test")
+def try_out(name: Annotated[str, typer.Argument(metavar="NAME")], trust: Trust = False) -> int:
+    """Load an extension, print what it registers, and run its test. The test runs outside of the sandbox."""
+    import subprocess
+    from pathlib import Path
+
+    files, found = _find(trust)
+    file = next((each for each in files if _name(each) == name), None)
+    if file is None:
+        raise UsageError(f"There is no extension {name}.", hint="wolo extensions list")
+    if not file.runs:
+        raise UsageError(file.problem or f"{name} needs your consent first.", hint=f"wolo extensions allow {name}")
+    listing = next(each.listing for each in found.extensions if each.file == file.file)
+    for notice in found.notices:
+        print_message(notice)
+    for kind, names in (
+        ("events", listing.events),
+        ("hooks", sorted(listing.hooks)),
+        ("tools", [each.name for each in listing.tools]),
+        ("commands", [each.name for each in listing.commands]),
+        ("providers", sorted(listing.providers)),
+    ):
+        if names:
+            print_line(f"{kind}: {', '.join(names)}")
+    test = Path(file.file.where).parent / "tests" / f"test_{name}.py"
+    if listing.problems:
+        return 1
+    if not test.is_file():
+        print_message(f"It has no test: {test}.")
+        return 0
+    _check_own(file, test)
+    return subprocess.run([sys.executable, str(test)], check=False).returncode and 1
+
+
+@app.command("allow")
+def allow(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An extension of this project.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Allow an extension of this project; it is shown. Without a terminal there is no question."""
+    from wolo.config import project
+    from wolo.config.python_files.custom_tools import project_files
+    from wolo.workspace.root import find_site
+
+    site = find_site()
+    files = [each for each in project_files(site, project.EXTENSIONS) if name in (_name(each), each.file.source)]
+    if not files:
+        raise UsageError(f"There is no extension {name} in this project.", hint="wolo extensions list --trust")
+    allow_files(site, files, yes=yes, effect="{source} runs from now on, as long as the file does not change.")
+
+
+@app.command("key", hidden=True)
+def key(
+    name: Annotated[str, typer.Argument(metavar="NAME")], provider: Annotated[str, typer.Argument(metavar="PROVIDER")]
+) -> None:
+    """Print the API key that an extension of yours fetches for a provider."""
+    import asyncio
+
+    from wolo.config import layers
+    from wolo.config.python_files.extension_providers import fetch_key
+    from wolo.workspace.root import find_site
+
+    site = find_site()
+    print_line(asyncio.run(fetch_key(layers.load(site), site, name, provider)))
+
+
+def _check_own(file: CustomToolFile, test: Path) -> None:
+    """A test of a project runs only for those who have written it: it is not what they allowed. Raises UsageError."""
+    if file.consent != "yours":
+        raise UsageError(f"{test} belongs to the project and is not run.", hint=f"Run it yourself: {sys.executable} {test}")
+
+
+def _name(each: CustomToolFile) -> str:
+    from wolo.config.python_files.extension_files import name_of
+
+    return name_of(each.file)
+
+
+def _find(trust: bool) -> tuple[list[CustomToolFile], FoundExtensions]:
+    import asyncio
+
+    from wolo.config import layers, project
+    from wolo.config.cli_options import Flags
+    from wolo.config.python_files.custom_tools import find_files
+    from wolo.config.python_files.extension_files import find_extensions
+    from wolo.workspace.root import find_site
+
+    site = find_site()
+    flags: Flags = {"trust": str(site.root)} if trust else {}
+    config = layers.load(site, flags)
+    for notice in config.notices:
+        print_message(notice)
+    files = find_files(config, site, project.EXTENSIONS)
+    found = asyncio.run(find_extensions(config, site, files))
+    found.sandbox.close()
+    return files, found

@@ -1,0 +1,1 @@
+"""Python files of users and projects: custom tools and extensions, with consent."""
