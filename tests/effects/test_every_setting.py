@@ -67,6 +67,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "compaction.protected_tools": Elsewhere(
         "effects/test_every_setting.py", "test_outputs_of_protected_tools_are_not_shortened_first"
     ),
+    "approvals.reviewer": Elsewhere("end_to_end/test_reviewer.py", "test_approved_command_runs_and_is_recorded"),
     "finish.check": Elsewhere("end_to_end/test_finish_check.py", "test_disabled_check_is_silent"),
     "compaction.at_tokens": Elsewhere("end_to_end/test_masked_outputs.py", "test_limit_masks_without_a_known_price"),
     "compaction.timeout_s": Elsewhere(LADDER, "test_turn_continues_after_any_summary_result"),

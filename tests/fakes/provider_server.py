@@ -73,6 +73,11 @@ class Asked:
         return b"<transcript" in self.body and "tools" not in self.json
 
     @property
+    def is_review(self) -> bool:
+        """Of a call, by the reviewer; it does not join the conversation either."""
+        return b"<why_it_asks>" in self.body and "tools" not in self.json
+
+    @property
     def is_aside(self) -> bool:
         """It asks something that does not belong to the conversation."""
         return b"<aside>" in self.body and "tools" not in self.json
@@ -281,10 +286,10 @@ class ProviderServer:
         session = next((asked.headers[name] for name in SESSION_HEADERS if name in asked.headers), "")
         if asked.is_summary:  # after it less is sent
             self._previous.pop(session, None)
-        previous = None if asked.is_aside else self._previous.get(session)
+        previous = None if asked.is_aside or asked.is_review else self._previous.get(session)
         found = lint(asked.path, asked.whole, previous, strict_template=self.strict_template)
         self.problems.extend(f"{label}: {problem}" for problem in found)
-        if not (asked.is_summary or asked.is_aside):
+        if not (asked.is_summary or asked.is_aside or asked.is_review):
             self._previous[session] = asked.whole
 
     def _play(self, connection: socket.socket, asked: Asked, reply: Reply) -> bool:

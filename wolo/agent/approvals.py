@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, SandboxState
@@ -17,6 +19,24 @@ from wolo.messages.parts import IN_FENCE, ToolPart, new_id
 from wolo.tools.tool import Tool, ToolServices, locations_of, preview
 
 AskUser = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
+
+
+class Review(Struct, frozen=True):
+    verdict: Verdict | None
+    """None: the user decides."""
+    reason: str
+
+
+class CallReviewer(Protocol):
+    """Approves calls in place of the user; `reviewer.py` has the only one."""
+
+    def most(self, intents: Sequence[Intent], verdict: Verdict, *, has_secrets: bool) -> Verdict | None:
+        """The verdict that a yes would lead to; None: only the user can approve this."""
+        ...
+
+    async def review(self, part: ToolPart, verdict: Verdict, most: Verdict) -> Review:
+        """Raises only what `emit` raises."""
+        ...
 
 
 class Approvals:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from wolo.agent.approvals import Approvals, AskUser
+from wolo.agent.approvals import Approvals, AskUser, CallReviewer, Review
 from wolo.agent.cancellation import Cancellation, Cancelled, SteeringQueue
 from wolo.agent.events import ApprovalGiven, CallDenied, CallEnded, CallStarted, SandboxState
 from wolo.agent.hook_calls import NOTHING, AgentHooks, HookedCall, HookedResult, HookResponse, ask_because_of_hook, with_hook_text
@@ -183,6 +183,7 @@ class ToolCalls:
         emit: Emit,
         ask_user: AskUser | None,
         hooks: AgentHooks,
+        reviewer: CallReviewer | None = None,
         add_instructions: AddInstructions | None = None,
     ) -> None:
         self._hooks = hooks
@@ -191,6 +192,7 @@ class ToolCalls:
         self._judge = judge
         self.emit = emit
         self._approvals = Approvals(ask_user, judge, services, hooks, emit) if ask_user else None
+        self._reviewer = reviewer
         self._escape: SandboxEscape | None = None
         """None: no call was sandboxed so far."""
         self._add_instructions = add_instructions
@@ -322,6 +324,8 @@ class ToolCalls:
         if call.is_first and call.reads_freely and not self._hooks.is_active:
             return call  # it was judged when the answer arrived
         approved: tuple[Intent, ...] | None = None
+        reviewed: tuple[Intent, ...] | None = None
+        review: Review | None = None
         are_hooks_asked = False
         while True:
             try:
@@ -340,6 +344,16 @@ class ToolCalls:
                         part = call.part
                     response = hook
                     continue
+            if self._reviewer is not None and intents != approved and response.decision != "ask":
+                most = self._reviewer.most(intents, verdict, has_secrets=bool(call.restored.names))
+                if most is not None and review is None:
+                    review = await cancellation.run(self._reviewer.review(part, verdict, most))
+                    reviewed, said = intents, {"answer": "yes" if review.verdict else "no", "reason": review.reason}
+                    part = replace(part, metadata={**part.metadata, "review": said})
+                    continue
+                if most is not None and review is not None and review.verdict is not None and intents == reviewed:
+                    part = replace(part, metadata={**part.metadata, "decided_by": "model"})
+                    return replace(call, part=part, intents=intents, verdict=review.verdict)
             if verdict.decision == "deny" and verdict.source == PLANNING:  # what the model was told, not a decision about it
                 return EndedCall(part=end(part, "denied_by_rule", READ_ONLY.format(reason=verdict.reason)))
             verdict = verdict if self._approvals else verdict.without_person()

@@ -109,6 +109,12 @@ class TaskSettings(Struct, frozen=True, forbid_unknown_fields=True):
 Fact = Literal["dir", "branch", "model", "mode", "context", "cache", "cost", "jobs"]
 
 
+class ApprovalSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    reviewer: Literal["user", "model"] = "user"
+    """`model`: the small model looks at what would ask you, and may approve what can be undone and stays in the workspace;
+    everything else still asks you."""
+
+
 class FinishSettings(Struct, frozen=True, forbid_unknown_fields=True):
     check: bool = True
     """When the model stops with files changed and no check run since, with a failing one, or with open tasks, it is asked once;
@@ -181,6 +187,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     retry: retry.RetrySettings = retry.RetrySettings()
     headers: headers.HeaderSettings = headers.HeaderSettings()
     permissions: Permissions = Permissions()
+    approvals: ApprovalSettings = ApprovalSettings()
     sandbox: SandboxSettings = SandboxSettings()
     shell: ShellSettings = ShellSettings()
     tools: Tools = Tools()

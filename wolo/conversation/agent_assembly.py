@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from wolo.agent.agent import AgentLoop
 from wolo.agent.agent_services import AgentServices, BackgroundWork, MessageHistory
-from wolo.agent.approvals import AskUser
+from wolo.agent.approvals import AskUser, CallReviewer
 from wolo.agent.budget import Account, BudgetNotices, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.hook_calls import AgentHooks
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from wolo.agent.finish.finish_check import FinishCheck
 
 
+MakeReviewer = Callable[[Judge, ToolServices, Emit], CallReviewer]
+
+
 class AgentParts(Struct, frozen=True, kw_only=True):
     asker: ModelClient
     emit: Emit
@@ -41,6 +44,8 @@ class AgentParts(Struct, frozen=True, kw_only=True):
     """A subagent shares its parent's."""
     ask_user: AskUser | None = None
     """None: calls that need an approval are denied."""
+    reviewer: MakeReviewer | None = None
+    """None: the user alone decides."""
     limits: Limits = field(default_factory=Limits)
     session_id: str = ""
     verify: Verify | None = None
@@ -71,6 +76,7 @@ def assemble(parts: AgentParts) -> AgentLoop:
         emit=emit,
         ask_user=parts.ask_user,
         hooks=parts.hooks,
+        reviewer=parts.reviewer(parts.judge, services, emit) if parts.reviewer else None,
         add_instructions=nested.add_to if nested else None,
     )
     prefix = PromptPrefix(

@@ -20,7 +20,7 @@ from wolo.agent.events import Event, Noticed
 from wolo.agent.hook_calls import AgentHooks, RunHook
 from wolo.agent.tool_execution import Emit
 from wolo.config.cli_options import text
-from wolo.conversation.agent_assembly import AgentParts, assemble
+from wolo.conversation.agent_assembly import AgentParts, MakeReviewer, assemble
 from wolo.conversation.conversation import Conversation, ConversationInfo, ConversationParts
 from wolo.conversation.handover import Handover
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
@@ -362,6 +362,7 @@ def _assemble_conversation(
         emit=outlets.events.emit,
         ask_user=outlets.approvals.ask if state.options.asks_approvals else None,
         ask_questions=outlets.questions.ask if state.options.asks_questions else None,
+        reviewer=_prepare_reviewer(state, env, requests),
         nested=None if state.choice.provider.name == "local" else requests.reader.read_nested,
         watch=outlets.telemetry.spans.on_event if outlets.telemetry else None,
     )
@@ -469,6 +470,7 @@ def _assemble_agent(
         history=env.history,
         account=requests.account,
         ask_user=parent.ask_user,
+        reviewer=parent.reviewer,
         limits=settings.limits,
         session_id=state.sink.session_id,
         tasks=subagents,
@@ -481,6 +483,20 @@ def _assemble_agent(
         nested=parent.nested,
     )
     return assemble(parts)
+
+
+def _prepare_reviewer(state: StartupState, env: _Environment, requests: _Requests) -> MakeReviewer | None:
+    if state.config.settings.approvals.reviewer == "user":
+        return None
+    from wolo.agent.reviewer import Reviewer  # most users decide themselves
+
+    return partial(
+        Reviewer,
+        open_model=partial(make_asker, requests.access, state.small or state.choice),
+        account=requests.account,
+        recall=env.history.recall,
+        session_id=state.sink.session_id,
+    )
 
 
 def _finish_check(state: StartupState, env: _Environment, services: ToolServices, requests: _Requests) -> FinishCheck:

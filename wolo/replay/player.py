@@ -43,7 +43,7 @@ from wolo.messages.terminal_text import quantity
 from wolo.models.replay_model import Divergence, Kind, RecordedModel, ReplayDiverged
 from wolo.places import Site, find_places
 from wolo.replay.recording import (
-    BY_PERSON,
+    DECIDERS,
     RecordedChecks,
     RecordedTurn,
     RecordedTurns,
@@ -351,7 +351,7 @@ class _Replay:
             reason = recorded.output.partition("\n\n")[0].removeprefix(before).removesuffix(after)
             return ApprovalGiven(id=asked.id, allowed=False, reason="" if reason == NO_REASON else reason)
         is_repeated = not self._options.is_foreign or all(isinstance(each, FetchIntent | CallIntent) for each in asked.intents)
-        if is_repeated and (recorded.metadata.get("decided_by") == BY_PERSON or granted):
+        if is_repeated and (recorded.metadata.get("decided_by") in DECIDERS or granted):
             return ApprovalGiven(id=asked.id, allowed=True)
         if was_interrupted(recorded):
             self._stop()

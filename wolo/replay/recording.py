@@ -52,7 +52,8 @@ from wolo.workspace.root import find_site
 
 ENDS = ("stop", "length")
 STOPPED = ("interrupted", "never_started")
-BY_PERSON = "person"
+DECIDERS = ("person", "model")
+"""A call that asked was approved by one of these."""
 
 
 class UserInput(Struct, frozen=True, kw_only=True):
@@ -253,7 +254,7 @@ def _needed_person(call: ToolPart) -> bool:
     return (
         call.outcome == "denied_by_person"
         or (call.tool in NEEDS_USER | NEEDS_PLANNER and call.outcome != "invalid")
-        or call.metadata.get("decided_by") == BY_PERSON
+        or call.metadata.get("decided_by") in DECIDERS
         or decided.get("decision") == "ask"
         or decided.get("source") == "session"
     )

@@ -155,7 +155,9 @@ class SandboxPlan(Struct, frozen=True):
 def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> SandboxPlan:
     """Raises UsageError if a sandbox is required and none is available."""
     setting = config.settings.sandbox.backend
-    needs_sandbox = setting == "required" or (setting == "auto" and find_mode(config.settings.mode).name == "auto")
+    is_reviewed = config.settings.approvals.reviewer == "model"  # what the model approves stays in the sandbox
+    in_auto = find_mode(config.settings.mode).name == "auto"
+    needs_sandbox = setting == "required" or (setting == "auto" and (in_auto or is_reviewed))
     selection = find_sandbox(config, workspace, places) if needs_sandbox else SandboxSelection()
     if setting == "required" and selection.make is None:
         raise UsageError(

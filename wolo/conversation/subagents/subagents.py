@@ -25,7 +25,7 @@ from wolo.agent.compaction.history_cut import cut_of
 from wolo.agent.events import Event, Noticed
 from wolo.agent.hook_calls import AgentHooks, RunHook
 from wolo.agent.tool_execution import Emit
-from wolo.conversation.agent_assembly import AgentParts, assemble
+from wolo.conversation.agent_assembly import AgentParts, MakeReviewer, assemble
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.model_selection import ModelAccess
 from wolo.conversation.resources.persistence import SavedSession, SessionProperties, SessionSink, UnsavedSession
@@ -77,6 +77,7 @@ class Parent(Struct, frozen=True):
     emit: Emit
     ask_user: AskUser | None
     ask_questions: PutQuestions | None
+    reviewer: MakeReviewer | None = None
     nested: NestedInstructions | None = None
     watch: Callable[[Event, str], None] | None = None
     """Hears the events of each subagent, with the id of its `task` call."""
@@ -266,6 +267,7 @@ class Subagents:
                 history=history,
                 account=parent.account,
                 ask_user=run.asking(parent.ask_user) if parent.ask_user else None,
+                reviewer=parent.reviewer,
                 limits=Limits(max_turns=_answers(profile, settings.tasks.max_turns)),
                 session_id=sink.session_id,
                 nested=parent.nested,
