@@ -39,6 +39,7 @@ BARE = '[providers.here]\nbase_url = "{url}"'
 BARE_MODEL = '[providers.here]\nbase_url = "{url}"\nmodels = [{{id = "m"}}]'
 
 PROOFS: dict[str, Effect | Elsewhere] = {
+    "sessions.retention_days": Elsewhere("cli/test_audit.py", "test_retention_deletes_what_is_old"),
     **{
         f"managed.{name}.allow": Elsewhere("end_to_end/test_managed.py", test)
         for name, test in {

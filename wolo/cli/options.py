@@ -166,6 +166,8 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "logs": (),
     "stop": (),
     "doctor": (),
+    "audit": ("export", "verify"),
+    "purge": (),
     "undo": (),
     "redo": (),
     "update": (),

@@ -62,6 +62,8 @@ TABLE = {
     "logs": Subcommand("sessions.background", "logs", "Print a session in the background; -f follows it."),
     "stop": Subcommand("sessions.background", "stop", "Interrupt a session in the background."),
     "doctor": Subcommand("doctor", "doctor", "Check what works here and what does not."),
+    "audit": Subcommand("audit", "app", "The record of all sessions of this machine: export, verify."),
+    "purge": Subcommand("audit", "purge", "Delete everything that wolo has saved about a project."),
     "login": Subcommand("auth", "login", "Save the API key of a provider; same as `auth login`."),
     "logout": Subcommand("auth", "logout", "Remove a saved API key; same as `auth logout`."),
     "update": Subcommand("subcommands", "update", "Print the command that updates wolo."),

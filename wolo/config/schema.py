@@ -66,6 +66,11 @@ class BatchSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The same for tokens, of prompts and answers."""
 
 
+class SessionSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    retention_days: Annotated[float, Meta(gt=0)] | None = None
+    """Sessions that were not used for so long are deleted at the start of another one, also named ones; none: they stay."""
+
+
 class Tools(Struct, frozen=True, forbid_unknown_fields=True):
     offer: tuple[str, ...] | None = None
     """Offer only these tools; an empty list offers none."""
@@ -195,6 +200,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     lsp: Lsp = Lsp()
     tasks: TaskSettings = TaskSettings()
     batch: BatchSettings = BatchSettings()
+    sessions: SessionSettings = SessionSettings()
     verify: verification.VerificationSettings = verification.VerificationSettings()
     finish: FinishSettings = FinishSettings()
     memory: Memory = Memory()

@@ -127,6 +127,14 @@ def delete_rule(places: Places, workspace: Path | None, rule: str) -> list[str]:
     return decisions
 
 
+def remove_workspace(places: Places, path: Path, workspace: Path) -> None:
+    """Removes the table of a project from a file that has one for each. Raises ConfigError."""
+    with lock_folder(places.config):
+        document = open_document(path)
+        if document.pop(str(workspace), None) is not None:
+            replace_file(path, document.as_string())
+
+
 def _is_default(table: Struct, field: FieldInfo) -> bool:
     value = getattr(table, field.name)
     return value == field.default or (field.default_factory is not NODEFAULT and not value)

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -73,7 +74,7 @@ def lines(report: Report) -> Iterator[str]:
     yield f"wolo      {report['version']}, Python {report['python']} on {report['platform']}"
     yield f"model     {report['model'] or 'none yet'}"
     yield f"keys      {', '.join(f'{name} from {source}' for name, source in report['keys'].items()) or 'none'}"
-    yield f"sessions  SQLite {sqlite['version']}, {sqlite['path']}: {sqlite['integrity']}"
+    yield f"sessions  SQLite {sqlite['version']}, {sqlite['path']}: {sqlite['integrity']}, {sqlite['bytes'] / 1e6:,.1f} MB"
     for damaged in sqlite["quarantine"]:
         yield f"set aside {damaged['path']}: {damaged['report']}"
     if sqlite["backups"]:
@@ -187,6 +188,14 @@ def _checkpoints() -> dict[str, Any]:
     }
 
 
+def _size(*paths: Path) -> int:
+    total = 0
+    for path in paths:
+        with suppress(OSError):
+            total += path.stat().st_size
+    return total
+
+
 def _sqlite(problems: Notices) -> dict[str, Any]:
     path = find_places().data / "wolo.db"
     integrity = "not made yet"
@@ -206,6 +215,7 @@ def _sqlite(problems: Notices) -> dict[str, Any]:
     return {
         "version": sqlite3.sqlite_version,
         "path": str(path),
+        "bytes": _size(path, path.with_name("wolo.db-wal"), *path.parent.glob("blobs/*")),
         "integrity": integrity,
         "quarantine": [
             {"path": str(folder), "report": report} for folder, report in (salvage.set_aside(path) if may_look else ())

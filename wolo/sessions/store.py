@@ -19,6 +19,7 @@ from wolo.messages.parts import AnyPart
 from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing, loading, migrations, session_rows
 from wolo.sessions.database import Database, ReadOnlyDatabase, retry_after_repair
+from wolo.sessions.deletions import Reason, deletion_now, record_deletion
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
 from wolo.sessions.index import IndexPosition, TimedEntry, forget
 from wolo.sessions.listing import SessionInfo
@@ -268,13 +269,24 @@ class Store:
             )
             return listing.require(connection, fork_id)
 
-    def delete(self, session_id: str) -> None:
-        """Deletes a session with its entries, files and subagent sessions. Raises SessionError for a live one."""
+    def delete(self, session_id: str, reason: Reason = "deleted") -> None:
+        """Deletes a session with its entries, files and subagent sessions, and records it.
+
+        Raises SessionError for a live one.
+        """
         with self.lock(session_id):
             with self._database.reading() as connection:
                 tasks = listing.tasks_of(connection, session_id)
             for task in tasks:
-                self.delete(task)
+                self.delete(task, reason)
+            with self._database.reading() as connection:
+                info = listing.require(connection, session_id)
+                query = "SELECT count(*), (SELECT hash FROM entries WHERE session = ?1 ORDER BY seq DESC LIMIT 1) "
+                query += "FROM entries WHERE session = ?1"
+                num_entries, last_hash = connection.execute(query, (session_id,)).fetchone()
+            record_deletion(
+                self.data_dir, deletion_now(session_id, info.cwd, info.created, num_entries, last_hash or b"", reason)
+            )
             with self._database.writing() as connection:
                 listing.require(connection, session_id)
                 for table, column in (("entries", "session"), ("sessions", "id")):

@@ -114,7 +114,7 @@ def _delete(store: Store, going: list[SessionInfo]) -> list[str]:
     deleted = []
     for info in going:
         try:
-            store.delete(info.id)
+            store.delete(info.id, "cleaned")
             deleted.append(info.id)
         except SessionError as error:  # opened, or deleted by another process, since we looked
             print_message(error.message)

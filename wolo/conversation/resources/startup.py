@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -227,6 +228,8 @@ def prepare_start(options: StartOptions) -> StartupState:
     places, cwd = site.places, site.cwd
     store = None if given_options.get("no_session") else Store.open(places.data)
     try:
+        if store is not None and environment.config.settings.sessions.retention_days is not None:
+            _expire_sessions(store, environment.config.settings.sessions.retention_days)
         session = find_session(store, given_options, options.change, cwd) if store else None
         named = options.change.model if options.change else ""
         local_context = options.local_context if options.change is None else None
@@ -306,6 +309,15 @@ def _prepare_environment(options: Flags, directory: Path | None) -> StartEnviron
         agent=agent,
         web_search=_find_search_service(config, environ, site.notices),
     )
+
+
+def _expire_sessions(store: Store, retention_days: float) -> None:
+    """Deletes sessions that were not used for so long and are not open."""
+    before = time.time() - retention_days * 86400
+    for info in store.list():
+        if info.updated < before and not info.live:
+            with suppress(SessionError):  # another process has opened or deleted it
+                store.delete(info.id, "expired")
 
 
 def _find_search_service(config: Config, environ: Mapping[str, str], notices: Notices) -> SearchService | None:

@@ -1,0 +1,157 @@
+"""`wolo audit`, `wolo purge` and retention: the record of sessions, and of their end."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+from wolo.places import find_places
+from wolo.sessions.deletions import FILE, read_deletions
+from wolo.sessions.store import Store
+
+SECRET = "sk-audit0123456789abcdefghijklmn"
+COMMAND = f"echo https://user@packages.example.com/simple {SECRET}"
+
+
+@pytest.fixture
+def session(provider: ProviderServer) -> str:
+    """Its id, after a turn with a command that was allowed and one that was denied."""
+    provider.script(call("shell", {"command": COMMAND}), call("shell", {"command": "touch no"}), text("done"))
+    done = run_wolo("-p", *provider.flags, "--yolo", "--deny", "shell:touch *", "say hello")
+    assert done.exit_code in (0, 4)
+    with Store.open(find_places().data) as store:
+        return store.list()[0].id
+
+
+def exported(*args: str) -> list[dict[str, Any]]:
+    return run_wolo("audit", "export", *args).lines
+
+
+def test_export_names_who_where_what_and_why(session: str) -> None:
+    lines = exported()
+    assert [line["type"] for line in lines] == ["prompt", "answer", "call", "answer", "call", "answer", "end"]
+    assert all(line["user"] and line["host"] and line["chain"] for line in lines)
+    prompt, answer, allowed, _, denied, *_ = lines
+    assert prompt["origin"] == "command line"
+    assert prompt["session"] == session
+    assert Path(prompt["cwd"]) == Path.cwd()
+    assert "say hello" not in json.dumps(lines)
+    assert answer["model"] == "test-model"
+    assert allowed["domains"] == ["packages.example.com"]
+    assert allowed["exit_code"] == 0
+    assert allowed["approval"]["source"] == "safe list"
+    assert denied["outcome"] == "denied"
+    assert denied["approval"]["rule"] == "shell:touch *"
+
+
+def test_export_hides_secrets_and_starts_at_a_time(session: str) -> None:
+    assert SECRET not in run_wolo("audit", "export").stdout
+    assert [line["type"] for line in exported("--since", "2099-01-01")] == ["end"]
+    assert len(exported("--since", "1d")) == 7
+    done = run_wolo("audit", "export", "--since", "yesterday")
+    assert done.exit_code == 2
+    assert "--since cannot parse the time yesterday" in done.stderr
+
+
+def test_changed_record_is_not_verified(session: str) -> None:
+    good = run_wolo("audit", "export").stdout
+    log = Path("audit.jsonl")
+    log.write_text(good)
+    assert run_wolo("audit", "verify", "audit.jsonl").exit_code == 0
+    lines = good.splitlines(keepends=True)
+    for bad in (
+        good.replace("packages.example.com", "packages.example.org"),
+        "".join(lines[:2] + lines[3:]),
+        "".join(lines[:-1]),
+        "".join([lines[1], lines[0], *lines[2:]]),
+        good[:-20],
+        "",
+        "[1]\n" + good,
+    ):
+        log.write_text(bad)
+        done = run_wolo("audit", "verify", "audit.jsonl")
+        assert done.exit_code == 3, bad
+        assert "is not as it was exported" in done.stderr
+    assert run_wolo("audit", "verify", "nowhere").exit_code == 2
+
+
+def test_deleted_session_leaves_a_proof(session: str) -> None:
+    assert run_wolo("sessions", "delete", session, "--yes").exit_code == 0
+    deleted, end = exported()
+    assert (deleted["type"], deleted["session"], deleted["reason"], deleted["holds"]) == ("deletion", session, "deleted", True)
+    assert deleted["num_entries"] == 6
+    assert end["type"] == "end"
+
+
+def test_forged_deletion_is_noticed() -> None:
+    data = find_places().data
+    with Store.open(data) as store:
+        for _ in range(3):
+            store.delete(store.create(Path.cwd()).id, "cleaned")
+    lines = (data / FILE).read_text().splitlines(keepends=True)
+    assert [holds for _, holds in read_deletions(data)] == [True] * 3
+    (data / FILE).write_text(lines[0] + lines[2])
+    assert [holds for _, holds in read_deletions(data)] == [True, False]
+    (data / FILE).write_text(lines[0] + lines[1].replace("cleaned", "deleted"))
+    assert [holds for _, holds in read_deletions(data)] == [True, False]
+    (data / FILE).write_text(lines[0] + lines[1][:30])
+    with Store.open(data) as store:
+        store.delete(store.create(Path.cwd()).id)
+    assert [deletion is None for deletion, _ in read_deletions(data)] == [False, True, False]
+    assert [line["holds"] for line in exported()[:-1]] == [True, False, False]
+
+
+def test_purge_deletes_all_of_a_project(provider: ProviderServer, session: str, tmp_path: Path) -> None:
+    places, root = find_places(), Path.cwd()
+    other = tmp_path / "other"
+    other.mkdir()
+    with Store.open(places.data) as store:
+        other_id = store.create(other).id
+    places.config.mkdir(parents=True, exist_ok=True)
+    (places.config / "permissions.toml").write_text(f'["{root}"]\nallow = ["shell:ls"]\n["{other}"]\nallow = ["shell:ls"]\n')
+    provider.script(call("write", {"path": "made", "content": "x"}), text("done"))
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write").exit_code == 0
+    undo = places.data / "checkpoints"
+    assert [*undo.glob("*.db")]
+    assert run_wolo("purge").exit_code == 2
+    done = run_wolo("purge", "--yes")
+    assert done.exit_code == 0, done.stderr
+    assert "2 sessions" in done.stdout
+    with Store.open(places.data) as store:
+        assert [info.id for info in store.list()] == [other_id]
+    assert not [*undo.glob("*.db*")]
+    assert str(root) not in (places.config / "permissions.toml").read_text().replace(str(other), "")
+    assert Path("made").exists()
+    assert {line["reason"] for line in exported() if line["type"] == "deletion"} == {"purged"}
+
+
+def test_purge_stops_at_an_open_session(session: str) -> None:
+    with Store.open(find_places().data) as store, store.lock(session):
+        done = run_wolo("purge", "--yes")
+        assert done.exit_code == 3
+        assert f"Session {session} of" in done.stderr
+        assert len(store.list()) == 1
+
+
+def test_retention_deletes_what_is_old(provider: ProviderServer, session: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store.open(find_places().data) as store:
+        store._clock = lambda: time.time() - 40 * 86400
+        old = store.create(Path.cwd(), name="named").id
+        store.rename(old, title="old")
+    provider.script(text("hi"))
+    assert run_wolo("-p", *provider.flags, "--set", "sessions.retention_days=30", "hello").exit_code == 0
+    with Store.open(find_places().data) as store:
+        assert old not in [info.id for info in store.list()]
+        assert session in [info.id for info in store.list()]
+    assert [line["reason"] for line in exported() if line["type"] == "deletion"] == ["expired"]
+
+
+def test_doctor_tells_the_size_of_the_database(session: str) -> None:
+    assert run_wolo("doctor", "--json").json["sqlite"]["bytes"] > 4096

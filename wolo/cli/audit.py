@@ -1,0 +1,120 @@
+"""`wolo audit` and `wolo purge`: the record of all sessions, and the end of what is saved about a project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wolo.errors import ConfigError, SessionError, UsageError
+from wolo.frontends.streams import print_line, print_message
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("export")
+def export(
+    since: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="From then on: 30d, 8w, 12h or 2026-11-01.", show_default=False)
+    ] = "",
+) -> None:
+    """Print the record of all sessions as JSON lines, without secrets: who, where, model, commands, domains, approvals, hashes.
+
+    Prompts and outputs are hashes there. Each line has the hash of itself and all before it; `wolo audit verify` checks them.
+    """
+    import time
+
+    from wolo.cli.sessions.lookup import open_store
+    from wolo.conversation.resources.secrets import redactor
+    from wolo.frontends.streams import stdout_bytes
+    from wolo.sessions.exchange.audit import audit_lines
+    from wolo.sessions.search.passage_search import moment
+
+    start = moment("--since", since, time.time()) if since else 0.0
+    secrets = redactor()
+    with open_store() as store, stdout_bytes() as write:
+        for line in audit_lines(store, start, secrets):
+            write(line)
+
+
+@app.command("verify")
+def verify(file: Annotated[Path, typer.Argument(metavar="FILE", help="Output of `wolo audit export`.")]) -> None:
+    """Check that no line of an exported record was changed, added or removed."""
+    from wolo.sessions.exchange.audit import check_audit
+
+    try:
+        with file.open("rb") as lines:
+            problem = check_audit(lines)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
+    if problem:
+        raise SessionError(f"{file} is not as it was exported: {problem}.")
+    print_line(f"{file}: every line is as it was exported.")
+
+
+def purge(
+    directory: Annotated[str, typer.Argument(metavar="[DIR]", help="Any directory of the project; else this one.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete everything that wolo has saved about a project: sessions, undo data, trust, consents, rules and notes.
+
+    Its files stay as they are. The record of deletions names the sessions (`wolo audit export`).
+    """
+    import sys
+
+    from wolo.cli.sessions.lookup import open_store
+    from wolo.messages.terminal_text import quantity
+    from wolo.workspace.root import find_site
+
+    site = find_site(Path(directory).expanduser()) if directory else find_site()
+    root, places = site.root, site.places
+    with open_store() as store:
+        sessions = [info for info in store.list() if Path(info.cwd).is_relative_to(root)]
+        if live := next((info for info in sessions if info.live), None):
+            raise SessionError(f"Session {live.id} of {root} is open, so nothing was deleted.", hint="Quit it first.")
+        what = f"everything about {root} ({quantity(len(sessions), 'session')})"
+        if not yes:
+            if not sys.stdin.isatty():
+                raise UsageError(f"Deleting {what} needs a confirmation.", hint="Add --yes.")
+            if not typer.confirm(f"Delete {what} permanently?"):
+                print_line("Nothing was deleted.")
+                return
+        for info in sessions:
+            store.delete(info.id, "purged")
+    remains = _remove_settings(root)
+    for problem in remains:
+        print_message(problem)
+    print_line(f"Deleted {what}, from {places.data} and {places.config}.")
+    if remains:
+        raise typer.Exit(1)
+
+
+def _remove_settings(root: Path) -> list[str]:
+    """Undo data, trust, consents, rules, servers and notes. Returns what could not be removed."""
+    from wolo.config import consents
+    from wolo.config.server_scopes import FILE
+    from wolo.config.settings_writer import remove_workspace
+    from wolo.conversation.resources.file_tracking import checkpoints_folder
+    from wolo.conversation.resources.request_prefix import notes_files
+    from wolo.places import find_places
+    from wolo.workspace.checkpoints.checkpoint_store import store_path
+
+    places, problems = find_places(), list[str]()
+    try:
+        consents.forget_trust(places, root)
+        consents.forget_consents(places, root)
+        for name in ("permissions.toml", FILE):
+            remove_workspace(places, places.config / name, root)
+    except ConfigError as error:
+        problems.append(error.message)
+    undo = store_path(checkpoints_folder(places), root)
+    for path in (
+        *(undo.with_name(f"{undo.name}{ending}") for ending in ("", "-wal", "-shm", "-journal")),
+        notes_files(places, root)[1],
+    ):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            problems.append(f"{path} cannot be removed: {error.strerror}.")
+    return problems

@@ -1,0 +1,143 @@
+"""The audit log: what was asked, answered, run and deleted on this machine, as JSON lines that are chained by hashes."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b, sha256
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from wolo.messages.message import Message
+from wolo.messages.parts import ToolPart
+from wolo.sessions.deletions import read_deletions
+from wolo.sessions.entries import AnyEntry, MessageEntry, ResultsEntry, SettingEntry
+from wolo.sessions.exchange.redaction import Redactor
+from wolo.sessions.session_rows import DIGEST_BYTES, StoredRow
+from wolo.sessions.store import Store
+
+_URL = r"\b[a-z][a-z0-9+.-]*://[^\s\"'`<>|;)]+"
+MOST_INPUT_CHARS = 4_000
+"""Of each argument; its length and hash stand for the rest."""
+
+
+class AuditChain:
+    """Chains lines: each holds the hash of itself and all before it."""
+
+    def __init__(self) -> None:
+        self._last = ""
+        self.num_lines = 0
+
+    def add(self, line: Mapping[str, Any]) -> bytes:
+        self._last = blake2b(self._last.encode() + msgspec.json.encode(line), digest_size=DIGEST_BYTES).hexdigest()
+        self.num_lines += 1
+        return msgspec.json.encode({**line, "chain": self._last}) + b"\n"
+
+
+def audit_lines(store: Store, since: float, redactor: Redactor) -> Iterator[bytes]:
+    """Everything from `since` (Unix seconds) on, session by session, the latest first; then deletions, and an `end`."""
+    chain = AuditChain()
+    where = {"user": getpass.getuser(), "host": platform.node()}
+    for info in store.list(with_tasks=True):
+        if info.updated < since:
+            continue
+        about = {**where, "session": info.id, "cwd": info.cwd}
+        for row in store.raw.rows(info.id):
+            if row.time_utc >= since:
+                for facts in _facts(row):
+                    line = {**facts, "at": _iso(row.time_utc), **about, "seq": row.seq, "hash": row.hash.hex()}
+                    yield chain.add(msgspec.json.decode(redactor.body(msgspec.json.encode(line))))
+    for deletion, holds in read_deletions(store.data_dir):
+        if deletion is None:
+            yield chain.add({"type": "deletion", "holds": False})
+        elif deletion.at >= since:
+            facts = msgspec.to_builtins(deletion)
+            facts["deletion_chain"] = facts.pop("chain")
+            yield chain.add({"type": "deletion", "holds": holds, **where, **facts, "at": _iso(deletion.at)})
+    yield chain.add({"type": "end", "at": _iso(datetime.now(UTC).timestamp()), "lines": chain.num_lines, **where})
+
+
+def check_audit(lines: Iterable[bytes]) -> str:
+    """Says what is wrong with an exported log; empty: every line is as it was exported, and none is missing."""
+    chain, last, number = AuditChain(), "", 0
+    for number, data in enumerate(lines, 1):
+        try:
+            line = msgspec.json.decode(data)
+            claimed = line.pop("chain")
+            last = line["type"]
+        except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, AttributeError, TypeError):
+            return f"line {number} cannot be read"
+        if msgspec.json.decode(chain.add(line))["chain"] != claimed:
+            return f"line {number} or one before it was changed, added or removed"
+    return "" if last == "end" else f"its end is missing after line {number}"
+
+
+def _facts(row: StoredRow) -> Iterator[dict[str, Any]]:
+    entry: AnyEntry | None = row.entry
+    match entry:
+        case MessageEntry(message=message) if message.role == "assistant":
+            yield _answer(message)
+        case MessageEntry(message=message) if message.is_from_user:
+            digest = sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
+            origin = msgspec.json.decode(row.body or b"{}").get("message", {}).get("origin", "")  # no field of a saved message
+            yield {"type": "prompt", "origin": origin, "chars": len(message.text), "sha256": digest}
+        case ResultsEntry(parts=parts):
+            yield from (_call(part) for part in parts if part.outcome is not None)
+        case SettingEntry(name=name, value=value) if name in ("model", "mode"):
+            yield {"type": "setting", "name": name, "value": value}
+        case None:
+            yield {"type": "damaged"}
+
+
+def _answer(message: Message) -> dict[str, Any]:
+    usage, producer = message.usage, message.producer
+    facts: dict[str, Any] = {"type": "answer", "finish_reason": message.finish_reason}
+    if producer is not None:
+        facts |= {"provider": producer.provider, "model": producer.model}
+    if usage is not None:
+        facts |= {"input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens}
+        facts |= {"output_tokens": usage.output_tokens, "cost_usd": usage.cost.total if usage.cost else None}
+    return facts
+
+
+def _call(part: ToolPart) -> dict[str, Any]:
+    verdict = part.metadata.get("verdict")
+    approval = {key: value for key, value in verdict.items() if value} if isinstance(verdict, dict) else {}
+    texts = [value for value in part.input.values() if isinstance(value, str)]
+    domains = {urlsplit(url).hostname or "" for text in texts for url in re.findall(_URL, text) if _is_url(url)}
+    facts = {
+        "type": "call",
+        "tool": part.tool,
+        "input": {name: _shorten(value) for name, value in part.input.items()},
+        "domains": sorted(domains - {""}),
+        "approval": {**approval, "by": part.metadata.get("decided_by", "rule or mode")},
+        "outcome": part.outcome,
+        "output_sha256": sha256(part.output.encode("utf-8", "surrogatepass")).hexdigest(),
+        "duration_s": round(max(part.end_time - part.start_time, 0.0), 3) if part.start_time else None,
+    }
+    more: dict[str, Any] = {name: part.metadata[name] for name in ("exit_code", "connections") if name in part.metadata}
+    return {**facts, **more}
+
+
+def _is_url(url: str) -> bool:
+    try:
+        return bool(urlsplit(url).hostname)
+    except ValueError:
+        return False
+
+
+def _shorten(value: Any) -> Any:
+    text = value if isinstance(value, str) else ""
+    if len(text) <= MOST_INPUT_CHARS:
+        return value
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{text[:MOST_INPUT_CHARS]} [… {len(text):,} characters, sha256 {digest}]"
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
