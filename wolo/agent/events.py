@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -268,6 +268,8 @@ class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):
     reason: str = ""
     rule: str = ""
     """The rule as edited by the user; empty: the suggested one."""
+    input: dict[str, Any] | None = None
+    """Arguments that the user put in place of the call's; None: unchanged."""
 
 
 class ModeChanged(Event, frozen=True, kw_only=True, tag="mode_changed"):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.events import ErrorInfo, HookAwaited, Noticed
-from wolo.agent.tool_execution import CHANGED_BY_HOOK, FROM_HOOK, Emit
+from wolo.agent.tool_execution import CHANGED_BY_HOOK, CHANGED_BY_PERSON, FROM_HOOK, Emit
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import HOOK_OUTPUT, SENT_BACK, Message, nudge
@@ -25,6 +25,8 @@ NEWS = "news"
 """Asks for the output of background hooks, and lets hooks look for changed files; no event that hooks can have."""
 HOOKS = "hooks"
 """Metadata key of hook responses, in calls and in messages that hooks add."""
+APPROVED_INPUT = "approved_input"
+"""Metadata key of the arguments that the user put in place of a call's when approving it."""
 ReportSlow = Callable[[Sequence[str]], Awaitable[None]]
 """Receives the commands of hooks that take long."""
 HookDecision = Literal["", "allow", "ask", "deny"]
@@ -289,6 +291,12 @@ def with_hook_text(part: ToolPart, response: HookResponse, *, is_changed: bool =
     return replace(part, output=f"{part.output}\n\n{FROM_HOOK.format(text=text)}") if text else part
 
 
+def with_approved_input(part: ToolPart, arguments: Mapping[str, Any]) -> ToolPart:
+    """Tells the model that the user changed the arguments."""
+    words = CHANGED_BY_PERSON.format(arguments=json.dumps(arguments, ensure_ascii=False))
+    return replace(part, output=f"{part.output}\n\n{words}")
+
+
 def ask_because_of_hook(verdict: Verdict, reason: str) -> Verdict:
     """Makes a call need approval, with the hook's reason first."""
     reason = reason or "A hook requires approval."
@@ -303,7 +311,9 @@ def executed_input(part: ToolPart) -> dict[str, Any]:
 
 
 def changed_inputs(part: ToolPart) -> Iterator[dict[str, Any]]:
-    """Arguments by which hooks replaced those of a saved call, the last ones first."""
+    """Arguments by which the user or hooks replaced those of a saved call, the last ones first."""
+    if isinstance(approved := part.metadata.get(APPROVED_INPUT), dict):
+        yield dict(approved)
     saved = part.metadata.get(HOOKS)
     responses = saved if isinstance(saved, dict) else {}
     changed = (responses.get(event, {}).get("updated_input") for event in ("PermissionRequest", "PreToolUse"))

@@ -17,7 +17,17 @@ from msgspec.structs import replace
 from wolo.agent.approvals import Approvals, AskUser, CallReviewer, Review
 from wolo.agent.cancellation import Cancellation, Cancelled, SteeringQueue
 from wolo.agent.events import ApprovalGiven, CallDenied, CallEnded, CallStarted, SandboxState
-from wolo.agent.hook_calls import NOTHING, AgentHooks, HookedCall, HookedResult, HookResponse, ask_because_of_hook, with_hook_text
+from wolo.agent.hook_calls import (
+    APPROVED_INPUT,
+    NOTHING,
+    AgentHooks,
+    HookedCall,
+    HookedResult,
+    HookResponse,
+    ask_because_of_hook,
+    with_approved_input,
+    with_hook_text,
+)
 from wolo.agent.tool_execution import (
     DENIED_BY_HOOK,
     DENIED_BY_PERSON,
@@ -280,6 +290,9 @@ class ToolCalls:
             is_changed = is_changed or decided.part.input is not call.part.input
             call = decided
         ended = decided if isinstance(decided, EndedCall) else await self._run_tool(message_id, decided, tool, cancellation)
+        if (approved := ended.part.metadata.get(APPROVED_INPUT)) is not None:
+            ended = replace(ended, part=with_approved_input(ended.part, approved))
+            is_changed = False
         if not self._hooks.is_active:
             return ended
         ended = self._redact(ended)
@@ -373,6 +386,10 @@ class ToolCalls:
             if not given.allowed:
                 return _deny(part, "denied_by_person", given.reason or NO_REASON, DENIED_BY_PERSON)
             approved = intents
+            if given.input is not None:
+                call = self._with_arguments(replace(call, part=part), given.input)
+                approved = tuple(tool.intents(call.args, self.services))
+                part = replace(call.part, metadata={**call.part.metadata, APPROVED_INPUT: call.part.input})
 
     async def _run_tool(self, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation) -> EndedCall:
         if cancellation.cause is not None:

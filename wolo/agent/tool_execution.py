@@ -36,6 +36,7 @@ NO_REASON = "no reason given"
 NOT_ANSWERED = "Not run, though not denied either: it needs the user's approval, and the question was closed without an answer."
 DENIED_BY_HOOK = "Denied by a user hook, so it was not run: {reason}"
 CHANGED_BY_HOOK = "[A user hook changed the arguments of this call; it ran with {arguments}]"
+CHANGED_BY_PERSON = "[The user changed the arguments of this call; it ran with {arguments}]"
 WRONGLY_CHANGED = "A user hook changed the arguments of this call to invalid ones, so it was not run. {reason}"
 FROM_HOOK = "[User hook: {text}]"
 MOST_CHANGED = 200

@@ -340,12 +340,22 @@ class Conversation:
         """Closes the `ApprovalAsked` of that id without a decision: its call does not run, and the next one asks again."""
         self.approvals.answer(ApprovalGiven(id=id, allowed=False, is_dismissed=True))
 
-    def answer(self, id: str, *, allowed: bool, scope: Scope = "once", reason: str = "", rule: str = "") -> None:
+    def answer(
+        self,
+        id: str,
+        *,
+        allowed: bool,
+        scope: Scope = "once",
+        reason: str = "",
+        rule: str = "",
+        input: dict[str, Any] | None = None,
+    ) -> None:
         """Answers the `ApprovalAsked` of that id. `rule` replaces the one shown; raises UsageError if it cannot be saved.
 
-        A denial holds until the next prompt; with the scope `always` it saves the rule `denial`.
+        A denial holds until the next prompt; with the scope `always` it saves the rule `denial`. `input`: run the call with
+        these arguments.
         """
-        self.approvals.answer(ApprovalGiven(id=id, allowed=allowed, scope=scope, reason=reason, rule=rule))
+        self.approvals.answer(ApprovalGiven(id=id, allowed=allowed, scope=scope, reason=reason, rule=rule, input=input))
 
     def todos(self) -> tuple[TodoItem, ...]:
         """The current task list, even during a turn. May block to load the start of a large session."""

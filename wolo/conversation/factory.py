@@ -99,6 +99,7 @@ async def open_conversation(options: StartOptions) -> Conversation:
             options.servers,
             attended=options.attended,
             was_asked=options.was_asked,
+            hosted=options.hosted_servers,
         )
     except BaseException:
         state.sink.close()
@@ -150,7 +151,7 @@ def _prepare_environment(
     state: StartupState, found_servers: FoundServers, login: LoginShell | None, extensions: FoundExtensions | None
 ) -> _Environment:
     config, workspace, cwd, places, options = state.config, state.workspace, state.site.cwd, state.site.places, state.options
-    user_files = UserFiles(config, state.site)
+    user_files = UserFiles(config, state.site, options.agents)
     skills = user_files.skills(state.choice)
     outputs, skill_folders = state.sink.outputs, own_folders(skills.skills, places)
     shown = (outputs, *skill_folders)
@@ -178,7 +179,16 @@ def _prepare_environment(
         from wolo.conversation.running_extensions import Extensions  # few users have some
 
         running = Extensions(extensions, state.site, state.sink.session_id, secrets, variables, compactor)
-    hooks = ConversationHooks(hook_sets, workspace, shell, variables, history, before=options.hooks, extensions=running)
+    hooks = ConversationHooks(
+        hook_sets,
+        workspace,
+        shell,
+        variables,
+        history,
+        before=options.hooks,
+        extensions=running,
+        callbacks=options.hook_callbacks,
+    )
     judge.protect_files((*hooks.programs(), *found_servers.programs))
     sandbox = SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
     sandbox.apply(state.sandbox_plan)

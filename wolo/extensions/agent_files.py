@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -218,6 +218,38 @@ def _codex_document(text: str, name: str) -> Document:
         raise ExtensionError(f"{name}: this is not TOML: {error}.") from error
     body = fields.pop("developer_instructions", "")
     return Document(fields, body.strip() if isinstance(body, str) else "", name, {key: str(each) for key, each in fields.items()})
+
+
+def read_definition(name: str, table: Mapping[str, Any]) -> AgentProfile:
+    """The agent that a program defines in Claude Code's form. Raises ExtensionError for an invalid or unknown field."""
+    from wolo.extensions import agent_fields  # noqa: PLC0415  # only where there are definitions
+
+    fields = {key: value for key, value in table.items() if value not in (None, [], False)}
+    written = {key: value for key, value in fields.items() if not isinstance(value, list)}
+    document = Document(fields, "", f"the agent {name}", {key: str(value) for key, value in written.items()})
+    if unknown := [key for key in fields if key not in DEFINITION_FIELDS]:
+        raise document.wrong(clean_line(unknown[0]), "is not supported in an agent that a program defines")
+    if not re.fullmatch(_NAME, name):
+        raise document.wrong("name", "has only letters, digits, `-`, `_` and `.`, 64 at most")
+    if not document.text("description") or not document.text("prompt"):
+        raise document.wrong("description" if document.text("prompt") else "prompt", "is missing")
+    return AgentProfile(
+        name=name,
+        description=clean_line(document.text("description")),
+        prompt=escape_hidden(document.text("prompt")),
+        model=agent_fields.model_name(document),
+        thinking=agent_fields.thinking(document),
+        tools=agent_fields.tools(document),
+        without=agent_fields.removed_tools(document),
+        skills=document.items("skills"),
+        max_turns=agent_fields.max_turns(document),
+        ceiling=agent_fields.ceiling(document, name),
+    )
+
+
+DEFINITION_FIELDS = frozenset(
+    ("description", "prompt", "tools", "disallowedTools", "model", "skills", "maxTurns", "effort", "permissionMode")
+)
 
 
 def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: Notices) -> AgentProfile:

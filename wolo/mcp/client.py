@@ -195,6 +195,12 @@ class McpClient:
 
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Connection]:
+        if exchange := self._around.hosted.get(self.name):
+            from wolo.mcp.hosted.hosted_server import connect_hosted  # noqa: PLC0415  # few programs have any
+
+            self._loaded.set()
+            yield await connect_hosted(exchange)
+            return
         sdk = await asyncio.to_thread(_load)
         self._loaded.set()
         server, environ = self.server, self._variables

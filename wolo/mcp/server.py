@@ -18,6 +18,7 @@ from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
+    from wolo.mcp.hosted.hosted_server import Exchange
     from wolo.mcp.logins import LoginStore
 
 NAME = r"[A-Za-z0-9_.-]{1,64}"
@@ -221,3 +222,5 @@ class ServerEnvironment(Struct, frozen=True):
     processes: Processes
     """Processes of MCP servers only; they outlive commands of a conversation."""
     logins: LoginStore | None = None
+    hosted: Mapping[str, Exchange] = {}
+    """Servers inside the embedding program, by name."""

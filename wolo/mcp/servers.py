@@ -276,7 +276,7 @@ class Servers:
         client = self._clients[configured.name] = McpClient(
             configured.name, configured.server, around, partial(self._take, configured), requests
         )
-        remembered = self._cached.read(fingerprint(configured))
+        remembered = None if configured.name in around.hosted else self._cached.read(fingerprint(configured))
         failed = remembered is not None and remembered.failed
         if remembered is not None:
             self._offered.take(client, remembered.listing)
@@ -291,6 +291,9 @@ class Servers:
     def _begin_due(self) -> None:
         due, self._due = self._due, []
         for client in due:
+            if client.name in self._around.hosted:
+                client.start()
+                continue
             # Lets `wolo mcp list` tell a server that is starting from one that was never tried
             mark = fingerprint(self._wanted[client.name])
             before = self._cached.read(mark) or CachedListing(ServerListing())
@@ -302,7 +305,9 @@ class Servers:
         self._offered.take(self._clients[configured.name], listing, is_current=True)
 
     def _remember(self, configured: ConfiguredServer, seen: CachedListing) -> None:
-        """Keeps the tools listed before a failure."""
+        """Keeps the tools listed before a failure; those of a program are its own each time."""
+        if configured.name in self._around.hosted:
+            return
         mark = fingerprint(configured)
         before = self._cached.read(mark) if seen.failed else None
         self._cached.write(mark, replace(seen, listing=before.listing) if before else seen)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wolo.conversation.resources.hook_session import HookSession
     from wolo.conversation.running_extensions import Extensions
     from wolo.extensions.agent_files import AgentProfile
-    from wolo.extensions.hooks.hook_runner import AskModel, RegisteredHook
+    from wolo.extensions.hooks.hook_runner import AskModel, ProgramHook, RegisteredHook
     from wolo.extensions.skill_files import Skill
 
 FILES = ("hooks.json", "settings.json", "settings.local.json", "config.toml")
@@ -290,10 +290,12 @@ class ConversationHooks:
         *,
         before: HookProgress,
         extensions: Extensions | None = None,
+        callbacks: Sequence[ProgramHook] = (),
     ) -> None:
-        """`history` is for the transcript."""
+        """`history` is for the transcript; `callbacks` are answered by the embedding program."""
         self.extensions = extensions
         self.sets = tuple(sets)
+        self._callbacks = tuple(callbacks)
         self._before = before
         self._workspace = workspace
         self._shell = shell
@@ -333,10 +335,10 @@ class ConversationHooks:
         return self.extensions.around(run)
 
     def _start(self, beginning: HookSessionStart, ask_model: AskModel) -> RunHook | None:
-        if not any(each.hooks and each.runs for each in self.sets):
+        if not self._callbacks and not any(each.hooks and each.runs for each in self.sets):
             return None
         from wolo.conversation.resources.hook_session import HookSession  # noqa: PLC0415  # only where there are hooks
-        from wolo.extensions.hooks.hook_runner import HookEnvironment  # noqa: PLC0415  # only where there are hooks
+        from wolo.extensions.hooks.hook_runner import HookEnvironment, RegisteredHook  # noqa: PLC0415  # as above
 
         around = HookEnvironment(
             processes=self._shell.processes,
@@ -347,7 +349,7 @@ class ConversationHooks:
         )
         self._session = HookSession(
             beginning,
-            register_hooks(self.sets),
+            [*map(RegisteredHook.of_program, self._callbacks), *register_hooks(self.sets)],
             around,
             self._workspace,
             self._history,

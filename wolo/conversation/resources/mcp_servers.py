@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,12 +20,15 @@ from wolo.config.configured_servers import consent_notice, save_server_consent, 
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
 from wolo.mcp.listings import CachedListing, CachedListings, ServerListing
-from wolo.mcp.server import ConfiguredServer, ServerEnvironment, fingerprint
+from wolo.mcp.server import ConfiguredServer, Server, ServerEnvironment, fingerprint
 from wolo.mcp.servers import Servers, ServerStatus
 from wolo.places import Notices, Places, Site, find_places
 from wolo.tools.toolbox import MCP_PREFIX, beginning_of
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace, find_site
+
+if TYPE_CHECKING:
+    from wolo.mcp.hosted.hosted_server import Exchange
 
 
 class FoundServers(Struct, frozen=True):
@@ -36,18 +39,27 @@ class FoundServers(Struct, frozen=True):
 
 
 async def find_servers(
-    config: Config, workspace: Workspace, site: Site, before: Servers | None, *, attended: bool, was_asked: bool
+    config: Config,
+    workspace: Workspace,
+    site: Site,
+    before: Servers | None,
+    *,
+    attended: bool,
+    was_asked: bool,
+    hosted: Mapping[str, Exchange],
 ) -> FoundServers:
     """Reuses the servers of the previous conversation, `before`, if they are the same, else closes them.
 
-    `was_asked`: the user was asked for consent just now. Raises ConfigError for an invalid server in the settings.
+    `was_asked`: the user was asked for consent just now; `hosted` servers are inside the embedding program. Raises ConfigError
+    for an invalid server in the settings.
     """
     site = replace(site, notices=Notices())
-    written = wanted_servers(config, site)
+    written = [each for each in wanted_servers(config, site) if each.name not in hosted]
+    written += [ConfiguredServer(name=name, server=Server(), source="the program", scope="run") for name in hosted]
     configured = tuple(
         each if _is_offered(each.name, config) else replace(each, server=replace(each.server, enabled=False)) for each in written
     )
-    around = server_environment(workspace, site, configured)
+    around = replace(server_environment(workspace, site, configured), hosted=hosted)
     if not was_asked and (notice := consent_notice(configured, site.places, site.root)):
         site.notices.add(notice)
     if before is not None and before.is_for(configured, around):

@@ -45,6 +45,8 @@ from wolo.workspace.root import Workspace, find_site
 if TYPE_CHECKING:
     from wolo.agent.goal import Goal
     from wolo.conversation.hook_functions import HookFunction
+    from wolo.extensions.hooks.hook_runner import ProgramHook
+    from wolo.mcp.hosted.hosted_server import Exchange
     from wolo.models.http.transport import Transport
     from wolo.tools.web.search_backends import SearchService
 
@@ -120,6 +122,12 @@ class StartOptions(Struct, frozen=True, kw_only=True):
     """The editor that shows the files."""
     hook_functions: Mapping[str, HookFunction] = {}
     """Hooks of the embedding program, by event."""
+    hook_callbacks: tuple[ProgramHook, ...] = ()
+    """Hooks of a program that speaks Claude Code's protocol."""
+    hosted_servers: Mapping[str, Exchange] = {}
+    """MCP servers inside the embedding program, by name."""
+    agents: tuple[AgentProfile, ...] = ()
+    """Agents that the embedding program defines; they come before those of files."""
     local_context: LocalContext | None = None
     """Has begun to look around in the directory of the first conversation; None: begins with the conversation."""
     sends_local_context: bool = True
@@ -212,7 +220,7 @@ class ChosenModels(Struct, frozen=True):
 
 def check_start(options: StartOptions) -> None:
     """Raises WoloError if the conversation could not be opened. Looks its session up without locking it."""
-    environment = _prepare_environment(options.flags, options.cwd)
+    environment = _prepare_environment(options.flags, options.cwd, options.agents)
     session, change = None, options.change and replace(options.change, fork=False)
     if not options.flags.get("no_session"):
         with Store.open(environment.site.places.data) as store:
@@ -223,7 +231,7 @@ def check_start(options: StartOptions) -> None:
 
 def prepare_start(options: StartOptions) -> StartupState:
     """Raises WoloError for the user; then nothing has been sent or saved."""
-    given_options, environment = options.flags, _prepare_environment(options.flags, options.cwd)
+    given_options, environment = options.flags, _prepare_environment(options.flags, options.cwd, options.agents)
     site, plan = environment.site, environment.sandbox_plan
     places, cwd = site.places, site.cwd
     store = None if given_options.get("no_session") else Store.open(places.data)
@@ -287,7 +295,7 @@ def _unread_notice(site: Site) -> list[str]:
     return name_once(site.places, site.root, unread)
 
 
-def _prepare_environment(options: Flags, directory: Path | None) -> StartEnvironment:
+def _prepare_environment(options: Flags, directory: Path | None, agents: Sequence[AgentProfile]) -> StartEnvironment:
     site = find_site(directory)
     config = layers.load(site, options, many(options, "set"))
     if options.get(OWN_ADDRESS):
@@ -297,7 +305,7 @@ def _prepare_environment(options: Flags, directory: Path | None) -> StartEnviron
     workspace = Workspace(site.root, directories(options, "add_dir"), site.cwd)
     agent = None
     if config.settings.agent.strip():
-        agent = find_main_agent(config, site)
+        agent = find_main_agent(config, site, agents)
         config = as_agent(config, agent)
         site.notices.extend(filter(None, [model_notice(agent, config)]))
     return StartEnvironment(

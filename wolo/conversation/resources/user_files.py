@@ -105,7 +105,9 @@ def _has_python_files(site: Site, kind: Kind) -> bool:
 
 
 class UserFiles:
-    def __init__(self, config: Config, site: Site) -> None:
+    def __init__(self, config: Config, site: Site, agents: Sequence[AgentProfile] = ()) -> None:
+        """`agents` are defined by the embedding program."""
+        self._programs_agents = {each.name: each for each in agents}
         self._skills = search_paths(project.SKILLS, config, site)
         self._commands = search_paths(project.COMMANDS, config, site)
         self._agents = search_paths(project.AGENTS, config, site)
@@ -142,7 +144,10 @@ class UserFiles:
 
     def all_agents(self) -> Agents:
         agents = find_agents(self._agents)
-        return replace(agents, profiles=tuple(each for each in agents.profiles if self._is_guarded("agent", each)))
+        profiles = {each.name: each for each in agents.profiles} | self._programs_agents
+        return replace(
+            agents, profiles=tuple(profiles[name] for name in sorted(profiles) if self._is_guarded("agent", profiles[name]))
+        )
 
     def commands(self) -> Commands:
         from wolo.extensions.command_files import find_commands  # noqa: PLC0415  # for lines that begin with a slash
@@ -180,10 +185,10 @@ def _read_skill(skill: Skill) -> str:
 KNOWN_TOOLS = frozenset(tool.name for tool in BUILTIN_WITH_COMPLETION)
 
 
-def find_main_agent(config: Config, site: Site) -> AgentProfile:
+def find_main_agent(config: Config, site: Site, programs_agents: Sequence[AgentProfile] = ()) -> AgentProfile:
     """The agent of `--agent`. Raises UsageError for an unknown one, or one for tasks only."""
     name = config.settings.agent.strip()
-    agents = UserFiles(config, site).all_agents()
+    agents = UserFiles(config, site, programs_agents).all_agents()
     profile = find_agent(agents.profiles, name)
     usable = [each.name for each in agents.profiles if each.mode != "subagent"]
     if profile is None:

@@ -61,6 +61,19 @@ AskModel = Callable[[str, str], Awaitable[str]]
 """Takes a prompt and the name of a model, or an empty one. Raises WoloError."""
 
 
+CallProgram = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Gets the event and returns the hook's JSON output. Raises WoloError when there is none."""
+
+
+class ProgramHook(Struct, frozen=True):
+    """A hook that the embedding program answers, in Claude Code's form."""
+
+    event: str
+    hook: Hook
+    """Its matcher and time limit; `command` names it for the user."""
+    call: CallProgram
+
+
 class RegisteredHook(Struct, frozen=True, kw_only=True):
     """A hook and its origin."""
 
@@ -80,6 +93,12 @@ class RegisteredHook(Struct, frozen=True, kw_only=True):
     """The skills (`skill NAME`) and agents (`agent NAME`) with which it runs; empty: always."""
     is_still_allowed: Callable[[], bool] = lambda: True
     """Tells whether it is still what the user consented to."""
+    call: CallProgram | None = None
+    """Asks the embedding program in place of what `hook` would run."""
+
+    @classmethod
+    def of_program(cls, callback: ProgramHook) -> RegisteredHook:
+        return cls(event=callback.event, hook=callback.hook, source="the program", call=callback.call)
 
     @property
     def key(self) -> str:
@@ -229,7 +248,9 @@ class HookRunner:
                     return NOTHING
                 stdin_data = theirs
             data = json.dumps(stdin_data, ensure_ascii=False).encode("utf-8", "replace")
-            match hook.type:
+            match "call" if placed.call else hook.type:
+                case "call":
+                    answer = await _ask_program(placed, stdin_data, timeout_s)
                 case "command":
                     answer = await self._run_command(placed, data, environ, timeout_s)
                 case "prompt":
@@ -316,6 +337,19 @@ def _combine_for_wolo(
             return replace(answer, decision="deny", reason=_NOT_TRANSLATABLE, updated_input=None)
         arguments = taken
     return replace(answer, updated_input=None if arguments == payload["tool_input"] else arguments)
+
+
+async def _ask_program(placed: RegisteredHook, event: Mapping[str, Any], timeout_s: float) -> HookReply | str:
+    assert placed.call is not None  # the caller has looked
+    try:
+        async with asyncio.timeout(timeout_s):
+            output = await placed.call(event)
+        printed = json.dumps(output).encode("utf-8", "replace")
+    except TimeoutError:
+        return f"took longer than {timeout_s:g} s"
+    except WoloError as error:
+        return f"failed: {error.message}"
+    return read_answer(placed.event, 0, printed, b"")
 
 
 def _failure_reply(placed: RegisteredHook, why: str, *, has_run: bool = False) -> HookReply:

@@ -1,0 +1,1 @@
+"""MCP servers inside the embedding program."""
