@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 LAUNCHER := wolo/guard/sandbox/namespace_launcher
 MODEL := local/qwen2.5-coder-0.5b
+NPM_SDKS := @anthropic-ai/claude-agent-sdk@0.3.332 @openai/codex-sdk@0.163.0
 INSTALL := $(BIN)/python -m pip install -q --require-hashes --only-binary :all:
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-strip-extras --upgrade
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "PYTEST_DEBUG_TEMPROOT=/dev/shm" }')
@@ -13,7 +14,7 @@ OF_ROOM = $(if $(ROOM),tests/$(ROOM) $(shell grep -rlE "wolo\.$(ROOM)\b" tests/e
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
-.PHONY: hooks demo test test-fast test-heavy test-again test-terminals check clients conformance soak mutants bench scale peers docs site requirements format clean
+.PHONY: hooks demo test test-fast test-heavy test-again test-terminals check clients conformance sdks soak mutants bench scale peers docs site requirements format clean
 
 demo: .venv/.demo .venv/.weights
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -60,6 +61,8 @@ clients: .venv/.clients  # generators of HTTP clients and a checker of web pages
 
 conformance: .venv/.test  # the official MCP suite, with wolo as the client; skipped without npm. ONLY="auth/": scenarios that begin so
 	$(BIN)/python tests/conformance/run.py $(ONLY)
+
+sdks: .venv/.sdks  # the SDKs of Claude Code and Codex, which tests drive wolo with; those of npm only where it is installed
 
 soak: .venv/.test
 	$(BIN)/python -m pytest -q -m soak --timeout 3600  # also the model's tests
@@ -123,6 +126,12 @@ requirements: .venv/.python  # the newest versions that pyproject.toml allows, w
 
 .venv/.test: .venv/.demo .venv/.weights .ci/requirements/test.txt
 	$(INSTALL) -r .ci/requirements/test.txt
+	@touch $@
+
+.venv/.sdks: .venv/.test .ci/requirements/sdks.txt  # as sources, beside what is installed: the wheel brings a whole other agent along
+	$(BIN)/python -m pip download -q --no-deps --require-hashes --no-build-isolation --no-binary :all: -d .venv/sdks -r .ci/requirements/sdks.txt
+	tar -xzf .venv/sdks/claude_agent_sdk-*.tar.gz -C .venv/sdks
+	if command -v npm >/dev/null; then npm install --prefix .venv/sdks --silent --no-audit --no-fund --omit=optional --ignore-scripts $(NPM_SDKS); fi
 	@touch $@
 
 .venv/.site: .venv/.python .ci/requirements/site.txt

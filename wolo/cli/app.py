@@ -18,6 +18,13 @@ def main(argv: list[str]) -> int:
     began = time.time()
     gc.disable()  # start-up produces no garbage worth collecting; run.py enables it again
     answer_signals(leave)
+    if any("stream-json" in word for word in argv):
+        from wolo.cli.protocols.detection import speaks_claude
+
+        if speaks_claude(argv):
+            from wolo.cli.protocols.claude_start import serve
+
+            return serve(argv)
     try:
         line = parse(argv)
     except UsageError as error:

@@ -100,6 +100,11 @@ def as_json(value: object, *, indent: int | None = None) -> str:
     return without_c1(spelled)
 
 
+def print_json(value: object) -> None:
+    """Writes one JSON line to stdout at once. Raises OutputLost."""
+    write(as_json(value) + "\n")
+
+
 def flush() -> None:
     """Flushes stdout. Raises OutputLost."""
     try:

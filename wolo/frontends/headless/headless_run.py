@@ -8,9 +8,9 @@ import os
 import sys
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from wolo.agent.events import (
     AnswerEnded,
@@ -31,7 +31,7 @@ from wolo.agent.events import (
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.phrasing import describe, describe_work
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.streams import as_json, for_stdout, print_message, write
+from wolo.frontends.streams import as_json, for_stdout, print_json, print_message, write
 from wolo.messages.call_arguments import SOME, call_line
 from wolo.messages.message import Usage, UserPrompt
 from wolo.messages.parts import IN_FENCE
@@ -188,10 +188,6 @@ def print_failure(error: WoloError) -> None:
         | {"total_cost_usd": 0.0, "usage": usage_object(Usage()), "model": None, "stop_reason": None}
         | {"permission_denials": [], "files_changed": [], "verification": work_object(WorkCheck())}
     )
-
-
-def print_json(value: Mapping[str, Any]) -> None:
-    write(as_json(value) + "\n")
 
 
 def print_text(text: str) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import json
-import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import UsageError
-from wolo.frontends.headless.headless_run import Headless, print_json
-from wolo.frontends.streams import OutputLost
+from wolo.frontends.headless.headless_run import Headless
+from wolo.frontends.prompt_lines import MAX_LINE_BYTES, read_lines, read_prompt
+from wolo.frontends.streams import OutputLost, print_json
 from wolo.messages.message import UserPrompt
-from wolo.messages.parts import AnyPart, ImagePart, TextPart
+from wolo.messages.parts import TextPart
 
 if TYPE_CHECKING:
     from wolo.conversation.structured_output import OutputForm
 
 Expand = Callable[[str], Awaitable[UserPrompt]]
-MAX_LINE_BYTES = 32 * 1024 * 1024
 _STRONGEST = (3, 75, 5, 1, 4)
 """Exit codes of runs, the one that counts first."""
 
@@ -48,39 +45,6 @@ async def run_lines(front: Headless, expanded: Expand, *, last_message_file: Pat
     return front.stopped_by or next((code for code in _STRONGEST if code in codes), max(codes))
 
 
-def read_prompt(line: bytes) -> UserPrompt:
-    """The prompt of a line in the form of Claude Code; a program wrote it. Raises UsageError."""
-    try:
-        said = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"A line on stdin is no JSON: {error}.") from error
-    message = said.get("message") if isinstance(said, dict) and said.get("type") == "user" else None
-    content = message.get("content") if isinstance(message, dict) and message.get("role", "user") == "user" else None
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    if not isinstance(content, list):
-        raise UsageError(
-            "A line on stdin is no prompt of a user.", hint='{"type":"user","message":{"role":"user","content":"…"}}'
-        )
-    parts = tuple(map(_part, content))
-    if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
-        raise UsageError("A line on stdin has an empty prompt.")
-    return UserPrompt(role="user", parts=parts, finished=True, origin="file")
-
-
-def _part(block: Any) -> AnyPart:
-    match block:
-        case {"type": "text", "text": str(text)}:
-            return TextPart(text=text)
-        case {"type": "image", "source": {"type": "base64", "media_type": str(media_type), "data": str(data)}}:
-            try:
-                return ImagePart(media_type=media_type, data=base64.b64decode(data, validate=True))
-            except binascii.Error as error:
-                raise UsageError(f"An image on stdin is no base64: {error}.") from error
-    kind = block.get("type") if isinstance(block, dict) else block
-    raise UsageError(f"A prompt on stdin contains {kind!r}.", hint="It may contain text, and images as base64.")
-
-
 async def _lines(front: Headless) -> AsyncIterator[bytes]:
     """Lines that are not empty, until the end of stdin or a signal."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[bytes | None]()
@@ -89,7 +53,7 @@ async def _lines(front: Headless) -> AsyncIterator[bytes]:
         if line is None or not _answer_control(line, front):
             queue.put_nowait(line)
 
-    threading.Thread(target=_read, args=(sys.stdin.fileno(), loop, take), daemon=True).start()
+    threading.Thread(target=read_lines, args=(sys.stdin.fileno(), loop, take), daemon=True).start()
     stopped = asyncio.create_task(front.stopped.wait())
     while not front.stopped_by:
         read = asyncio.create_task(queue.get())
@@ -125,25 +89,3 @@ def _answer_control(line: bytes, front: Headless) -> bool:
     with suppress(OutputLost):  # the running turn finds out too
         print_json({"type": "control_response", "response": {**answer, "request_id": control.get("request_id")}})
     return True
-
-
-def _read(descriptor: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes | None], None]) -> None:
-    """Reads without the buffer of `sys.stdin`, which Python would wait for when it ends."""
-    rest = b""
-    while True:
-        try:
-            piece = os.read(descriptor, 1 << 20)
-        except OSError:
-            piece = b""
-        *lines, rest = (rest + piece).split(b"\n")
-        if not piece or len(rest) > MAX_LINE_BYTES:
-            lines.append(rest)
-            piece = b""
-        try:
-            for line in lines:
-                loop.call_soon_threadsafe(take, line)
-            if not piece:
-                loop.call_soon_threadsafe(take, None)
-                return
-        except RuntimeError:  # the loop has ended
-            return

@@ -1,0 +1,1 @@
+"""Command lines of programs that were written for another agent."""

@@ -1,0 +1,1 @@
+"""Speaks Claude Code's stream-json protocol, so that programs of its SDKs drive wolo."""

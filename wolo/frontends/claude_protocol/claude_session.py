@@ -1,0 +1,306 @@
+"""Runs one session for a program that speaks the protocol: opens it, runs its prompts, obeys its control requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from wolo.agent.events import ApprovalAsked, ModeChanged, QuestionsAsked, TurnEnded
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.prompt_attachments import write_prompt
+from wolo.conversation.resources.startup import ConversationChange, StartOptions
+from wolo.conversation.structured_output import OutputForm, read_schema
+from wolo.errors import UsageError, WoloError
+from wolo.frontends.claude_protocol.can_use_tool import ToolPermissions
+from wolo.frontends.claude_protocol.channel import Channel, ProgramGone, ProgramRefused
+from wolo.frontends.claude_protocol.session_options import SessionOptions, Values, add_initialize, read_agents, read_hooks
+from wolo.frontends.claude_protocol.wire_messages import VERSION, MessageWriter, failure, mcp_servers
+from wolo.frontends.prompt_lines import to_prompt
+from wolo.frontends.streams import OutputLost, print_message
+from wolo.messages.message import UserPrompt
+from wolo.messages.parts import TextPart
+
+AddRules = Callable[[Values, str, Any], None]
+MOST_MODELS = 100
+
+
+class ClaudeSession:
+    def __init__(self, options: SessionOptions, add_rules: AddRules, *, reports_state: bool) -> None:
+        """`add_rules` adds rules in Claude Code's form to options; `reports_state`: the SDK reads `session_state_changed`."""
+        self._options = options
+        self._add_rules = add_rules
+        self._reports_state = reports_state
+        self._channel = Channel(self._on_request)
+        self._answers = ToolPermissions(self._channel, may_bypass=options.may_bypass, asks=not options.dont_ask)
+        self._conversation: Conversation | None = None
+        self._writer: MessageWriter | None = None
+        self._form: OutputForm | None = None
+        self._opening = asyncio.Lock()
+        self._failure: WoloError | None = None
+        """Why the session could not be opened."""
+        self._initialize: Mapping[str, Any] | None = None
+        self._model: str | None = None
+        """Model of the next turn, when it was changed."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.stopped_by = 0
+        """Exit code of the signal that ended the session."""
+
+    async def run(self) -> int:
+        """Returns the exit code: that of the last turn, or of the failure that ended the session."""
+        exit_code = 0
+        try:
+            while (line := await self._channel.prompts.get()) is not None and not self.stopped_by:
+                conversation = await self._open()
+                exit_code = await self._turn(to_prompt(line), line.get("client_composed") is True, conversation)
+            if self._channel.mistake is not None:
+                raise self._channel.mistake
+            if self._failure is not None:
+                raise self._failure
+        except OutputLost as lost:
+            exit_code = lost.exit_code
+        except WoloError as error:
+            exit_code = self._fail(error)
+        finally:
+            self._channel.end()
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._conversation is not None:
+                await self._conversation.close()
+        return self.stopped_by or exit_code
+
+    def stop(self, exit_code: int) -> None:
+        """Ends the session after its turn, which is interrupted."""
+        self.stopped_by = exit_code
+        if self._conversation is not None:
+            self._conversation.interrupt()
+        self._channel.end()
+
+    def kill(self) -> None:
+        if self._conversation is not None:
+            self._conversation.kill()
+
+    def _fail(self, error: WoloError) -> int:
+        text = " ".join(filter(None, (error.message, error.hint)))
+        print_message(error.message, hint=error.hint)
+        try:
+            self._channel.send(failure(text, self._session_id if self._conversation else ""))
+        except OutputLost as lost:
+            return lost.exit_code
+        return error.exit_code
+
+    # Opening
+
+    async def _open(self) -> Conversation:
+        """The conversation, opened with the first request. Raises WoloError."""
+        async with self._opening:
+            if self._failure is not None:
+                raise self._failure
+            if self._conversation is None:
+                try:
+                    await self._open_now()
+                except WoloError as error:
+                    self._failure = error
+                    raise
+            assert self._conversation is not None  # it was just opened
+            return self._conversation
+
+    async def _open_now(self) -> None:
+        options = self._options
+        self._form = read_schema(options.schema) if options.schema else None
+        callbacks = read_hooks(options.hooks, self._ask_hook)
+        start = StartOptions(
+            flags=options.values,
+            attended=False,
+            answers_approvals=options.asks_program,
+            answers_questions=options.asks_program,
+            hook_callbacks=callbacks,
+            hosted_servers={name: partial(self._exchange, name) for name in options.hosted},
+            agents=read_agents(options.agents),
+        )
+        self._conversation = conversation = await open_conversation(start)
+        if options.hosted:
+            await conversation.servers.wait_known()
+        if options.title and not conversation.session.has_title:
+            conversation.session.set_title(options.title)
+        self._writer = MessageWriter(conversation, self._session_id, partial=options.partial)
+
+    @property
+    def _session_id(self) -> str:
+        assert self._conversation is not None  # only an open session has one
+        return self._options.session_id or self._conversation.info.session_id
+
+    async def _ask_hook(self, id: str, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        payload = {name: value for name, value in event.items() if not name.startswith("wolo_")}
+        more = {"tool_use_id": event["tool_use_id"]} if "tool_use_id" in event else {}
+        try:
+            return await self._channel.request("hook_callback", callback_id=id, input=payload, **more)
+        except (ProgramGone, ProgramRefused) as error:
+            raise UsageError(f"{error}") from error
+
+    async def _exchange(self, server: str, message: Mapping[str, Any]) -> Any:
+        return (await self._channel.request("mcp_message", server_name=server, message=message)).get("mcp_response")
+
+    # Turns
+
+    async def _turn(self, prompt: UserPrompt, is_verbatim: bool, conversation: Conversation) -> int:
+        """Raises OutputLost and WoloError."""
+        if self._model is not None:
+            model, self._model = self._model, None
+            if model != conversation.info.model:
+                conversation = self._conversation = await conversation.reopen(ConversationChange(model=model))
+        assert self._writer is not None  # it was made with the conversation
+        self._writer.conversation = conversation
+        match prompt.parts:
+            case [TextPart(text=text)] if "@" in text and not is_verbatim:
+                prompt = await asyncio.to_thread(write_prompt, text, conversation, origin="file", notify=print_message)
+        self._tell_state("running")
+        self._channel.send(self._writer.init())
+        structured: Mapping[str, Any] = {}
+        if self._form is None:
+            ended = await self._run_prompt(conversation, self._writer, prompt)
+        else:
+            ended, value = await self._form.ask(partial(self._run_prompt, conversation, self._writer), prompt)
+            structured = {} if value is None else {"structured_output": value.value}
+        self._channel.send(self._writer.result(ended, structured))
+        if self._channel.prompts.empty():
+            self._tell_state("idle")
+        return ended.exit_code
+
+    async def _run_prompt(self, conversation: Conversation, writer: MessageWriter, prompt: UserPrompt) -> TurnEnded:
+        ended: TurnEnded | None = None
+        asking: set[asyncio.Task[None]] = set()
+        try:
+            async with aclosing(cast("Any", conversation.prompt(prompt))) as events:
+                async for event in events:
+                    if isinstance(event, TurnEnded):
+                        ended = event
+                    elif isinstance(event, ApprovalAsked):
+                        asking.add(asyncio.create_task(self._answers.approve(event, conversation)))
+                    elif isinstance(event, QuestionsAsked):
+                        asking.add(asyncio.create_task(self._answers.answer(event, conversation)))
+                    else:
+                        if isinstance(event, ModeChanged) and (mode := self._answers.mode_after_plan):
+                            self._answers.mode_after_plan = ""
+                            conversation.set_mode(mode)
+                            event = replace(event, mode=mode)
+                        for message in writer.on_event(event):
+                            self._channel.send(message)
+        finally:
+            for task in asking:
+                task.cancel()  # its call was interrupted
+            await asyncio.gather(*asking, return_exceptions=True)
+        assert ended is not None  # every turn ends with TurnEnded
+        return ended
+
+    def _tell_state(self, state: str) -> None:
+        if self._reports_state and self._writer is not None:
+            self._channel.send(self._writer.state(state))
+
+    # Control requests
+
+    def _on_request(self, id: str, request: Mapping[str, Any]) -> None:
+        task = asyncio.create_task(self._obey(id, request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _obey(self, id: str, request: Mapping[str, Any]) -> None:
+        try:
+            response = await self._response(request)
+        except WoloError as error:
+            self._channel.refuse(id, " ".join(filter(None, (error.message, error.hint))))
+            if self._failure is not None:
+                self._channel.end()  # the session cannot begin
+        else:
+            self._channel.respond(id, response)
+
+    async def _response(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Raises WoloError."""
+        subtype = request["subtype"]
+        if subtype == "initialize":
+            return await self._initialized(request)
+        if subtype not in _SUPPORTED:
+            raise UsageError(f"wolo does not support the control request {subtype}.", hint=f"It has: {', '.join(_SUPPORTED)}.")
+        conversation = await self._open()
+        match subtype:
+            case "interrupt":
+                conversation.interrupt()
+                return {"still_queued": []}
+            case "set_permission_mode":
+                self._answers.set_mode(str(request.get("mode")), conversation)
+                return {"mode": request.get("mode")}
+            case "set_model":
+                self._set_model(request.get("model"), conversation)
+            case "set_max_thinking_tokens":
+                if (tokens := request.get("max_thinking_tokens")) is not None:
+                    conversation.think(to_level(tokens))
+            case "mcp_status":
+                return {"mcpServers": mcp_servers(conversation)}
+        return {}
+
+    async def _initialized(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        is_first, hooks = self._initialize is None and self._conversation is None, request.get("hooks")
+        if is_first:
+            self._initialize = request
+            try:
+                add_initialize(self._options, request, self._add_rules)
+            except WoloError as error:
+                self._failure = error
+                raise
+        elif hooks and (self._initialize or {}).get("hooks") != hooks:
+            raise UsageError("initialize: the hooks of a session cannot be changed.")
+        conversation = await self._open()
+        applied = {"settings": "settings_applied", "disallowedTools": "disallowed_tools_applied"}
+        applied |= {"mcpServers": "mcp_servers_applied", "hooks": "hooks_applied"}
+        return {
+            "commands": [],
+            "agents": [{"name": each.name, "description": each.description} for each in conversation.subagents.agents.offers],
+            "models": await asyncio.to_thread(_models, conversation),
+            "output_style": "default",
+            "available_output_styles": ["default"],
+            "account": {},
+            "hook_on_failure_supported": True,
+            "claude_code_version": f"{VERSION} (wolo)",
+            **{told: True for name, told in applied.items() if request.get(name)},
+        }
+
+    def _set_model(self, model: Any, conversation: Conversation) -> None:
+        """For the next turn. Raises WoloError for a model that cannot be used."""
+        from wolo.conversation.resources.model_selection import choose_other  # noqa: PLC0415  # few sessions change it
+
+        if model in (None, "", "default"):
+            self._model = str(self._options.values.get("model") or conversation.info.model)
+            return
+        other = choose_other(conversation.permissions.config, conversation.info.cwd, conversation.choice, str(model))
+        self._model = conversation.info.model if other is None else other.label
+
+
+_SUPPORTED = ("initialize", "interrupt", "set_permission_mode", "set_model", "set_max_thinking_tokens", "mcp_status")
+
+
+def _models(conversation: Conversation) -> list[dict[str, Any]]:
+    """The model of the session, and those that can be used here."""
+    from wolo.diagnostics.model_info import in_brief, models_here  # noqa: PLC0415  # not before a session is opened
+
+    usable = [each for each in models_here(conversation.permissions.config) if each.has_key and each.model is not None]
+    about = {conversation.info.model: ""} | {each.label: in_brief(each) for each in usable[:MOST_MODELS]}
+    return [{"value": label, "displayName": label, "description": text} for label, text in about.items()]
+
+
+_LEVELS = ((0, "off"), (4_096, "low"), (16_384, "medium"), (31_999, "high"))
+"""Tokens for thinking, and the level for as many at most."""
+
+
+def to_level(tokens: Any) -> Any:
+    """The thinking level for a budget in tokens. Raises UsageError."""
+    try:
+        number = int(tokens)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{tokens!r} is no number of tokens for thinking.") from error
+    return next((level for most, level in _LEVELS if number <= most), "max")
