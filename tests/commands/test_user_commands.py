@@ -161,11 +161,11 @@ async def test_command_files_are_reread_before_running(conversation: Conversatio
 
 async def test_files_neither_skill_nor_command_are_reported(conversation: Conversation) -> None:
     command(Path(".wolo/commands"), "two words", "x")
-    skill(Path(".wolo/skills"), "Bad")
+    skill(Path(".wolo/skills"), "Bad one")
     outcome = await dispatch("/skills", CommandContext(conversation, COMMANDS))
     assert isinstance(outcome, ShowText)
     assert [line[:2] for line in outcome.text.splitlines()[-2:]] == ["! ", "! "]
-    assert "the skill is called bad" in outcome.text
+    assert "the skill is called Bad-one" in outcome.text
     assert "it is /two-words" in outcome.text
 
 

@@ -166,10 +166,10 @@ def test_person_sends_a_skill_and_sees_it_short(provider: ProviderServer, home: 
 def test_skills_lists_them_with_what_is_wrong(provider: ProviderServer, home: Path) -> None:
     skill(home / ".agents/skills", "pdf-tools")
     skill(Path(".wolo/skills"), "deploy", "Puts it online.")
-    skill(Path(".wolo/skills"), "Bad")
+    skill(Path(".wolo/skills"), "Bad one")
     with repl(provider) as terminal:
         terminal.enter("/skills")
-        terminal.wait_for("the skill is called bad")
+        terminal.wait_for("the skill is called Bad-one")
         terminal.wait_for("project:")
         terminal.wait_for("yours:")
         terminal.wait_for("Puts it online.")

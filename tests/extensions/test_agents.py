@@ -56,9 +56,9 @@ def first(text: str) -> AgentProfile:
 
 @pytest.mark.parametrize(
     ("file", "name", "called"),
-    [("C# Expert", "C# Expert", "Csharp-Expert"), ("c-sharp", "C# Expert", "c-sharp"), ("C++", "", "Cplusplus")],
+    [("C# Expert", "C# Expert", "C#-Expert"), ("c-sharp", "C# Expert", "C#-Expert"), ("a b", "", "a-b")],
 )
-def test_renamed_agent_is_called_like_its_file(file: str, name: str, called: str) -> None:
+def test_agent_name_that_is_no_word_is_changed(file: str, name: str, called: str) -> None:
     write(Path(f"agents/{file}.md"), f"---\nname: {name}\ndescription: x\n---\nbody")
     agents = find_agents([shelf(Path("agents").absolute())])
     assert named(agents, called).prompt == "body"

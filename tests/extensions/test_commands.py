@@ -137,7 +137,7 @@ def test_unusable_command_is_listed_with_the_reason() -> None:
         fill(empty, "")
     assert words.name == "two-words"
     (notice,) = found().notices
-    assert "two words.md: names have only letters" in notice
+    assert "two words.md: a name has no blanks" in notice
 
 
 def test_path_leading_out_of_project_is_not_read(isolated: Path) -> None:

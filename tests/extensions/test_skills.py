@@ -58,7 +58,7 @@ def test_same_folder_under_two_names_is_one_skill() -> None:
     ("settings", "called", "said"),
     [
         ("name: other\ndescription: x", "other", "the skill is called other, but its folder pdf."),
-        ("description: x", "pdf", "there is no 'name'; the skill is called pdf, like its folder."),
+        ("description: x", "pdf", "there is no 'name'; the skill is called pdf."),
         (f"name: pdf\ndescription: {'x' * 1025}", "pdf", ":3: 'description' has 1,025 characters; it is cut to 1,024."),
     ],
 )
@@ -103,20 +103,26 @@ def test_bad_skill_is_one_notice_and_others_remain(name: str, settings: str, sai
 @pytest.mark.parametrize(
     ("folder", "name", "called"),
     [
-        ("C# Expert", "C# Expert", "csharp-expert"),
-        ("c-sharp", "C# Expert", "c-sharp"),
-        ("PDF", "PDF", "pdf"),
-        ("a--b", "", "a-b"),
+        ("C# Expert", "C# Expert", "C#-Expert"),
+        ("c-sharp", "a/b:c", "c-sharp"),
+        ("a--b", "", "a--b"),
         ("a" * 65, "a" * 65, "a" * 64),
-        ("Überblick", "", "uberblick"),
-        ("審查", "審查", "xc85518fa"),
+        ("Überblick", "", "Überblick"),
+        ("hidden", "a\u202eb", "hidden"),
+        ("a\u202eb", "", "x6c0baac0"),
     ],
 )
-def test_renamed_skill_is_called_like_its_folder(folder: str, name: str, called: str) -> None:
+def test_name_that_is_no_word_is_changed(folder: str, name: str, called: str) -> None:
     skill(Path("skills").absolute(), folder).write_text(f"---\nname: {name}\ndescription: x\n---\nbody")
     skills = found()
     assert [each.name for each in skills.skills] == [called]
-    assert f"the skill is called {called}, like its folder" in skills.notices[0]
+    assert f"the skill is called {called}." in skills.notices[0]
+
+
+@pytest.mark.parametrize("name", ["PDF", "審查", "c++", "C#", "Überblick", "a_b", "é!"])
+def test_name_may_have_any_characters(name: str) -> None:
+    skill(Path("skills").absolute(), name).write_text(f"---\nname: {name}\ndescription: x\n---\nbody")
+    assert ([each.name for each in found().skills], found().notices) == ([name], ())
 
 
 def test_missing_name_and_description_come_from_folder_text() -> None:

@@ -53,6 +53,16 @@ class EmbeddedCommand(Struct, frozen=True):
     rights: CommandRights
 
 
+class Expansion(Struct, frozen=True):
+    """The command that a prompt comes from, for hooks."""
+
+    name: str
+    arguments: str
+    source: str
+    """The file or server that defines it."""
+    kind: Literal["slash_command", "mcp_prompt"] = "slash_command"
+
+
 class SendPrompt(Struct, frozen=True):
     """A prompt to show and send as if the user had typed it."""
 
@@ -67,6 +77,8 @@ class SendPrompt(Struct, frozen=True):
     """Run before the prompt is sent."""
     notices: tuple[str, ...] = ()
     """Shown with it; without a text only these are shown."""
+    expands: Expansion | None = None
+    """None: the command is built in."""
 
 
 class SwitchConversation(Struct, frozen=True):

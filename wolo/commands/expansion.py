@@ -9,10 +9,12 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from wolo.agent.events import CallEnded, Event, Noticed
+from wolo.agent.hook_calls import CONTEXT
 from wolo.commands.command import (
     Command,
     CommandContext,
     EmbeddedCommand,
+    Expansion,
     SendPrompt,
     ShowText,
     by_name,
@@ -67,12 +69,36 @@ async def expand(prompt: str, conversation: Conversation, show: Callable[[Event]
 
 
 async def run_embedded(prompt: SendPrompt, conversation: Conversation, show: Callable[[Event], None]) -> SendPrompt:
-    """Replaces the prompt's commands by their output. Raises UsageError when the user stops one of them."""
+    """Replaces the prompt's commands by their output.
+
+    Raises UsageError when the user stops one of them, or a hook blocks the prompt.
+    """
+    if prompt.expands is not None and (context := await _ask_hooks(prompt.expands, conversation)):
+        prompt = replace(prompt, typed=prompt.text if prompt.typed is None else prompt.typed, text=f"{prompt.text}\n\n{context}")
     text, typed = prompt.text, prompt.text if prompt.typed is None else prompt.typed
     outputs = [await _output(run, conversation, show) for run in prompt.runs]
     for run, output in reversed(list(zip(prompt.runs, outputs, strict=True))):
         text = f"{text[: run.at]}{output}{text[run.at :]}"
     return replace(prompt, text=text, typed=typed, runs=())
+
+
+async def _ask_hooks(expansion: Expansion, conversation: Conversation) -> str:
+    """The text that `UserPromptExpansion` hooks add. Raises UsageError."""
+    hooks = conversation.agent.services.hooks
+    if not hooks.is_active:
+        return ""
+    typed = f"/{expansion.name} {expansion.arguments}".strip()
+    answer = await hooks.run(
+        "UserPromptExpansion",
+        expansion_type=expansion.kind,
+        command_name=expansion.name,
+        command_args=expansion.arguments,
+        command_source=expansion.source,
+        prompt=typed,
+    )
+    if answer.decision == "deny" or answer.stops:
+        raise UsageError(f"A hook blocked /{expansion.name}: {answer.reason or answer.stop_reason}", hint="Nothing was sent.")
+    return CONTEXT.format(text=answer.context) if answer.context else ""
 
 
 async def _output(run: EmbeddedCommand, conversation: Conversation, show: Callable[[Event], None]) -> str:

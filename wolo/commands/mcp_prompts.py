@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from wolo.commands.arguments import words
-from wolo.commands.command import Command, CommandContext, Outcome, SendPrompt
+from wolo.commands.command import Command, CommandContext, Expansion, Outcome, SendPrompt
 from wolo.commands.two_columns import shorten
 from wolo.conversation.conversation import Conversation
 from wolo.errors import ToolError, UsageError
@@ -53,7 +53,8 @@ async def _send(server: str, prompt: ListedPrompt, context: CommandContext, rest
     if not text.strip() and not files:
         raise UsageError(f"{server} returned an empty prompt.")
     mentions = " ".join(f'@"{file}"' for file in files)
-    return SendPrompt("\n\n".join(filter(None, (text, mentions))), typed=mentions)
+    expansion = Expansion(offered_name(server, prompt.name), rest, server, "mcp_prompt")
+    return SendPrompt("\n\n".join(filter(None, (text, mentions))), typed=mentions, expands=expansion)
 
 
 def read_arguments(prompt: ListedPrompt, rest: str) -> dict[str, str]:

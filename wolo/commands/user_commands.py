@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Group, Outcome, SendPrompt
+from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Expansion, Group, Outcome, SendPrompt
 from wolo.commands.two_columns import shorten
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.prompt_attachments import readable_mentions
 from wolo.errors import ExtensionError
 from wolo.extensions.command_files import WrittenCommand, fill
-from wolo.extensions.command_templates import InsertedCommand
-from wolo.extensions.markdown_files import show_path
+from wolo.extensions.command_templates import InsertedCommand, Piece, fill_skill
+from wolo.extensions.markdown_files import ExtensionFolder, show_path
 from wolo.extensions.skill_files import Skill, result_text
 from wolo.guard.protected_paths import runs_code
 from wolo.places import find_places
@@ -136,17 +136,9 @@ async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> 
         raise ExtensionError(f"/{command.name} cannot be used: {command.description}")
     pieces = await asyncio.to_thread(fill, command, rest)
     conversation = context.conversation
-    is_own = _is_users(command, conversation)
-    text, runs, unrun = "", [], []
-    for piece in pieces:
-        if isinstance(piece, str):
-            text += piece
-        elif rights := _rights(piece, conversation, is_own=is_own):
-            runs.append(EmbeddedCommand(piece.line, len(text), rights))
-        else:
-            text += piece.written
-            unrun.append(piece.written)
-    notices = [f"Not run, sent as text: {', '.join(unrun)}"] if unrun else []
+    is_own = _is_users(command.shelf, command.path, conversation)
+    text, runs, unrun = _embed(pieces, conversation, is_own=is_own)
+    notices = _notices(unrun)
     attached, refused = readable_mentions(text, conversation)
     typed, model = f"{rest}\n{attached}", command.model if is_own else ""
     own_words = readable_mentions(rest, conversation)[1]
@@ -160,7 +152,10 @@ async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> 
     if command.tools:
         text += f"\n\n(Tools named by the author of this command: {', '.join(command.tools)}. This grants no permission.)"
     runs = [replace(run, at=run.at + len(task)) for run in runs]
-    return SendPrompt(task + text, shown=seen, typed=typed, model=model, runs=tuple(runs), notices=tuple(notices))
+    expansion = Expansion(command.name, rest, str(command.path))
+    return SendPrompt(
+        task + text, shown=seen, typed=typed, model=model, runs=tuple(runs), notices=tuple(notices), expands=expansion
+    )
 
 
 def _delegation(command: WrittenCommand, conversation: Conversation) -> tuple[str, str]:
@@ -176,19 +171,50 @@ def _delegation(command: WrittenCommand, conversation: Conversation) -> tuple[st
     return "", f"/{command.name} names the agent {command.agent}, which is not available for tasks; it is ignored."
 
 
+def _embed(pieces: Sequence[Piece], conversation: Conversation, *, is_own: bool) -> tuple[str, list[EmbeddedCommand], list[str]]:
+    """The text, the commands that run in it, and those that may not."""
+    text, runs, unrun = "", [], []
+    for piece in pieces:
+        if isinstance(piece, str):
+            text += piece
+        elif rights := _rights(piece, conversation, is_own=is_own):
+            runs.append(EmbeddedCommand(piece.line, len(text), rights))
+        else:
+            text += piece.written
+            unrun.append(piece.written)
+    return text, runs, unrun
+
+
+def _notices(unrun: Sequence[str]) -> list[str]:
+    return [f"Not run, sent as text: {', '.join(unrun)}"] if unrun else []
+
+
 async def _use(skill: Skill, context: CommandContext, rest: str) -> Outcome:
-    text = (await asyncio.to_thread(result_text, skill)).replace("$ARGUMENTS", rest)
+    """Runs the commands in a skill that the user calls, as in a command. A skill that the model loads runs none."""
+    written = await asyncio.to_thread(result_text, skill)
+    conversation = context.conversation
+    is_own = _is_users(skill.shelf, skill.path, conversation)
+    text, runs, unrun = _embed(fill_skill(written, rest), conversation, is_own=is_own)
     asked = f"Use the skill {skill.name}{f': {rest}' if rest else ' for the current work.'}"
-    return SendPrompt(f"{asked}\n\n{text}", shown=f"{asked}\n({show_path(skill.path)}, {len(text):,} characters)", typed=rest)
+    text = f"{text}\n\n{_UNRUN}" if unrun else text
+    lead = f"{asked}\n\n"
+    return SendPrompt(
+        f"{lead}{text}",
+        shown=f"{asked}\n({show_path(skill.path)}, {len(text):,} characters)",
+        typed=rest,
+        runs=tuple(replace(run, at=run.at + len(lead)) for run in runs),
+        notices=tuple(_notices(unrun)),
+        expands=Expansion(f"skill:{skill.name}", rest, str(skill.path)),
+    )
 
 
-def _is_users(command: WrittenCommand, conversation: Conversation) -> bool:
+def _is_users(shelf: ExtensionFolder, path: Path, conversation: Conversation) -> bool:
     """False for a plugin's command, and for a link into the workspace, where the model writes, unless the file is protected."""
-    if command.shelf.plugin is not None:
+    if shelf.plugin is not None:
         return False
-    real = resolve_path(command.path)
+    real = resolve_path(path)
     is_out_of_reach = not conversation.permissions.workspace.holds(Path(real)) or runs_code(real)
-    return command.shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(resolve_path(find_places().config)))
+    return shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(resolve_path(find_places().config)))
 
 
 def _rights(run: InsertedCommand, conversation: Conversation, *, is_own: bool) -> CommandRights | None:

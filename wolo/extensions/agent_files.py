@@ -17,16 +17,17 @@ from msgspec.structs import replace
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.markdown_files import (
+    NAME_RULE,
     Document,
     ExtensionFolder,
     decode,
     entries,
     first_notices,
     in_plugin,
-    plain_name,
     read_document,
     reading_notice,
     show_path,
+    word_name,
 )
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.terminal_text import clean_line, escape_hidden
@@ -47,7 +48,6 @@ MOST_AGENTS = 200
 MOST_FOLDERS = 200
 DEEPEST = 4
 """Levels of folders in which agents may be grouped."""
-_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _NOTES = r"(?i)(readme|changelog|contributing|license|agents|claude|gemini|index)\.md"
 """Files without settings that describe a folder rather than an agent."""
 
@@ -229,8 +229,8 @@ def read_definition(name: str, table: Mapping[str, Any]) -> AgentProfile:
     document = Document(fields, "", f"the agent {name}", {key: str(value) for key, value in written.items()})
     if unknown := [key for key in fields if key not in DEFINITION_FIELDS]:
         raise document.wrong(clean_line(unknown[0]), "is not supported in an agent that a program defines")
-    if not re.fullmatch(_NAME, name):
-        raise document.wrong("name", "has only letters, digits, `-`, `_` and `.`, 64 at most")
+    if word_name(name) != name:
+        raise document.wrong("name", f"is not allowed: {NAME_RULE}")
     if not document.text("description") or not document.text("prompt"):
         raise document.wrong("description" if document.text("prompt") else "prompt", "is missing")
     return AgentProfile(
@@ -294,15 +294,10 @@ def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: No
 
 
 def _name(document: Document, path: Path, notices: Notices) -> str:
-    """Corrects blanks; a name with other characters is replaced by that of the file. Both with a notice."""
+    """With a notice, where it is not as it was written."""
     file = path.name.removesuffix(path.suffix).removesuffix(".agent").removesuffix(".chatmode")
     name = document.text("name") or file
-    corrected = "-".join(name.split())
-    if not re.fullmatch(_NAME, corrected):
-        corrected = plain_name(file)
-        notices.add(
-            f"{document.name}: a name has only letters, digits, `-`, `_` and `.`, 64 at most; the agent is called {corrected}."
-        )
-    elif corrected != name:
-        notices.add(f"{document.name}: a name has no blanks; the agent is called {corrected}.")
-    return corrected
+    called = word_name(name)
+    if called != name:
+        notices.add(f"{document.name}: {NAME_RULE}; the agent is called {called}.")
+    return called

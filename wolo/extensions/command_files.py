@@ -6,7 +6,6 @@ A command's name is its path; its text has placeholders for arguments and shell 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,16 +15,17 @@ from msgspec.structs import replace
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.markdown_files import (
+    NAME_RULE,
     Document,
     ExtensionFolder,
     decode,
     entries,
     first_notices,
     in_plugin,
-    plain_name,
     read_document,
     show_path,
     tool_names,
+    word_name,
 )
 from wolo.messages.terminal_text import clean_line, escape_hidden
 from wolo.places import Notices
@@ -39,7 +39,6 @@ MOST_FOLDERS = 200
 DEEPEST = 4
 """Levels of folders; each is part of the name: `git/commit.md` is `git:commit`."""
 LONGEST_DESCRIPTION = 200
-_WORD = r"\w[\w.-]*"
 
 
 class WrittenCommand(Struct, frozen=True):
@@ -114,11 +113,9 @@ def _below(
     for entry in entries(folder, notices):
         if entry.name.endswith((MARKDOWN, TOML)):
             word = entry.name.removesuffix(MARKDOWN).removesuffix(TOML).removesuffix(".prompt")
-            name = word if re.fullmatch(_WORD, word) else plain_name(word)
+            name = word_name(word)
             if name != word:
-                notices.add(
-                    f"{show_path(Path(entry.path))}: names have only letters, digits and . _ - here; it is /{before}{name}."
-                )
+                notices.add(f"{show_path(Path(entry.path))}: {NAME_RULE}; it is /{before}{name}.")
             yield shelf, Path(entry.path), before + name
         elif depth < DEEPEST and len(seen) < MOST_FOLDERS and _is_new_folder(entry, seen):
             inner = replace(folder, folder=Path(entry.path), only=None)
@@ -126,7 +123,7 @@ def _below(
 
 
 def _is_new_folder(entry: os.DirEntry[str], seen: set[str]) -> bool:
-    if not re.fullmatch(_WORD, entry.name) or not os.path.isdir(entry.path):  # noqa: PTH112  # text all along
+    if word_name(entry.name) != entry.name or not os.path.isdir(entry.path):  # noqa: PTH112  # text all along
         return False
     real = os.path.realpath(entry.path)
     is_new = real not in seen

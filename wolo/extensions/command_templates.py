@@ -72,6 +72,18 @@ def fill_markdown(body: str, arguments: Arguments) -> tuple[Piece, ...]:
     return tuple(filled)
 
 
+def fill_skill(text: str, typed: str) -> tuple[Piece, ...]:
+    """Only `$ARGUMENTS` and commands count in a skill: its text is full of code."""
+    given = Arguments(typed, tuple(split(typed)), {})
+    pieces: list[Piece] = []
+    for number, piece in enumerate(re.split(_RUN, text)):
+        if number % 2:
+            pieces.append(InsertedCommand(f"!`{piece}`", _line(piece, given)))
+        elif piece:
+            pieces.append(piece.replace("$ARGUMENTS", typed))
+    return tuple(pieces)
+
+
 def fill_gemini(body: str, typed: str) -> tuple[Piece, ...]:
     """`{{args}}` is quoted inside `!{…}`; without one the arguments are appended."""
     filled: list[Piece] = []

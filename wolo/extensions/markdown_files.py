@@ -177,14 +177,18 @@ PLUGIN_ROOTS = ("CLAUDE_PLUGIN_ROOT", "extensionPath")
 """Names of a plugin's folder in its files."""
 
 
-def plain_name(text: str) -> str:
-    """The letters, digits and `_.-` of a name, for a file whose name has others too; never empty."""
-    import unicodedata  # noqa: PLC0415  # few files need it
+LONGEST_NAME = 64
 
-    text = text.replace("#", "sharp").replace("+", "plus")
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-._")[:64].rstrip("-._")
-    return plain or f"x{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}"
+
+def word_name(text: str) -> str:
+    """A name as one word of any script, for a command line and a list; never empty."""
+    name = re.sub(r"[\s/\\:<>\"`]+", "-", text.strip())[:LONGEST_NAME].strip("-.")
+    if name and name.isprintable() and escape_hidden(name) == name:
+        return name
+    return f"x{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}"
+
+
+NAME_RULE = 'a name has no blanks and none of / \\ : < > " `, 64 characters at most'
 
 
 def in_plugin(text: str, plugin: Path | None) -> str:

@@ -17,16 +17,17 @@ from msgspec.structs import replace
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.markdown_files import (
+    NAME_RULE,
     Document,
     ExtensionFolder,
     decode,
     entries,
     first_notices,
     in_plugin,
-    plain_name,
     read_document,
     show_path,
     tool_names,
+    word_name,
 )
 from wolo.messages.terminal_text import clean_line, escape_hidden
 from wolo.places import Notices
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from wolo.extensions.hooks.definitions import Hook
 
 FILE_NAMES = ("SKILL.md", "skill.md")
-NAME = r"[a-z0-9]+(?:-[a-z0-9]+)*"
-LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 1024
 MOST_SKILLS = 300
 MOST_LISTED_CHARS = 24_000
@@ -185,15 +184,16 @@ def read_skill(shelf: ExtensionFolder, path: Path, notices: Notices, *, folder: 
     document = _document(shelf, path)
     folder = folder or path.parent.name
     name, description = document.text("name"), " ".join(escape_hidden(document.text("description")).split())
-    if not _is_name(name):
-        why = "'name' is not of small letters, digits and hyphens" if name else "there is no 'name'"
-        name = folder if _is_name(folder) else re.sub(r"[^a-z0-9]+", "-", plain_name(folder).lower()).strip("-")
-        notices.add(f"{document.name}: {why}; the skill is called {name}, like its folder.")
+    called = next((each for each in (name, folder) if each and word_name(each) == each), word_name(name or folder))
+    if called != name:
+        why = NAME_RULE if name else "there is no 'name'"
+        notices.add(f"{document.name}: {why}; the skill is called {called}.")
+        name = called
     if not description and (description := _first_paragraph(document.body)):
         notices.add(f"{document.name}: there is no 'description'; the beginning of its text is used.")
     if not description:
         raise ExtensionError(f"{document.name}: a skill needs a 'description' above its text.")
-    if name != folder and _is_name(folder) and shelf.plugin is None:
+    if name != word_name(folder) and shelf.plugin is None:
         notices.add(f"{document.name}: the skill is called {name}, but its folder {show_path(Path(folder))}.")
     if len(description) > LONGEST_DESCRIPTION:
         wrong = document.wrong("description", f"has {len(description):,} characters; it is cut to {LONGEST_DESCRIPTION:,}")
@@ -215,10 +215,6 @@ def read_skill(shelf: ExtensionFolder, path: Path, notices: Notices, *, folder: 
         tools=tool_names(document.items("allowed-tools")),
         hooks=hooks,
     )
-
-
-def _is_name(name: str) -> bool:
-    return len(name) <= LONGEST_NAME and re.fullmatch(NAME, name) is not None
 
 
 def _first_paragraph(body: str) -> str:

@@ -117,6 +117,8 @@ class HookSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """When the conversation is closed."""
     UserPromptSubmit: tuple[Hook, ...] = ()
     """Before a prompt is sent: may block it."""
+    UserPromptExpansion: tuple[Hook, ...] = ()
+    """Before a custom command, skill or server's prompt that the user typed becomes a prompt: may block it."""
     PreToolUse: tuple[Hook, ...] = ()
     """Before a tool call: may deny it, require approval, or change its arguments."""
     PermissionRequest: tuple[Hook, ...] = ()
@@ -151,7 +153,10 @@ EVENTS: tuple[str, ...] = HookSettings.__struct_fields__
 ABOUT_TOOLS = frozenset(("PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse", "PostToolUseFailure"))
 """For other events a matcher is compared with the subject of the event, if it has one."""
 FOR_PROMPTS = frozenset(
-    ("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStop")
+    (
+        *("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"),
+        *("UserPromptSubmit", "UserPromptExpansion", "Stop", "SubagentStop"),
+    )
 )
 """Events at which a model can be asked."""
 FILE_CHANGED = "FileChanged"

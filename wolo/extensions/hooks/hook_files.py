@@ -29,7 +29,7 @@ OF_GEMINI: Mapping[str, str] = {
 """Gemini CLI's names of events; its timeouts are in milliseconds."""
 OTHERS_EVENTS = frozenset(
     (
-        *("PostToolBatch", "UserPromptExpansion", "TeammateIdle", "TaskCreated", "TaskCompleted", "CwdChanged"),
+        *("PostToolBatch", "TeammateIdle", "TaskCreated", "TaskCompleted", "CwdChanged"),
         *("WorktreeCreate", "WorktreeRemove", "Elicitation", "ElicitationResult", "MessageDisplay", "DirectoryAdded"),
         *("BeforeModel", "AfterModel", "BeforeToolSelection"),
     )

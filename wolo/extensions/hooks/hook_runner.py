@@ -50,6 +50,7 @@ _SUBJECTS = {
     "ConfigChange": "source",
     "InstructionsLoaded": "load_reason",
     "Setup": "trigger",
+    "UserPromptExpansion": "command_name",
 }
 """Fields that matchers are compared with, for events without a tool; without a field every hook matches."""
 _BEFORE_THE_CALL = frozenset(("PreToolUse", "PermissionRequest"))

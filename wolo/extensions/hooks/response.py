@@ -23,7 +23,7 @@ GUARD = "PreToolUse"
 """Its hooks check calls: without an understandable answer of theirs nothing is allowed."""
 BLOCKS = 2
 """Exit code that denies."""
-TEXT_IS_CONTEXT = frozenset(("SessionStart", "UserPromptSubmit", "SubagentStart"))
+TEXT_IS_CONTEXT = frozenset(("SessionStart", "UserPromptSubmit", "UserPromptExpansion", "SubagentStart"))
 """For these events the output goes to the model, whether or not it is JSON."""
 _AFTER_THE_CALL = frozenset(("PostToolUse", "PostToolUseFailure"))
 WHEN_DONE = frozenset(("Stop", "SubagentStop"))
