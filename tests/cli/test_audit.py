@@ -47,7 +47,7 @@ def test_export_names_who_where_what_and_why(session: str) -> None:
     assert allowed["domains"] == ["packages.example.com"]
     assert allowed["exit_code"] == 0
     assert allowed["approval"]["source"] == "safe list"
-    assert denied["outcome"] == "denied"
+    assert denied["outcome"] == "denied_by_rule"
     assert denied["approval"]["rule"] == "shell:touch *"
 
 
