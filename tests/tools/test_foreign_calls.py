@@ -116,6 +116,11 @@ def test_foreign_call_becomes_own(name: str, arguments: dict[str, Any], own: str
         (EDITOR, {}, "with the command `None`"),
         (EDITOR, {"command": "view", "path": "a", "view_range": [9, 2]}, "must be two line numbers"),
         ("local_shell", {"action": {"command": ["ls"], "env": {"A": "b"}}}, "there is no argument `env`"),
+        (
+            "Edit",
+            {"path": "a", "x": 1},
+            "The arguments are: path, old (optional), new (optional), replace_all (optional), edits (optional).",
+        ),
         ("Bash", {}, "`command` is missing"),
         ("read_file", {"path": "a", "start_line": 5, "end_line": 3}, "not below the first"),
         ("functions.Teleport", {}, "There is no tool"),

@@ -97,7 +97,9 @@ def _unwrap(arguments: dict[str, Any], tool: BuiltinTool) -> dict[str, Any]:
 
 
 def _usage(tool: BuiltinTool) -> str:
-    named = (field.name if field.required else f"{field.name} (optional)" for field in argument_fields(tool.Args))
+    offered = describe(tool)["parameters"]["properties"]
+    fields = (field for field in argument_fields(tool.Args) if field.encode_name in offered)
+    named = (field.name if field.required else f"{field.name} (optional)" for field in fields)
     return f"The arguments are: {', '.join(named)}."
 
 
