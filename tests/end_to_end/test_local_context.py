@@ -18,6 +18,7 @@ from wolo.conversation import local_context
 from wolo.conversation.local_context import LocalContext, find_runtimes
 from wolo.messages.message import Message, user
 from wolo.models.local.simple_context import read_turn
+from wolo.tools.questions.present_plan import mode_notice
 from wolo.workspace.git_branch import find_worktree
 from wolo.workspace.tree_state import find_own_repository, read_tree_state
 
@@ -221,7 +222,8 @@ def test_first_request_has_the_size_in_guide(work: Path, provider: ProviderServe
     page = (Path(__file__).parents[2] / "docs/guide/prompt.md").read_text(encoding="utf-8")
     rows = {name: int(size.replace(",", "")) for name, size in re.findall(r"(?m)^\| (.+?) \| ([\d,]+) \|$", page)}
     total, block = rows["the whole request, as JSON"], rows["local context"]
-    assert total - block + MOST_CHARS / 4 <= 2600
+    planning = mode_notice("plan", "", can_present=True).text
+    assert total - block + (MOST_CHARS + len(planning)) / 4 <= 2600
     provider.script(text("One."))
     run_wolo("-p", *provider.flags, "Why does the test fail?")
     sent = len(provider.requests[0].body.decode()) / 4

@@ -45,14 +45,14 @@ FIRST_LOOK_S = 1.0
 class ShellArgs(Struct, frozen=True):
     command: str
     timeout_s: Annotated[float | None, Meta(description=f"seconds, {_MAX_TIMEOUT_S:g} at most")] = None
-    background: Annotated[bool, Meta(description="return at once; see jobs")] = False
+    background: bool = False
     pty: Annotated[bool, Meta(description="with a keyboard")] = False
 
 
 class Shell:
     """Run a command line in bash. The working directory persists between calls (`cd` changes it), variables do not. There is
     no keyboard: editors and prompts fail. Long output is cut in the middle and saved in a file. With `background` a
-    server or a long build continues as a job while you go on; do not use `&` for that."""
+    server or a long build continues as a job; do not use `&` for that."""
 
     name: ClassVar[str] = "shell"
     Args: ClassVar[type[Struct]] = ShellArgs

@@ -19,7 +19,7 @@ class TaskArgs(Struct, frozen=True):
     prompt: str
     agent: Annotated[str, Meta(description="one of those above")] = DEFAULT
     background: Annotated[bool, Meta(description="return at once; the result comes later as a message")] = False
-    resume: Annotated[str, Meta(description="id of an ended task to continue; it remembers everything")] = ""
+    resume: Annotated[str, Meta(description="id of an ended task to continue")] = ""
 
 
 class Task:

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from wolo.tools.tool import UNOFFERED
 from wolo.workspace.files.encodings import printable, split_lines
 from wolo.workspace.files.line_diff import compare
 
@@ -30,7 +31,7 @@ _NUMBERED_WIDE = re.compile(r"[ \t]*(\d+)[:|](?: |(?=[\r\n]|\Z))")
 class Replacement(Struct, frozen=True):
     old: str
     new: str
-    replace_all: bool = False
+    replace_all: Annotated[bool, Meta(extra_json_schema={UNOFFERED: True})] = False
 
 
 class EditPassage(NamedTuple):

@@ -43,8 +43,8 @@ KEPT_SILENTLY = f"The user keeps planning and does not say why. {WAIT}"
 KEPT = "The user keeps planning and says:\n{words}\n\nPlan mode continues: change the plan, and present it again."
 APPROVED = "The user approved {plan}. Plan mode has ended; the mode is now `{mode}`: {about}. The plan is saved in {path}.{todo}"
 
-READ_ONLY = """Plan mode: read-only. Read and search what you need. Calls that write are refused, and commands that may. {end} \
-It holds the goal in a sentence, numbered steps with the files that each changes, and how to check the result."""
+READ_ONLY = """Plan mode: read-only. Calls that write are refused, and commands that may. {end} It holds the goal, numbered \
+steps with the files that each changes, and how to check the result."""
 END_WITH_CALL = "When you know enough, call `present_plan` with the plan, and nothing after it."
 END_WITH_ANSWER = "End with the plan as your answer."
 ANOTHER_MODE = "The mode is now `{mode}`: {about}.{ended}"

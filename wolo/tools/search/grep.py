@@ -20,7 +20,7 @@ from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
 from wolo.tools.search.glob import MAX_S, MAX_TEXT_BYTES, Gap, compile_type, look_for_files, not_read, printable_name
 from wolo.tools.search.ripgrep import GrepHit, GrepQuery, Mode, Searched, find_hits, find_names, find_program
-from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool import UNOFFERED, CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
 from wolo.tools.tool_values import CallResult, Listing
 from wolo.workspace.processes.process_runner import Processes
@@ -50,16 +50,21 @@ _MAX_AT_ONCE = 4
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
+_UNOFFERED = Meta(extra_json_schema={UNOFFERED: True})
+"""For models that know the tool of another agent; `glob` and `context` are enough for the others."""
+
+
 class GrepArgs(Struct, frozen=True):
     pattern: Annotated[str, Meta(description="regular expression")]
     path: Annotated[str, Meta(description="file or folder")] = "."
     glob: Annotated[str | None, Meta(description="only files such as `*.py` or `src/**/*.ts`")] = None
-    type: Annotated[str | None, Meta(description="a language: py, js, rust")] = None
+    type: Annotated[str | None, _UNOFFERED] = None
+    """A language: py, js, rust."""
     output_mode: Mode = "content"
     context: Annotated[int, Meta(description="lines around each match")] = 0
-    before: int | None = None
-    after: int | None = None
-    line_numbers: bool = True
+    before: Annotated[int | None, _UNOFFERED] = None
+    after: Annotated[int | None, _UNOFFERED] = None
+    line_numbers: Annotated[bool, _UNOFFERED] = True
     ignore_case: bool = False
     multiline: Annotated[bool, Meta(description="`.` matches line ends too")] = False
     head_limit: int = _DEFAULT_LIMIT
