@@ -336,6 +336,20 @@ def test_forbidden_check_is_not_asked_for() -> None:
     assert question(policy(*MAKE, may_run=lambda command: False), messages, start) == ""
 
 
+def test_forbidden_check_of_the_project_is_not_asked_for() -> None:
+    messages, start = history([edit()])
+    assert question(policy("make test", "pytest", may_run=lambda command: command == "pytest"), messages, start).startswith(
+        "`src/a.py` changed and `pytest` was not run"
+    )
+    assert question(policy(*MAKE, may_run=lambda command: False), messages, start) == ""
+
+
+@pytest.mark.parametrize("outcome", ["denied_by_person", None])
+def test_check_that_could_not_run_is_not_asked_for_again(outcome: Outcome | None) -> None:
+    messages, start = history([edit(), sh("make test", 127 if outcome is None else 0, outcome=outcome), edit("src/b.py")])
+    assert question(policy(*MAKE), messages, start) == ""
+
+
 def test_verified_work_is_asked_about_tasks_only() -> None:
     messages, start = history([todos("pending"), edit()])
     assert question(policy(*MAKE), messages, start, is_verified=True).startswith("1 todo item is open")
