@@ -63,7 +63,7 @@ REFUSALS = [
         401,
         {"error": {"message": f"bad key {ODD_KEY}", "type": "invalid_request_error"}},
         1,
-        "Acme rejected the key: bad key [key]",
+        "Acme rejected the key: bad key [key …aple]",
     ),
     (403, {"error": {"message": "not from here"}}, 1, "Acme rejected the key: not from here"),
     (404, {"error": {"message": "no such model"}}, 1, "did not confirm the key: no such model"),

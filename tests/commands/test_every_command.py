@@ -378,7 +378,7 @@ async def test_debug_tells_the_state_and_no_secret(provider: ProviderServer, con
 
 async def test_doctor_says_what_wolo_doctor_says(conversation: Conversation) -> None:
     said = await shown("/doctor", conversation)
-    assert said.startswith("wolo ")
+    assert said.startswith("ok    wolo ")
     assert "sandbox" in said
 
 

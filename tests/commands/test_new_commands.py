@@ -133,4 +133,4 @@ def test_doctor_prints_one_problem_a_line() -> None:
     report["problems"] += ["One\nproblem\n  in three lines.", "Another."]
     printed = list(lines(report))
     assert all("\n" not in line for line in printed)
-    assert len([line for line in printed if line.startswith("problem ")]) == len(report["problems"])
+    assert len([line for line in printed if line.startswith("fail  problem ")]) == len(report["problems"])

@@ -95,6 +95,7 @@ async def test_conflicts_are_shown_before_anything_is_done(provider: ProviderSer
     shown = await run("/undo", conversation)
     assert isinstance(shown, ShowText)
     assert "b: changed since" in shown.text
+    assert "/undo --anyway skips the files in conflict." in shown.text
     assert Path("a").exists()
     outcome = await run("/undo --anyway", conversation)
     assert isinstance(outcome, SwitchConversation)
@@ -105,7 +106,9 @@ async def test_conflicts_are_shown_before_anything_is_done(provider: ProviderSer
 async def test_preview_changes_nothing_and_single_files_leave_turn(provider: ProviderServer) -> None:
     conversation = await converse(provider)
     await do(conversation, provider, "echo x > a; echo x > b")
-    assert isinstance(await run("/undo --preview", conversation), ShowText)
+    preview = await run("/undo 1 --preview", conversation)
+    assert isinstance(preview, ShowText)
+    assert preview.text.endswith("Nothing was changed yet; /undo 1 does it.")
     outcome = await run("/undo 1 b", conversation)
     assert isinstance(outcome, SwitchConversation)
     assert (Path("a").exists(), Path("b").exists()) == (True, False)

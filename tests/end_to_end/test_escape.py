@@ -273,3 +273,15 @@ def test_ctrl_z_suspends_and_fg_resumes(provider: ProviderServer) -> None:
         terminal.press("ctrl-d")
         assert_as_it_was(terminal)
     assert prompts(provider)[-1] == "half a thought"
+
+
+def test_interrupted_turn_leaves_one_line(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "echo hi > a; sleep 100"}))
+    with repl(provider, "--mode", "yolo", "--sandbox", "off", rows=24, columns=80) as terminal:
+        terminal.enter("do it")
+        terminal.wait_until(Path("a").exists)
+        terminal.press("escape")
+        terminal.wait_for("Interrupted. 1 file · 100 tokens in · 10 out")
+        wait_for_prompt(terminal)
+        assert terminal.times("Interrupted") == 1
+        leave(terminal)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 def doctor(
     as_json: AsJson = False,
+    online: Annotated[
+        bool, typer.Option("--online", help="Ask the model once: a tiny request, which may cost a little.")
+    ] = False,
     report_file: Annotated[
         str,
         typer.Option(
@@ -36,7 +39,7 @@ def doctor(
     """Check what works here and what does not."""
     from wolo.diagnostics.health_check import examine, lines
 
-    report = examine()
+    report = examine(online=online)
     if report_file or session:
         write_report(report_file, report, session)
         return

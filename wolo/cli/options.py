@@ -138,7 +138,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "models": ("list", "show", "probe", "pull"),
     "permissions": ("list", "test", "explain", "remove"),
-    "config": ("show", "set", "edit", "path", "schema"),
+    "config": ("show", "get", "set", "edit", "path", "schema"),
     "auth": ("login", "logout", "status"),
     "login": (),
     "logout": (),

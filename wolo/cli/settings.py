@@ -37,6 +37,33 @@ def _show(value: Any) -> str:
     return "" if value in (None, "", (), {}) else json.dumps(value, ensure_ascii=False, default=list)
 
 
+@app.command("get")
+def get(
+    key: Annotated[str, typer.Argument(metavar="SETTING", help="Key as shown by `wolo config show`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Print the value of one setting.
+
+    Text as it is, anything else as JSON; nothing where it is not set.
+    """
+    from difflib import get_close_matches
+
+    from wolo.config import layers
+    from wolo.workspace.root import find_site
+
+    config = layers.load(find_site())
+    rows = {name: (value, source) for name, value, source in layers.rows(config)}
+    if key not in rows:
+        near = get_close_matches(key, rows, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]}?" if near else "`wolo config show` lists them."
+        raise UsageError(f"There is no setting {key}.", hint=hint)
+    value, source = rows[key]
+    if as_json:
+        print_json({"key": key, "value": value, "source": source})
+    else:
+        print_line(value if isinstance(value, str) else _show(value))
+
+
 @app.command("set")
 def set_one(
     key: Annotated[str, typer.Argument(metavar="SETTING", help="Key as shown by `wolo config show`.")],

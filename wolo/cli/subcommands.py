@@ -37,7 +37,7 @@ TABLE = {
     "sessions": Subcommand("sessions.session_commands", "app", "Saved sessions: list, search, show, export, import, delete …"),
     "models": Subcommand("models", "app", "Models: list, show, probe, pull."),
     "permissions": Subcommand("permissions", "app", "Rules: list, test and explain what they decide, remove."),
-    "config": Subcommand("settings", "app", "Settings: show, set, edit, path."),
+    "config": Subcommand("settings", "app", "Settings: show, get, set, edit, path."),
     "auth": Subcommand("auth", "app", "Saved API keys: login, logout, status."),
     "mcp": Subcommand("extensions.mcp", "app", "MCP servers: list, add, import, remove, test, login …"),
     "tools": Subcommand("extensions.tools", "app", "Custom tools: list, test, allow."),
@@ -107,7 +107,7 @@ def build_app(only: str = "") -> typer.Typer:
             module = import_module(f"wolo.cli.{row.module}")
             found = getattr(module, row.entry)
             if isinstance(found, typer.Typer):
-                app.add_typer(found, name=name, help=row.help)
+                app.add_typer(found, name=name, help=row.help, cls=GroupPage)
             else:
                 app.command(name=name, help=row.help, cls=getattr(module, "PAGE", None))(found)
     return app
@@ -148,7 +148,21 @@ OPTION_GROUPS: dict[str, tuple[str, ...]] = {
 OTHERS = "Other options"
 
 
-class HelpPage(TyperGroup):
+class GroupPage(TyperGroup):
+    """A group of subcommands, each with a sentence that is wrapped, never cut."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        rows = [
+            (name, " ".join((command.short_help or command.help or "").strip().partition("\n\n")[0].split()))
+            for name, command in commands
+            if not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class HelpPage(GroupPage):
     """The top-level command; lists subcommands before options."""
 
     def list_commands(self, ctx: Any) -> list[str]:

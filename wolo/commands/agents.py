@@ -95,7 +95,7 @@ COMMANDS = (
         usage="[NAME]",
         more="NAME shows one in full. Define your own as Markdown files in agents/ next to config.toml, or in .wolo/agents of a "
         "trusted project.",
-        group="Permissions",
+        group="Extensions",
         arguments=_arguments,
         while_working=True,
     ),

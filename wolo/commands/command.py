@@ -17,8 +17,8 @@ from wolo.messages.terminal_text import clean_line
 if TYPE_CHECKING:
     from wolo.conversation.user_command import CommandRights
 
-Group = Literal["Conversation", "History", "Sessions", "Model", "Permissions", "Other", "Custom"]
-GROUPS: tuple[Group, ...] = ("Conversation", "History", "Sessions", "Model", "Permissions", "Other", "Custom")
+Group = Literal["Conversation", "History", "Sessions", "Model", "Permissions", "Extensions", "Other", "Custom"]
+GROUPS: tuple[Group, ...] = ("Conversation", "History", "Sessions", "Model", "Permissions", "Extensions", "Other", "Custom")
 """In the order of /help."""
 
 

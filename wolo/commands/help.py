@@ -19,6 +19,8 @@ KEYS = (
     ("@path", "attach a file"),
     ("//text", "send text that starts with a slash"),
 )
+OFTEN = ("init", "model", "mode", "permissions", "new", "resume", "undo", "diff", "compact", "cost")
+"""Commands that the page begins with."""
 MOST_COLUMNS = 80
 NAME_COLUMNS = 20
 LEAST_COLUMNS = 45
@@ -35,7 +37,10 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
         return ShowText("\n".join(_about(rest, context.commands, groups, columns)))
     if context.rows < LEAST_ROWS:
         return ShowText("\n".join(_in_short(groups, columns)))
-    lines = [line for group, members in groups.items() for line in (*_group(group, members, columns), "")]
+    often = [each for name in OFTEN if (each := by_name(name, context.commands)) is not None]
+    others = {group: left for group, members in groups.items() if (left := [each for each in members if each not in often])}
+    pages = [("Most used", often), *others.items()]
+    lines = [line for group, members in pages for line in (*_group(group, members, columns), "")]
     lines += ["Keys", *(line for key, words in KEYS for line in _row(key, words, columns)), ""]
     return ShowText("\n".join([*lines, *textwrap.wrap("/help NAME explains a command.", columns)]))
 

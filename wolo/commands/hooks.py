@@ -42,4 +42,4 @@ def lines_of(hooks: HookSet) -> list[str]:
     return lines
 
 
-COMMANDS = (Command("hooks", "your commands that run at events", _run, group="Permissions", while_working=True),)
+COMMANDS = (Command("hooks", "your commands that run at events", _run, group="Extensions", while_working=True),)

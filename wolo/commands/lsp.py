@@ -30,4 +30,4 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     return ShowText("\n".join((*lines, *problems)))
 
 
-COMMANDS = (Command("lsp", "language servers that check edits", _run, group="Other", while_working=True),)
+COMMANDS = (Command("lsp", "language servers that check edits", _run, group="Extensions", while_working=True),)

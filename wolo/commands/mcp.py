@@ -99,7 +99,7 @@ COMMANDS = (
         _run,
         usage="[tools|log|restart|allow NAME]",
         more="tools lists what one offers, log its messages; restart restarts it, allow starts one that the project defines.",
-        group="Permissions",
+        group="Extensions",
         arguments=_arguments,
         while_working=True,
     ),

@@ -125,7 +125,7 @@ COMMANDS = (
         "memory",
         "loaded AGENTS.md files, and notes that the model proposed",
         _run,
-        group="Permissions",
+        group="Extensions",
         usage=_USAGE,
         arguments=_arguments,
         while_working=True,

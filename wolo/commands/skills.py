@@ -47,7 +47,7 @@ COMMANDS = (
         "available skills and their files",
         _run,
         more="/skill:NAME WORDS sends a skill with your instructions.",
-        group="Permissions",
+        group="Extensions",
         while_working=True,
     ),
 )

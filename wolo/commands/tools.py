@@ -17,4 +17,4 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     )
 
 
-COMMANDS = (Command("tools", "tools of the model", _run, group="Permissions", while_working=True),)
+COMMANDS = (Command("tools", "tools of the model", _run, group="Extensions", while_working=True),)

@@ -25,8 +25,7 @@ async def undo(context: CommandContext, rest: str) -> Outcome:
     undoing = Undoing.of(context.conversation)
     undo = await asyncio.to_thread(undoing.undo, count, [context.conversation.info.cwd / Path(name) for name in named])
     if PREVIEW in options or (undo.report.conflicts and ANYWAY not in options):
-        again = f"/undo {rest.replace(PREVIEW, '').strip()} {ANYWAY}".replace("  ", " ")
-        return ShowText("\n".join([*lines(undo.report), "", f"Nothing was changed yet; {again} does it."]))
+        return ShowText("\n".join([*lines(undo.report), "", _nothing_yet("/undo", rest, undo)]))
     return await carry_out(context, undoing, undo)
 
 
@@ -36,8 +35,15 @@ async def _redo(context: CommandContext, rest: str) -> Outcome:
     undoing = Undoing.of(context.conversation)
     redo = await asyncio.to_thread(undoing.redo)
     if rest == PREVIEW or (redo.report.conflicts and rest != ANYWAY):
-        return ShowText("\n".join([*lines(redo.report), "", f"Nothing was changed yet; /redo {ANYWAY} does it."]))
+        return ShowText("\n".join([*lines(redo.report), "", _nothing_yet("/redo", rest, redo)]))
     return await carry_out(context, undoing, redo)
+
+
+def _nothing_yet(name: str, rest: str, undo: PreparedUndo) -> str:
+    """Names `--anyway` only where there are conflicts: it skips files."""
+    again = f"{name} {rest.replace(PREVIEW, '').replace(ANYWAY, '')}"
+    does = f"{' '.join(again.split())}{f' {ANYWAY}' if undo.report.conflicts else ''}"
+    return f"Nothing was changed yet; {does} {'skips the files in conflict' if undo.report.conflicts else 'does it'}."
 
 
 async def carry_out(context: CommandContext, undoing: Undoing, undo: PreparedUndo) -> Outcome:

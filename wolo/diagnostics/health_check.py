@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -44,8 +45,8 @@ Report = Mapping[str, Any]
 WITHOUT_MODEL = "No model is set up: `wolo login` saves an API key, and `wolo` in a terminal offers other ways."
 
 
-def examine() -> dict[str, Any]:
-    """Blocks until local model servers answer or time out."""
+def examine(*, online: bool = False) -> dict[str, Any]:
+    """Blocks until local model servers answer or time out. `online` asks the model once."""
     problems = Notices()
     return {
         "version": __version__,
@@ -53,6 +54,7 @@ def examine() -> dict[str, Any]:
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "keys": _keys(problems),
         "model": _model(problems),
+        "answer": _answer(problems) if online else None,
         "sqlite": _sqlite(problems),
         "checkpoints": _checkpoints(),
         "sandbox": _sandbox(),
@@ -70,10 +72,39 @@ def examine() -> dict[str, Any]:
 
 
 def lines(report: Report) -> Iterator[str]:
+    """A row each, with a mark: `ok`, `note`, `warn` or `fail`; further rows of one have none."""
+    for line in _rows(report):
+        word = line.split(maxsplit=1)[0] if not line.startswith(" ") else ""
+        mark = _MARKS.get(word, "") or ("ok" if word else "")
+        if word in _DEPENDING:
+            mark = "ok" if _DEPENDING[word](report) else "warn"
+        if word == "mcp" and ": failed" in line:
+            mark = "warn"
+        yield f"{mark:<4}  {line}"
+
+
+_MARKS = {
+    **dict.fromkeys(("hidden", "hooks", "mcp", "search", "lsp", "found", "backups"), "note"),
+    **dict.fromkeys(("set", "warning"), "warn"),
+    "problem": "fail",
+}
+"""By the first word of a row; the others are `ok`."""
+_DEPENDING: Mapping[str, Callable[[Report], bool]] = {
+    "model": lambda report: bool(report["model"]),
+    "keys": lambda report: bool(report["keys"]) or bool(report["model"]),
+    "answer": lambda report: bool(report["answer"]["works"]),
+    "sessions": lambda report: report["sqlite"]["integrity"] in ("ok", "not made yet"),
+    "sandbox": lambda report: bool(report["sandbox"]["whole"]),
+}
+
+
+def _rows(report: Report) -> Iterator[str]:
     sqlite, sandbox = report["sqlite"], report["sandbox"]
     yield f"wolo      {report['version']}, Python {report['python']} on {report['platform']}"
     yield f"model     {report['model'] or 'none yet'}"
-    yield f"keys      {', '.join(f'{name} from {source}' for name, source in report['keys'].items()) or 'none'}"
+    if report["answer"] is not None:
+        yield f"answer    {report['answer']['message']}"
+    yield f"keys      {_by_origin(report['keys']) or 'none'}"
     yield f"sessions  SQLite {sqlite['version']}, {sqlite['path']}: {sqlite['integrity']}, {sqlite['bytes'] / 1e6:,.1f} MB"
     for damaged in sqlite["quarantine"]:
         yield f"set aside {damaged['path']}: {damaged['report']}"
@@ -108,6 +139,28 @@ def lines(report: Report) -> Iterator[str]:
         yield f"mcp       {server['name']}: {server['state']}, from {server['source']}"
     for problem in report["problems"]:
         yield f"problem   {' '.join(problem.split())}"
+
+
+def _by_origin(sources: Mapping[str, str]) -> str:
+    """`from keys.toml: groq, zai; from $OPENAI_API_KEY: openai`."""
+    names: dict[str, list[str]] = {}
+    for name, origin in sources.items():
+        names.setdefault(origin, []).append(name)
+    return "; ".join(f"from {origin}: {', '.join(each)}" for origin, each in names.items())
+
+
+def _answer(problems: Notices) -> dict[str, Any] | None:
+    """Asks the model once. None: there is none."""
+    from wolo.diagnostics.provider_login import check_model  # noqa: PLC0415  # an HTTP client with it
+
+    try:
+        choice = choose_now()
+    except WoloError:
+        return None  # whoever looks for the model says why
+    check = asyncio.run(check_model(choice))
+    if check.verdict != "works":
+        problems.add(f"{check.message} {check.hint}".strip())
+    return {"model": choice.label, "works": check.verdict == "works", "message": check.message}
 
 
 def _mcp_servers(problems: Notices) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from wolo.models import address, secret_references
 from wolo.models.address import join_url
 from wolo.models.catalog import ALIASES, Catalog, clean_key
 from wolo.models.catalog_files import Overrides, key_variable, load, names_of, unknown_provider
-from wolo.models.format_selection import format_of, redact
+from wolo.models.format_selection import LEAST_CHARS, format_of, mask_key, redact
 from wolo.models.headers import request_headers
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import served_models
@@ -30,10 +30,6 @@ from wolo.models.http.transport import HttpCall, HttpStatusError
 from wolo.models.provider import ModelChoice, ModelSettings, Provider, ProviderSettings
 from wolo.places import Notices, find_places
 from wolo.workspace.root import find_site
-
-SHOWN_CHARS = 4
-LEAST_CHARS = 16
-"""Shorter keys are not shown at all; a longer unknown name may be a key."""
 
 
 def login_providers() -> list[Provider]:
@@ -84,6 +80,16 @@ async def check_key(provider: Provider, key: str) -> KeyCheck:
             case _:
                 return _trial("unclear", f"{provider.label} did not confirm the key", error)
     return KeyCheck(verdict="works", message=f"{provider.label} accepted the key.")
+
+
+async def check_model(choice: ModelChoice) -> KeyCheck:
+    """Asks the model once."""
+    try:
+        await _ask(choice)
+    except ProviderError as error:
+        redact(error, choice)
+        return _trial("refused" if isinstance(error, AuthError) else "unclear", f"{choice.label} did not answer", error)
+    return KeyCheck(verdict="works", message=f"{choice.label} answered.")
 
 
 def save_key(provider: Provider, key: str, *, in_keyring: bool, account: str = "") -> str:
@@ -154,10 +160,12 @@ def _keys_of(
         if configured.startswith(secret_references.COMMAND):
             yield FoundKey(provider.name, source, "from a program", True)
         elif secret_references.is_there(configured, os.environ):
-            yield FoundKey(provider.name, source, _mask(secret_references.resolve(configured, os.environ, setting=source)), True)
+            yield FoundKey(
+                provider.name, source, mask_key(secret_references.resolve(configured, os.environ, setting=source)), True
+            )
     for variable in provider.key_env:
         if value := os.environ.get(variable, "").strip():
-            yield FoundKey(provider.name, f"${variable}", _mask(value), True)
+            yield FoundKey(provider.name, f"${variable}", mask_key(value), True)
     if each := rows.pop(provider.name, None):
         yield _read_stored(provider.name, each, notices)
     for row, each in rows.items():
@@ -166,7 +174,7 @@ def _keys_of(
 
 def _read_stored(row: str, stored: key_store.StoredKey, notices: Notices) -> FoundKey:
     key = key_store.fetch(row, stored, notices)
-    return _stored_key(row, stored.where, _mask(key) if key else "cannot be read")._replace(counts=bool(key))
+    return _stored_key(row, stored.where, mask_key(key) if key else "cannot be read")._replace(counts=bool(key))
 
 
 def _stored_key(row: str, where: str, masked: str) -> FoundKey:
@@ -249,10 +257,6 @@ def _is_moved(provider: Provider, overrides: Overrides) -> bool:
     settings = overrides.get(provider.name)
     has_own = settings is not None and bool(settings.api_key)
     return not has_own and bool(provider.key_env) and not key_variable(provider, dict.fromkeys(provider.key_env, "any"), settings)
-
-
-def _mask(key: str) -> str:
-    return f"…{key[-SHOWN_CHARS:]}" if len(key) >= LEAST_CHARS and key.isprintable() else "…"
 
 
 TRY_S: Final = 10.0

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from wolo.errors import BadAnswer, BadRequest, ContextOverflow, ProviderError, RateLimited, Unavailable, Unexplained, Unreachable
+from wolo.formats.errors.classify import CHECK_BASE_URL
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
 from wolo.messages.deltas import Assembler, CallDelta, Delta, join, size_of
 from wolo.messages.message import Message, Usage, common_prefix_length
@@ -23,7 +24,7 @@ from wolo.messages.secret_values import ValueRedactor
 from wolo.models import retry
 from wolo.models.address import display_url, join_url
 from wolo.models.capabilities import AttachmentNotices, join_names, names_of
-from wolo.models.format_selection import format_of, key_of, redact
+from wolo.models.format_selection import API_NAMES, format_of, key_of, redact
 from wolo.models.headers import HeaderSettings, introduce, request_headers
 from wolo.models.http.transport import PATIENCE, Batch, Exchange, HttpCall, HttpStatusError, Transport, WireLog
 from wolo.models.limit_wait import clock_time, limit_end
@@ -210,6 +211,10 @@ class HttpModelClient:
                 error = ContextOverflow(error.message, hint=error.hint, status=error.status)
             if refused.status in WRONG_PLACE or refused.body.lstrip().startswith(b"<"):
                 error.message = f"{display_url(refused.url)}: {error.message}"
+                if error.hint == CHECK_BASE_URL:
+                    error.hint = (
+                        f"{CHECK_BASE_URL} Wolo asked for {API_NAMES[self._choice.format]} there; --api names another API."
+                    )
             raise error from None
         finally:
             if exchange:

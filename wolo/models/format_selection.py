@@ -16,6 +16,18 @@ from wolo.models.provider import FACTS, ModelChoice, OtherApi
 
 FORMATS = ("openai-chat", "xml", "openai-responses", "ollama", "anthropic", "gemini")
 """Names used by `--api` and `format` in provider files."""
+API_NAMES = {
+    "openai-chat": "Chat Completions",
+    "xml": "Chat Completions",
+    "openai-responses": "OpenAI Responses",
+    "ollama": "Ollama",
+    "anthropic": "Anthropic Messages",
+    "gemini": "Gemini",
+}
+"""As their users know them."""
+SHOWN_CHARS = 4
+LEAST_CHARS = 16
+"""Shorter texts are no keys; nothing of them is shown."""
 WRITTEN_CALLS = "leaked_calls"
 """Dialect flag that accepts calls written as text; off for hosted services."""
 
@@ -72,10 +84,15 @@ def unknown_format(name: str) -> ConfigError:
 
 
 def redact(error: ProviderError, choice: ModelChoice) -> None:
-    """Remove the key from an error, since servers repeat it."""
-    key = key_of(choice)
+    """Remove the key from an error but for its masked end, since servers repeat it."""
+    key = ValueRedactor(encoded_forms(choice.api_key), lambda found: f"[key {mask_key(choice.api_key)}]".replace(" …]", "]"))
     error.message, error.hint = key.text(error.message), key.text(error.hint)
     error.args = (error.message,)
+
+
+def mask_key(key: str) -> str:
+    """The last characters, which tell keys apart; none of a short key."""
+    return f"…{key[-SHOWN_CHARS:]}" if len(key) >= LEAST_CHARS and key.isprintable() else "…"
 
 
 def key_of(choice: ModelChoice) -> ValueRedactor:

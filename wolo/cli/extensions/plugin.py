@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wolo.cli.listing import AsJson, print_json
+from wolo.cli.subcommands import GroupPage
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 marketplace = typer.Typer(rich_markup_mode=None)
-app.add_typer(marketplace, name="marketplace", help="Marketplaces: add, list, update, remove.")
+app.add_typer(marketplace, name="marketplace", help="Marketplaces: add, list, update, remove.", cls=GroupPage)
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -55,6 +55,8 @@ from wolo.formats.errors.error_tables import (
 
 Kind = type[ProviderError]
 
+CHECK_BASE_URL = "Check the base URL."
+"""The client adds the API that it asked for."""
 MAX_MESSAGE_CHARACTERS = 600
 
 
@@ -227,7 +229,7 @@ def _hint(kind: Kind, response: ErrorResponse, provider_hint: str) -> str:
     if matches(UNKNOWN_MODEL, response.words) or response.code in ("1211", "model_not_found"):
         return "`wolo models list` shows the models; the name must be the server's own."
     if response.status in (404, 405) or response.is_page:
-        return "Check the base URL: it usually ends in /v1."
+        return CHECK_BASE_URL
     if kind is QuotaExhausted:
         return "Check the balance and plan of your account with this provider."
     if kind is ContentRefused:

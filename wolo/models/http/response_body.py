@@ -196,7 +196,7 @@ async def read_batches(response: Response, call: HttpCall) -> AsyncIterator[Batc
     words = _words(await body.some(head))
     raise BadAnswer(
         f"{display_url(call.url)} sent {kind or 'something'} where a model's answer should be: {words}.",
-        hint="Check the base URL: it usually ends in /v1.",
+        hint="Check the base URL, and its API: --api names another.",
         status=response.status,
     )
 

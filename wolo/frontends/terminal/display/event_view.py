@@ -393,15 +393,20 @@ class Screen:
         self._draw(self._markdown.close())
         self._end_line()
         self.status.stop()
+        used = f"{self._used(event)} · {duration(event.duration_s)}" if event.usage.context_tokens else ""
+        self._last_usage, self._retried = None, ""
+        if event.error is not None and event.cause == "interrupted" and not event.error.hint and self.stdout.can_move:
+            facts = " · ".join(filter(None, [event.work.line, used]))
+            self.print(Text.assemble((clean(describe(event)), "warning"), (f" {clean(facts)}".rstrip(), "dim")))
+            return
         if event.error is not None:
             self.show_text(describe(event), "warning" if event.cause == "interrupted" else "error")
             if event.error.hint:
                 self.show_text(event.error.hint, "dim")
         if event.work.line:
             self.show_text(event.work.line, "warning" if event.work.status == "failed" else "dim")
-        if event.usage.context_tokens:
-            self.show_text(f"{self._used(event)} · {duration(event.duration_s)}", "dim")
-        self._last_usage, self._retried = None, ""
+        if used:
+            self.show_text(used, "dim")
 
     def _used(self, event: TurnEnded) -> str:
         """Tokens of the last request, and the cost of the whole turn."""
