@@ -36,6 +36,7 @@ class Receiver:
         self.metrics: dict[str, list[Any]] = {}
         self.resources: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.schemas: set[str] = set()
         self._arrived = threading.Condition()
 
     def take(self, path: str, body: bytes) -> None:
@@ -51,11 +52,12 @@ class Receiver:
         if path.endswith("/v1/traces"):
             for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                 self.resources.append(attributes(of_resource.resource))
+                self.schemas |= {scope.schema_url for scope in of_resource.scope_spans}
                 self.spans += [span for scope in of_resource.scope_spans for span in scope.spans]
         elif path.endswith("/v1/metrics"):
             for of_resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
                 for metric in (metric for scope in of_resource.scope_metrics for metric in scope.metrics):
-                    self.metrics[metric.name] = list(metric.histogram.data_points)
+                    self.metrics[metric.name] = list(getattr(metric, metric.WhichOneof("data")).data_points)
 
     def named(self, name: str) -> Any:
         [span] = [span for span in self.spans if span.name == name]
@@ -226,6 +228,63 @@ async def test_content_is_exported_where_the_setting_allows_it(provider: Provide
     assert "The answer." in turn["gen_ai.output.messages"]
     assert "SECRET-CONTENT" in tool["gen_ai.tool.call.arguments"]
     assert "made.txt" in tool["gen_ai.tool.call.result"]
+
+
+async def test_requests_carry_their_messages_with_consent(provider: ProviderServer, receiver: Receiver) -> None:
+    provider.script(call("write", WRITES), text("The answer."))
+    async with agent(provider, settings={"telemetry.content": True}) as ours:
+        await ours.run("The prompt.")
+    first, second = [attributes(span) for span in receiver.spans if span.name == "chat test-model"]
+    assert "The prompt." in first["gen_ai.input.messages"]
+    assert "tool_call_response" not in first["gen_ai.input.messages"]
+    assert '"tool_call_response"' in second["gen_ai.input.messages"]
+    assert "Wolo" in first["gen_ai.system_instructions"]
+
+
+@pytest.mark.parametrize(
+    ("value", "settings", "is_exported"),
+    [
+        ("true", {}, True),
+        ("SPAN_ONLY", {}, True),
+        ("span_and_event", {}, True),
+        ("false", {}, False),
+        ("NO_CONTENT", {}, False),
+        ("EVENT_ONLY", {}, False),
+        ("perhaps", {}, False),
+        ("true", {"telemetry.content": False}, False),
+        ("false", {"telemetry.content": True}, True),
+    ],
+)
+async def test_standard_variable_consents_unless_the_setting_decides(
+    provider: ProviderServer,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    value: str,
+    settings: dict[str, Any],
+    is_exported: bool,
+) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
+    provider.script(text("The answer."))
+    async with agent(provider, settings=settings) as ours:
+        await ours.run("The prompt.")
+    chat = attributes(receiver.named("chat test-model"))
+    names = {name for name in chat if name in ("gen_ai.input.messages", "gen_ai.system_instructions", "gen_ai.output.messages")}
+    assert len(names) == (3 if is_exported else 0)
+
+
+async def test_response_id_cost_and_schema_are_exported(
+    provider: ProviderServer, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.script(text("Fine."))
+    async with Agent("openai/gpt-5", base_url=provider.base_url, api_key="k", api="openai-chat") as ours:
+        result = await ours.run("hello")
+    chat = attributes(receiver.named("chat gpt-5"))
+    assert chat["gen_ai.response.id"] == "chatcmpl-1"
+    assert result.cost_usd
+    assert chat["wolo.cost_usd"] == pytest.approx(result.cost_usd)
+    (point,) = receiver.metrics["wolo.cost"]
+    assert point.as_double == pytest.approx(result.cost_usd)
+    assert receiver.schemas == {otlp_exporter.SCHEMA_URL}
 
 
 async def test_failures_have_their_kind(provider: ProviderServer, receiver: Receiver) -> None:

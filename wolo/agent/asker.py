@@ -46,6 +46,11 @@ class RedactingAsker:
         self._tools: tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]] = ((), ())
 
     @property
+    def last_sent(self) -> tuple[str, Sequence[Message]]:
+        """System prompt and messages of the last question, redacted."""
+        return next(reversed(self._systems.values()), ""), self._last[1]
+
+    @property
     def choice(self) -> ModelChoice:
         return self._asker.choice
 

@@ -399,6 +399,8 @@ def _assemble_conversation(
         telemetry=outlets.telemetry,
         limit_wait=requests.access.limit_wait,
     )
+    if outlets.telemetry is not None:
+        outlets.telemetry.follow(parts.agent.services)
     conversation = Conversation(
         _info(state, requests.prefix, (*env.notices, *outlets.notices, *(custom.notices if custom else ()))),
         parts,

@@ -8,21 +8,34 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from wolo.agent.asker import RedactingAsker
 from wolo.errors import UsageError
 from wolo.places import Notices
 
 if TYPE_CHECKING:
+    from wolo.agent.agent_services import AgentServices
     from wolo.conversation.resources.startup import StartupState
     from wolo.telemetry.otlp_exporter import Exporter
     from wolo.telemetry.spans import Spans
 
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL")
+CONTENT = "telemetry.content"
+VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_EXPORTS = frozenset(("true", "span_only", "span_and_event"))
+_DOES_NOT = frozenset(("false", "no_content", "event_only"))
+"""wolo exports no events."""
 _EXPORTERS = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER")
 
 
 class Telemetry(Struct, frozen=True):
     spans: Spans
     exporter: Exporter
+
+    def follow(self, services: AgentServices) -> None:
+        """Requests of the main agent are exported with their messages, where content is."""
+        asker, own_id = services.asker, services.session_id
+        if isinstance(asker, RedactingAsker):
+            self.spans.request_of = lambda session_id: asker.last_sent if session_id == own_id else None
 
 
 def open_telemetry(state: StartupState, environ: Mapping[str, str], notices: Notices) -> Telemetry | None:
@@ -43,10 +56,19 @@ def open_telemetry(state: StartupState, environ: Mapping[str, str], notices: Not
         session_id=state.sink.session_id,
         agent=state.agent.name if state.agent else "wolo",
         address=state.choice.base_url,
-        content=state.config.settings.telemetry.content,
+        content=_exports_content(state, environ, notices),
         parent={name.lower(): environ[name] for name in ("TRACEPARENT", "TRACESTATE") if name in environ},
     )
     return Telemetry(Spans(exporter.tracer, exporter.meter, identity), exporter)
+
+
+def _exports_content(state: StartupState, environ: Mapping[str, str], notices: Notices) -> bool:
+    """By the setting; where it is not set, by the variable of OpenTelemetry."""
+    if CONTENT in state.config.sources or not (value := environ.get(VARIABLE, "").strip().lower()):
+        return state.config.settings.telemetry.content
+    if value not in _EXPORTS | _DOES_NOT:
+        notices.add(f"{VARIABLE}={environ[VARIABLE]} is not known, so no content is exported.")
+    return value in _EXPORTS
 
 
 def _check(environ: Mapping[str, str]) -> None:

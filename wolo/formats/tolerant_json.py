@@ -104,3 +104,11 @@ def token_count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_COUNT:
         return 0
     return int(value)
+
+
+MOST_ID_CHARS = 200
+
+
+def response_id(value: object) -> str:
+    """Empty for anything but a short text."""
+    return whole(value) if isinstance(value, str) and len(value) <= MOST_ID_CHARS else ""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.messages.call_arguments import Unreadable, read_arguments
-from wolo.messages.message import FinishReason, Message, Producer, Usage
+from wolo.messages.message import RESPONSE_ID, FinishReason, Message, Producer, Usage
 from wolo.messages.parts import IN_FENCE, AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart, new_id
 from wolo.messages.unicode import is_whole, whole
 
@@ -75,6 +75,8 @@ class FinishDelta(Struct, frozen=True):
     """The provider's own finish reason."""
     explanation: str = ""
     """The provider's explanation of a refusal."""
+    response_id: str = ""
+    """The provider's id of the response; empty: it has none."""
 
 
 Delta = TextDelta | TextMark | ThinkingDelta | BreakDelta | CallDelta | UsageDelta | FinishDelta
@@ -216,6 +218,7 @@ class Assembler:
             usage=self.usage,
             producer=producer,
             error=self.finish.explanation if self.finish else "",
+            metadata={RESPONSE_ID: self.finish.response_id} if self.finish and self.finish.response_id else {},
         )
 
     def _begin_text(self) -> list[str]:

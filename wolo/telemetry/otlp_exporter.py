@@ -22,6 +22,8 @@ from wolo import __version__
 
 FLUSH_S = 2.0
 SCOPE = "wolo"
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.1"
+"""Of the conventions by which spans and metrics are named."""
 _LOG = logging.getLogger(__name__)
 _exporters: dict[tuple[tuple[str, str], ...], Exporter] = {}
 """By the variables that they obey: conversations of one process share an exporter."""
@@ -50,8 +52,8 @@ class Exporter:
         if _is_on("METRICS", environ):
             readers.append(PeriodicExportingMetricReader(OTLPMetricExporter()))
         self._metrics = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
-        self.tracer = self._traces.get_tracer(SCOPE, __version__)
-        self.meter = self._metrics.get_meter(SCOPE, __version__)
+        self.tracer = self._traces.get_tracer(SCOPE, __version__, schema_url=SCHEMA_URL)
+        self.meter = self._metrics.get_meter(SCOPE, __version__, schema_url=SCHEMA_URL)
 
     async def flush(self) -> None:
         """Sends what waits. Gives up after `FLUSH_S`, and at the first failure."""

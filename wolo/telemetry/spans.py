@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,7 +32,7 @@ from wolo.agent.events import (
     TurnEnded,
     TurnStarted,
 )
-from wolo.messages.message import Message, Usage
+from wolo.messages.message import RESPONSE_ID, Message, Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 
 NAMES = {
@@ -69,6 +69,8 @@ class Spans:
         self._identity = identity
         self._runs: dict[str, _AgentSpans] = {}
         """By the `task` call; empty: the main agent."""
+        self.request_of: Callable[[str], tuple[str, Sequence[Message]] | None] = lambda session_id: None
+        """System prompt and messages of the running request of a session; None: unknown."""
         self._tokens = meter.create_histogram(
             "gen_ai.client.token.usage",
             unit="{token}",
@@ -81,6 +83,7 @@ class Spans:
             description="GenAI operation duration.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
+        self._costs = meter.create_counter("wolo.cost", unit="{USD}", description="Cost of requests whose price is known.")
         self._waits = meter.create_histogram(
             "gen_ai.client.operation.time_to_first_chunk",
             unit="s",
@@ -120,6 +123,8 @@ class Spans:
                 run.end_chat("superseded")
                 provider, _, model = event.model.partition("/")
                 run.start_chat(NAMES.get(provider, provider), model, self._identity.address)
+                if self._identity.content and run.chat is not None:
+                    self._set_input(run.chat, run.session_id)
             case AnswerEnded():
                 self._answer(run, event.message)
             case AttemptFailed() | ModelReplaced():
@@ -131,6 +136,13 @@ class Spans:
                 if self._identity.content:
                     span.set_attribute("gen_ai.tool.call.result", event.part.output)
                 _end(span, (event.part.outcome or "error") if event.part.is_error else "")
+
+    def _set_input(self, chat: Span, session_id: str) -> None:
+        if request := self.request_of(session_id):
+            system, messages = request
+            chat.set_attribute("gen_ai.input.messages", _as_json([_message(each) for each in messages]))
+            if system:
+                chat.set_attribute("gen_ai.system_instructions", _as_json([{"type": "text", "content": system}]))
 
     def _begin(self, task: str, agent: str, session_id: str, parent: Context, prompt: Message | None) -> None:
         span = self._tracer.start_span(
@@ -163,12 +175,17 @@ class Spans:
             return
         usage = message.usage or Usage()
         model = message.producer.model if message.producer else run.model
-        run.chat.set_attributes({"gen_ai.response.model": model, "gen_ai.response.id": message.id, **_usage(usage)})
+        run.chat.set_attributes({"gen_ai.response.model": model, **_usage(usage)})
+        if response_id := message.metadata.get(RESPONSE_ID):
+            run.chat.set_attribute("gen_ai.response.id", response_id)
         if message.finish_reason:
             run.chat.set_attribute("gen_ai.response.finish_reasons", [message.finish_reason])
         if self._identity.content:
             run.chat.set_attribute("gen_ai.output.messages", _as_json([_message(message)]))
         shared = {**run.attributes, "gen_ai.response.model": model}
+        if usage.cost is not None:
+            run.chat.set_attribute("wolo.cost_usd", usage.cost.total)
+            self._costs.add(usage.cost.total, shared)
         self._tokens.record(_input(usage), {**shared, "gen_ai.token.type": "input"})
         self._tokens.record(usage.output_tokens, {**shared, "gen_ai.token.type": "output"})
         run.end_chat("interrupted" if message.finish_reason == "interrupted" else "")
@@ -280,6 +297,8 @@ def _message(message: Message) -> dict[str, Any]:
             parts.append({"type": "reasoning", "content": part.text})
         elif isinstance(part, ToolPart):
             parts.append({"type": "tool_call", "id": part.wire_id, "name": part.tool, "arguments": part.input})
+            if part.status in ("completed", "failed"):
+                parts.append({"type": "tool_call_response", "id": part.wire_id, "response": part.output})
     made: dict[str, Any] = {"role": message.role, "parts": parts}
     return {**made, "finish_reason": message.finish_reason} if message.finish_reason else made
 

@@ -20,7 +20,7 @@ from wolo.formats.response_end import (
     resolve_finish,
     response_error,
 )
-from wolo.formats.tolerant_json import PayloadReader, as_raw, read_object, token_count
+from wolo.formats.tolerant_json import PayloadReader, as_raw, read_object, response_id, token_count
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
 from wolo.messages.parts import Blob
@@ -102,7 +102,7 @@ class AnthropicDecoder:
             raise ended_early_error(self._events.skipped)
         deltas = [delta for index in list(self._open) for delta in self._complete(index)]
         reason = resolve_finish(self._finish, has_calls=self._call_count > 0)
-        return [*deltas, FinishDelta(reason, self._finish, self._explanation)]
+        return [*deltas, FinishDelta(reason, self._finish, self._explanation, response_id(self._id))]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         document = read_object(body)

@@ -17,7 +17,7 @@ from wolo.formats.response_end import (
     resolve_finish,
     response_error,
 )
-from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
+from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, response_id, token_count
 from wolo.messages.deltas import BreakDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage
 from wolo.messages.parts import Blob
@@ -65,6 +65,7 @@ class GeminiDecoder:
         self._finish_message = ""
         self._blocked = ""
         self._usage = b""
+        self._id = b""
 
     @property
     def is_complete(self) -> bool:
@@ -87,7 +88,8 @@ class GeminiDecoder:
             deltas.append(UsageDelta(usage))
         word = self._finish or self._blocked
         explanation = ": ".join(filter(None, (word, self._finish_message[:SHOWN_CHARACTERS])))
-        deltas.append(FinishDelta(reason, word, explanation if reason == "refused" else ""))
+        id = response_id(read_json(self._id)) if self._id else ""
+        deltas.append(FinishDelta(reason, word, explanation if reason == "refused" else "", id))
         return deltas
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
@@ -105,6 +107,8 @@ class GeminiDecoder:
             return ()
         if event.error and bytes(event.error) not in EMPTY_JSON:
             raise read_refusal(200, {}, payload, self._hint)
+        if event.response_id and not self._id:
+            self._id = bytes(event.response_id)
         if event.usage_metadata and (usage := bytes(event.usage_metadata)) not in EMPTY_JSON:
             self._usage = usage
         if event.prompt_feedback is not None and event.prompt_feedback.block_reason not in (None, *UNSPECIFIED):

@@ -62,6 +62,7 @@ class _XGroq(Struct, gc=False):
 
 
 class Chunk(Struct, gc=False):
+    id: Raw = Raw()
     choices: list[ChunkChoice] | None = None
     usage: Raw = Raw()
     error: Raw = Raw()

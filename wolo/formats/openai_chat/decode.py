@@ -22,7 +22,7 @@ from wolo.formats.response_end import (
     response_error,
 )
 from wolo.formats.text_recovery.text_filter import TextFilter
-from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, token_counts
+from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, response_id, token_counts
 from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage, UsageCost
 from wolo.messages.parts import Blob
@@ -54,6 +54,7 @@ class ChatDecoder:
         self._done = False
         self._has_text = False
         self._usage: bytes | None = None
+        self._id = b""
 
     @property
     def is_complete(self) -> bool:
@@ -128,7 +129,8 @@ class ChatDecoder:
             deltas.append(UsageDelta(usage))
         has_calls = bool(self._calls.calls)
         reason = resolve_finish(self._finish, has_calls=has_calls) if self._finish else self._finish_without_reason()
-        return [*deltas, FinishDelta(reason, self._finish)]
+        id = response_id(read_json(self._id)) if self._id else ""
+        return [*deltas, FinishDelta(reason, self._finish, response_id=id)]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         chunk = self._chunks.read(body) if read_object(body) is not None else None
@@ -151,6 +153,8 @@ class ChatDecoder:
             raise response_error(200, {}, payload)
         if not chunk.choices and not chunk.usage and is_error(read_object(payload) or {}):
             raise response_error(200, {}, payload)  # of another shape, sent with status 200
+        if chunk.id and not self._id:
+            self._id = bytes(chunk.id)
         if chunk.usage:
             self._note_usage(chunk.usage)
         elif chunk.x_groq is not None:

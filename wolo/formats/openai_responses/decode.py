@@ -35,7 +35,7 @@ from wolo.formats.openai_responses.output_items import (
     unwrap_calls,
 )
 from wolo.formats.response_end import bad_body_error, ended_early_error, is_error, response_error
-from wolo.formats.tolerant_json import read_object
+from wolo.formats.tolerant_json import read_object, response_id
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.parts import Blob
 
@@ -128,7 +128,8 @@ class ResponsesDecoder:
         usage = read_usage(self._end.get("usage"))
         has_open = any(item.kind == "call" and not item.is_done for item in self._items.values())
         reason, word = finish_of(self._end, has_calls=self._calls > 0, has_open=has_open)
-        return [*([UsageDelta(usage)] if usage is not None else []), FinishDelta(reason, word)]
+        id = response_id(self._end.get("id"))
+        return [*([UsageDelta(usage)] if usage is not None else []), FinishDelta(reason, word, response_id=id)]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         document = read_object(body)

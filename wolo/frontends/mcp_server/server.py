@@ -11,8 +11,8 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 import anyio
 import mcp_types as types
@@ -30,10 +30,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wolo import __version__
 from wolo.errors import UsageError, WoloError
+from wolo.frontends.mcp_server.resources import TEMPLATE, get_prompt, list_prompts, list_resources, read_resource
 from wolo.frontends.mcp_server.session_reading import list_sessions, list_text, read_session, session_text
 from wolo.frontends.mcp_server.tasks import Form, ServerTask, ServerTasks
 from wolo.frontends.mcp_server.tool_values import (
     READING,
+    TITLES,
     TOOLS,
     CancelResult,
     ContinueTask,
@@ -51,6 +53,7 @@ INSTRUCTIONS = (
     "wolo is a coding agent. run_task gives it a task and returns its answer and the id of its session; continue_task goes on "
     "in that session. Tasks in different directories can run at the same time."
 )
+T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult
 
@@ -64,7 +67,45 @@ def make_server(tasks: ServerTasks) -> Server[Any]:
         instructions=INSTRUCTIONS,
         on_list_tools=_list_tools,
         on_call_tool=_Calls(tasks).call,
+        on_list_resources=_list_resources,
+        on_list_resource_templates=_list_templates,
+        on_read_resource=_Resources(tasks).read,
+        on_list_prompts=_list_prompts,
+        on_get_prompt=_get_prompt,
     )
+
+
+async def _list_resources(_: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    return await _answered(asyncio.to_thread(list_resources, params.cursor if params else None))
+
+
+async def _list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
+    return types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
+
+
+async def _list_prompts(_: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    return list_prompts()
+
+
+async def _get_prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    return get_prompt(params.name, params.arguments or {})
+
+
+class _Resources:
+    def __init__(self, tasks: ServerTasks) -> None:
+        self._tasks = tasks
+
+    async def read(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        return await _answered(asyncio.to_thread(read_resource, params.uri, self._tasks.is_running))
+
+
+async def _answered(work: Awaitable[T]) -> T:
+    """Raises MCPError for a WoloError."""
+    try:
+        return await work
+    except WoloError as error:
+        text = " ".join(filter(None, (error.message, error.hint)))
+        raise MCPError(code=types.INVALID_PARAMS, message=text) from error
 
 
 async def _list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -74,7 +115,9 @@ async def _list_tools(_: Context, __: types.PaginatedRequestParams | None) -> ty
             description=" ".join((arguments.__doc__ or "").split()),
             input_schema=schema_of(arguments),
             output_schema=schema_of(result),
+            title=TITLES[name],
             annotations=types.ToolAnnotations(
+                title=TITLES[name],
                 read_only_hint=name in READING,
                 destructive_hint=name in ("run_task", "continue_task"),
                 open_world_hint=name not in READING,
@@ -118,10 +161,10 @@ class _Calls:
                     return await self._follow(context, task)
                 case ListSessions():
                     directory = self._tasks.directory(arguments.cwd) if arguments.cwd else None
-                    sessions = await asyncio.to_thread(list_sessions, arguments, directory, self._is_running)
+                    sessions = await asyncio.to_thread(list_sessions, arguments, directory, self._tasks.is_running)
                     return _result(sessions, list_text(sessions))
                 case ReadSession():
-                    content = await asyncio.to_thread(read_session, arguments, self._is_running)
+                    content = await asyncio.to_thread(read_session, arguments, self._tasks.is_running)
                     return _result(content, session_text(content))
                 case _:
                     session_id = await self._tasks.cancel(arguments.session_id)
@@ -130,9 +173,6 @@ class _Calls:
                     )
         except WoloError as error:
             return _error_result(error)
-
-    def _is_running(self, session_id: str) -> bool:
-        return self._tasks.of_session(session_id) is not None
 
     async def _follow(self, context: Context, task: ServerTask) -> Answer:
         """Tells the client about the task until it ends, or until it needs an answer that only a repeated call can carry."""

@@ -233,6 +233,9 @@ class ServerTasks:
     def of_token(self, token: str) -> ServerTask | None:
         return self._tasks.get(token)
 
+    def is_running(self, session_id: str) -> bool:
+        return self.of_session(session_id) is not None
+
     def of_session(self, session_id: str) -> ServerTask | None:
         """The running task of a session."""
         return next((task for task in self._tasks.values() if task.session_id == session_id), None)

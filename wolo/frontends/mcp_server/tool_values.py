@@ -140,6 +140,13 @@ TOOLS: Mapping[str, tuple[type[Struct], type[Struct]]] = {
     "cancel": (Cancel, CancelResult),
 }
 """Name to arguments and result."""
+TITLES = {
+    "run_task": "Run a task",
+    "continue_task": "Continue a session",
+    "list_sessions": "List sessions",
+    "read_session": "Read a session",
+    "cancel": "Cancel a task",
+}
 READING = frozenset({"list_sessions", "read_session"})
 
 
