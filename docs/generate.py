@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
+REFERENCE = DOCS / "reference"
 FOR_SHELLS = Path(__file__).parent.parent / "wolo/cli/completion/subcommands.json"
 """Read for each completion in a shell."""
 BEGIN, END = "<!-- The first request, written by docs/generate.py -->", "<!-- The end of the first request -->"
@@ -36,7 +38,22 @@ def pages() -> dict[str, str]:
         "files.md": _files(),
         "other-agents.md": _places(),
     }
+    written |= {f"../{folder}/index.md": _index(folder, title, {}) for folder, title in SECTIONS.items()}
+    written["index.md"] = _index("reference", "Reference", written)
     return {name: NOTICE + text.rstrip() + "\n" for name, text in written.items()} | {"../guide/prompt.md": _prompt_page()}
+
+
+SECTIONS = {"guide": "Guide", "api": "Python API", "formats": "Wire formats", "design": "Design"}
+"""Folders of the documentation with their headings; the tabs of the site lead to these pages."""
+
+
+def _index(folder: str, title: str, written: Mapping[str, str]) -> str:
+    """Lists the pages of a folder with their titles. `written` are those that this program makes, by name."""
+    pages = {path.name: path.read_text("utf-8") for path in (DOCS / folder).glob("*.md") if path.name != "index.md"}
+    pages |= {name: text for name, text in written.items() if "/" not in name}
+    titles = {name: re.search(r"^# (.+)", text, re.MULTILINE) for name, text in pages.items()}
+    known = sorted((found[1], name) for name, found in titles.items() if found)
+    return "\n".join([f"# {title}", "", *(f"- [{each}]({name})" for each, name in known)])
 
 
 def _files() -> str:
