@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
+from typing import ParamSpec, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from wolo.agent.events import (
     TurnStarted,
 )
 from wolo.conversation.resources.file_tracking import FileTracking
-from wolo.conversation.resources.persistence import SavedSession, SessionSink, UnloadedHistory
+from wolo.conversation.resources.persistence import SavedSession, SessionSink, UnloadedHistory, UnsavedSession
 from wolo.errors import SessionError, UsageError
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import TASK, ToolKind, ToolPart, new_id
@@ -38,6 +38,8 @@ from wolo.sessions.loading import EntryNode
 from wolo.sessions.store import Store
 from wolo.workspace.processes.process_runner import Processes
 
+P = ParamSpec("P")
+T = TypeVar("T")
 PARTIAL_EVERY_S = 1.0
 PARTIAL_EVERY_CHARS = 8192
 READING: frozenset[ToolKind] = frozenset({"read", "search"})
@@ -58,6 +60,15 @@ class EntrySink(Protocol):
         ...
 
 
+class InlineExecutor(Executor):
+    """Runs work at once, in place of a thread, for a session that stores nothing."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        done: Future[T] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
+
+
 class Recorder:
     """Returns from each event once it is on disk.
 
@@ -75,7 +86,8 @@ class Recorder:
         """An answer that is saved with the next entry."""
         self._session_id = session_id
         self._clock = clock
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="wolo-store")
+        stores = not isinstance(sink, UnsavedSession)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="wolo-store") if stores else InlineExecutor()
         self._attempt_id = ""
         self._unsaved: list[str] = []
         self._unsaved_chars = 0

@@ -38,18 +38,19 @@ def _file_of(program: str) -> Path:
     return folder / f"{program.lstrip('.')}.py"
 
 
+@cache
 def pack_programs(*programs: str) -> bytes:
-    """Packs modules of this folder; the last is the program. Compiled if the bare Python has the same version: read from the
-    bytecode that Python keeps beside them, as an import would."""
+    """Packs modules of this folder, once in a process; the last is the program.
+
+    Compiled if the bare Python has the same version: read from the bytecode that Python keeps beside them, as an import would.
+    """
     names = [(_GUARD + program[2:] if program.startswith("..") else f"{__package__}.{program}", program) for program in programs]
     if bare_python() != os.path.realpath(sys.executable):
         return marshal.dumps([(name, text_of(program)) for name, program in names], _OLD_FORM)
     return marshal.dumps([(name, _compile(name, program)) for name, program in names])
 
 
-@cache
 def _compile(name: str, program: str) -> CodeType | None:
-    """Once in a process, where no bytecode can be kept and many conversations are opened."""
     return SourceFileLoader(name, str(_file_of(program))).get_code(name)
 
 
