@@ -5,7 +5,8 @@ __version__ = "0.2.0"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wolo.api.agent import Agent
-    from wolo.api.function_tools import ToolContext, tool
+    from wolo.api.function_tools import tool
+    from wolo.api.run_context import RunContext, ToolContext
     from wolo.api.run_events import PartialOutput, RunError, RunEvent, RunResult, TypedResult
     from wolo.conversation.structured_output import OutputError
     from wolo.formats.encoding.cached_blocks import (
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "api.agent": ("Agent",),
-    "api.function_tools": ("ToolContext", "tool"),
+    "api.function_tools": ("tool",),
+    "api.run_context": ("RunContext", "ToolContext"),
     "api.run_events": ("PartialOutput", "RunError", "RunEvent", "RunResult", "TypedResult"),
     "conversation.structured_output": ("OutputError",),
     "formats.encoding.cached_blocks": ("format_conversation_for_cache", "is_cached_block", "without_embedded_results"),
@@ -68,6 +70,7 @@ __all__ = [
     "OutputError",
     "Part",
     "PartialOutput",
+    "RunContext",
     "RunError",
     "RunEvent",
     "RunResult",

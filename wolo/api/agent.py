@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import warnings
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from weakref import finalize, ref
 
-from wolo.api.function_tools import as_tool
+from msgspec import Struct
+
+from wolo.api.function_tools import ProgramTool, as_tool
 from wolo.api.program_answers import OnApproval, OnQuestion, ProgramAnswers, Validator, turn_events, value_of
 from wolo.api.program_input import (
     History,
@@ -21,11 +22,15 @@ from wolo.api.program_input import (
     literal,
     setting,
     to_directory,
+    to_files,
     to_history,
     to_hooks,
     to_message,
+    to_profiles,
+    to_servers,
     to_tools,
 )
+from wolo.api.run_context import ActiveRun, active_run
 from wolo.api.run_events import MessagesCompleted, Notice, Result, RunError, RunEvent, RunResult, TypedResult
 from wolo.api.run_recorder import RunRecorder
 from wolo.conversation.factory import open_conversation
@@ -47,12 +52,57 @@ MEMORY = "memory"
 _RAISED = frozenset(("model_error", "unavailable", "session_error"))
 
 
+class RunOptions(TypedDict, total=False):
+    """Options of one run, in place of those of the agent. Other ones than before open the conversation again."""
+
+    model: str
+    thinking: str
+    mode: str
+    tools: Iterable[Any] | None
+    on_approval: OnApproval | None
+    on_question: OnQuestion | None
+    max_turns: int | None
+    max_cost: float | None
+    max_tokens: int | None
+    max_seconds: float | None
+    deps: Any
+    """Value of `RunContext.deps` in functions."""
+
+
+class _Setup(Struct, frozen=True):
+    """Options of a conversation that may differ between runs."""
+
+    flags: dict[str, str]
+    tools: tuple[Any, ...] | None
+    answers: ProgramAnswers
+
+    def changed(self, options: Mapping[str, Any]) -> _Setup:
+        """With the options of a run. Raises UsageError."""
+        if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
+            raise UsageError(f"A run has no option {unknown[0]}.", hint=f"Options: {', '.join(RunOptions.__annotations__)}.")
+        flags = dict(self.flags)
+        for name in options.keys() & _FLAGS:
+            flags.pop(name, None)
+            flags |= {name: str(options[name])} if options[name] not in (None, "") else {}
+        for name in ("on_approval", "on_question"):
+            check_function(options.get(name), name)
+        on_approval = options.get("on_approval", self.answers.on_approval)
+        on_question = options.get("on_question", self.answers.on_question)
+        tools = to_tools(options["tools"]) if "tools" in options else self.tools
+        return _Setup(flags, tools, ProgramAnswers(on_approval, on_question))
+
+
+_FLAGS = frozenset(("model", "thinking", "mode", "max_turns", "max_cost", "max_tokens", "max_seconds"))
+
+
 class _Running:
     """A run that has not ended; `stream` gives None once the program has dropped its iterator."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
         self.stream: Callable[[], object] = lambda: self
+        self.task: asyncio.Task[Any] | None = None
+        """In which it is read."""
 
 
 class _OpenConversation:
@@ -67,9 +117,7 @@ class _OpenConversation:
         conversation, self.conversation = self.conversation, None
         if conversation is None or self.process != os.getpid():  # in a forked child everything is the parent's
             return
-        text = f"The agent of session {conversation.info.session_id} was not closed: `await agent.close()`, or use `async with`."
         conversation.abandon()
-        warnings.warn(text, ResourceWarning, stacklevel=1)
 
 
 class Agent:
@@ -99,6 +147,10 @@ class Agent:
         api: str = "",
         settings: Mapping[str, Any] | None = None,
         trust: bool = False,
+        deps: Any = None,
+        mcp_servers: Mapping[str, Mapping[str, Any]] | None = None,
+        agents: Mapping[str, Mapping[str, Any]] | Iterable[str | Path] = (),
+        skills: Iterable[str | Path] = (),
     ) -> None:
         """Nothing is read or opened before the first run, so mistakes are raised there, as UsageError.
 
@@ -106,13 +158,16 @@ class Agent:
         list offers none. `session`: None saves a new one, "memory" saves nothing, an id resumes. Without `on_approval` a call
         that needs an approval is denied. `hooks` by event, such as `PreToolUse`, get the event's fields and may return Claude
         Code's JSON output as a dict. `settings` by dotted key. `trust`: read the project's own settings and extensions.
+        `deps` is what functions get with a `RunContext`. `mcp_servers` by name, as in `.mcp.json`. `agents` by name, with
+        `description`, `prompt`, `tools`, `model`, or paths of files and folders; `skills` are such paths.
         """
         self._cwd = Path(cwd)
         self._session = session
         check_function(on_approval, "on_approval")
         check_function(on_question, "on_question")
-        self._answers = ProgramAnswers(on_approval, on_question)
-        self._tools = to_tools(tools)
+        answers = ProgramAnswers(on_approval, on_question)
+        self._deps = deps
+        self._files, self._agents = to_files(agents, skills), to_profiles(agents)
         self._hooks = to_hooks(hooks)
         check_function(None if transport is None else getattr(transport, "send", transport), "transport.send")
         self._transport = transport
@@ -120,10 +175,14 @@ class Agent:
         limits = {"max_turns": max_turns, "max_cost": max_cost, "max_tokens": max_tokens, "max_seconds": max_seconds}
         endpoint = {"model": model, "base_url": base_url, "api_key": api_key, "api": api}
         options = {**endpoint, "system_prompt": literal(system), "mode": mode, "thinking": thinking, "name": name, **limits}
+        flags = {option: str(value) for option, value in options.items() if value not in (None, "")}
+        self._setup = self._used = _Setup(flags, to_tools(tools), answers)
+        """The agent's own, and that of the open conversation."""
         self._given: dict[str, str | bool | list[str]] = {
-            option: str(value) for option, value in options.items() if value not in (None, "")
+            "set": [f"{key}={setting(value)}" for key, value in (settings or {}).items()]
         }
-        self._given["set"] = [f"{key}={setting(value)}" for key, value in (settings or {}).items()]
+        if mcp_servers:
+            self._given["mcp_config"] = [to_servers(mcp_servers)]
         self._open = _OpenConversation(self)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._history: tuple[Message, ...] = ()
@@ -148,13 +207,13 @@ class Agent:
         """Empty before the first run."""
         return self._conversation.info.session_id if self._conversation else self._session or ""
 
-    async def run(self, prompt: Prompt, *, history: History | None = None) -> RunResult:
-        """Runs one prompt to its end.
+    async def run(self, prompt: Prompt, *, history: History | None = None, **options: Unpack[RunOptions]) -> RunResult:
+        """Runs one prompt to its end, after the runs that have begun before. `options` hold for this run.
 
         `history` is the conversation before it; None: this agent's own. Raises RunError when the model or the session fails,
         UsageError for mistakes; a run that a budget ended returns.
         """
-        return await self._run_to_end(self.run_stream(prompt, history=history))
+        return await self._run_to_end(self.run_stream(prompt, history=history, **options))
 
     async def _run_to_end(self, stream: AsyncGenerator[RunEvent, None]) -> RunResult:
         async with aclosing(stream) as events:
@@ -163,31 +222,42 @@ class Agent:
         assert isinstance(last, Result)
         return last.result
 
-    def run_stream(self, prompt: Prompt, *, history: History | None = None) -> AsyncGenerator[RunEvent, None]:
+    def run_stream(
+        self, prompt: Prompt, *, history: History | None = None, **options: Unpack[RunOptions]
+    ) -> AsyncGenerator[RunEvent, None]:
         """Yields the events of one run; the last one is a `Result`.
 
         Closing the iterator early, or leaving its loop, interrupts the run. Raises as `run`, a RunError after the result.
         """
-        return self._stream(prompt, history)
+        return self._stream(prompt, history, options)
 
     def _stream(
         self,
         prompt: Prompt,
         history: History | None,
+        options: RunOptions,
         changed: Callable[[UserPrompt], UserPrompt] = lambda message: message,
         owner: Callable[[], object] | None = None,
     ) -> AsyncGenerator[RunEvent, None]:
         """`changed` gets the message of the prompt and returns the one to send; `owner` refers to what is read."""
         running = _Running()
-        stream = self._run_events(prompt, history, running, changed)
+        stream = self._run_events(prompt, history, options, running, changed)
         running.stream = owner or ref(stream)
         return stream
 
     async def _run_events(
-        self, prompt: Prompt, history: History | None, running: _Running, changed: Callable[[UserPrompt], UserPrompt]
+        self,
+        prompt: Prompt,
+        history: History | None,
+        options: RunOptions,
+        running: _Running,
+        changed: Callable[[UserPrompt], UserPrompt],
     ) -> AsyncGenerator[RunEvent, None]:
         await self._begin(running)
+        outer = active_run.get()
+        run = ActiveRun(ref(self), options.get("deps", self._deps), [], outer)
         try:
+            await self._use(self._setup.changed(options))
             message = UserPrompt.from_message(to_message(prompt), ORIGIN)
             conversation = await self._open_conversation(history)
             if isinstance(prompt, str):
@@ -199,23 +269,26 @@ class Agent:
                 message = must_be_sent(conversation.choice, message)
             message = changed(message)
             recorder = RunRecorder(conversation)
-            async with aclosing(turn_events(conversation, message, self._answers)) as events:
+            async with aclosing(turn_events(conversation, message, self._used.answers, run)) as events:
                 async for event in events:
                     for run_event in recorder.on_event(event):
                         yield run_event
             self._history = conversation.history
             if rest := recorder.rest():
                 yield MessagesCompleted(messages=rest)
-            result = recorder.result()
+            result = recorder.result(run.usages)
+            if outer is not None:
+                outer.usages.append(result.usage)
             yield Result(result=result)
             if result.cause in _RAISED:
                 raise RunError(result)
         finally:
+            run.deps = run.outer = None
             self._running = None
             running.ended.set()
 
     async def _begin(self, running: _Running) -> None:
-        """Waits for the end of a run whose stream was abandoned. Raises UsageError while another one is read."""
+        """Waits for the end of runs that began before. Raises UsageError for one that cannot end before this one."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError as error:
@@ -225,11 +298,20 @@ class Agent:
             self._running = None  # it cannot end any more
         if self._conversation is not None and self._loop is not loop:
             raise UsageError("This agent was used in another event loop.", hint="Close it there first; it can then go on here.")
+        task, inside = asyncio.current_task(), active_run.get()
         while self._running is not None:
-            if self._running.stream() is not None:
+            is_read_here = self._running.stream() is not None and self._running.task is task
+            if is_read_here or (inside is not None and inside.includes(self)):
                 raise UsageError("This agent is running already.", hint="Await its run first, or use another Agent.")
             await self._running.ended.wait()
+        running.task = task
         self._running, self._loop = running, loop
+
+    async def _use(self, setup: _Setup) -> None:
+        """Closes a conversation that was opened with other options; the next one continues it."""
+        if setup != self._used and self._conversation is not None:
+            await self._leave().close()
+        self._used = setup
 
     @overload
     async def run_for(
@@ -240,6 +322,7 @@ class Agent:
         history: History | None = None,
         retries: int = 1,
         validators: Iterable[Validator] = (),
+        **options: Unpack[RunOptions],
     ) -> TypedResult[T]: ...
     @overload
     async def run_for(
@@ -250,6 +333,7 @@ class Agent:
         history: History | None = None,
         retries: int = 1,
         validators: Iterable[Validator] = (),
+        **options: Unpack[RunOptions],
     ) -> TypedResult[Any]: ...
     async def run_for(
         self,
@@ -259,6 +343,7 @@ class Agent:
         history: History | None = None,
         retries: int = 1,
         validators: Iterable[Validator] = (),
+        **options: Unpack[RunOptions],
     ) -> TypedResult[Any]:
         """Runs a prompt whose answer is a value of the type `output`, or fits that JSON schema.
 
@@ -267,7 +352,7 @@ class Agent:
         ValueError with what to correct. Each of `validators` gets the value, may be async, and may return another one.
         Raises OutputError with the text of the last answer, else as `run`.
         """
-        stream = self.run_stream_for(prompt, output, history=history, retries=retries, validators=validators)
+        stream = self.run_stream_for(prompt, output, history=history, retries=retries, validators=validators, **options)
         result = await self._run_to_end(stream)
         assert isinstance(result, TypedResult)
         return result
@@ -280,6 +365,7 @@ class Agent:
         history: History | None = None,
         retries: int = 1,
         validators: Iterable[Validator] = (),
+        **options: Unpack[RunOptions],
     ) -> AsyncGenerator[RunEvent, None]:
         """Yields the events of `run_for`, with a `PartialOutput` when more of the value is there; the last is a `Result`."""
         from wolo.api.typed_answers import typed_events  # noqa: PLC0415  # loads the schema library
@@ -287,25 +373,33 @@ class Agent:
         def run(
             prompt: Prompt, history: History | None, changed: Callable[[UserPrompt], UserPrompt]
         ) -> AsyncGenerator[RunEvent, None]:
-            return self._stream(prompt, history, changed, owner)
+            return self._stream(prompt, history, options, changed, owner)
 
         stream = typed_events(run, prompt, output, history, retries, validators)
         owner = ref(stream)
         return stream
 
-    def run_sync(self, prompt: Prompt, *, history: History | None = None) -> RunResult:
+    def run_sync(self, prompt: Prompt, *, history: History | None = None, **options: Unpack[RunOptions]) -> RunResult:
         """Like `run`, for scripts without an event loop. Servers and background commands end with each call."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self._run_and_close(prompt, history))
+            return asyncio.run(self._run_and_close(prompt, history, options))
         raise UsageError("run_sync cannot be called in a running event loop.", hint="Use `await agent.run(…)` there.")
 
-    async def _run_and_close(self, prompt: Prompt, history: History | None) -> RunResult:
+    async def _run_and_close(self, prompt: Prompt, history: History | None, options: RunOptions) -> RunResult:
         try:
-            return await self.run(prompt, history=history)
+            return await self.run(prompt, history=history, **options)
         finally:
             await self.close()
+
+    def as_tool(self, name: str, description: str) -> ProgramTool:
+        """A tool for another agent: the model writes a prompt and reads the answer. Usage is added to that of the other run."""
+
+        async def ask(prompt: str) -> str:
+            return (await self.run(prompt)).answer
+
+        return ProgramTool(ask, name=name, description=description, parallel=False)
 
     def fork(self) -> Agent:
         """Returns an agent that continues from here in a copy of the session; this one is not affected."""
@@ -379,7 +473,7 @@ class Agent:
         return self._conversation
 
     def _options(self) -> StartOptions:
-        options, cwd = dict(self._given), to_directory(self._cwd)
+        options, cwd, setup = {**self._used.flags, **self._given}, to_directory(self._cwd), self._used
         functions: tuple[ExternalTool, ...] = ()
         if self._session == MEMORY:
             options["no_session"] = True
@@ -387,9 +481,9 @@ class Agent:
             options |= {"resume": self._session, **({"fork": True} if self._fork else {})}
         if self._trust:
             options["trust"] = str(cwd)
-        if self._tools is not None:
-            names = [each for each in self._tools if isinstance(each, str)]
-            functions = tuple(as_tool(each) for each in self._tools if not isinstance(each, str))
+        if setup.tools is not None:
+            names = [each for each in setup.tools if isinstance(each, str)]
+            functions = tuple(as_tool(each) for each in setup.tools if not isinstance(each, str))
             num_by_name = Counter((*names, *(function.name for function in functions)))
             if twice := [name for name, num in num_by_name.items() if num > 1]:
                 raise UsageError(f"Two tools are named {twice[0]}.", hint="@tool(name=…) gives a function another name.")
@@ -404,10 +498,12 @@ class Agent:
             flags=options,
             attended=False,
             cwd=cwd,
-            answers_approvals=self._answers.on_approval is not None,
-            answers_questions=self._answers.on_question is not None,
+            answers_approvals=setup.answers.on_approval is not None,
+            answers_questions=setup.answers.on_question is not None,
             transport=self._transport,
             tools=functions,
             hook_functions=self._hooks,
+            files=self._files,
+            agents=self._agents,
             sends_local_context=False,
         )

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial, wraps
-from pathlib import Path
 from threading import Thread
 from typing import Any, TypedDict, Unpack, overload
 
 import msgspec
-from msgspec import Struct
 
+from wolo.api.run_context import RunContext, ToolContext, active_run
 from wolo.errors import ToolError, UsageError
 from wolo.extensions.custom_tools.function_schema import ArgumentError, FunctionTool, UnusableFunctionError, as_json
 from wolo.formats.format import ToolSpec
@@ -27,22 +26,9 @@ from wolo.tools.clipping import clip_and_keep
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import Answered, CallResult
 
-
-class ToolContext(Struct, frozen=True):
-    """The running call, for a function with a parameter of this type."""
-
-    call_id: str
-    cwd: Path
-    """The working directory of commands."""
-    root: Path
-    """The workspace."""
-    progress: Callable[[str], None]
-    """Shows live output."""
-
-
 _NAME = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
 """Names that all providers take."""
-_context: ContextVar[ToolContext] = ContextVar("tool_context")
+_context: ContextVar[RunContext[Any]] = ContextVar("tool_context")
 
 
 class ToolOptions(TypedDict, total=False):
@@ -119,7 +105,9 @@ class ProgramTool:
 
     async def run(self, args: Mapping[str, Any], call: CallContext) -> CallResult:
         services, began = call.services, time.monotonic()
-        token = _context.set(ToolContext(call.call_id, services.shell.cwd, services.workspace.root, call.progress))
+        run = active_run.get()
+        deps = run.deps if run else None
+        token = _context.set(RunContext(call.call_id, services.shell.cwd, services.workspace.root, call.progress, deps))
         try:
             values = self._tool.values(args)
             text, media = _content(await self._attempts(values, call.progress))
@@ -268,8 +256,12 @@ def _name_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _is_context(kind: Any) -> bool:
+    return (typing.get_origin(kind) or kind) in (ToolContext, RunContext)
+
+
 def _without_context(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function without the parameters of type ToolContext, which gets them from the running call."""
+    """A function without the parameters of type ToolContext or RunContext, which gets them from the running call."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
         signature = inspect.signature(function)
@@ -278,7 +270,7 @@ def _without_context(function: Callable[..., Any]) -> Callable[..., Any]:
     names = [
         name
         for name, kind in hints.items()
-        if name in signature.parameters and (kind is ToolContext or ToolContext in typing.get_args(kind))
+        if name in signature.parameters and any(map(_is_context, (kind, *typing.get_args(kind))))
     ]
     if not names:
         return function

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from wolo.agent.events import ApprovalAsked, Event, QuestionsAsked, Scope
 from wolo.api.program_input import Answers, to_replies
+from wolo.api.run_context import ActiveRun, active_run
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
 from wolo.messages.message import UserPrompt
@@ -35,11 +36,14 @@ class ProgramAnswers(Struct, frozen=True):
     """None: the model cannot ask."""
 
 
-async def turn_events(conversation: Conversation, prompt: UserPrompt, functions: ProgramAnswers) -> AsyncGenerator[Event, None]:
+async def turn_events(
+    conversation: Conversation, prompt: UserPrompt, functions: ProgramAnswers, run: ActiveRun
+) -> AsyncGenerator[Event, None]:
     """Reads the turn in a task of its own, so that a cancellation of the caller cannot cut its end short."""
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
     async def read() -> None:
+        active_run.set(run)  # of this task, and of those that it starts
         try:
             async for event in conversation.prompt(prompt):
                 queue.put_nowait(event)

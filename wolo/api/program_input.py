@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
+import msgspec
 from msgspec import Struct
 
 from wolo.errors import UsageError
+from wolo.formats.format import ThinkingLevel
 from wolo.messages.media import IMAGES_ACCEPTED, is_image
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
 from wolo.tools.tool_values import Question, Reply
 
 if TYPE_CHECKING:
+    from wolo.conversation.resources.user_files import ProgramFiles
+    from wolo.extensions.agent_files import AgentProfile
     from wolo.messages.roles import AgentMessage, UserMessage
 
 Prompt = Union[str, Message, "UserMessage", Sequence[str | AnyPart]]
@@ -129,6 +134,64 @@ def literal(system: Any) -> str:
     if system.startswith("@"):
         raise UsageError("`system` is the text itself and cannot begin with @.", hint="Read the file and pass its content.")
     return system
+
+
+class _ProgramAgent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields of `AgentProfile` that a program may set."""
+
+    description: Annotated[str, msgspec.Meta(min_length=1)]
+    prompt: str = ""
+    model: str = ""
+    thinking: ThinkingLevel | None = None
+    tools: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    max_turns: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+def to_files(agents: Any, skills: Any) -> ProgramFiles | None:
+    """Raises UsageError for a path that does not exist."""
+    if not skills and (not agents or isinstance(agents, Mapping)):
+        return None
+    from wolo.conversation.resources.user_files import ProgramFiles  # noqa: PLC0415  # few programs have some
+
+    return ProgramFiles(_paths(skills, "skills"), () if isinstance(agents, Mapping) else _paths(agents, "agents"))
+
+
+def to_profiles(agents: Any) -> tuple[AgentProfile, ...]:
+    """Raises UsageError for an agent that cannot be."""
+    return tuple(_profile(name, table) for name, table in agents.items()) if isinstance(agents, Mapping) else ()
+
+
+def _paths(paths: Any, what: str) -> tuple[Path, ...]:
+    if isinstance(paths, str | bytes) or not isinstance(paths, Iterable):
+        raise UsageError(f"`{what}` is {_short_repr(paths)}, not a list of paths.")
+    places = tuple(Path(each).absolute() for each in paths)
+    if missing := [each for each in places if not each.exists()]:
+        raise UsageError(f"`{what}` names {missing[0]}, which does not exist.")
+    return places
+
+
+def _profile(name: str, table: Any) -> AgentProfile:
+    from wolo.extensions.agent_files import AgentProfile  # noqa: PLC0415  # few programs have some
+
+    try:
+        fields = msgspec.convert(table, type=_ProgramAgent)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"The agent {name} cannot be used: {error}.", hint='agents={"reviewer": {"description": …, "prompt": …}}'
+        ) from error
+    return AgentProfile(name=name, mode="subagent", **msgspec.structs.asdict(fields))
+
+
+def to_servers(servers: Any) -> str:
+    """Raises UsageError for what is no table."""
+    if not isinstance(servers, Mapping) or not all(isinstance(each, Mapping) for each in servers.values()):
+        raise UsageError("`mcp_servers` is no table of tables.", hint='mcp_servers={"files": {"command": …, "args": […]}}')
+    try:
+        return json.dumps({"mcpServers": {name: dict(each) for name, each in servers.items()}})
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"`mcp_servers` cannot be JSON: {error}.") from error
 
 
 def setting(value: Any) -> str:

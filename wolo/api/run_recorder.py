@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 
+from wolo.agent.budget import add
 from wolo.agent.events import (
     AnswerEnded,
     AttemptFailed,
@@ -41,7 +43,7 @@ from wolo.api.run_events import (
     ToolUse,
 )
 from wolo.conversation.conversation import Conversation
-from wolo.messages.message import Message
+from wolo.messages.message import Message, Usage
 from wolo.tools.tool_values import Diff
 
 
@@ -115,16 +117,18 @@ class RunRecorder:
         self._waiting = []
         return new
 
-    def result(self) -> RunResult:
+    def result(self, nested: Sequence[Usage]) -> RunResult:
+        """`nested`: usage of other agents, which functions of the run have asked."""
         ended = self._ended
         assert ended is not None  # every turn ends with TurnEnded
+        usage = reduce(add, nested, ended.usage)
         info = self._conversation.info
         return RunResult(
             output="".join(self._text),
             answer=ended.answer,
             messages=tuple(self._messages),
-            usage=ended.usage,
-            cost_usd=ended.usage.cost.total if ended.usage.cost else None,
+            usage=usage,
+            cost_usd=usage.cost.total if usage.cost else None,
             session_id=info.session_id if info.saves_session else "",
             changes=tuple(_change(path, diffs, info.root) for path, diffs in self._diffs.items()),
             stop_reason=(ended.finish_reason or "stop") if ended.cause == "done" else ended.cause,

@@ -151,7 +151,7 @@ def _prepare_environment(
     state: StartupState, found_servers: FoundServers, login: LoginShell | None, extensions: FoundExtensions | None
 ) -> _Environment:
     config, workspace, cwd, places, options = state.config, state.workspace, state.site.cwd, state.site.places, state.options
-    user_files = UserFiles(config, state.site, options.agents)
+    user_files = UserFiles(config, state.site, options.agents, options.files)
     skills = user_files.skills(state.choice)
     outputs, skill_folders = state.sink.outputs, own_folders(skills.skills, places)
     shown = (outputs, *skill_folders)

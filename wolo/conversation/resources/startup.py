@@ -28,7 +28,7 @@ from wolo.conversation.resources.model_selection import (
 )
 from wolo.conversation.resources.persistence import Branch, SavedSession, SessionProperties, SessionSink, UnsavedSession
 from wolo.conversation.resources.tool_environment import SandboxPlan, plan_sandbox
-from wolo.conversation.resources.user_files import as_agent, find_main_agent, model_notice
+from wolo.conversation.resources.user_files import ProgramFiles, as_agent, find_main_agent, model_notice
 from wolo.errors import SessionError, UsageError
 from wolo.extensions.agent_files import AgentProfile
 from wolo.mcp.servers import Servers
@@ -118,6 +118,8 @@ class StartOptions(Struct, frozen=True, kw_only=True):
     """Carries the requests; None: the network."""
     tools: tuple[ExternalTool, ...] = ()
     """Tools of the embedding program."""
+    files: ProgramFiles | None = None
+    """Files of skills and agents of the embedding program."""
     editor: Editor | None = None
     """The editor that shows the files."""
     hook_functions: Mapping[str, HookFunction] = {}

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.config import project
@@ -104,13 +105,25 @@ def _has_python_files(site: Site, kind: Kind) -> bool:
     return bool(find_installed(known, package_folders(), state, kind.name))
 
 
+class ProgramFiles(Struct, frozen=True):
+    """Files of skills and agents of an embedding program, before those of the user."""
+
+    skills: tuple[Path, ...] = ()
+    """Folders of skills, or with one."""
+    agents: tuple[Path, ...] = ()
+    """Folders of agents, or files."""
+
+
 class UserFiles:
-    def __init__(self, config: Config, site: Site, agents: Sequence[AgentProfile] = ()) -> None:
+    def __init__(
+        self, config: Config, site: Site, agents: Sequence[AgentProfile] = (), files: ProgramFiles | None = None
+    ) -> None:
         """`agents` are defined by the embedding program."""
         self._programs_agents = {each.name: each for each in agents}
-        self._skills = search_paths(project.SKILLS, config, site)
+        files = files or ProgramFiles()
+        self._skills = (*map(_folder_of, files.skills), *search_paths(project.SKILLS, config, site))
         self._commands = search_paths(project.COMMANDS, config, site)
-        self._agents = search_paths(project.AGENTS, config, site)
+        self._agents = (*map(_folder_of, files.agents), *search_paths(project.AGENTS, config, site))
         self._trusts_project, self._site = config.trusts_project, site
         self._running_hooks: dict[str, Hooks] | None = None
         """The hooks of skills and agents that run in this conversation; None: nothing is run here."""
@@ -161,6 +174,12 @@ class UserFiles:
         if skill is None:
             raise ToolError(f"Unknown skill: `{name}`. Skills: {', '.join(each.name for each in skills) or 'none'}.")
         return OfferedSkill(Path(os.path.realpath(skill.path)), partial(_read_skill, skill))
+
+
+def _folder_of(path: Path) -> ExtensionFolder:
+    read = partial(project.read_file, root=Path("/"))
+    is_one = path.is_file() or (path / "SKILL.md").is_file()
+    return ExtensionFolder(path.parent, read, only=(path.name,)) if is_one else ExtensionFolder(path, read)
 
 
 def own_folders(skills: Sequence[Skill], places: Places) -> tuple[Path, ...]:
