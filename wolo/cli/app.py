@@ -18,6 +18,10 @@ def main(argv: list[str]) -> int:
     began = time.time()
     gc.disable()  # start-up produces no garbage worth collecting; run.py enables it again
     answer_signals(leave)
+    if argv[:1] == ["exec"] and "--experimental-json" in argv:
+        from wolo.cli.protocols.codex_start import serve as serve_codex
+
+        return serve_codex(argv)
     if any("stream-json" in word for word in argv):
         from wolo.cli.protocols.detection import speaks_claude
 
