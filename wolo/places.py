@@ -35,8 +35,8 @@ class Places(Struct, frozen=True):
 
     @property
     def worktrees(self) -> Path:
-        """Of sessions; beside the data, which agents may not change."""
-        return (self.users_data or self.data).with_name("wolo-worktrees")
+        """Records of the worktrees of sessions; the files are where `worktree_files` says."""
+        return (self.users_data or self.data) / "worktrees"
 
     @property
     def own(self) -> tuple[Path, ...]:

@@ -107,3 +107,14 @@ def test_worktree_is_trusted_as_its_origin(provider: ProviderServer, origin: Pat
         assert ("denied" in str(provider.requests[-1].messages[-1]["content"])) == (name == "two")
         provider.forget_prefix()
         save_trust(find_places(), origin, "trusted")
+
+
+def test_agent_cannot_change_the_record(provider: ProviderServer, origin: Path, tmp_path: Path) -> None:
+    provider.script(text("Made."))
+    run_wolo("-p", "--worktree", "one", *provider.flags, "go", cwd=origin)
+    [link] = find_places().worktrees.glob("*/one/origin")
+    provider.script(call("shell", {"command": f"ln -sfn {tmp_path} {link}"}), text("No."))
+    provider.forget_prefix()
+    done = run_wolo("--json", "--worktree", "one", "--yolo", *provider.flags, "go", cwd=origin)
+    assert len(done.json["permission_denials"]) == 1
+    assert link.readlink() == origin

@@ -30,7 +30,7 @@ TEN = "".join(f"line {number}\n" for number in range(10))
 
 
 def _made(tmp_path: Path, name: str = "one", ref: str = "", *, moves_changes: bool = False) -> SessionWorktree:
-    return open_worktree(tmp_path / "wolo-worktrees", tmp_path / "calc", name, ref, Notices(), moves_changes=moves_changes)
+    return open_worktree(tmp_path / "wolo" / "worktrees", tmp_path / "calc", name, ref, Notices(), moves_changes=moves_changes)
 
 
 @pytest.fixture
@@ -46,9 +46,30 @@ def test_worktree_has_its_own_branch(origin: Path, tmp_path: Path) -> None:
     assert (each.folder / "a.txt").read_text() == TEN
     assert git(each.folder, "status", "--porcelain") == ""
     assert git(origin, "rev-parse", "wolo/one") == git(origin, "rev-parse", "HEAD") == each.base
-    assert origin_of(tmp_path / "wolo-worktrees", each.folder) == origin
-    assert worktree_around(tmp_path / "wolo-worktrees", each.folder) == each == _made(tmp_path)
-    assert worktrees_of(tmp_path / "wolo-worktrees", origin) == [each]
+    assert origin_of(tmp_path / "wolo" / "worktrees", each.folder) == origin
+    assert worktree_around(tmp_path / "wolo" / "worktrees", each.folder) == each == _made(tmp_path)
+    assert worktrees_of(tmp_path / "wolo" / "worktrees", origin) == [each]
+
+
+def test_link_beside_files_forges_no_origin(origin: Path, tmp_path: Path) -> None:
+    """Trust follows the origin: nothing that an agent can write decides it."""
+    each, worktrees = _made(tmp_path), tmp_path / "wolo" / "worktrees"
+    (each.files / "origin").symlink_to(tmp_path / "trusted")
+    assert origin_of(worktrees, each.folder) == origin
+    other = each.files.with_name("two") / "calc"
+    other.mkdir(parents=True)
+    (other.parent / "origin").symlink_to(origin)
+    beside = each.files / "more"
+    beside.mkdir()
+    assert [origin_of(worktrees, path) for path in (other, beside)] == [other, beside]
+    assert worktree_around(worktrees, beside) is None
+
+
+def test_linked_data_folder_finds_its_worktrees(origin: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "wolo").symlink_to("disk")
+    each, worktrees = _made(tmp_path), tmp_path / "wolo" / "worktrees"
+    assert (origin_of(worktrees, each.folder), worktree_around(worktrees, each.folder)) == (origin, each)
 
 
 def test_worktree_begins_at_the_named_commit(origin: Path, tmp_path: Path) -> None:
@@ -120,6 +141,7 @@ def test_conflict_changes_nothing(origin: Path, tmp_path: Path) -> None:
     assert each.folder.is_dir()
     assert "brings its work back" in remove_worktree(each, force=True)
     assert not each.place.exists()
+    assert not each.files.exists()
     assert git(origin, "branch", "--list", "wolo/*") == ""
 
 
@@ -217,6 +239,6 @@ def _new_lines(folder: Path) -> list[str]:
 
 def test_unknown_worktree_is_named(origin: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no worktree 'x'"):
-        find_worktree_named(tmp_path / "wolo-worktrees", origin, "x")
+        find_worktree_named(tmp_path / "wolo" / "worktrees", origin, "x")
     with pytest.raises(UsageError, match="no worktree of a git repository"):
-        open_worktree(tmp_path / "wolo-worktrees", tmp_path, "x", "", Notices())
+        open_worktree(tmp_path / "wolo" / "worktrees", tmp_path, "x", "", Notices())

@@ -110,15 +110,30 @@ def find_root(cwd: Path | None = None) -> Path:
 
 
 ORIGIN = "origin"
-"""Link beside the files of a session's worktree, to the top of the repository it was made from."""
+"""Link in the record of a session's worktree, to the top of the repository it was made from."""
+
+
+def worktree_files(worktrees: Path) -> Path:
+    """Where the files of worktrees are, as a real path: beside the data folder, in which agents may change nothing."""
+    return _real(worktrees.parent.with_name("wolo-worktrees"))
 
 
 def origin_of(worktrees: Path, root: Path) -> Path:
-    """The repository that a session's worktree was made from; else `root`, which must be real."""
-    if os.path.realpath(worktrees) == os.fspath(root.parent.parent.parent):
+    """The repository that a session's worktree was made from; else `root`, which must be real.
+
+    Trust follows it, so it is read from the records in wolo's own folder `worktrees`, never from beside the files.
+    """
+    if worktree_files(worktrees) == (files := root.parent.parent).parent:
         with suppress(OSError):
-            return Path(os.readlink(root.parent / ORIGIN))  # noqa: PTH115  # text all along
+            origin = Path(os.readlink(worktrees / files.name / root.parent.name / ORIGIN))  # noqa: PTH115  # text all along
+            if root.name == folder_name(origin):
+                return origin
     return root
+
+
+def folder_name(origin: Path) -> str:
+    """Of the files of a worktree: that of the repository, because prompts and paths name it."""
+    return "files" if origin.name.startswith((".", "-")) or not origin.name else origin.name
 
 
 def find_site(cwd: Path | None = None) -> Site:

@@ -26,7 +26,7 @@ from wolo.workspace.files.unfinished import write_whole
 from wolo.workspace.git import GitFailed, run_git
 from wolo.workspace.git_objects import LentCommit, add_words, copy_refs, end_loan, lend_objects, make_git_dir
 from wolo.workspace.git_repository import OpenRepository, find_repository, open_repository
-from wolo.workspace.root import ORIGIN, origin_of
+from wolo.workspace.root import ORIGIN, folder_name, origin_of, worktree_files
 
 INCLUDE = ".worktreeinclude"
 """In the origin: untracked files that a worktree gets, in the syntax of `.gitignore`."""
@@ -38,7 +38,7 @@ _COPIED_SETTINGS = ("user.name", "user.email", "remote.origin.url", "remote.orig
 
 class SessionWorktree(Struct, frozen=True):
     place: Path
-    """Folder of everything that belongs to it."""
+    """Folder of its record, which agents cannot change."""
     origin: Path
     """Top of the repository that it was made from."""
     base: str
@@ -53,10 +53,13 @@ class SessionWorktree(Struct, frozen=True):
         return f"wolo/{self.name}"
 
     @property
+    def files(self) -> Path:
+        return worktree_files(self.place.parent.parent) / self.place.parent.name / self.name
+
+    @property
     def folder(self) -> Path:
-        """The files; named as the repository, because prompts and paths name it."""
-        is_safe = self.origin.name not in ("", ORIGIN, "base") and not self.origin.name.startswith((".", "-"))
-        return self.place / (self.origin.name if is_safe else "files")
+        """The files that the session works on."""
+        return self.files / folder_name(self.origin)
 
 
 class Work(Struct, frozen=True):
@@ -85,9 +88,10 @@ def find_worktree_named(worktrees: Path, cwd: Path, name: str) -> SessionWorktre
 
 def worktree_around(worktrees: Path, cwd: Path) -> SessionWorktree | None:
     """The worktree of a session that a real path is in."""
-    base = Path(os.path.realpath(worktrees))
+    base = worktree_files(worktrees)
     parts = cwd.relative_to(base).parts if cwd.is_relative_to(base) else ()
-    return _read(base.joinpath(*parts[:2])) if len(parts) > 2 else None
+    each = _read(worktrees.joinpath(*parts[:2])) if len(parts) > 2 else None
+    return each if each and cwd.is_relative_to(each.folder) else None
 
 
 def open_worktree(
@@ -180,6 +184,7 @@ def remove_worktree(each: SessionWorktree, *, force: bool) -> str:
         remove_tree(each.folder)
         origin.read("update-ref", "-d", f"refs/heads/{each.branch}", work.commit)
         end_loan(origin.repository.common, each.folder)
+        remove_tree(each.files)
         remove_tree(each.place)
     again = "" if work.is_merged else f" `git branch {each.branch} {work.commit[:12]}` brings its work back."
     return f"Removed worktree {each.name}.{again}"
@@ -207,7 +212,8 @@ def _begin(place: Path, origin: OpenRepository, ref: str, *, moves_changes: bool
 
 
 def _make_files(each: SessionWorktree, origin: OpenRepository, notices: Notices, *, moves_changes: bool) -> None:
-    partial, common = each.place / ".partial", origin.repository.common
+    partial, common = each.files / ".partial", origin.repository.common
+    make_private(each.files)
     remove_tree(partial)
     tip = _commit(origin, f"refs/heads/{each.branch}") or each.base
     start = each.base if moves_changes else tip
@@ -368,7 +374,7 @@ def _open(top: Path) -> Iterator[OpenRepository]:
 
 def _folder_of(worktrees: Path, top: Path) -> Path:
     """Of all worktrees of a repository."""
-    return Path(os.path.realpath(worktrees)) / f"{top.name[:40]}-{sha256(os.fsencode(top)).hexdigest()[:12]}"
+    return worktrees / f"{top.name[:40]}-{sha256(os.fsencode(top)).hexdigest()[:12]}"
 
 
 def _read(place: Path) -> SessionWorktree | None:
