@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tests.fakes.repositories import commit, files, git, repository
 from wolo.errors import UsageError, WoloError
 from wolo.places import Notices
+from wolo.workspace.git import GitFailed
 from wolo.workspace.root import origin_of
 from wolo.workspace.session_worktrees import (
     SessionWorktree,
@@ -208,6 +210,27 @@ def test_killed_making_is_completed(origin: Path, tmp_path: Path, step: int, mon
         _made(tmp_path)
     monkeypatch.undo()
     assert git(_made(tmp_path).folder, "branch", "--show-current") == "wolo/one"
+
+
+def test_killed_removal_makes_no_work_of_missing_files(origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wolo.workspace import session_worktrees
+
+    class Killed(BaseException): ...
+
+    def remove_a_part(path: Path) -> None:
+        if files_left := list(path.rglob("a.txt")):
+            files_left[0].unlink()
+            raise Killed
+
+    each = _made(tmp_path)
+    monkeypatch.setattr(session_worktrees, "remove_tree", remove_a_part)
+    with pytest.raises(Killed):
+        remove_worktree(each, force=False)
+    monkeypatch.undo()
+    with suppress(GitFailed):
+        merge_work(each)
+    assert (origin / "a.txt").read_text() == TEN
+    assert remove_worktree(each, force=False) == "Removed worktree one."
 
 
 @given(st.data())

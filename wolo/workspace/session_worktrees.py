@@ -57,6 +57,11 @@ class SessionWorktree(Struct, frozen=True):
         return worktree_files(self.place.parent.parent) / self.place.parent.name / self.name
 
     @property
+    def partial(self) -> Path:
+        """Files that are being made or removed."""
+        return self.files / ".partial"
+
+    @property
     def folder(self) -> Path:
         """The files that the session works on."""
         return self.files / folder_name(self.origin)
@@ -171,6 +176,9 @@ def patch_of(each: SessionWorktree) -> str:
 def remove_worktree(each: SessionWorktree, *, force: bool) -> str:
     """Returns a sentence. Raises WoloError for work that is in no other branch, unless forced."""
     with _lock(each.place.parent), _open(each.origin) as origin:
+        ref = f"refs/heads/{each.branch}"
+        if not each.folder.is_dir() and not _commit(origin, ref):  # an earlier removal was killed
+            return _remove_rest(each, origin)
         work = _save(each, origin)
         if not work.is_merged and not force:
             raise WoloError(
@@ -181,13 +189,20 @@ def remove_worktree(each: SessionWorktree, *, force: bool) -> str:
             raise WoloError(
                 f"{each.branch} is checked out in {each.origin}, so it stays.", hint="Check out another branch first."
             )
-        remove_tree(each.folder)
-        origin.read("update-ref", "-d", f"refs/heads/{each.branch}", work.commit)
-        end_loan(origin.repository.common, each.folder)
-        remove_tree(each.files)
-        remove_tree(each.place)
+        if each.folder.is_dir():  # at once: half of the files would be work that removes the others
+            remove_tree(each.partial)
+            each.folder.rename(each.partial)
+        origin.read("update-ref", "-d", ref, work.commit)
+        removed = _remove_rest(each, origin)
     again = "" if work.is_merged else f" `git branch {each.branch} {work.commit[:12]}` brings its work back."
-    return f"Removed worktree {each.name}.{again}"
+    return f"{removed}{again}"
+
+
+def _remove_rest(each: SessionWorktree, origin: OpenRepository) -> str:
+    end_loan(origin.repository.common, each.folder)
+    remove_tree(each.files)
+    remove_tree(each.place)
+    return f"Removed worktree {each.name}."
 
 
 def _begin(place: Path, origin: OpenRepository, ref: str, *, moves_changes: bool) -> SessionWorktree:
@@ -212,7 +227,7 @@ def _begin(place: Path, origin: OpenRepository, ref: str, *, moves_changes: bool
 
 
 def _make_files(each: SessionWorktree, origin: OpenRepository, notices: Notices, *, moves_changes: bool) -> None:
-    partial, common = each.files / ".partial", origin.repository.common
+    partial, common = each.partial, origin.repository.common
     make_private(each.files)
     remove_tree(partial)
     tip = _commit(origin, f"refs/heads/{each.branch}") or each.base
