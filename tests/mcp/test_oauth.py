@@ -22,6 +22,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.oauth_server import OAuthServer
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
+from tests.fakes.screen import pty_wolo
 from wolo.config.keys import written_down
 from wolo.config.mcp_logins import MCPLogins
 from wolo.config.schema import Settings
@@ -459,3 +460,20 @@ def test_login_without_terminal_works_and_run_continues_without(remote: OAuthSer
     assert (after.exit_code, after.stdout) == (0, "With it.\n")
     assert "mcp__web__look" in str(provider.requests[-1].json["tools"])
     assert run_wolo("mcp", "logout", "web").stdout == "Logged out of web.\n"
+
+
+def test_login_in_a_session_starts_the_server(remote: OAuthServer, provider: ProviderServer) -> None:
+    run_wolo("mcp", "add", "-t", "http", "web", remote.url)
+    browser = Path("browser.py").absolute()
+    browser.write_text("import sys, urllib.request\nurllib.request.urlopen(sys.argv[1]).read()\n")
+    with pty_wolo(*provider.flags, env={"BROWSER": f"{sys.executable} {browser}"}) as terminal:
+        terminal.wait_for_prompt()
+        terminal.enter("/mcp login web")
+        terminal.wait_for("Open this address to log in to web")
+        terminal.wait_for("Logged in to web: 2 tools.")
+        terminal.enter("/mcp login nothing")
+        terminal.wait_for("There is no MCP server nothing")
+        provider.script(text("With it."))
+        terminal.enter("hello")
+        terminal.wait_for("With it.")
+    assert "mcp__web__look" in str(provider.requests[-1].json["tools"])

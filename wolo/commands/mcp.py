@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+
+from wolo.agent.events import Noticed
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
-from wolo.conversation.resources.mcp_servers import allow_server
-from wolo.errors import UsageError
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.resources.mcp_servers import allow_server, remember_listing
+from wolo.errors import UsageError, WoloError
+from wolo.mcp.logins import LoginStore
 from wolo.mcp.mcp_tool import offered_name
-from wolo.mcp.server import describe_server
+from wolo.mcp.server import ConfiguredServer, describe_server
 from wolo.mcp.servers import Servers, ServerStatus
-from wolo.messages.terminal_text import clean_line, escaped_line
+from wolo.messages.terminal_text import clean_line, escaped_line, quantity
 from wolo.places import find_places
 
-_HINT = "/mcp, /mcp tools NAME, /mcp log NAME, /mcp restart NAME, /mcp allow NAME"
+_HINT = "/mcp, /mcp tools NAME, /mcp log NAME, /mcp restart NAME, /mcp allow NAME, /mcp login NAME"
 _MOST_RESOURCES = 50
 _NONE = "No MCP servers. Add one with `wolo mcp add NAME -- COMMAND`, or with an .mcp.json in the project."
 _STATES = {"known": "starts on first use", "starting": "still starting"}
@@ -33,6 +39,9 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
             return ShowText(f"Restarting {name.strip()}.")
         case "allow":
             return ShowText(_allow(context, servers, name.strip()))
+        case "login":
+            servers.start_login(name.strip(), partial(_log_in, context.conversation))
+            return ShowText(f"Logging in to {name.strip()}: the address follows, and the result once you have answered there.")
         case _:
             raise UsageError(f"Unknown action: {clean_line(action)}.", hint=_HINT)
 
@@ -84,10 +93,38 @@ def _allow(context: CommandContext, servers: Servers, name: str) -> str:
     return f"Allowed {name} until its definition changes, and started it:\n{facts}"
 
 
+async def _log_in(conversation: Conversation, configured: ConfiguredServer, store: LoginStore | None) -> None:
+    """Shows the address and the result between other events; neither is saved."""
+    from wolo.config.mcp_logins import MCPLogins  # noqa: PLC0415  # for a login only
+    from wolo.mcp.oauth.callback import LoginFailed, open_browser  # noqa: PLC0415
+    from wolo.mcp.oauth.login import log_in  # noqa: PLC0415
+
+    name, logins = configured.name, store or MCPLogins(find_places())
+
+    def show(text: str) -> None:
+        conversation.events.pass_on(Noticed(text=text, level="warning"))  # plain ones are for --verbose
+
+    def on_address(address: str) -> None:
+        show(f"Open this address to log in to {name}: {clean_line(address)}")
+        open_browser(address, os.environ)
+
+    try:
+        listing = await log_in(name, configured.server, logins, os.environ, on_address)
+        if listing is None:
+            show(f"{name} needs no login.")
+            return
+        remember_listing(configured, listing)
+        await conversation.servers.restart(name)
+    except (LoginFailed, WoloError) as error:
+        show(f"The login to {name} failed: {clean_line(str(getattr(error, 'message', error)))}.")
+    else:
+        show(f"Logged in to {name}: {quantity(len(listing.tools), 'tool')}.")
+
+
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     arguments: list[tuple[str, str]] = []
     for each in context.conversation.servers.statuses():
-        actions = ("allow",) if each.state == "needs consent" else ("tools", "log", "restart")
+        actions = ("allow",) if each.state == "needs consent" else ("tools", "log", "restart", "login")
         arguments += [(f"{action} {each.name}", _STATES.get(each.state, each.state)) for action in actions]
     return arguments
 
@@ -97,8 +134,9 @@ COMMANDS = (
         "mcp",
         "MCP servers and their status",
         _run,
-        usage="[tools|log|restart|allow NAME]",
-        more="tools lists what one offers, log its messages; restart restarts it, allow starts one that the project defines.",
+        usage="[tools|log|restart|allow|login NAME]",
+        more="tools lists what one offers, log its messages; restart restarts it, allow starts one that the project defines,"
+        " login opens the browser for a remote one.",
         group="Extensions",
         arguments=_arguments,
         while_working=True,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from wolo.workspace.root import Workspace
 if TYPE_CHECKING:
     from wolo.mcp.client import McpClient
     from wolo.mcp.connection import Completing, PromptMessage
+    from wolo.mcp.logins import LoginStore
     from wolo.mcp.server_requests import Sample
     from wolo.mcp.tool_answer import Item
     from wolo.tools.tool import ExternalTool
@@ -59,6 +60,10 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
     """The server's last log messages."""
 
 
+LogIn = Callable[[ConfiguredServer, "LoginStore | None"], Coroutine[Any, Any, None]]
+"""Logs in to a server and reports the result; must not raise."""
+
+
 class Servers:
     """Requires an event loop. A turn uses `prepare`, `tools` and `news`."""
 
@@ -84,6 +89,7 @@ class Servers:
         self._due: list[McpClient] = []
         """Servers to start soon."""
         self._awaited: list[McpClient] = []
+        self._logins: dict[str, asyncio.Task[None]] = {}
         self._has_asked = False
         """The first request was sent or is being prepared."""
         for each in self._wanted.values():
@@ -225,6 +231,17 @@ class Servers:
         self._begin_due()
         return allowed
 
+    def start_login(self, name: str, log_in: LogIn) -> None:
+        """Runs `log_in` beside everything else, until the servers are closed. Raises UsageError."""
+        wanted = self._find(name)
+        if not wanted.server.url:
+            raise UsageError(f"{name} is a program: only remote servers have a login.")
+        if not wanted.is_allowed:
+            raise UsageError(f"{name} is not contacted: it needs your consent.", hint=f"/mcp allow {name}")
+        if (earlier := self._logins.get(name)) is not None:
+            earlier.cancel()  # its address was lost from sight
+        self._logins[name] = self._loop.create_task(log_in(wanted, self._around.logins))
+
     def waits_for_consent(self, name: str) -> ConfiguredServer:
         """Raises UsageError if the server needs no consent."""
         configured = self._find(name)
@@ -241,6 +258,9 @@ class Servers:
         """Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
+        for login in self._logins.values():
+            login.cancel()
+        await asyncio.gather(*self._logins.values(), return_exceptions=True)
         for name, client in self._clients.items():
             if client.state == "failed":
                 self._remember(self._wanted[name], CachedListing(ServerListing(), failed=True, why=client.why))
