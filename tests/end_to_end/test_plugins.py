@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -256,3 +257,52 @@ def test_marketplace_entry_is_the_whole_plugin(market: Path) -> None:
 def test_repository_without_plugin_list_is_no_marketplace(plugin: Path) -> None:
     refused = run_wolo("plugin", "marketplace", "add", str(plugin))
     assert (refused.exit_code, "This is no marketplace" in refused.stderr) == (2, True)
+
+
+EXTENSION = """
+from wolo.extension import Extension
+
+def extend(ext: Extension) -> None:
+    @ext.tool()
+    def greet() -> str:
+        "Greet."
+        return "hello from the package"
+"""
+
+
+def build_wheel(folder: Path, extension: str = EXTENSION) -> None:
+    metadata = "Metadata-Version: 2.1\nName: greeting-wolo\nVersion: 1.0\nSummary: Greets.\nRequires-Dist: rich\n\nText"
+    with ZipFile(folder / "greeting_wolo-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("greeting_wolo.py", extension)
+        wheel.writestr("greeting_wolo-1.0.dist-info/METADATA", metadata)
+        wheel.writestr("greeting_wolo-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("greeting_wolo-1.0.dist-info/entry_points.txt", "[wolo.extensions]\ngreeting = greeting_wolo:extend\n")
+        wheel.writestr("greeting_wolo-1.0.dist-info/RECORD", "")
+
+
+def test_extension_from_an_index_runs_once_allowed(
+    provider: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    build_wheel(tmp_path)
+    missing = run_wolo("plugin", "add", "pypi:none-such")
+    assert (missing.exit_code, "cannot be fetched" in missing.stderr) == (2, True)
+    assert run_wolo("plugin", "add", "pypi:../x").exit_code == 2
+    added = run_wolo("plugin", "add", "pypi:greeting-wolo", "--yes")
+    assert added.exit_code == 0, added.stderr
+    for line in ("greeting-wolo 1.0, from pypi:greeting-wolo", "extensions   greeting=greeting_wolo:extend", "rich"):
+        assert line in added.stdout
+    provider.otherwise = text("Done.")
+    ran = run_wolo("-p", *provider.flags, "go")
+    assert "`wolo plugin allow greeting-wolo` shows and allows what it runs" in " ".join(ran.stderr.split())
+    assert "greet" not in tools(provider)
+    assert run_wolo("plugin", "allow", "greeting-wolo").exit_code == 0
+    provider.script(call("greet", {}), text("Done."))
+    assert run_wolo("-p", *provider.flags, "--yolo", "go").exit_code == 0
+    assert provider.requests[-1].results == ["hello from the package"]
+    assert [row["standing"] for row in run_wolo("extensions", "list", "--json").json] == ["allowed"]
+    code = next(find_places().data.glob("plugins/store/greeting-wolo-*/greeting_wolo.py"))
+    code.write_text(EXTENSION.replace("hello", "changed"))
+    assert run_wolo("-p", *provider.flags, "--yolo", "go").exit_code == 0
+    assert "greet" not in tools(provider)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from wolo.messages.secret_values import is_secret_name
 from wolo.messages.terminal_text import clean_line
 from wolo.models import headers, retry, secret_references
 from wolo.models.address import display_url
-from wolo.places import Notices, Site, find_home
+from wolo.places import TOOL_PACKAGES, Notices, Site, find_home
 from wolo.workspace.root import find_root, origin_of
 
 ENVIRONMENT = {"WOLO_MODEL": "model", "WOLO_MODE": "mode"}
@@ -118,11 +119,20 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
             layers.sources[name] = f"--{name.replace('_', '-')}"
     layers.lower_mode()
     config = replace(layers.config(Endpoint(**endpoint)), is_safe=is_safe)
-    if not is_safe and (site.places.config / project.EXTENSIONS.name).is_dir():
+    if not is_safe and _has_extensions(site):
         from wolo.config.python_files.extension_providers import add_providers  # noqa: PLC0415  # few users have some
 
         config = add_providers(config, site)
     return _with_given_servers(config, flags) if flags.get("mcp_config") or flags.get("strict_mcp_config") else config
+
+
+def _has_extensions(site: Site) -> bool:
+    """Of the user, or of a package, as far as that is known."""
+    if (site.places.config / project.EXTENSIONS.name).is_dir():
+        return True
+    with suppress(OSError, UnicodeError):
+        return "\nextensions " in (site.places.cache / TOOL_PACKAGES).read_text(encoding="utf-8")
+    return False
 
 
 class _Layers:

@@ -31,7 +31,9 @@ _LAST_COMMIT = " (without changes that are not committed)"
 
 @app.command("add")
 def add(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Folder, OWNER/REPO, git URL, archive, NAME@MARKETPLACE.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="Folder, OWNER/REPO, git URL, archive, pypi:NAME, PLUGIN@MARKET.")
+    ],
     yes: Yes = False,
 ) -> None:
     """Install a plugin. Its hooks and servers run only after `wolo plugin allow`."""
@@ -349,7 +351,8 @@ def _offer_to_allow(plugin: Plugin, places: Places, *, yes: bool) -> None:
         install.allow(plugin, places)
         print_line(f"The plugin {plugin.name} is allowed until it changes.")
         return
-    print_line(f"Its hooks and servers do not run. To allow them: wolo plugin allow {plugin.name}")
+    what = "extensions" if plugin.contents.extensions else "hooks and servers"
+    print_line(f"Its {what} do not run. To allow them: wolo plugin allow {plugin.name}")
 
 
 def _show(contents: Contents, pin: str, source: Source) -> None:
@@ -371,13 +374,15 @@ def _show(contents: Contents, pin: str, source: Source) -> None:
         print_line(f"  hooks        {escaped_line(', '.join(dict.fromkeys(events)))}")
     if contents.servers:
         print_line(f"  MCP servers  {escaped_line(', '.join(json.loads(contents.servers)['mcpServers']))}")
+    if contents.extensions:
+        print_line(f"  extensions   {escaped_line(', '.join(contents.extensions))}")
     if contents.unused:
         print_line(f"  not used     {', '.join(map(escaped_line, contents.unused))}")
 
 
 def _show_programs(plugin: Plugin, places: Places) -> None:
     from wolo.cli.listing import print_described
-    from wolo.config.plugins.installed import hooks_of, servers_of
+    from wolo.config.plugins.installed import hooks_of, root_of, servers_of
     from wolo.extensions.hooks.definitions import describe_hook
     from wolo.mcp.server import describe_server
     from wolo.messages.terminal_text import escaped_line
@@ -392,6 +397,9 @@ def _show_programs(plugin: Plugin, places: Places) -> None:
         print_line(f"  MCP server   {escaped_line(server.name)}")
         own = ("CLAUDE_PLUGIN_ROOT=", "CLAUDE_PLUGIN_DATA=")
         print_described((row for row in describe_server(server.server) if not row[1].startswith(own)), "    ")
+    for name in plugin.contents.extensions:
+        print_line(f"  extension    {escaped_line(name)}")
+        print_line(f"    code in {escaped_line(str(root_of(plugin, places)))}")
     for notice in (*hook_sets.problems, *notices):
         print_message(notice)
 

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, field
@@ -23,10 +23,14 @@ from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.extensions.plugins.manifest import Contents, PluginComponent
 from wolo.extensions.sources.source import Source
+from wolo.extensions.sources.tree_copy import tree_digest
 from wolo.mcp.server import ConfiguredServer, Server
 from wolo.mcp.server_entries import read_servers
 from wolo.messages.terminal_text import quantity
 from wolo.places import Notices, Places
+
+if TYPE_CHECKING:
+    from wolo.extensions.custom_tools.tool_listing import ToolFile
 
 _ROOT = r"\$\{(?:CLAUDE_PLUGIN_ROOT|extensionPath)\}|\$CLAUDE_PLUGIN_ROOT\b"
 _DATA = r"\$\{CLAUDE_PLUGIN_DATA\}"
@@ -179,6 +183,26 @@ def allowed_servers(places: Places, taken: Collection[str], notices: Notices) ->
             yield replace(each, name=name)
 
 
+def extensions_of(places: Places) -> Iterator[tuple[ToolFile, str]]:
+    """Each extension, and why it does not run: the user has not allowed the plugin as it is."""
+    from wolo.extensions.custom_tools.tool_listing import ToolFile  # noqa: PLC0415  # few plugins have extensions
+
+    for plugin in enabled_plugins(places, Notices()):
+        names, root = plugin.contents.extensions, root_of(plugin, places)
+        if not names:
+            continue
+        digest = digest_of(plugin, places)
+        what = f"{quantity(len(names), 'extension')} of"
+        problem = "" if plugin.allowed == digest else _notice(plugin, what, "not run")
+        for name in names:
+            source = f"{name.partition('=')[0]} of the plugin {plugin.name}"
+            if "=" in name:
+                yield ToolFile(f"entry point {name}", digest, source, is_extension=True, import_from=str(root)), problem
+            else:
+                text = (root / name).read_text(encoding="utf-8-sig", errors="replace")
+                yield ToolFile(str(root / name), digest, source, text, is_extension=True), problem
+
+
 def _notice(plugin: Plugin, what: str, state: str) -> str:
     verb = "is" if what.startswith("1 ") else "are"
     return f"{what} the plugin {plugin.name} {verb} {state}: `wolo plugin allow {plugin.name}` shows and allows what it runs."
@@ -197,6 +221,8 @@ def digest_of(plugin: Plugin, places: Places) -> str:
         ("server", Hook(command=_line(each.server))) for each in servers_of(plugin, places, Notices()) if each.server.command
     ]
     seen = hashlib.sha256(msgspec.json.encode((plugin.name, plugin.pin, contents.hooks, contents.servers)))
+    if contents.extensions:
+        seen.update(tree_digest(root_of(plugin, places)).encode())
     seen.update(digest([*hooks_of(plugin, places).hooks, *programs], root_of(plugin, places)).encode())
     return seen.hexdigest()
 

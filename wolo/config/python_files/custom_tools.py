@@ -58,6 +58,11 @@ def find_files(config: Config, site: Site, kind: project.Kind = project.TOOLS) -
     """Files of tools, or extensions, the nearest first. Reads nothing of an untrusted project, and runs nothing."""
     files = project_files(site, kind) if config.trusts_project else []
     files += own_files(site, kind)
+    if kind is project.EXTENSIONS and site.places.plugin_index.exists():
+        from wolo.config.plugins.installed import extensions_of  # noqa: PLC0415  # most users have no plugins
+
+        for file, problem in extensions_of(site.places):
+            files.append(CustomToolFile(file, "needs consent" if problem else "allowed", problem))
     state = installation_state()
     for each in find_installed(site.places.cache / TOOL_PACKAGES, package_folders(), state, kind.name):
         entry = f"entry point {each}"

@@ -20,11 +20,11 @@ from wolo.places import Notices, Site
 
 
 def add_providers(config: Config, site: Site) -> Config:
-    """Of the user's files and packages; a project adds none. A table of the settings wins over one of an extension."""
+    """Of the user's files and packages; a project or plugin adds none. A table of the settings wins over one of an extension."""
     files = [
         each
         for each in find_files(replace(config, trusts_project=False), site, project.EXTENSIONS)
-        if "provider(" in each.file.text or not each.file.where.startswith("/")
+        if each.consent == "yours" and ("provider(" in each.file.text or not each.file.where.startswith("/"))
     ]
     if not files:
         return config

@@ -82,11 +82,19 @@ async def find_custom_tools(config: Config, site: Site) -> FoundTools | None:
 
 async def find_extensions(config: Config, site: Site) -> FoundExtensions | None:
     """None: there are none."""
-    if config.is_safe or not _has_python_files(site, project.EXTENSIONS):
+    if config.is_safe or not (_has_python_files(site, project.EXTENSIONS) or _have_plugins_extensions(site)):
         return None
     from wolo.config.python_files import extension_files  # noqa: PLC0415  # few users have some
 
     return await extension_files.find_extensions(config, site)
+
+
+def _have_plugins_extensions(site: Site) -> bool:
+    if not site.places.plugin_index.exists():
+        return False
+    from wolo.config.plugins.installed import enabled_plugins  # noqa: PLC0415  # most users have no plugins
+
+    return any(each.contents.extensions for each in enabled_plugins(site.places, Notices()))
 
 
 def _has_python_files(site: Site, kind: Kind) -> bool:

@@ -50,6 +50,9 @@ except ImportError:  # hidden by the sandbox
         module.__file__ = path
         exec(compile(text, path, "exec"), module.__dict__)
 server = importlib.import_module(given["server"])
+if given["import_from"]:  # the user allowed exactly these files: no bytecode joins them
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, given["import_from"])
 server.main(given["where"], given["text"], requests, only_lists=given["only_lists"])
 """
 
@@ -66,6 +69,8 @@ class ToolFile(Struct, frozen=True):
     text: str = ""
     """Content of the file."""
     is_extension: bool = False
+    import_from: str = ""
+    """Folder of an unpacked package that the entry point is in; empty: it is installed."""
 
     @property
     def declares_effects(self) -> bool:
@@ -91,7 +96,14 @@ class ToolFile(Struct, frozen=True):
             files = {_API: Path(__file__).parents[2] / "extension.py", **files}
         modules = [(name, str(path), path.read_text("utf-8")) for name, path in files.items()]
         server = f"{_PACKAGE}.{_MODULES[num_modules - 1]}"
-        given = {"where": self.where, "text": self.text, "server": server, "modules": modules, "only_lists": only_lists}
+        given = {
+            "where": self.where,
+            "text": self.text,
+            "server": server,
+            "modules": modules,
+            "import_from": self.import_from,
+            "only_lists": only_lists,
+        }
         return msgspec.json.encode(given) + b"\n"
 
 

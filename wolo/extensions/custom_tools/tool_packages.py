@@ -18,6 +18,11 @@ def find_installed(known: Path, folders: Sequence[str], state: str, kind: str = 
     return [entry.removeprefix(f"{kind} ") for entry in find_all(known, folders, state) if entry.startswith(f"{kind} ")]
 
 
+def find_entry_points(folder: Path, kind: str) -> list[str]:
+    """`NAME=MODULE:ATTRIBUTE` for each of a kind in an unpacked package."""
+    return [entry.removeprefix(f"{kind} ") for entry in _entries(str(folder)) if entry.startswith(f"{kind} ")]
+
+
 def find_all(known: Path, folders: Sequence[str], state: str) -> list[str]:
     """As above, with the kind before each."""
     with suppress(OSError, UnicodeError):

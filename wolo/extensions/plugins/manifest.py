@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from wolo.errors import ExtensionError
+from wolo.extensions.custom_tools.tool_packages import find_entry_points
 from wolo.extensions.markdown_files import decode
 from wolo.extensions.skill_files import skill_file
 from wolo.messages.terminal_text import clean_line
@@ -59,12 +60,14 @@ class Contents(Struct, frozen=True, kw_only=True):
     """Hooks in Claude Code's JSON form."""
     servers: str = ""
     """MCP servers in the JSON form of `.mcp.json`; empty: none."""
+    extensions: tuple[str, ...] = ()
+    """Paths of Python files, or entry points `NAME=MODULE:ATTRIBUTE` of a package."""
     unused: tuple[str, ...] = ()
     """Parts of the plugin that wolo does not use."""
 
     @property
     def runs_something(self) -> bool:
-        return bool(self.hooks or self.servers)
+        return bool(self.hooks or self.servers or self.extensions)
 
     @property
     def is_empty(self) -> bool:
@@ -78,6 +81,8 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
     said = _object(manifest, folder) if manifest else {}
     is_listed = entry.get("strict") is False
     fields = {**entry, **said}
+    package = read_package(folder)
+    fields = {**package, **fields}
     called = str(fields.get("name") or name)
     if not re.fullmatch(NAME, called):
         called = re.sub(r"[^A-Za-z0-9_.-]+", "-", called).strip("-._").lower()[:64]
@@ -94,8 +99,32 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
         agents=reading.components("agents"),
         hooks=reading.hooks(),
         servers=reading.servers(),
-        unused=reading.unused_names(),
+        extensions=(*find_entry_points(folder, "extensions"), *_extension_files(folder)),
+        unused=(*reading.unused_names(), *package.get("unused", ())),
     )
+
+
+def read_package(folder: Path) -> dict[str, Any]:
+    """Name, version and summary of an unpacked wheel, and what it needs; empty for another folder."""
+    metadata = next(folder.glob("*.dist-info/METADATA"), None)
+    if metadata is None:
+        return {}
+    head = metadata.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+    lines = [line.partition(": ")[::2] for line in head.splitlines()]
+    values = dict(reversed(lines))
+    needs = [value.partition(";")[0].strip() for name, value in lines if name == "Requires-Dist" and "extra ==" not in value]
+    unused = [f"dependencies, to be installed next to wolo: {clean_line(', '.join(needs))}"] if needs else []
+    return {
+        "name": values.get("Name", ""),
+        "version": values.get("Version", ""),
+        "description": values.get("Summary", ""),
+        "unused": unused,
+    }
+
+
+def _extension_files(folder: Path) -> list[str]:
+    paths = (path for path in (folder / "extensions").glob("*.py") if not path.name.startswith(("_", ".")))
+    return sorted(str(path.relative_to(folder)) for path in paths)
 
 
 class _ManifestReader:

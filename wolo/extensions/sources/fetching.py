@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
+import sys
 import tarfile
 import urllib.request
 import zipfile
@@ -23,6 +25,7 @@ from msgspec import Struct
 from wolo.errors import ExtensionError, UsageError
 from wolo.extensions.sources.source import Source
 from wolo.extensions.sources.tree_copy import MOST_BYTES, check_size, copy_tree, tree_digest
+from wolo.messages.terminal_text import clean_line
 from wolo.workspace.git import GitFailed, run_git
 from wolo.workspace.git_repository import find_repository, local_path, open_repository
 
@@ -39,6 +42,8 @@ def fetch(source: Source, into: Path, files: Sequence[str] = ()) -> FetchedSourc
     if source.kind == "git":
         checkout = check_out(source.location, source.ref, raw)
         root, folder, pin = raw, source.folder or checkout.folder, checkout.commit
+    elif source.kind == "pypi":
+        root, folder, pin = unpack(str(_download_wheel(source, into / "wheels")), raw, into), "", ""
     elif source.kind == "archive":
         root, folder, pin = unpack(source.location, raw, into), source.folder, ""
     else:
@@ -134,6 +139,24 @@ class _NoDowngrade(urllib.request.HTTPRedirectHandler):
             fp.close()
             raise ExtensionError(f"{req.full_url} leads to an address that is not encrypted.")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _download_wheel(source: Source, into: Path) -> Path:
+    """By pip, with the index that the user has set up. A wheel is unpacked and runs nothing, as a source distribution would."""
+    into.mkdir()
+    requirement = f"{source.location}=={source.ref}" if source.ref else source.location
+    options = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet", "--dest", str(into))
+    command = [sys.executable, "-I", "-m", "pip", "download", *options, "--", requirement]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=GIT_S, cwd=into)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ExtensionError(f"{source} cannot be fetched: {error}.") from error
+    wheel = next(into.glob("*.whl"), None)
+    if done.returncode or wheel is None:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        why = lines[-1].removeprefix("ERROR: ").rstrip(".") if lines else "there is no wheel"
+        raise ExtensionError(f"{source} cannot be fetched: {clean_line(why)}.", hint="Packages are fetched as wheels, by pip.")
+    return wheel
 
 
 def _download(url: str, into: Path) -> Path:

@@ -12,23 +12,27 @@ from msgspec import Struct
 from wolo.errors import UsageError
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar")
-FORMS = "A folder, OWNER/REPO, a git URL (both with #REF or #REF:FOLDER), or a .zip or .tar.gz file or https URL."
+FORMS = "A folder, OWNER/REPO, a git URL (both with #REF or #REF:FOLDER), a .zip or .tar.gz file or https URL, or pypi:NAME."
 _SHORT = r"(?:github:|gh:)?([A-Za-z0-9][\w.-]*)/([\w.-]+?)(?:\.git)?((?:/[\w.@+-]+)*)"
+PYPI = "pypi:"
+_REQUIREMENT = r"([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)(?:==([\w.!+-]+))?"
 _WEB = r"(https://[^/]+/[^/]+/[^/]+?)(?:\.git)?/(?:-/)?(?:tree|blob)/(.+)"
 _LOCAL = ("/", "./", "../", "~")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Source(Struct, frozen=True):
-    kind: Literal["folder", "git", "archive"]
+    kind: Literal["folder", "git", "archive", "pypi"]
     location: str
-    """Absolute path or URL."""
+    """Absolute path, URL or name of a package."""
     ref: str = ""
-    """Branch, tag or commit, perhaps with a folder after a slash; empty: the default branch."""
+    """Branch, tag or commit, perhaps with a folder after a slash; empty: the default branch. Of a package: the version."""
     folder: str = ""
     """Folder in it; empty: all of it."""
 
     def __str__(self) -> str:
+        if self.kind == "pypi":
+            return f"{PYPI}{self.location}{f'=={self.ref}' if self.ref else ''}"
         end = f"{self.ref}:{self.folder}" if self.folder else self.ref
         return f"{self.location}#{end}" if end else self.location
 
@@ -43,6 +47,11 @@ class Source(Struct, frozen=True):
 def read_source(text: str, base: Path) -> Source:
     """`base` is the folder of relative paths. Raises UsageError."""
     text = text.strip()
+    if text.startswith(PYPI):
+        named = re.fullmatch(_REQUIREMENT, text.removeprefix(PYPI))
+        if named is None:
+            raise UsageError(f"{text} names no package.", hint="pypi:NAME, or pypi:NAME==VERSION.")
+        return Source("pypi", named[1], named[2] or "")
     location, _, end = text.partition("#")
     ref, _, folder = end.partition(":")
     if "://" in text or re.match(r"[\w.-]+@[\w.-]+:", text):
