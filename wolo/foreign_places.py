@@ -60,7 +60,7 @@ NAMING_SETTINGS = (
 
 _SHARED = "several agents"
 _DATA = "wolo takes agents from Markdown and Codex's TOML only"
-_IMPORTED = "`wolo import-config` takes it over"
+IMPORTED = "`wolo import-config` takes it over"
 
 
 def _project(agent: str, kind: str, *paths: str, why: str = "") -> Place:
@@ -103,13 +103,19 @@ TABLE = (
     _user("Claude Code", "skills", ".claude/skills"),
     _user("Claude Code", "commands", ".claude/commands"),
     _user("Claude Code", "agents", ".claude/agents"),
-    _user("Claude Code", "settings, hooks and MCP servers", ".claude/settings.json", ".claude.json", why=_IMPORTED),
+    _user("Claude Code", "settings, hooks and MCP servers", ".claude/settings.json", ".claude.json", why=IMPORTED),
+    _user(
+        "Claude Code",
+        "keybindings",
+        ".claude/keybindings.json",
+        why="/keys lists wolo's keys; they are fixed",
+    ),
     _user("Claude Code", "output styles", ".claude/output-styles", why="wolo has one style"),
     _project("Codex", "MCP servers", ".codex/config.toml"),
     _project("Codex", "hooks", ".codex/hooks.json", ".codex/config.toml"),
     _project("Codex", "skills", ".codex/skills"),
     _project("Codex", "agents", ".codex/agents"),
-    _project("Codex", "permission rules", ".codex/rules", why=_IMPORTED),
+    _project("Codex", "permission rules", ".codex/rules", why=IMPORTED),
     _user("Codex", "instructions", ".codex/AGENTS.md"),
     _user("Codex", "skills", ".codex/skills"),
     _user("Codex", "commands", ".codex/prompts"),
@@ -120,7 +126,7 @@ TABLE = (
         ".codex/config.toml",
         ".codex/rules",
         ".codex/hooks.json",
-        why=_IMPORTED,
+        why=IMPORTED,
     ),
     _project("OpenCode", "MCP servers", "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
     _project("OpenCode", "skills", ".opencode/skills", ".opencode/skill"),
@@ -136,7 +142,7 @@ TABLE = (
     _user("OpenCode", "agents", ".config/opencode/agents", ".config/opencode/agent"),
     _user(
         *("OpenCode", "settings and MCP servers", ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
-        why=_IMPORTED,
+        why=IMPORTED,
     ),
     _project("Gemini CLI", "instructions", "GEMINI.md"),
     _project("Gemini CLI", "MCP servers", ".gemini/settings.json"),
@@ -154,7 +160,8 @@ TABLE = (
     _user("Gemini CLI", "skills", ".gemini/skills"),
     _user("Gemini CLI", "commands", ".gemini/commands"),
     _user("Gemini CLI", "agents", ".gemini/agents"),
-    _user("Gemini CLI", "settings, hooks and MCP servers", ".gemini/settings.json", why=_IMPORTED),
+    _user("Gemini CLI", "settings, hooks and MCP servers", ".gemini/settings.json", why=IMPORTED),
+    _user("Gemini CLI", "policies", ".gemini/policies", why=IMPORTED),
     _user("Gemini CLI", "extensions", ".gemini/extensions", why="`wolo plugin add FOLDER` installs one"),
     _project("Qwen Code", "instructions", "QWEN.md"),
     _project("Qwen Code", "MCP servers", ".qwen/settings.json"),
@@ -170,7 +177,7 @@ TABLE = (
     _project("Kimi", "MCP servers", ".kimi/mcp.json", ".kimi-code/mcp.json"),
     _user("Kimi", "instructions", ".kimi/AGENTS.md"),
     _user("Kimi", "skills", ".kimi/skills"),
-    _user("Kimi", "settings and MCP servers", ".kimi/config.toml", ".kimi/mcp.json", why=_IMPORTED),
+    _user("Kimi", "settings and MCP servers", ".kimi/config.toml", ".kimi/mcp.json", why=IMPORTED),
     _project("GitHub Copilot", "instructions", ".github/copilot-instructions.md"),
     _project("GitHub Copilot", "rules", ".github/instructions"),
     _project("GitHub Copilot", "MCP servers", ".vscode/mcp.json", ".github/mcp.json"),
@@ -246,7 +253,8 @@ TABLE = (
     _user("pi", "instructions", ".pi/agent/AGENTS.md"),
     _user("pi", "skills", ".pi/agent/skills"),
     _user("pi", "commands", ".pi/agent/prompts"),
-    _user("pi", "settings", ".pi/agent/settings.json", why=_IMPORTED),
+    _user("pi", "settings", ".pi/agent/settings.json", ".pi/agent/models.json", why=IMPORTED),
+    _user("pi", "extensions", ".pi/agent/extensions", why="they are TypeScript for pi's own functions"),
     _project("Junie", "instructions", ".junie/AGENTS.md", ".junie/guidelines.md"),
     _project("Junie", "MCP servers", ".junie/mcp/mcp.json"),
     _project("Junie", "skills", ".junie/skills"),

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from wolo.config import project
 from wolo.config.imports.definitions import add_files, add_provider, variable_in
+from wolo.config.project import MAX_BYTES
 from wolo.config.translation.findings import Reading, SettingFinding
 from wolo.config.translation.rules import (
     add_bare,
@@ -26,6 +26,7 @@ from wolo.config.translation.rules import (
 from wolo.errors import ConfigError, ExtensionError
 from wolo.extensions.hooks.hook_files import read_hooks
 from wolo.extensions.settings_documents import parse_settings
+from wolo.foreign_places import IMPORTED, TABLE
 from wolo.guard.rules import Decision
 from wolo.mcp.server_entries import read_servers
 from wolo.places import Notices, find_home
@@ -39,6 +40,8 @@ _KNOWN_PROVIDERS = frozenset(
     )
 )
 _DECISIONS: tuple[Decision, ...] = ("deny", "ask", "allow")
+_MOST_POLICIES = 50
+"""Files."""
 _BYPASSES = ("bypassPermissions", "yolo")
 _BYPASS = "it switches all questions off; wolo does that for one run only (`--mode yolo`)"
 
@@ -47,8 +50,6 @@ class ForeignAgent(Struct, frozen=True):
     name: str
     """As in `--from`."""
     label: str
-    folders: tuple[str, ...]
-    """Below the home directory; the setup exists if one of them does."""
     own: tuple[str, ...]
     """Settings files of the user."""
     of_project: tuple[str, ...]
@@ -65,13 +66,26 @@ def findings(agent: ForeignAgent, root: Path) -> Iterator[SettingFinding]:
     for name in agent.of_project:
         if root != home:
             yield from _read(agent, Reading(root / name, is_projects=True), root)
-    for folder in agent.folders:
-        for kind in (project.SKILLS, project.COMMANDS, project.AGENTS):
-            for place in kind.own:
-                if place.startswith(f"{folder}/") and (home / place).is_dir():
-                    yield SettingFinding(source=home / place, kind="present", what=kind.name, why=f"read from ~/{place}")
+    yield from _places(agent, home, root)
     if (home / agent.memory).is_file():
         yield SettingFinding(source=home / agent.memory, kind="memory", what=f"@~/{agent.memory}")
+
+
+def _places(agent: ForeignAgent, home: Path, root: Path) -> Iterator[SettingFinding]:
+    """A line for every other place that exists: where it is read, or why it is not."""
+    kinds = ("skills", "commands", "agents", "rules", "hooks", "MCP servers", "instructions")
+    for row in TABLE:
+        base, before = (home, "~/") if row.is_users else (root, "")
+        if row.agent != agent.label or (not row.is_users and (root == home or row.kind == "instructions")):
+            continue
+        for path in row.paths:
+            if path in (agent.memory, *(agent.own if row.is_users else ())) or not (base / path).exists():
+                continue
+            if row.why and row.why != IMPORTED:
+                yield SettingFinding(source=base / path, kind="skip", what=f"{row.kind} ({before}{path})", why=row.why)
+            elif not row.why and row.kind in kinds:
+                after = ", after your consent" if row.kind in ("hooks", "MCP servers") else ""
+                yield SettingFinding(source=base / path, kind="present", what=row.kind, why=f"read from {before}{path}{after}")
 
 
 def is_there(agent: ForeignAgent) -> bool:
@@ -85,6 +99,10 @@ def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[Setting
             for file in rule_files(path):
                 reading.source = file
                 add_codex(reading, file.read_text(encoding="utf-8"))
+        elif path.name == "policies":
+            for file in sorted(path.glob("*.toml"))[:_MOST_POLICIES]:
+                reading.source = file
+                _policies(reading, _load(file))
         elif path.is_file():
             table = _load(path)
             if path.name == ".claude.json":
@@ -94,6 +112,10 @@ def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[Setting
                 if local.get("mcpServers"):
                     reading.is_projects = True
                     _servers(reading, local["mcpServers"])
+            elif path.name == "hooks.json":
+                _hooks(reading, table.get("hooks", table))
+            elif path.name == "models.json":
+                _pi_models(reading, table)
             elif path.name == "mcp.json":
                 _servers(reading, table.get("mcpServers", {}))
             else:
@@ -105,7 +127,7 @@ def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[Setting
 
 def _load(path: Path) -> dict[str, Any]:
     """Raises ValueError."""
-    if path.stat().st_size > project.MAX_BYTES * 16:
+    if path.stat().st_size > MAX_BYTES * 16:
         raise ValueError("it is too large")
     return parse_settings(path.read_bytes(), path.name)
 
@@ -163,7 +185,10 @@ def _servers(reading: Reading, entries: object) -> None:
         written = _adapt(entry) if isinstance(entry, dict) else entry
         data = json.dumps({"mcpServers": {name: written}}, default=str).encode()
         for called, server in read_servers(data, str(reading.source), problems):
-            reading.add("server", called, server)
+            if reading.is_projects and reading.source.name != ".claude.json":
+                reading.add("present", f"MCP server {called}", why="offered where it is, after your consent")
+            else:
+                reading.add("server", called, server)
         for problem in problems:
             reading.skip(f"MCP server {name}", problem.rpartition(": ")[2])
         if isinstance(entry, dict) and entry.get("trust") is True:
@@ -198,9 +223,7 @@ def _hooks(reading: Reading, hooks: object) -> None:
         return
     imported = read_hooks(json.dumps({"hooks": hooks}).encode(), reading.source.with_name("settings.json"))
     for event, hook in imported.hooks:
-        if reading.is_projects:
-            reading.skip(f"hook {event} `{hook.action}`", "put it into .wolo/hooks.json, where it needs your consent")
-        else:
+        if not reading.is_projects:  # those of a project are read in place
             reading.add("hook", f"{event} `{hook.action}`", (event, hook))
     for problem in imported.problems:
         reading.skip("hook", problem.partition(": ")[2] or problem)
@@ -234,7 +257,16 @@ def _claude(reading: Reading, table: dict[str, Any]) -> None:
         reading.add("present", "hooks", why=f"read from {reading.source.parent.name}/{reading.source.name}, after your consent")
     elif table.get("disableAllHooks") is not True:
         _hooks(reading, table.get("hooks"))
-    reading.rest(table, {"model", "permissions", "env", "hooks", "effortLevel", "disableAllHooks"})
+    markets = _part(table, "extraKnownMarketplaces")
+    for name in [name for name, is_on in _part(table, "enabledPlugins").items() if is_on]:
+        plugin, _, market = str(name).partition("@")
+        source = _part(_part(markets, market), "source")
+        where = source.get("repo") or source.get("url") or source.get("path") or market
+        reading.skip(f"plugin {name}", f"`wolo plugin marketplace add {where}`, then `wolo plugin add {plugin}`")
+    if "apiKeyHelper" in table:
+        reading.skip("apiKeyHelper", 'providers.anthropic.api_key = "!COMMAND" does the same')
+    known = {"model", "permissions", "env", "hooks", "effortLevel", "disableAllHooks", "enabledPlugins", "extraKnownMarketplaces"}
+    reading.rest(table, {*known, "apiKeyHelper"})
 
 
 def _codex(reading: Reading, table: dict[str, Any]) -> None:
@@ -255,7 +287,16 @@ def _codex(reading: Reading, table: dict[str, Any]) -> None:
         _mode(reading, str(sandbox), {"read-only": careful, "workspace-write": "ask" if asks else "auto", "None": "ask"})
     _servers(reading, table.get("mcp_servers", {}))
     _hooks(reading, table.get("hooks"))
+    for name in _part(table, "profiles"):
+        reading.skip(f"profile {name}", "wolo has no profiles; an agent (`wolo --agent NAME`) has a model and rights of its own")
+    if "notify" in table:
+        reading.skip("notify", "a Stop or Notification hook does the same: it gets the event on stdin")
+    if _part(table, "tools").get("web_search", table.get("web_search")) not in (None, False, "disabled"):
+        reading.skip("web_search", "it needs a search service: web_search.backend")
     known = {
+        "profiles",
+        "notify",
+        "web_search",
         "model",
         "model_provider",
         "model_providers",
@@ -286,13 +327,34 @@ def _opencode(reading: Reading, table: dict[str, Any]) -> None:
         add_opencode(reading, off)
     _servers(reading, table.get("mcp", {}))
     for files in _items(table, "instructions"):
-        reading.skip(f"instructions {files}", f"write @{files} into AGENTS.md")
+        if reading.is_projects:
+            reading.add("present", "instructions", why=f"{files} is read")
+        else:
+            reading.skip(f"instructions {files}", f"write @{files} into AGENTS.md")
     for kind in ("agent", "command"):
         add_files(reading, kind, table.get(kind))
+    if isinstance(agent := table.get("default_agent"), str) and agent not in ("", "build"):
+        reading.setting("agent", agent)
+    if plugins := _items(table, "plugin"):
+        reading.skip(f"plugins {', '.join(map(str, plugins))}", "they are JavaScript for OpenCode's own functions")
     if names := ", ".join(_part(table, "mode")):
         reading.skip(f"mode {names}", "wolo has agents instead")
     reading.rest(
-        table, {"model", "small_model", "permission", "tools", "mcp", "instructions", "agent", "command", "mode", "provider"}
+        table,
+        {
+            "model",
+            "small_model",
+            "permission",
+            "tools",
+            "mcp",
+            "instructions",
+            "agent",
+            "command",
+            "mode",
+            "provider",
+            "default_agent",
+            "plugin",
+        },
     )
 
 
@@ -318,8 +380,6 @@ def _gemini(reading: Reading, table: dict[str, Any]) -> None:
     if isinstance(core, list):
         deny_others(reading, core)
     reading.rest({f"tools.{name}": each for name, each in tools.items()}, {"tools.approvalMode", "tools.core", *_GEMINI_TOOLS})
-    if (reading.source.parent / "policies").is_dir():
-        reading.skip("policies", "its rules are not read. Calls that they forbid are NOT denied.")
     servers = table.get("mcpServers", {})
     if isinstance(servers, dict):
         limits = _part(table, "mcp")
@@ -335,6 +395,35 @@ def _gemini(reading: Reading, table: dict[str, Any]) -> None:
     known = {"general", "model", "tools", "excludeTools", "allowedTools", "maxSessionTurns", "mcpServers", "hooks", "mcp"}
     known |= {"approvalMode", "coreTools", "excludeMCPServers", "allowMCPServers"}
     reading.rest(table, known)
+
+
+def _policies(reading: Reading, table: dict[str, Any]) -> None:
+    """Rules of Gemini CLI's policy engine: denials and questions by tool and prefix of a command."""
+    for rule in _items(table, "rule"):
+        if not isinstance(rule, dict) or rule.get("decision") not in ("deny", "ask_user", "allow"):
+            reading.skip(f"policy {rule}", "it has no decision. Calls that it forbids are NOT denied.")
+            continue
+        decision: Decision = "ask" if rule["decision"] == "ask_user" else rule["decision"]
+        tools = _items(rule, "toolName") or ["*"]
+        shown = f"policy {rule['decision']} {', '.join(map(str, tools))}"
+        narrowed = sorted(rule.keys() & {"argsPattern", "commandRegex", "modes", "mcpName", "toolAnnotations", "subagent"})
+        if "*" in tools or (narrowed and decision == "allow"):
+            reading.skip(shown, "wolo has no rule for it" + (". These calls are NOT denied." if decision != "allow" else ""))
+            continue
+        if narrowed:
+            reading.skip(shown, f"wolo cannot compare {', '.join(narrowed)}: {decision} holds for all these calls")
+        prefixes = [] if narrowed else _items(rule, "commandPrefix")
+        for tool in tools:
+            for written in [f"{tool}({prefix})" for prefix in prefixes] or [tool]:
+                add_bare(reading, decision, written)
+
+
+def _pi_models(reading: Reading, table: dict[str, Any]) -> None:
+    """Providers that pi's user has added."""
+    for name, each in _part(table, "providers").items():
+        api = {"openai-completions": "openai-chat", "openai-responses": "openai-responses", "anthropic-messages": "anthropic"}
+        own = each if isinstance(each, dict) else {}
+        add_provider(reading, name, own.get("baseUrl"), api.get(str(own.get("api", ""))), own.get("apiKey"))
 
 
 def _kimi(reading: Reading, table: dict[str, Any]) -> None:
@@ -382,7 +471,6 @@ AGENTS = (
     ForeignAgent(
         "claude",
         "Claude Code",
-        (".claude",),
         (".claude/settings.json", ".claude.json"),
         (".claude/settings.json", ".claude/settings.local.json"),
         _claude,
@@ -391,8 +479,7 @@ AGENTS = (
     ForeignAgent(
         "codex",
         "Codex",
-        (".codex",),
-        (".codex/config.toml", ".codex/rules"),
+        (".codex/config.toml", ".codex/hooks.json", ".codex/rules"),
         (".codex/config.toml", ".codex/rules"),
         _codex,
         ".codex/AGENTS.md",
@@ -400,7 +487,6 @@ AGENTS = (
     ForeignAgent(
         "opencode",
         "OpenCode",
-        (".config/opencode",),
         (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
         ("opencode.json", "opencode.jsonc"),
         _opencode,
@@ -409,16 +495,14 @@ AGENTS = (
     ForeignAgent(
         "gemini",
         "Gemini CLI",
-        (".gemini",),
-        (".gemini/settings.json",),
-        (".gemini/settings.json",),
+        (".gemini/settings.json", ".gemini/policies"),
+        (".gemini/settings.json", ".gemini/policies"),
         _gemini,
         ".gemini/GEMINI.md",
     ),
     ForeignAgent(
         "kimi",
         "Kimi",
-        (".kimi", ".kimi-code"),
         (".kimi/config.toml", ".kimi/mcp.json", ".kimi-code/config.toml", ".kimi-code/mcp.json"),
         (".kimi/mcp.json", ".kimi-code/mcp.json"),
         _kimi,
@@ -427,8 +511,7 @@ AGENTS = (
     ForeignAgent(
         "pi",
         "pi",
-        (".pi",),
-        (".pi/agent/settings.json",),
+        (".pi/agent/settings.json", ".pi/agent/models.json"),
         (".pi/settings.json",),
         _pi,
         ".pi/agent/AGENTS.md",
