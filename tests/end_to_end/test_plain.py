@@ -142,7 +142,40 @@ def test_one_task_is_plain_too(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, "--plain", "--allow", "shell:echo *", "do it") as terminal:
         assert terminal.wait_for_exit() == 0
     assert b"\x1b" not in terminal.raw
-    assert terminal.shows("● shell echo made · exit 0")
+    assert terminal.shows("done: shell echo made, exit 0")
+
+
+SIGNS = set("●✗⊘☐▶☑☒›·−✓│╭╰⧗↪")
+
+
+def test_plain_output_has_no_signs(provider: ProviderServer) -> None:
+    todo = [{"text": "look", "status": "completed"}, {"text": "mend it", "status": "in_progress"}]
+    provider.script(
+        call("shell", {"command": "echo made"}),
+        call("shell", {"command": "exit 3"}),
+        call("write", {"path": "a.txt", "content": "one\n"}),
+        call("todo", {"items": todo}),
+        text("Done.", reasoning="Hm."),
+    )
+    with plain(provider, "--plain", "--mode", "ask", "--allow", "shell:*", "--sandbox", "off") as terminal:
+        terminal.enter("do it")
+        terminal.wait_for("or type why not")
+        terminal.enter("y")
+        terminal.wait_for("Done.")
+        wait_for_turn(terminal)
+        for line, wanted in {"/status": "settings ", "/theme": "Change it with", "/help": "/help NAME explains"}.items():
+            terminal.enter(line)
+            terminal.wait_for(wanted)
+            wait_for_turn(terminal)
+        terminal.enter("/exit")
+        assert terminal.wait_for_exit() == 0
+    assert terminal.shows("failed: shell exit 3")
+    assert terminal.shows("doing: mend it")
+    with plain(provider, "--plain", "-c") as terminal:  # with what was said before
+        terminal.enter("/exit")
+        assert terminal.wait_for_exit() == 0
+        assert not set(terminal.text) & SIGNS
+    assert not SIGNS & set(terminal.text)
 
 
 def test_slow_step_is_announced_once(provider: ProviderServer) -> None:

@@ -66,7 +66,7 @@ STATES: dict[str, tuple[Callable[[], Reply], tuple[str, ...], str]] = {
         "started ·",
     ),
     "in a tool that ignores signals": (lambda: call("shell", {"command": STUBBORN}), ("--yolo",), "waiting ·"),
-    "between tries": (failing_reply, (), "retrying in"),
+    "between tries": (failing_reply, (), "Retrying in"),
     "in an approval": (lambda: call("shell", {"command": "touch x"}), ("--mode", "ask"), "or type why not ›"),
     "just asked for an approval": (lambda: call("shell", {"command": "touch x"}), ("--mode", "ask"), "$ touch x"),
 }

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.layout import Window
+from rich.text import Text
 
 from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, delta, finish, sse, text, usage
 from tests.fakes.screen import Terminal
+from wolo.frontends.terminal.dialogs.viewer import Viewer
+from wolo.frontends.terminal.display.terminal_state import TerminalState
 
 CTRL_O = "\x0f"
 NUMBERS = "for i in $(seq 100); do echo number-$i; done"
@@ -111,6 +116,17 @@ def test_viewer_has_every_prompt_thought_and_call(provider: ProviderServer) -> N
         terminal.type("q")
         wait_for_prompt(terminal)
         leave(terminal)
+
+
+def test_viewer_has_no_key_that_the_guide_lacks() -> None:
+    guide = (Path(__file__).parents[2] / "docs/guide/terminal.md").read_text(encoding="utf-8")
+    table = guide.partition("## The viewer")[2].partition("## ")[0]
+    viewer = Viewer([Text("a row")], TerminalState(), at=0, stops=())
+    bound = {str(getattr(key, "value", key)) for binding in viewer.make_keys(Window()).bindings for key in binding.keys}
+    letters = {key for key in bound if len(key) == 1}
+    assert letters == {*re.findall(r"`(\S)`", table), " "}
+    named = {"up", "down", "pageup", "pagedown", "home", "end", "escape", "c-m", "c-c", "c-o", "c-u", "c-d"}
+    assert bound - letters == named | {"c-p", "c-n", "c-b", "c-f"}  # as in lists
 
 
 def test_turn_and_its_question_wait_for_the_viewer(provider: ProviderServer) -> None:

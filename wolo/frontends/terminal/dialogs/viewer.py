@@ -68,7 +68,7 @@ class Viewer:
             layout=Layout(
                 HSplit([page, ConditionalContainer(field, is_searching), ConditionalContainer(status, ~is_searching)]), page
             ),
-            key_bindings=self._keys(page),
+            key_bindings=self.make_keys(page),
             full_screen=True,
             refresh_interval=REFRESH_S,
             output=FrameOutput(outlet),
@@ -82,7 +82,8 @@ class Viewer:
 
     # Keys
 
-    def _keys(self, page: Window) -> KeyBindings:
+    def make_keys(self, page: Window) -> KeyBindings:
+        """The letters are in the guide, and the most important ones in the last row."""
         keys = KeyBindings()
         is_reading = ~has_focus(self._field)
         for key, by in MOVES.items():

@@ -78,7 +78,8 @@ Kind = Literal["", "said", "text", "call", "block", "notice"]
 def user_text(text: str, stdout: Stdout) -> Text:
     columns = stdout.columns - len(PROMPT_MARK) - 1
     if not stdout.can_move or columns < SAID_FROM_COLUMNS:
-        return Text.assemble((PROMPT_MARK, "bold accent"), clean(text).replace("\n", f"\n{' ' * len(PROMPT_MARK)}"))
+        mark = PROMPT_MARK if stdout.can_move else "> "
+        return Text.assemble((mark, "bold accent"), clean(text).replace("\n", f"\n{' ' * len(PROMPT_MARK)}"))
     block = Text(no_wrap=True)
     for at, row in enumerate(wrap(clean(text), columns).split("\n")):
         block.append("\n" if at else "").append(PROMPT_MARK if not at else "  ", MARK_STYLE).append(row, "said")
@@ -220,7 +221,8 @@ class Screen:
 
     def show_text(self, text: str, style: str = "") -> None:
         """Prints a sentence, cleaned of control characters."""
-        self.print(Text.assemble((clean(text), style)))
+        text = clean(text)
+        self.print(Text.assemble((text if self.stdout.can_move else tool_calls.without_dots(text), style)))
 
     def show_error(self, error: WoloError) -> None:
         self.show_text(error.message, "error")
@@ -365,12 +367,13 @@ class Screen:
         if self.folded.hint:
             rows = max(min(self.stdout.rows // 2 - 2, rows), 1)  # half the window, with the call and how much is left
         has_rail = self.stdout.can_move and columns >= tool_calls.RAIL_FROM_COLUMNS
-        layout = tool_calls.ResultLayout(columns, rows, has_rail, self.folded.hint, self.is_brief and bool(self.folded.hint))
+        is_brief, has_signs = self.is_brief and bool(self.folded.hint), self.stdout.can_move
+        layout = tool_calls.ResultLayout(columns, rows, has_rail, self.folded.hint, is_brief, has_signs)
         below = tool_calls.result(event.part, event.view, layout)
         most_rows = 1 if below.text.plain.count("\n") == 1 else 2
         room = columns * most_rows if layout.is_brief else None
         reason = self._refusals.pop(event.part.id, "")
-        line = tool_calls.headline(event.part, event.view, reason=reason, room=room)
+        line = tool_calls.headline(event.part, event.view, reason=reason, room=room, has_signs=has_signs)
         is_cut = room is not None and line.plain != tool_calls.headline(event.part, event.view, reason=reason).plain
         line.append("\n").append_text(below.text).no_wrap = True
         self.print(line, kind="block" if below.text else "call", end="")
@@ -455,7 +458,7 @@ class Screen:
     def _new_surface(self) -> Surface:
         if self.stdout.can_move:
             return BottomLine(self.stdout, self.state)
-        return Announcements(lambda line: self.print(Text(line), kind="call"))
+        return Announcements(lambda line: self.print(Text(tool_calls.without_dots(line)), kind="call"))
 
     def _show_unfinished(self, line: str) -> None:
         """Shows the line that is being written, where there is a region for it."""

@@ -47,7 +47,7 @@ def _rows(message: Message, screen: Screen) -> list[Text]:
     calls = message.calls if message.role == "assistant" else ()
     texts = [
         *draw_text(message, screen.stdout),
-        *(Text("", no_wrap=True).append_text(headline(part)).append("\n") for part in calls),
+        *(Text("", no_wrap=True).append_text(headline(part, has_signs=screen.stdout.can_move)).append("\n") for part in calls),
     ]
     if not screen.stdout.can_move:
         return list(Text().join(texts).split("\n"))

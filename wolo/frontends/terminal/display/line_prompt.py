@@ -50,7 +50,10 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: 
         await asyncio.sleep(READING_S)
         if not screen.stdout.can_move:
             keyboard.forget_typed()
-            return await read_typed(f"{clean(question)}{draft and f'[{draft}] '}", keyboard, screen.stdout) or draft
+            return (
+                await read_typed(f"{clean(question).replace('›', '>')}{draft and f'[{draft}] '}", keyboard, screen.stdout)
+                or draft
+            )
         return await _read(question, keyboard, draft, may_pass)
     finally:
         screen.fresh()

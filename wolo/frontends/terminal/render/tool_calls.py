@@ -34,6 +34,8 @@ LEAST_CELLS = 12
 """Of the arguments of a folded call, and of the line of a result beside the key hint."""
 
 DONE, FAILED, STOPPED = ("● ", "added"), ("✗ ", "error"), ("⊘ ", "warning")
+IN_WORDS = {"●": "done:", "✗": "failed:", "⊘": "stopped:", "☐": "to do:", "▶": "doing:", "☑": "done:", "☒": "cancelled:"}
+"""Marks for a screen reader."""
 _STOPPED = {
     "denied_by_person": "you said no",
     "denied_by_rule": "denied",
@@ -60,6 +62,8 @@ class ResultLayout(NamedTuple):
     """Key hint beside a folded result; empty where no keys are read."""
     is_brief: bool = False
     """The results of successful calls take one row."""
+    has_signs: bool = True
+    """False for a screen reader: marks are words."""
     is_whole: bool = False
     """Nothing is folded, and there is no rail, so that a copy has the result alone."""
 
@@ -75,7 +79,13 @@ class DrawnResult(NamedTuple):
 
 
 def headline(
-    part: ToolPart, view: View | None = None, *, reason: str = "", is_whole: bool = False, room: int | None = None
+    part: ToolPart,
+    view: View | None = None,
+    *,
+    reason: str = "",
+    is_whole: bool = False,
+    room: int | None = None,
+    has_signs: bool = True,
 ) -> Text:
     """`● write calculator.py +12`.
 
@@ -87,12 +97,19 @@ def headline(
         name, arguments = f"{escaped_line(view.agent)}:", escaped_line(str(part.input.get("prompt", "")).strip())
     elif part.input.get("background") is True and (job := _JOB.search(part.output)):
         name, arguments = f"job {job[1]} started:", escaped_line(str(part.input.get("command", "")).strip())
-    text = Text.assemble(_mark(part), (name, "bold"))
+    if not has_signs:
+        end = Text(without_dots(end.plain))
+    text = Text.assemble(_mark(part) if has_signs else f"{IN_WORDS[_mark(part)[0].strip()]} ", (name, "bold"))
     if room is not None:
         arguments = _fold(arguments, max(room - text.cell_len - end.cell_len - 1, LEAST_CELLS))
     elif not is_whole:
         arguments = shorten(arguments, MAX_ARGUMENT_CHARS)
     return text.append(f" {arguments}" if arguments else "").append_text(end)
+
+
+def without_dots(text: str) -> str:
+    """Facts as a screen reader reads them well: with commas."""
+    return text.replace(" · ", ", ").replace("−", "-")
 
 
 def _fold(arguments: str, room: int) -> str:
@@ -242,6 +259,7 @@ def _one_row(line: str, num_more: int, layout: ResultLayout) -> DrawnResult:
 
 def _todo_rows(item: TodoItem, layout: ResultLayout) -> list[Text]:
     mark, style = _TODO_MARKS[item.status]
+    mark = mark if layout.has_signs else IN_WORDS[mark]
     words = _shorten(clean_line(item.text))
     if not layout.is_whole:
         words = wrap(words, max(layout.columns - len(layout.indent) - len(TODO_INDENT), 1))

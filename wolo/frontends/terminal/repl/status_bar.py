@@ -17,6 +17,7 @@ from wolo.frontends.terminal.display.activity import fit_row
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.live.component import Row
+from wolo.frontends.terminal.render.tool_calls import without_dots
 from wolo.messages.message import Usage, task_usage
 from wolo.messages.terminal_text import clean_line, in_short
 from wolo.places import find_home
@@ -135,7 +136,8 @@ def print_banner(conversation: Conversation, screen: Screen) -> None:
     branch = clean_line(current_branch(facts.cwd))
     place = f"{where(facts.cwd)} ({branch})" if branch else where(facts.cwd)
     held = how_held(facts.mode, facts.sandbox)
-    screen.print(Text.assemble(("wolo", "bold"), (f" · {facts.model} · {held} · {place}", "dim")))
+    line = f" · {facts.model} · {held} · {place}"
+    screen.print(Text.assemble(("wolo", "bold"), (line if screen.stdout.can_move else without_dots(line), "dim")))
 
 
 def fit(facts: Mapping[str, str], columns: int) -> str:
