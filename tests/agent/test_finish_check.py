@@ -171,6 +171,13 @@ ENDINGS: dict[str, tuple[list[ToolPart | Message], tuple[str, ...], str, str, st
         QUIET,
     ),
     "check without tests": ([edit(), sh(FULL, 5)], MAKE, "not_run", "1 file · pytest -q found no tests", QUIET),
+    "container that is not there": (
+        [edit(), sh("docker exec app pytest -q", 1, output="Error response from daemon: No such container: app\n")],
+        MAKE,
+        "not_run",
+        "1 file · pytest -q cannot be run here",
+        QUIET,
+    ),
     "check that was denied": (
         [edit(), sh(FULL, outcome="denied_by_person")],
         MAKE,
@@ -445,6 +452,10 @@ def test_exit_status_of_a_line_is_its_checks(line: str, is_read: bool) -> None:
         ("bun run lint", "bun run lint"),
         ("poetry run test", "poetry run test"),
         ("flutter test", "flutter test"),
+        ("scripts/ci.sh", "scripts/ci.sh"),
+        ("bash scripts/verify-all.sh", "bash scripts/verify-all.sh"),
+        ("script/test", "script/test"),
+        ("python tools/lint.py", "python tools/lint.py"),
     ],
 )
 def test_check_behind_another_program_is_recognized(line: str, label: str) -> None:
@@ -466,6 +477,7 @@ def test_exit_of_a_detached_container_is_not_its_checks() -> None:
             "docker exec app npm ci",
             "docker exec app cat test.py",
         ),
+        *("/usr/bin/test -f a", "test -f a", "cat scripts/ci.sh", "./deploy.sh", "python latest.py", "bash contest.sh"),
         *("docker build -t test .", "conda install pytest", "pipx install pytest", "kubectl get pods test", "yarn install"),
     ],
 )

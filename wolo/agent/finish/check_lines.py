@@ -78,6 +78,10 @@ _TARGET = (
 )
 """Names of targets and scripts that check."""
 _TEST_FILE = r"(?:.*/)?(?:tests?|test_[\w-]+|[\w-]+[._-]tests?|run_?tests?|[\w-]+\.spec)\.(?:py|[cm]?[jt]s|rb|php|sh|pl)"
+_CHECK_SCRIPT = (
+    r"(?!/bin/|/usr/)(?:.*/)?(?:[\w.-]*[_-])?(?:checks?|ci|e2e|lint|tests?|type-?check|validate|verify)(?:[_-][\w-]*)?(?:\.\w+)?"
+)
+"""A script of the project; without an interpreter its path has a slash."""
 _INTERPRETERS = r"(?:python|pypy|node|ruby|php|perl|tsx|ts-node|bash|sh)[\d.]*"
 _MODULE_RUNNERS = frozenset({"unittest", "pytest", "compileall", "py_compile"})
 _PREFIXES = frozenset(
@@ -211,7 +215,9 @@ def check_of(argv: Sequence[str]) -> LineCheck | None:
             return None
     elif program and re.fullmatch(_INTERPRETERS, program) and operands and not _has_option(rest, _BY_OPTION.get(program, "")):
         is_django = operands[0].endswith("manage.py") and operands[1:2] == ["test"]
-        if not is_django and (re.fullmatch(_TEST_FILE, operands[0]) is None or re.search(r"\s-(?:c|e)\b", " ".join(rest))):
+        if not is_django and (
+            re.fullmatch(f"{_TEST_FILE}|{_CHECK_SCRIPT}", operands[0]) is None or re.search(r"\s-(?:c|e)\b", " ".join(rest))
+        ):
             return None
         program = "tests"
     elif program in _SCRIPTS:
@@ -229,8 +235,10 @@ def check_of(argv: Sequence[str]) -> LineCheck | None:
     elif program in _BY_OPTION:
         if not _has_option(rest, _BY_OPTION[program]):
             return None
-    elif program not in _PLAIN and re.fullmatch(_TEST_FILE, rest[0] if rest else "") is None:
-        return None
+    elif program not in _PLAIN:
+        path = rest[0] if rest else ""
+        if not (re.fullmatch(_TEST_FILE, path) or ("/" in path and re.fullmatch(_CHECK_SCRIPT, path))):
+            return None
     is_dry = program in ("make", "gmake", "ninja", "just") and "-n" in rest
     if is_dry or _DESCRIBES.intersection(rest[: rest.index("--")] if "--" in rest else rest):
         return None

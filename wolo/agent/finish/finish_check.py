@@ -44,7 +44,9 @@ _MAY_CHECK = r"(?i)test|check|lint|verify|build|compile|diagnos|run|exec"
 """Names of tools of servers and users that may have checked the work."""
 _MISSING = (
     r"No module named|command not found|[Mm]issing script|No rule to make target|No targets specified"
-    r"|Could not read package\.json|not found in PATH|[Cc]annot find module"
+    r"|Could not read package\.json|not found in PATH|[Cc]annot find module|EnvironmentLocationNotFound"
+    r"|Cannot connect to the Docker daemon|No such container|[Cc]ontainer \S+ is not running|no such service"
+    r"|Could not resolve hostname|ssh: connect to host"
 )
 _ABSENT_CODES = (126, 127)
 _NO_TESTS = 5
