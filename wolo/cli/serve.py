@@ -14,6 +14,10 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import print_message
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from wolo.frontends.attach.server_client import ServerClient
+    from wolo.frontends.background_sessions import BackgroundSession
     from wolo.frontends.running_servers import RunningServer
 
 TOKEN = "WOLO_SERVER_TOKEN"
@@ -58,7 +62,7 @@ def attach(
     session: Annotated[str, typer.Option("--session", metavar="ID", help="Session to follow; else you choose.")] = "",
     new: Annotated[bool, typer.Option("--new", help="Begin a session in this folder.")] = False,
 ) -> None:
-    """Follow and steer a session in the background, or of a running `wolo serve`.
+    """Follow and steer a session in the background, or of a running `wolo serve`; without one, choose from the list.
 
     Lines are prompts, or steer the running turn. Ctrl-C interrupts it; Ctrl-C again, Ctrl-D or /quit leave the session running.
     """
@@ -72,26 +76,27 @@ def attach(
 async def _attach(address: str, session: str, *, new: bool) -> int:
     import getpass
 
-    from wolo.cli.signals import EXIT_BY_SIGNAL, is_answered
-    from wolo.frontends.attach.attached_session import AttachedSession, choose_session, new_session, typed_lines
+    from wolo.frontends.attach.attached_session import choose_session, new_session, typed_lines
     from wolo.frontends.attach.server_client import ServerClient, split_address
-    from wolo.frontends.streams import OutputLost
 
-    if address and "://" not in address:
-        from wolo.frontends.background_sessions import find_background
-        from wolo.frontends.background_start import server_of
+    is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if "://" not in address and (address or not (session or new)):
+        from wolo.frontends.background_sessions import find_background, list_sessions
+        from wolo.frontends.running_servers import running_servers
         from wolo.places import find_places
+
+        data = find_places().data
 
         if session or new:
             raise UsageError("Name one session.", hint="wolo attach ID")
-        background = find_background(find_places().data, address)
-        if background.state == "interrupted":
-            print_message("Its server ended during a turn. Nothing is run again by itself; a prompt continues.")
-        its_server = server_of(background)
-        session, origin, token = background.id, its_server.origin, its_server.token
-    else:
-        origin, token = split_address(address) if address else ("", "")
-    is_terminal = sys.stdin is not None and sys.stdin.isatty()
+        if address:
+            return await _follow_background(find_background(data, address), typed_lines(0))
+        if is_terminal and list_sessions(data) and all(each.ends_idle for each in running_servers(data)):
+            from wolo.frontends.attach.session_list import follow_sessions
+
+            lines = typed_lines(0)
+            return await follow_sessions(data, lines, lambda each: _follow_background(each, lines))
+    origin, token = split_address(address) if address else ("", "")
     token = token or os.environ.get(TOKEN, "")
     if not (origin and token) and (running := _running(origin)):
         origin, token = running.origin, token or running.token
@@ -111,10 +116,35 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
             session, new = chosen, not chosen
         if new:
             session = await new_session(server, str(Path.cwd()))
-        exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
+        return await _follow(server, session, lines)
+    finally:
+        await server.close()
+
+
+async def _follow(server: ServerClient, session: str, lines: AsyncIterator[str]) -> int:
+    from wolo.cli.signals import EXIT_BY_SIGNAL, is_answered
+    from wolo.frontends.attach.attached_session import AttachedSession
+    from wolo.frontends.streams import OutputLost
+
+    is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
+    try:
         return await AttachedSession(server, session, is_terminal=is_terminal).run(lines, exit_codes)
     except OutputLost as lost:
         return lost.exit_code
+
+
+async def _follow_background(session: BackgroundSession, lines: AsyncIterator[str]) -> int:
+    from wolo.frontends.attach.server_client import ServerClient
+    from wolo.frontends.background_start import server_of
+
+    if session.state == "interrupted":
+        print_message("Its server ended during a turn. Nothing is run again by itself; a prompt continues.")
+    running = server_of(session)
+    server = ServerClient(running.origin, running.token)
+    try:
+        await server.check()
+        return await _follow(server, session.id, lines)
     finally:
         await server.close()
 

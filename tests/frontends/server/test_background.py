@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.command import run_wolo
+from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, text
+from tests.fakes.screen import pty_wolo
 from wolo.frontends import background_start
 from wolo.frontends.background_sessions import BackgroundSession, find_background, list_sessions, write_session
 from wolo.frontends.running_servers import running_servers
@@ -131,3 +132,45 @@ def test_two_hundred_sessions_are_listed_quickly() -> None:
     assert len(list_sessions(data)) == 200
     assert time.process_time() - began < 0.05
     assert find_background(data, "0042").id == "session_0042"
+
+
+def test_one_screen_lists_and_answers_all_sessions(provider: ProviderServer) -> None:
+    provider.script(text("First done."))
+    begin(provider)
+    wait_for("idle")
+    provider.forget_prefix()
+    provider.script(ASK, text("Second done."))
+    run_wolo("--bg", "write it", "--mode", "ask", *provider.flags)
+    wait_for("waiting")
+    with pty_wolo("attach") as terminal:
+        terminal.wait_for("Number to follow and answer one")
+        assert terminal.text.index("1. waiting") < terminal.text.index("2. idle")
+        assert "waits for: write" in terminal.text
+        terminal.enter("7")
+        terminal.wait_for("There is no 7 in this list.")
+        terminal.enter("1")
+        terminal.wait_for("Approve?")
+        terminal.enter("y")
+        terminal.wait_for("Second done.")
+        until(lambda: all(each["state"] == "idle" for each in rows()))
+        terminal.enter("/quit")
+        terminal.wait_for("1. idle")
+        terminal.press("ctrl-c")
+        terminal.wait_for_exit()
+    assert Path("made.txt").read_text() == "made\n"
+
+
+def test_kills_while_handing_over_repeat_nothing(provider: ProviderServer) -> None:
+    """Each prompt was either never taken, or is in exactly one session; its answer comes at most once."""
+    provider.otherwise = text("Done.")
+    for number in range(6):
+        provider.forget_prefix()
+        with start_wolo("--bg", f"task {number}", *provider.flags) as started:
+            with suppress(AssertionError):
+                provider.wait_for_requests(number + 1, timeout_s=0.15 * number)
+            started.kill()
+    until(lambda: all(each["state"] == "idle" for each in rows()))
+    prompts = [each.messages[-1]["content"] for each in provider.requests]
+    asked = [next(text for text in (str(prompt),) if "task" in text) for prompt in prompts]
+    assert len(asked) == len({*asked})
+    assert len(rows()) >= len(asked)

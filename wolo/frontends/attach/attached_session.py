@@ -73,6 +73,8 @@ class AttachedSession:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            for number in exit_codes:
+                asyncio.get_running_loop().remove_signal_handler(number)
 
     def _leave(self, code: int) -> None:
         if not self._left.done():
