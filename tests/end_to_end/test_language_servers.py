@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -66,7 +67,9 @@ def fake(how: str) -> tuple[str, ...]:
 
 def test_a_server_of_ones_own(provider: ProviderServer) -> None:
     provider.script(call("write", {"path": "a.x", "content": "BAD idea\n"}), text("Done."))
-    run_wolo("--json", *fake("well"), *provider.flags, "go")
+    done = run_wolo("-p", *fake("well"), *provider.flags, "go")
+    assert "[fake: 1 new error after this edit]\n" in done.stderr
+    assert "a.x:1:1: BAD idea (E1)" in done.stderr
     assert results(provider)[0].endswith("[fake: 1 new error after this edit]\na.x:1:1: BAD idea (E1)")
 
 
@@ -121,3 +124,17 @@ def test_missing_own_server_is_reported(provider: ProviderServer) -> None:
     ran = run_wolo("-p", *provider.flags, "--mode", "edit", *settings, "write it")
     assert (ran.exit_code, ran.stdout) == (0, "Done.\n")
     assert "lsp.servers.fake is not used: there is no program /no/such/server." in ran.stderr
+
+
+@pytest.mark.parametrize(("version", "num_servers"), [("7.0.2", 1), ("5.9.3", 0), ("x", 0)])
+def test_typescript_is_a_server_from_version_seven(isolated: Path, version: str, num_servers: int) -> None:
+    package = isolated / "node_modules/typescript"
+    (package / "bin").mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps({"version": version}))
+    (package / "bin/tsc").write_text("#!/bin/sh\n")
+    (package / "bin/tsc").chmod(0o755)
+    (isolated / "node_modules/.bin").mkdir()
+    (isolated / "node_modules/.bin/tsc").symlink_to("../typescript/bin/tsc")
+    path = f"{isolated}/node_modules/.bin:/usr/bin:/bin"
+    found = run_wolo("doctor", "--json", env={"PATH": path}).json["language_servers"]
+    assert found.count("tsc") == num_servers

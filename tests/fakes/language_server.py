@@ -51,13 +51,17 @@ def main(how: str, log: str = "") -> None:
     if how == "garbage":
         sys.stdout.buffer.write(GARBAGE)
         sys.stdout.buffer.flush()
+    texts: dict[str, str] = {}
     while (message := receive()) is not None:
         if log:
             with Path(log).open("a") as file:
                 file.write(json.dumps(message) + "\n")
         method, params = message.get("method"), message.get("params") or {}
+        if method == "textDocument/diagnostic":
+            send({"id": message["id"], "result": {"kind": "full", "items": errors(texts[params["textDocument"]["uri"]])}})
+            continue
         if method == "initialize" and how == "refuses":
-            send({"id": message["id"], "error": {"code": 1, "message": "no"}})
+            send({"id": message["id"], "error": {"code": 1, "message": "no project here"}})
         elif method == "initialize" and how != "mute":
             send({"id": 7, "method": "workspace/configuration", "params": {"items": [{}, {}]}})
             send({"id": message["id"], "result": {"capabilities": {}}})
@@ -68,6 +72,9 @@ def main(how: str, log: str = "") -> None:
             if how == "dies late" and method == "textDocument/didChange":
                 sys.exit(3)
             text = document["text"] if method == "textDocument/didOpen" else params["contentChanges"][0]["text"]
+            texts[document["uri"]] = text
+            if how == "pulled":
+                continue
             version = {} if how == "unversioned" else {"version": document["version"]}
             if how == "steps":
                 send(

@@ -32,7 +32,7 @@ async def running(folder: Path, how: str, *more: str) -> AsyncIterator[LanguageS
         started.append(await start_process(processes, SandboxedCommand(spec.command), folder, {}))
         return started[-1]
 
-    spec = ServerSpec("fake", (sys.executable, str(FAKE), how, *more), (".x",))
+    spec = ServerSpec("fake", (sys.executable, str(FAKE), how, *more), (".x",), pulls=how == "pulled")
     servers = LanguageServers((spec,), folder, start, lambda path: path.name)
     try:
         yield servers
@@ -58,7 +58,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(language_servers, name, 60.0)
 
 
-@pytest.mark.parametrize("how", ["well", "unversioned", "steps", "odd"])
+@pytest.mark.parametrize("how", ["well", "unversioned", "steps", "odd", "pulled"])
 async def test_new_errors_are_reported_and_old_ones_skipped(tmp_path: Path, how: str) -> None:
     file = tmp_path / "a b.x"
     file.write_text("one\nBAD old\n")
@@ -99,7 +99,7 @@ async def test_files_that_no_server_knows_start_none(tmp_path: Path) -> None:
         ("dies", "it ended: no licence."),
         ("dies late", "it ended"),
         ("garbage", "it printed 'and another'"),
-        ("refuses", "it refused to start"),
+        ("refuses", "it refused to start: no project here"),
     ],
 )
 async def test_misbehaving_server_costs_itself_with_one_report(tmp_path: Path, how: str, why: str) -> None:

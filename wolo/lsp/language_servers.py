@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from wolo.lsp.messages import BadMessage, Problem, describe, encode, new_errors, path_of, read_errors, read_message, uri_of
 from wolo.lsp.server_table import ServerSpec, language_of
+from wolo.messages.terminal_text import clean_line
 
 COLD_S = 5.0
 """Longest wait of an edit while its server starts; errors that come later are told with the next call."""
@@ -168,6 +169,7 @@ _CAPABILITIES = {
     "workspace": {"configuration": True, "workspaceFolders": True},
     "general": {"positionEncodings": ["utf-16"]},
 }
+_PULLING = {**_CAPABILITIES, "textDocument": {"diagnostic": {}, "synchronization": {"didSave": True}}}
 
 
 class Pipe(Protocol):
@@ -219,6 +221,9 @@ class LspClient:
         self._has_published = False
         self._asked_at: float | None = None
         """Time of the first text that nothing was published for."""
+        self._num_requests = 1
+        self._pulled: dict[Any, tuple[_OpenFile, int]] = {}
+        """Files and versions that the server was asked about, by the request."""
         self._running = asyncio.create_task(self._run())
 
     async def errors_of(self, path: Path, text: str) -> tuple[Problem, ...]:
@@ -244,6 +249,8 @@ class LspClient:
             changed = {"textDocument": {"uri": uri_of(path), "version": file.version}, "contentChanges": [{"text": text}]}
             await self._send({"method": "textDocument/didChange", "params": changed})
             await self._send({"method": "textDocument/didSave", "params": {"textDocument": {"uri": uri_of(path)}}})
+        if self.spec.pulls and file.published != file.version:
+            await self._pull(path, file)
         await self._until_published(file)
         return file.errors
 
@@ -290,7 +297,7 @@ class LspClient:
                         "clientInfo": {"name": "wolo"},
                         "rootUri": root,
                         "workspaceFolders": [{"uri": root, "name": self._root.name}],
-                        "capabilities": _CAPABILITIES,
+                        "capabilities": _PULLING if self.spec.pulls else _CAPABILITIES,
                     },
                 }
             )
@@ -325,12 +332,31 @@ class LspClient:
                 self._news.notify_all()
         elif method is not None and id_ is not None:
             await self._answer(str(method), id_, message.get("params"))
+        elif method is None and id_ in self._pulled:
+            await self._take_pulled(*self._pulled.pop(id_), message.get("result"))
         elif id_ == 1 and method is None:
             if "result" not in message:
-                raise BadMessage("it refused to start")
+                error = message.get("error")
+                reason = error.get("message") if isinstance(error, dict) else None
+                raise BadMessage(f"it refused to start{f': {clean_line(reason)[:200]}' if isinstance(reason, str) else ''}")
             await self._send({"method": "initialized", "params": {}})
             self.state = "running"
             self._answered.set()
+
+    async def _pull(self, path: Path, file: _OpenFile) -> None:
+        self._num_requests += 1
+        self._pulled[self._num_requests] = (file, file.version)
+        document = {"textDocument": {"uri": uri_of(path)}}
+        await self._send({"id": self._num_requests, "method": "textDocument/diagnostic", "params": document})
+
+    async def _take_pulled(self, file: _OpenFile, version: int, result: Any) -> None:
+        """Without a report the file is taken to have no errors."""
+        self._has_published, self._asked_at = True, None
+        if version == file.version:
+            async with self._news:
+                file.published = version
+                file.errors = read_errors(result.get("items") if isinstance(result, dict) else [])
+                self._news.notify_all()
 
     async def _answer(self, method: str, id_: Any, params: Any) -> None:
         """Only the interpreter is configured, and nothing is done for the server."""

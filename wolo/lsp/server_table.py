@@ -51,19 +51,29 @@ class ServerSpec(Struct, frozen=True):
     extensions: tuple[str, ...] = ()
     """With the dot, in lower case."""
     enabled: bool = True
+    pulls: bool = False
+    """It publishes nothing: wolo asks for the errors of each text."""
+    from_version: int = 0
+    """Major version of its npm package from which on the program is a language server."""
 
 
 def known_servers(own: Sequence[ServerSpec] = ()) -> tuple[ServerSpec, ...]:
     """`own` come first and complete or replace known ones of the same name."""
     known = {
-        name: ServerSpec(name, tuple(row["command"]), tuple(row["extensions"]))
+        name: ServerSpec(
+            name,
+            tuple(row["command"]),
+            tuple(row["extensions"]),
+            pulls=row.get("pulls", False),
+            from_version=row.get("from_version", 0),
+        )
         for name, row in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
     }
     first = []
     for each in own:
         base = known.pop(each.name, each)
         extensions = tuple(("." + one.lower().removeprefix("*").removeprefix(".")) for one in each.extensions) or base.extensions
-        first.append(ServerSpec(each.name, each.command or base.command, extensions, each.enabled))
+        first.append(ServerSpec(each.name, each.command or base.command, extensions, each.enabled, base.pulls))
     return tuple(each for each in (*first, *known.values()) if each.enabled and each.command)
 
 

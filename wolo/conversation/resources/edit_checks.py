@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
@@ -29,6 +30,9 @@ from wolo.workspace.root import Workspace
 
 _OF_PROJECT = (".venv/bin", "node_modules/.bin")
 """Where a trusted project keeps servers of its own."""
+
+_MOST_SHOWN_ROWS = 6
+"""Of the errors that the model gets, for the user."""
 
 
 class LanguageServerChecks(Struct, frozen=True):
@@ -68,6 +72,10 @@ class LanguageServerChecks(Struct, frozen=True):
         self.problems.clear()
         if not report:
             return result
+        rows = report.split("\n")
+        more = f"\n… {len(rows) - _MOST_SHOWN_ROWS} more lines" if len(rows) > _MOST_SHOWN_ROWS else ""
+        shown = "\n".join(rows[:_MOST_SHOWN_ROWS]) + more
+        await self.emit(Noticed(text=self.hide(shown), level="warning"))
         return replace(result, text=f"{result.text}\n\n{report}", metadata={**result.metadata, DIAGNOSTICS: report})
 
     def _make(self) -> LanguageServers:
@@ -112,8 +120,17 @@ def find_installed(config: Config, workspace: Workspace) -> Iterator[ServerSpec]
         for name, given in config.settings.lsp.servers.items()
     ]
     for spec in known_servers(own):
-        if program := _find(spec.command[0], config, workspace):
+        program = _find(spec.command[0], config, workspace)
+        if program and (not spec.from_version or _package_version(Path(program)) >= spec.from_version):
             yield replace(spec, command=(program, *spec.command[1:]))
+
+
+def _package_version(program: Path) -> int:
+    """Major version of the npm package that the program belongs to; 0: unknown."""
+    for folder in program.resolve().parents[:3]:
+        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            return int(str(json.loads((folder / "package.json").read_bytes())["version"]).partition(".")[0])
+    return 0
 
 
 def _find(name: str, config: Config, workspace: Workspace) -> str | None:
