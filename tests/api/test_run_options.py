@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 
 from wolo import Agent, RunContext, ToolContext, tool
+from wolo.config.cli_options import Flags
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
 from wolo.testing import ScriptedTransport
 
@@ -112,7 +115,7 @@ async def test_run_inside_of_itself_is_refused() -> None:
         await stream.aclose()
 
 
-async def test_usage_of_an_agent_as_a_tool_is_added() -> None:
+async def test_usage_of_an_agent_as_tool_is_added() -> None:
     inner, _ = scripted("Forty-two.", tools=[])
     outer, transport = scripted(ask("expert", prompt="what?"), "It is 42.", tools=[inner.as_tool("expert", "Ask an expert.")])
     nothing = tool(lambda prompt: "", name="expert", description="Nothing.")
@@ -169,3 +172,13 @@ async def test_dropped_agent_needs_no_close() -> None:
         warnings.simplefilter("error")
         del agent
         gc.collect()
+
+
+@pytest.mark.parametrize(("tools", "attended"), [("", False), ("", True), ("shell", False)])
+async def test_only_who_runs_commands_has_a_sandbox(tools: str, attended: bool) -> None:
+    endpoint = {"model": "custom/m", "base_url": "http://127.0.0.1:9/v1", "api_key": "k"}
+    flags: Flags = {**endpoint, "no_session": True, "tools": tools, "mode": "auto"}
+    conversation = await open_conversation(StartOptions(flags=flags, attended=attended))
+    has_sandbox = conversation.files.services.sandbox.walls is not None
+    assert has_sandbox == (bool(conversation.info.sandbox) and (attended or bool(tools)))
+    await conversation.close()

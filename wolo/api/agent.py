@@ -52,7 +52,7 @@ MEMORY = "memory"
 _RAISED = frozenset(("model_error", "unavailable", "session_error"))
 
 
-class RunOptions(TypedDict, total=False):
+class RunArguments(TypedDict, total=False):
     """Options of one run, in place of those of the agent. Other ones than before open the conversation again."""
 
     model: str
@@ -78,8 +78,8 @@ class _Setup(Struct, frozen=True):
 
     def changed(self, options: Mapping[str, Any]) -> _Setup:
         """With the options of a run. Raises UsageError."""
-        if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
-            raise UsageError(f"A run has no option {unknown[0]}.", hint=f"Options: {', '.join(RunOptions.__annotations__)}.")
+        if unknown := sorted(options.keys() - RunArguments.__annotations__.keys()):
+            raise UsageError(f"A run has no option {unknown[0]}.", hint=f"Options: {', '.join(RunArguments.__annotations__)}.")
         flags = dict(self.flags)
         for name in options.keys() & _FLAGS:
             flags.pop(name, None)
@@ -207,7 +207,7 @@ class Agent:
         """Empty before the first run."""
         return self._conversation.info.session_id if self._conversation else self._session or ""
 
-    async def run(self, prompt: Prompt, *, history: History | None = None, **options: Unpack[RunOptions]) -> RunResult:
+    async def run(self, prompt: Prompt, *, history: History | None = None, **options: Unpack[RunArguments]) -> RunResult:
         """Runs one prompt to its end, after the runs that have begun before. `options` hold for this run.
 
         `history` is the conversation before it; None: this agent's own. Raises RunError when the model or the session fails,
@@ -223,7 +223,7 @@ class Agent:
         return last.result
 
     def run_stream(
-        self, prompt: Prompt, *, history: History | None = None, **options: Unpack[RunOptions]
+        self, prompt: Prompt, *, history: History | None = None, **options: Unpack[RunArguments]
     ) -> AsyncGenerator[RunEvent, None]:
         """Yields the events of one run; the last one is a `Result`.
 
@@ -235,7 +235,7 @@ class Agent:
         self,
         prompt: Prompt,
         history: History | None,
-        options: RunOptions,
+        options: RunArguments,
         changed: Callable[[UserPrompt], UserPrompt] = lambda message: message,
         owner: Callable[[], object] | None = None,
     ) -> AsyncGenerator[RunEvent, None]:
@@ -249,7 +249,7 @@ class Agent:
         self,
         prompt: Prompt,
         history: History | None,
-        options: RunOptions,
+        options: RunArguments,
         running: _Running,
         changed: Callable[[UserPrompt], UserPrompt],
     ) -> AsyncGenerator[RunEvent, None]:
@@ -322,7 +322,7 @@ class Agent:
         history: History | None = None,
         retries: int = 1,
         validators: Iterable[Validator] = (),
-        **options: Unpack[RunOptions],
+        **options: Unpack[RunArguments],
     ) -> TypedResult[T]: ...
     @overload
     async def run_for(
@@ -333,7 +333,7 @@ class Agent:
         history: History | None = None,
         retries: int = 1,
         validators: Iterable[Validator] = (),
-        **options: Unpack[RunOptions],
+        **options: Unpack[RunArguments],
     ) -> TypedResult[Any]: ...
     async def run_for(
         self,
@@ -343,7 +343,7 @@ class Agent:
         history: History | None = None,
         retries: int = 1,
         validators: Iterable[Validator] = (),
-        **options: Unpack[RunOptions],
+        **options: Unpack[RunArguments],
     ) -> TypedResult[Any]:
         """Runs a prompt whose answer is a value of the type `output`, or fits that JSON schema.
 
@@ -365,7 +365,7 @@ class Agent:
         history: History | None = None,
         retries: int = 1,
         validators: Iterable[Validator] = (),
-        **options: Unpack[RunOptions],
+        **options: Unpack[RunArguments],
     ) -> AsyncGenerator[RunEvent, None]:
         """Yields the events of `run_for`, with a `PartialOutput` when more of the value is there; the last is a `Result`."""
         from wolo.api.typed_answers import typed_events  # noqa: PLC0415  # loads the schema library
@@ -379,7 +379,7 @@ class Agent:
         owner = ref(stream)
         return stream
 
-    def run_sync(self, prompt: Prompt, *, history: History | None = None, **options: Unpack[RunOptions]) -> RunResult:
+    def run_sync(self, prompt: Prompt, *, history: History | None = None, **options: Unpack[RunArguments]) -> RunResult:
         """Like `run`, for scripts without an event loop. Servers and background commands end with each call."""
         try:
             asyncio.get_running_loop()
@@ -387,7 +387,7 @@ class Agent:
             return asyncio.run(self._run_and_close(prompt, history, options))
         raise UsageError("run_sync cannot be called in a running event loop.", hint="Use `await agent.run(…)` there.")
 
-    async def _run_and_close(self, prompt: Prompt, history: History | None, options: RunOptions) -> RunResult:
+    async def _run_and_close(self, prompt: Prompt, history: History | None, options: RunArguments) -> RunResult:
         try:
             return await self.run(prompt, history=history, **options)
         finally:

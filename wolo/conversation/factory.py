@@ -191,7 +191,7 @@ def _prepare_environment(
     )
     judge.protect_files((*hooks.programs(), *found_servers.programs))
     sandbox = SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
-    sandbox.apply(state.sandbox_plan)
+    sandbox.apply(state.sandbox_plan, runs_commands=_runs_commands(state))
     return _Environment(
         user_files=user_files,
         skills=skills,
@@ -213,6 +213,13 @@ def _prepare_environment(
             *(extensions.notices if extensions else ()),
         ),
     )
+
+
+def _runs_commands(state: StartupState) -> bool:
+    """False: the model has no tools but the functions of a program, and nothing else runs a command for it."""
+    settings, program = state.config.settings, {each.name for each in state.options.tools}
+    offer = settings.tools.offer
+    return state.options.attended or offer is None or not program.issuperset(offer) or bool(settings.verify.command)
 
 
 def _hooks_of_components(state: StartupState, user_files: UserFiles, skills: Skills, agents: Agents, site: Site) -> list[HookSet]:

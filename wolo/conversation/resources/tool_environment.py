@@ -187,9 +187,10 @@ class SandboxSetup(Struct, frozen=True):
     shown: Sequence[Path]
     """Paths inside wolo's own folders that the model may read."""
 
-    def apply(self, plan: SandboxPlan) -> None:
+    def apply(self, plan: SandboxPlan, *, runs_commands: bool = True) -> None:
+        """Without commands no sandbox is made; one that came nevertheless would not run."""
         self.judge.confine = plan.confine
-        if plan.selection.make is not None:
+        if plan.selection.make is not None and runs_commands:
             self.sandbox.walls = plan.selection.make(self._profile())
             self.shell.closing.append(self.sandbox.walls.close)
 
