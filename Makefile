@@ -14,7 +14,7 @@ OF_ROOM = $(if $(ROOM),tests/$(ROOM) $(shell grep -rlE "wolo\.$(ROOM)\b" tests/e
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
-.PHONY: hooks demo test test-fast test-heavy test-again test-terminals check clients conformance sdks soak mutants bench scale peers docs site requirements format clean
+.PHONY: hooks demo test test-fast test-heavy test-again test-terminals check clients conformance forms sdks soak mutants bench scale peers docs site requirements format clean
 
 demo: .venv/.demo .venv/.weights
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -61,6 +61,9 @@ clients: .venv/.clients  # generators of HTTP clients and a checker of web pages
 
 conformance: .venv/.test  # the official MCP suite, with wolo as the client; skipped without npm. ONLY="auth/": scenarios that begin so
 	$(BIN)/python tests/conformance/run.py $(ONLY)
+
+forms: .venv/.test  # the share of public forms of each kind that wolo reads; below 99 % is red
+	$(BIN)/python -m pytest -q -s -p no:cacheprovider tests/extensions/test_public_setups.py
 
 sdks: .venv/.sdks  # the SDKs of Claude Code and Codex, which tests drive wolo with; those of npm only where it is installed
 

@@ -79,6 +79,11 @@ def test_each_form_becomes_a_guard() -> None:
     assert of(".codex/config.toml", toml).hooks[0][0] == "PreToolUse"
 
 
+def test_prompt_of_cursor_asks_a_model() -> None:
+    event, read = one(".cursor/hooks.json", {"hooks": {"beforeSubmitPrompt": [{"type": "prompt", "prompt": "Safe?"}]}})
+    assert (event, read.type, read.prompt, read.command) == ("UserPromptSubmit", "prompt", "Safe?", "")
+
+
 def test_event_in_claudes_spelling_has_claudes_form() -> None:
     read = of(".github/hooks/a.json", {"hooks": {"PreToolUse": [{"type": "command", "command": "x", "matcher": "Bash"}]}})
     assert not isinstance(read.hooks[0][1], ForeignHook)
@@ -89,7 +94,8 @@ def test_event_in_claudes_spelling_has_claudes_form() -> None:
     ("place", "content", "why"),
     [
         (".cursor/hooks.json", {"hooks": {"beforeTabFileRead": [{"command": "x"}]}}, "no event beforeTabFileRead"),
-        (".cursor/hooks.json", {"hooks": {"preToolUse": [{"type": "prompt", "prompt": "x"}]}}, "of type prompt"),
+        (".cursor/hooks.json", {"hooks": {"preToolUse": [{"type": "http", "url": "x"}]}}, "of type http"),
+        (".cursor/hooks.json", {"hooks": {"preToolUse": [{"type": "prompt"}]}}, "has no command"),
         (".cursor/hooks.json", {"hooks": {"preToolUse": [{"command": "x", "matcher": "("}]}}, "no regular expression"),
         (".github/hooks/a.json", {"hooks": {"preToolUse": [{"type": "command", "powershell": "x"}]}}, "PowerShell only"),
         (".github/hooks/a.json", {"hooks": {"preToolUse": [{"command": "x", "env": {"A": 1}}]}}, "Expected str"),

@@ -65,7 +65,7 @@ _FLAT: Mapping[Contract, Mapping[str, str]] = {"cursor": _CURSOR, "copilot": _CO
 """Events of agents whose files have no groups of hooks."""
 _DEFAULT_TIMEOUT_S: Mapping[Contract, float] = {"copilot": 30.0}
 _KEYS: Mapping[Contract, frozenset[str]] = {
-    "cursor": frozenset(("command", "type", "timeout", "matcher", "failClosed", "loop_limit")),
+    "cursor": frozenset(("command", "type", "timeout", "matcher", "failClosed", "loop_limit", "prompt", "model")),
     "copilot": frozenset(
         ("command", "bash", "powershell", "type", "timeout", "timeoutSec", "matcher", "cwd", "env", "comment", "description")
     ),
@@ -148,7 +148,9 @@ class _Flat:
         """The hook, or why there is none."""
         if not isinstance(entry, dict):
             return "it is no table"
-        if entry.get("type", "command") != "command":
+        if self._contract == "cursor" and entry.get("type") == "prompt":
+            entry = {**entry, "command": entry.get("prompt")}
+        elif entry.get("type", "command") != "command":
             return f"of type {entry['type']}: wolo runs commands of other agents only"
         command = entry.get("bash") or entry.get("command")
         if not isinstance(command, str) or not command.strip():
@@ -159,8 +161,11 @@ class _Flat:
         if unknown := sorted(entry.keys() - _KEYS[self._contract]):
             self._problems.append(f"{name}: {', '.join(unknown)} of `{command}` is unknown and ignored.")
         timeout = entry.get("timeoutSec", entry.get("timeout", _DEFAULT_TIMEOUT_S.get(self._contract)))
+        is_prompt = entry.get("type") == "prompt"
         fields = {
-            "command": command,
+            "type": "prompt" if is_prompt else "command",
+            "prompt" if is_prompt else "command": command,
+            "model": entry.get("model") or "" if is_prompt else "",
             "timeout_s": timeout if timeout else None,
             "strict": entry.get("failClosed") is True,
             # In the form of Claude Code, where it has Claude Code's event

@@ -27,7 +27,7 @@ _MAX_FOLDERS = 500
 _SUFFIXES = (".md", ".mdc", ".txt")
 _OTHER_FOLDERS = frozenset(("workflows", "hooks", "skills"))
 """Below `.clinerules`, which holds more than rules."""
-_PATTERN_FIELDS = ("paths", "globs", "applyTo", "fileMatchPattern")
+_PATTERN_FIELDS = ("paths", "globs", "glob", "applyTo", "fileMatchPattern")
 _EVERYTHING = frozenset(("*", "**", "**/*", "**/*.*"))
 Trigger = Literal["always", "match", "request", "mention"]
 """`request`: the model reads the file when its description fits; `mention`: when the user names it."""
@@ -130,7 +130,9 @@ def _condition(document: Document, place: str) -> tuple[Trigger, tuple[str, ...]
     word = (document.text("trigger") or document.text("inclusion")).strip("\"'").lower()
     if word in _TRIGGERS:
         trigger = _TRIGGERS[word]
-        return (by_subject if trigger == "request" else trigger, patterns if trigger == "match" else ())
+        if trigger == "request" or (trigger == "match" and not patterns):
+            return by_subject, ()
+        return trigger, patterns if trigger == "match" else ()
     if document.text("alwaysApply").lower() == "true" or _EVERYTHING.intersection(patterns):
         return "always", ()
     if patterns:
