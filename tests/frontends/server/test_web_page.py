@@ -282,7 +282,7 @@ def test_wait_for_a_limit_is_ended_on_the_page(provider: ProviderServer, *, othe
         driver.refresh()
         button = wait(driver, lambda: all_of(driver, ".note button")[0])
         if other:
-            wait(driver, lambda: driver.find_element("id", "model").is_enabled())
+            wait(driver, lambda: driver.find_element("id", "model").is_enabled() and all_of(driver, "option[value='acme/small']"))
             Select(driver.find_element("id", "model")).select_by_value("acme/small")
         else:
             button.click()

@@ -159,6 +159,8 @@ class StatusEvent(SystemEvent, frozen=True, kw_only=True):
     busy: bool
     mode: str
     model: str
+    thinking: str
+    """Level; empty: as the provider has it, or not known before the session is open."""
 
 
 class RequestEvent(SystemEvent, frozen=True, kw_only=True):

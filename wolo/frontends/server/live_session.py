@@ -58,7 +58,7 @@ class LiveSession:
         self.log = EventLog()
         self.conversation: Conversation | None = None
         self.is_busy = False
-        self.title = ""
+        self.title = self.thinking = ""
         """Given by a client; saved sessions keep theirs."""
         self.options: Mapping[str, str | bool | list[str]] = {}
         """With which it is opened again."""
@@ -91,7 +91,8 @@ class LiveSession:
     def _status(self) -> Line:
         if self.conversation is not None:
             self.mode, self.model = self.conversation.info.mode, self.conversation.info.model
-        return system_line("status", busy=self.is_busy, mode=self.mode, model=self.model)
+            self.thinking = self.conversation.thinking_used or ""
+        return system_line("status", busy=self.is_busy, mode=self.mode, model=self.model, thinking=self.thinking)
 
     def emit(self, line: Line, *, passing: bool = False, completes: bool = False) -> None:
         self.log.add({**line, "session_id": self.id}, passing=passing, completes=completes)

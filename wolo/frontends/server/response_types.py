@@ -76,6 +76,7 @@ class SessionStatus(Struct, frozen=True, kw_only=True):
     busy: bool
     mode: str
     model: str
+    thinking: str
 
 
 class PromptSaved(Struct, frozen=True):

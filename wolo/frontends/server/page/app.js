@@ -1,5 +1,5 @@
 // The page: a list of sessions, the one that is shown, and what can be done with it.
-import { giveBack, grow, isEmpty, listen, take } from "./composer.js";
+import { giveBack, grow, isEmpty, listen, showDraft, take } from "./composer.js";
 import { Conversation, follow, state } from "./conversation.js";
 import { at, banners, json, open, pause } from "./server.js";
 import { clean, copyButton, diff, el, money, noteNode, tokens } from "./views.js";
@@ -31,7 +31,7 @@ async function listSessions() {
 function draw() {
   if (!$("search").value.trim()) {
     const shown = known.filter((each) => !each.task_of || each.id === session);
-    const rows = shown.slice(0, most).map((each) => ({ id: each.id, name: titleOf(each), about: [since(each.updated), base(each.cwd), each.model.split("/").pop()].filter(Boolean).join(" · "), isBusy: each.busy }));
+    const rows = shown.slice(0, most).map((each) => ({ folder: each.cwd, id: each.id, name: titleOf(each), about: [since(each.updated), each.model.split("/").pop()].filter(Boolean).join(" · "), isBusy: each.busy }));
     list(rows, shown.length - rows.length);
   }
   const title = session ? titleOf(current()) : "New session";
@@ -56,9 +56,17 @@ function list(rows, more = 0) {
   if (now === listed) return;
   listed = now;
   const focused = document.activeElement?.closest?.("#sessions [data-id]")?.dataset.id;
-  $("sessions").replaceChildren(...rows.map(item));
+  const folders = Map.groupBy ? Map.groupBy(rows, (row) => row.folder ?? "") : new Map([["", rows]]);
+  $("sessions").replaceChildren(...(folders.size > 1 || rows[0]?.folder ? [...folders].map(([folder, some]) => group(folder, some)) : rows.map(item)));
   if (more > 0) $("sessions").append(el("li", {}, el("button", { type: "button", class: "plain", on: { click: () => { most += 500; draw(); } } }, `${more} more`)));
   if (focused) $("sessions").querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+}
+
+const folded = new Set();
+function group(folder, rows) {
+  const node = el("details", { open: !folded.has(folder) }, el("summary", { title: clean(folder) }, base(folder) || "elsewhere"), el("ul", {}, ...rows.map(item)));
+  node.addEventListener("toggle", () => { node.open ? folded.delete(folder) : folded.add(folder); });
+  return el("li", { class: "folder" }, node);
 }
 
 function item({ id, name, about, isBusy }) {
@@ -69,7 +77,7 @@ function item({ id, name, about, isBusy }) {
 
 $("sessions").addEventListener("keydown", (event) => {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  const all = [...$("sessions").querySelectorAll("button")];
+  const all = [...$("sessions").querySelectorAll("summary, details[open] button, :scope > li > button")];
   if (step) { event.preventDefault(); all[all.indexOf(document.activeElement) + step]?.focus(); }
 });
 
@@ -97,12 +105,28 @@ $("search").addEventListener("input", () => {
 
 function heard(what) {
   if (what === "result") listSessions().catch(() => {});
+  if (what === "waiting") alertUser("wolo waits for you");
+  if (what === "result" && stream?.isCaughtUp) alertUser("wolo is done");
   const busy = isBusy();
   $("stop").hidden = !busy;
   $("send").textContent = busy ? "Steer" : "Send";
   $("undo").disabled = busy;
   draw();
 }
+
+// Notifications, while the page is not looked at
+
+function alertUser(words) {
+  if (document.hasFocus() || !("Notification" in window) || Notification.permission !== "granted") return;
+  const shown = new Notification(words, { body: titleOf(current()), tag: session });
+  shown.onclick = () => { window.focus(); shown.close(); };
+}
+
+function drawNotify() {
+  $("notify").hidden = !("Notification" in window) || Notification.permission !== "default";
+}
+$("notify").addEventListener("click", async () => { await Notification.requestPermission(); drawNotify(); text.focus(); });
+drawNotify();
 
 function close() {
   document.body.classList.remove("menu", "more");
@@ -113,6 +137,7 @@ function show(id) {
   close();
   stream?.stop();
   session = id || null;
+  showDraft(session ?? "");
   stream = session ? new Conversation(session, heard) : null;
   if (!session) {
     log.replaceChildren(el("div", { class: "welcome" }, el("b", {}, "wolo"), "What shall we do?"));
@@ -158,6 +183,7 @@ function drawBar() {
   fill($("model"), choices?.models ?? [], model);
   $("mode").title = label(mode, choices?.modes.find((each) => each.name === mode)?.about);
   $("model").disabled = isBusy() && !stream.limit;
+  $("thinking").textContent = stream?.thinking_level ? `thinking ${stream.thinking_level}` : "";
   $("folder").hidden = Boolean(session);
   if (!session && choices && document.activeElement !== $("folder")) $("folder").value = choices.cwd;
   $("where").textContent = session ? clean(row?.cwd ?? "") : "";
@@ -198,6 +224,7 @@ const send = run(async () => {
     if (!session) {
       const made = await json("POST", "/v1/sessions", { cwd: $("folder").value, mode: $("mode").value, model: $("model").value });
       history.pushState(null, "", `#${made.id}`);
+      session = made.id;
       known.unshift(made);
       show(made.id);
     }
@@ -212,7 +239,7 @@ const send = run(async () => {
     sending = false;
   }
 });
-listen(send, () => session);
+listen(send, () => session, () => $("folder").value, () => stream?.prompts ?? []);
 
 const stop = run(() => on("interrupt"));
 $("stop").addEventListener("click", stop);
@@ -231,6 +258,9 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "Escape" && isBusy() && !$("dialog").open) stop();
   else if (event.altKey && event.code === "KeyN") { event.preventDefault(); $("new").click(); }
   else if (event.altKey && event.code === "KeyA") { event.preventDefault(); $("asks").querySelector("button, input")?.focus(); }
+  else if (event.key === "?" && !isTyping && !$("dialog").open) { event.preventDefault(); help(); }
+  else if (event.altKey && event.code === "KeyC" && session) { event.preventDefault(); $("diff").click(); }
+  else if (event.altKey && event.code === "KeyS") { event.preventDefault(); document.body.classList.add("menu"); $("search").focus(); }
   else if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey) { event.preventDefault(); text.focus(); }
 });
 
@@ -243,10 +273,21 @@ function dialog(title, ...nodes) {
   if (!$("dialog").open) $("dialog").showModal();
 }
 
+const KEYS = {
+  "Enter": "send, or steer the running turn", "Shift+Enter": "a new line", "↑ ↓": "earlier prompts, in an empty prompt",
+  "@": "complete a file", "/": "complete a command, in the prompt; elsewhere: to the prompt", "Tab": "take the completion",
+  "Esc": "stop the turn; close a menu", "Alt+N": "new session", "Alt+S": "search sessions", "Alt+C": "changes of this session", "Alt+A": "to what waits for you", "?": "this list",
+};
+function help() {
+  dialog("Keys", el("dl", { class: "keys" }, ...Object.entries(KEYS).flatMap(([key, about]) => [el("dt", {}, key), el("dd", {}, about)])));
+}
+$("help").addEventListener("click", () => { close(); help(); });
+
+const near = (path) => { const folder = `${current()?.cwd}/`; return path.startsWith(folder) ? path.slice(folder.length) : path; };
 const action = (name, work) => $(name).addEventListener("click", () => { close(); run(work)(); });
 action("diff", async () => {
   const { files, patch } = await json("GET", at(session, "diff"));
-  const each = (file) => el("details", { class: "file", open: files.length < 8 }, el("summary", {}, file.path), diff(file.patch));
+  const each = (file) => el("details", { class: "file", open: files.length < 8 }, el("summary", {}, near(file.path)), diff(file.patch));
   dialog("Changes of this session", ...(files.length ? [el("div", { class: "code" }, copyButton(() => patch, "Copy as a patch"), ...files.map(each))] : [noteNode("No files were changed.")]));
 });
 /** Asks with what would be restored, then does it: "undo" or "redo". */
@@ -268,6 +309,7 @@ async function revert(kind) {
     el("div", { class: "row" }, el("button", { type: "button", id: "revert", on: { click: go } }, kind === "undo" ? "Undo" : "Redo"))].filter(Boolean));
 }
 action("undo", () => revert("undo"));
+log.addEventListener("click", (event) => { if (event.target.closest?.(".changes")) $("diff").click(); });
 log.addEventListener("click", (event) => { if (event.target.closest?.(".redo")) run(revert)("redo"); });
 action("fork", async () => {
   const made = await on("fork");

@@ -1,4 +1,4 @@
-// The prompt: text, images, and completion of slash commands.
+// The prompt: text, images, drafts, earlier prompts, and completion of slash commands and files.
 import { at, json } from "./server.js";
 import { el, noteNode } from "./views.js";
 
@@ -23,6 +23,7 @@ export function take() {
   drawImages();
   close();
   grow();
+  saveDraft();
   return taken;
 }
 
@@ -32,6 +33,45 @@ export function giveBack(taken) {
   images = [...taken.images, ...images];
   drawImages();
   grow();
+  saveDraft();
+}
+
+// Drafts: the text of each session is in the browser until it is sent
+
+let draftOf = "";
+
+function saveDraft() {
+  try {
+    if (text.value) localStorage.setItem(`draft ${draftOf}`, text.value);
+    else localStorage.removeItem(`draft ${draftOf}`);
+  } catch { /* the browser keeps nothing */ }
+}
+
+/** Shows the draft of a session; empty: of a new one. */
+export function showDraft(session) {
+  if (draftOf === session && text.value) return;
+  draftOf = session;
+  let draft = "";
+  try { draft = localStorage.getItem(`draft ${session}`) ?? ""; } catch { /* as above */ }
+  text.value = draft;
+  recalled = -1;
+  close();
+  grow();
+}
+
+// Earlier prompts, with the arrow keys
+
+let recalled = -1; // steps back; -1: none
+
+function recall(step, prompts) {
+  const next = recalled + step, isOurs = recalled >= 0 && text.value === prompts.at(-1 - recalled);
+  if ((text.value && !isOurs) || next >= prompts.length || next < -1) return false;
+  recalled = next;
+  text.value = next < 0 ? "" : prompts.at(-1 - next);
+  text.setSelectionRange(text.value.length, text.value.length);
+  grow();
+  saveDraft();
+  return true;
 }
 
 // Images
@@ -82,19 +122,46 @@ function close() {
   text.removeAttribute("aria-activedescendant");
 }
 
-async function complete(session) {
-  const typed = /^\/([\w:.-]*)$/.exec(text.value)?.[1];
-  if (typed === undefined || !session) return close();
+async function complete(session, folder) {
+  const before = text.value.slice(0, text.selectionStart);
+  const command = /^\/([\w:.-]*)$/.exec(text.value)?.[1];
+  if (command !== undefined && session) return offer(await commandsFor(session, command));
+  const file = /(?:^|[^\w@])@([^\s"@:]*)$/.exec(before)?.[1];
+  if (file === undefined) return close();
+  const where = session ? `session=${encodeURIComponent(session)}` : `cwd=${encodeURIComponent(folder)}`;
+  const { matches } = await json("GET", `/v1/find?q=${encodeURIComponent(file)}&${where}`).catch(() => ({ matches: [] }));
+  if (text.value.slice(0, text.selectionStart) !== before) return;
+  offer(matches.slice(0, 50).map((name) => ({ name, title: name, about: "", put: () => putFile(before, file, name) })));
+}
+
+async function commandsFor(session, typed) {
   if (owner !== session) [commands, owner] = [null, session];
   commands ??= await json("GET", at(session, "commands")).catch(() => []);
-  if (text.value !== `/${typed}`) return;
-  const wanted = typed.toLowerCase();
-  const found = commands.filter((each) => each.name.toLowerCase().startsWith(wanted)).slice(0, 50);
-  list.replaceChildren(...found.map((each, at) => el("li", { role: "option", id: `completion${at}`, on: { mousedown: (event) => { event.preventDefault(); accept(each); } } },
-    el("b", {}, `/${each.name}`), el("span", {}, `${each.usage ? `${each.usage} — ` : ""}${each.about}`))));
+  if (text.value !== `/${typed}`) return [];
+  const fits = commands.filter((each) => each.name.toLowerCase().startsWith(typed.toLowerCase())).slice(0, 50);
+  if (fits.length === 1 && fits[0].name === typed) return [];
+  return fits.map((each) => ({ title: `/${each.name}`, about: `${each.usage ? `${each.usage} — ` : ""}${each.about}`, put: () => put(`/${each.name} `, text.value.length) }));
+}
+
+function offer(found) {
+  list.replaceChildren(...found.map((each, at) => el("li", { role: "option", id: `completion${at}`, "aria-selected": "false", on: { mousedown: (event) => { event.preventDefault(); accept(each); } } },
+    el("b", {}, each.title), el("span", {}, each.about))));
   list.found = found;
-  list.hidden = !found.length || (found.length === 1 && found[0].name === typed);
+  list.hidden = !found.length;
   choose(0);
+}
+
+/** Replaces the text up to a place; the cursor is behind the new one. */
+function put(words, end) {
+  text.value = words + text.value.slice(end);
+  text.setSelectionRange(words.length, words.length);
+}
+
+function putFile(before, typed, name) {
+  const isFolder = name.endsWith("/"), isPlain = !/[\s"@:]/.test(name);
+  const mention = isPlain ? `@${name}` : `@"${name.replace(/[\\"]/g, "\\$&")}"`;
+  put(before.slice(0, before.length - typed.length - 1) + mention + (isFolder ? "" : " "), before.length);
+  return isFolder && isPlain;
 }
 
 function choose(at) {
@@ -106,17 +173,25 @@ function choose(at) {
   text.setAttribute("aria-activedescendant", items[chosen].id);
 }
 
-function accept(command) {
-  text.value = `/${command.name} `;
+function accept(found) {
+  const goesOn = found.put();
   close();
   text.focus();
   grow();
+  saveDraft();
+  if (goesOn) text.dispatchEvent(new Event("input"));
 }
 
-/** `send` sends; `session` names the current one. */
-export function listen(send, session) {
+/** `send` sends; `session` names the current one, `folder` that of a new one; `prompts` are the earlier ones. */
+export function listen(send, session, folder, prompts) {
+  let typing;
   $("composer").addEventListener("submit", (event) => { event.preventDefault(); send(); });
-  text.addEventListener("input", () => { grow(); complete(session()); });
+  text.addEventListener("input", () => {
+    grow();
+    saveDraft();
+    clearTimeout(typing);
+    typing = setTimeout(() => complete(session(), folder()), text.value.startsWith("/") ? 0 : 80);
+  });
   text.addEventListener("blur", close);
   text.addEventListener("keydown", (event) => {
     if (event.isComposing) return;
@@ -126,6 +201,8 @@ export function listen(send, session) {
       if (event.key === "Tab" || (event.key === "Enter" && !event.shiftKey)) { event.preventDefault(); return accept(list.found[chosen]); }
       if (event.key === "Escape") { event.stopPropagation(); return close(); }
     }
-    if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); send(); }
+    if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); return send(); }
+    const back = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+    if (back && !event.shiftKey && !event.altKey && !event.ctrlKey && recall(back, prompts())) event.preventDefault();
   });
 }

@@ -5,6 +5,7 @@ import { GrowingAnswer } from "./markdown.js";
 
 const $ = (id) => document.getElementById(id);
 const log = $("log"), asks = $("asks"), box = $("scroll");
+const CAUGHT_UP_MS = 300; // until then come the lines so far
 const SILENT_MS = 45000; // the server sends something every 15 s
 
 export function state(words, kind = "") {
@@ -36,7 +37,7 @@ $("latest").addEventListener("click", () => follow(true));
 export class Conversation {
   constructor(id, heard) {
     this.id = id;
-    this.heard = heard; // called with "status" or "result"
+    this.heard = heard; // called with "status", "result" or "waiting"
     this.last = "";
     this.isBusy = false;
     this.controller = new AbortController();
@@ -48,6 +49,7 @@ export class Conversation {
     log.setAttribute("aria-live", "off"); // until the messages so far are shown
     asks.replaceChildren();
     $("todo").hidden = true;
+    this.prompts = [];
     this.calls = new Map();
     this.pending = new Map();
     this.answer = this.thinking = this.waiting = null;
@@ -85,6 +87,7 @@ export class Conversation {
     const response = await open("GET", at(this.id, "events"), { headers, signal });
     alive();
     banners();
+    if (!this.last) setTimeout(() => { this.isCaughtUp = true; }, CAUGHT_UP_MS);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let watch;
     try {
@@ -175,6 +178,8 @@ export class Conversation {
     for (const each of log.querySelectorAll(".redo")) each.remove(); // only until the next prompt
     this.waiting?.remove();
     this.waiting = null;
+    const words = message.content.filter((part) => part.type === "text").map((part) => part.text).join("").trim();
+    if (words && words !== this.prompts.at(-1)) this.prompts.push(words);
     this.put(promptNode(message.content));
   }
 
@@ -200,6 +205,7 @@ export class Conversation {
     state("Waiting for you", "busy");
     if (document.activeElement === document.body) node.focus();
     this.heard("status");
+    setTimeout(() => { if (this.pending.has(id) && !this.isStopped) this.heard("waiting"); }, CAUGHT_UP_MS); // not one that was answered long ago
   }
 
   settle(id) {
@@ -294,6 +300,7 @@ export class Conversation {
     this.isBusy = line.busy;
     this.model = line.model;
     this.mode = line.mode;
+    this.thinking_level = line.thinking;
     if (!line.busy) {
       this.waiting?.remove();
       this.waiting = null;

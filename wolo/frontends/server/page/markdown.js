@@ -78,7 +78,7 @@ const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell
 
 export function markdown(text, depth = 0) {
   const lines = text.split("\n"), nodes = [];
-  let at = 0;
+  let at = 0, level = 1; // of the heading before; none is left out, for those who jump from heading to heading
   const begins = (line) => FENCE.test(line) || ITEM.test(line) || HEADING.test(line) || RULE.test(line) || /^ {0,3}>/.test(line);
   while (at < lines.length) {
     const line = lines[at];
@@ -90,7 +90,8 @@ export function markdown(text, depth = 0) {
       at += 1;
       nodes.push(found[2] === "diff" ? diff(body.join("\n")) : codeBlock(body.join("\n")));
     } else if ((found = HEADING.exec(line))) {
-      nodes.push(el(`h${Math.min(found[1].length + 1, 6)}`, {}, ...inline(found[2].trimEnd().replace(/ #{1,6}$/, ""))));
+      level = Math.min(found[1].length + 1, level + 1, 6);
+      nodes.push(el(`h${level}`, {}, ...inline(found[2].trimEnd().replace(/ #{1,6}$/, ""))));
       at += 1;
     } else if (RULE.test(line)) {
       nodes.push(el("hr"));

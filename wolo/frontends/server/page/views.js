@@ -140,6 +140,8 @@ export function endNode(line) {
   const sum = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0) + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0);
   const facts = [sum ? `${tokens(sum)} tokens` : "", money(line.total_cost_usd), line.duration_ms ? seconds(line.duration_ms / 1000) : ""];
   const node = el("div", { class: "end" }, facts.filter(Boolean).join(" · "));
+  const files = line.files_changed?.length;
+  if (files) node.append(facts.some(Boolean) ? " · " : "", el("button", { type: "button", class: "more changes" }, files === 1 ? line.files_changed[0] : `${files} files`));
   const work = line.verification;
   if (work?.line) node.prepend(noteNode(work.line, work.status === "failed" ? "warning" : ""));
   if (line.error) node.prepend(noteNode([line.error.message, line.error.hint].filter(Boolean).join(" "), "error"));
