@@ -15,7 +15,6 @@ import msgspec
 from msgspec.structs import replace
 
 from wolo.errors import BadAnswer, BadRequest, ContextOverflow, ProviderError, RateLimited, Unavailable, Unexplained, Unreachable
-from wolo.formats.errors.classify import CHECK_BASE_URL
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
 from wolo.messages.deltas import Assembler, CallDelta, Delta, join, size_of
 from wolo.messages.message import Message, Usage, common_prefix_length
@@ -210,6 +209,8 @@ class HttpModelClient:
             if isinstance(error, Unexplained) and window and prompt_tokens >= window * NEAR_SHARE:
                 error = ContextOverflow(error.message, hint=error.hint, status=error.status)
             if refused.status in WRONG_PLACE or refused.body.lstrip().startswith(b"<"):
+                from wolo.formats.errors.classify import CHECK_BASE_URL  # noqa: PLC0415  # most answers are no errors
+
                 error.message = f"{display_url(refused.url)}: {error.message}"
                 if error.hint == CHECK_BASE_URL:
                     error.hint = (
