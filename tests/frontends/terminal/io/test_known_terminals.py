@@ -60,7 +60,7 @@ def test_keys_of_known_terminals_mean_the_same(monkeypatch: pytest.MonkeyPatch, 
     assert ground.ground == known.ground
 
 
-def test_gnu_screen_is_asked_for_nothing_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gnu_screen_is_not_asked_for_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     class Wire:
         text = ""
 
