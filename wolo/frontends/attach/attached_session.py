@@ -251,13 +251,7 @@ class AttachedSession:
             self._printer.line("\n".join(f"{each['name']}  {each['about']}" for each in offers["models"]))
             self._prompt()
         else:
-            try:
-                await self._send("resume", {"model": models[0] if models else ""})
-            except Refused as error:
-                if error.status not in (409, 422):
-                    raise
-                show_error(error)  # the wait is over, or no such model
-                self._prompt()
+            await self._send("resume", {"model": models[0] if models else ""})
 
     async def _answer(self, id: str, asked: dict[str, Any], line: str) -> None:
         self._replies.append(_reply(asked["questions"][len(self._replies)], line.strip()))
