@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.test_stopping import is_alive
+from tests.end_to_end.waiting import wait_for
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, text
+from tests.fakes.replies import Hold, call, delta, finish, sse, text, usage
+from tests.fakes.screen import pty_wolo
 from wolo.places import find_places
 
 HEADER = "from wolo.extension import *\n"
@@ -187,3 +190,21 @@ def test_extensions_are_written_listed_and_tested() -> None:
     assert run_wolo("extensions", "test", "greeter").exit_code == 1
     for name in ("../a", "a b", "", "1"):
         assert run_wolo("extensions", "new", name).exit_code == 2
+
+
+def test_killed_wolo_leaves_no_extension_behind(provider: ProviderServer) -> None:
+    write_extension(
+        "import os\nEFFECTS = ['write']\ndef extend(ext):\n    @ext.on('turn_started')\n    def see(event):\n"
+        "        with open('pid.new', 'w') as file: file.write(str(os.getpid()))\n"
+        "        os.rename('pid.new', 'pid')\n        while True: pass\n"
+    )
+    hold = Hold()
+    provider.script(sse(delta("Some words.\n"), hold, finish("stop", usage())))
+    with pty_wolo(*provider.flags, "go") as terminal:
+        terminal.wait_for("Some words.")
+        wait_for(lambda: Path("pid").exists())
+        process = int(Path("pid").read_text())
+        assert is_alive(process)
+        terminal.child.kill(signal.SIGTERM)
+        terminal.wait_for_exit()
+    wait_for(lambda: not is_alive(process))

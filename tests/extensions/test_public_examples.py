@@ -260,3 +260,14 @@ def test_status_line_and_completion_of_an_extension(provider: ProviderServer) ->
         terminal.wait_for("✓ turn 1")
         terminal.type("h")
         terminal.wait_for("history")
+
+
+def test_rows_of_a_renderer_are_shown(provider: ProviderServer) -> None:
+    folder = find_places().config / "extensions"
+    folder.mkdir(parents=True)
+    shutil.copy(EXAMPLES / "todo.py", folder)
+    provider.script(call("tasks", {"action": "add", "text": "sweep\u202e the floor"}), text("Noted."))
+    with pty_wolo("--yolo", *provider.flags, "add it") as terminal:
+        terminal.wait_for("Noted.")
+        assert terminal.shows("☐ sweep")
+        assert not terminal.shows("\u202e")

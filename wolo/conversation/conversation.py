@@ -430,6 +430,8 @@ class Conversation:
         self._parts.services.shell.processes.close_all()
         self.subagents.kill()
         self.servers.kill()
+        if self.extensions is not None:
+            self.extensions.kill()
 
     async def reopen(self, change: ConversationChange) -> Conversation:
         """Closes this conversation and opens the next one.

@@ -96,6 +96,7 @@ class Handover:
         sink = self._state.sink
         for give_back in (
             self._parts.servers.kill,
+            self._parts.extensions.kill if self._parts.extensions else _nothing,
             self._shell.close,
             self._parts.recorder.close,
             partial(self._tracking.close, forget=not sink.is_started),
@@ -187,3 +188,7 @@ class Handover:
                 session = store.find(change.session, self._state.site.cwd)
                 if session.id != self._state.sink.session_id and not change.fork:
                     store.lock(session.id).release()
+
+
+def _nothing() -> None:
+    pass

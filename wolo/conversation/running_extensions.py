@@ -184,6 +184,10 @@ class Extensions:
 
     async def close(self, *, ends_session: bool) -> None:
         await asyncio.gather(*(host.close(ENDS_WITHIN_S, ends_session=ends_session) for host in self.hosts))
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends their processes at once. May be called again."""
         self._found.processes.close_all()
         self._found.sandbox.close()
 

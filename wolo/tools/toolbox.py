@@ -304,8 +304,15 @@ def _with_both_forms(names: Collection[str]) -> frozenset[str]:
     return frozenset((*names, *EDIT_TOOLS)) if any(name in EDIT_TOOLS for name in names) else frozenset(names)
 
 
+@cache
+def _shipped_rows() -> dict[str, Any]:
+    """Once in a process; all conversations share the schemas."""
+    rows: dict[str, Any] = msgspec.json.decode(SHIPPED.read_bytes())
+    return rows
+
+
 def _specs(tools: Iterable[AnyTool], more: Mapping[str, str]) -> tuple[ToolSpec, ...]:
-    shipped = msgspec.json.decode(SHIPPED.read_bytes())
+    shipped = _shipped_rows()
     specs = []
     for tool in tools:
         if isinstance(tool, ShippedTool):
