@@ -18,6 +18,14 @@ def main(argv: list[str]) -> int:
     began = time.time()
     gc.disable()  # start-up produces no garbage worth collecting; run.py enables it again
     answer_signals(leave)
+    if argv[:1] == ["app-server"] and not {"-h", "--help"} & {*argv}:
+        from wolo.cli.protocols.codex_app_server import serve as serve_threads
+
+        try:
+            return serve_threads(argv[1:])
+        except WoloError as error:
+            show_error(error)
+            return error.exit_code
     if argv[:1] == ["exec"] and "--experimental-json" in argv:
         from wolo.cli.protocols.codex_start import serve as serve_codex
 

@@ -160,6 +160,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "race": (),
     "worktree": ("list", "merge", "patch", "remove"),
     "acp": (),
+    "app-server": (),
     "serve": (),
     "attach": (),
     "ps": (),

@@ -53,6 +53,9 @@ TABLE = {
     "stats": Subcommand("stats", "stats", "Show tokens, cache, cost and tool calls of all sessions."),
     "replay": Subcommand("replay", "replay", "Run a saved session again, without a model, and compare."),
     "acp": Subcommand("acp", "acp", "Serve editors: the Agent Client Protocol on stdin and stdout."),
+    "app-server": Subcommand(
+        "protocols.codex_app_server", "app_server", "Serve clients of Codex's app server on stdin and stdout."
+    ),
     "trust": Subcommand("trust", "trust", "Show whether this folder is trusted, and what it contains."),
     "undo": Subcommand("undo", "undo", "Undo the last turns, conversation and files together."),
     "redo": Subcommand("undo", "redo", "Redo what was undone last."),

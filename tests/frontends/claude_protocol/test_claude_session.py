@@ -169,16 +169,16 @@ def test_hook_of_the_program_denies(provider: ProviderServer) -> None:
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
 def test_hook_that_fails_denies(provider: ProviderServer, mode: str) -> None:
     provider.script(call("shell", {"command": "touch made"}), text("Done."))
-    with ProtocolClient(provider, "--permission-mode", mode, "--allowedTools", "Bash") as client:
+    with ProtocolClient(provider, *ASKS, "--permission-mode", mode, "--allowedTools", "Bash", answer=allow) as client:
         client.request("initialize", **HOOK)
         client.prompt("go")
-        request = None
-        while request is None or request["type"] != "control_request":
-            request = client.read()
-            assert request is not None
-        refusal = {"subtype": "error", "request_id": request["request_id"], "error": "the callback raised"}
+        while (line := client.read()) is not None and line["type"] != "control_request":
+            pass
+        assert line is not None
+        refusal = {"subtype": "error", "request_id": line["request_id"], "error": "the callback raised"}
         client.send({"type": "control_response", "response": refusal})
         client.read_until(lambda line: line["type"] == "result")
+    assert not client.asked, "can_use_tool cannot stand in for the hook"
     assert not Path("made").exists()
 
 

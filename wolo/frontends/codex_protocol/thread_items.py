@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import unified_diff
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -24,10 +25,11 @@ from wolo.agent.events import (
 from wolo.conversation.phrasing import describe_briefly
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
-from wolo.tools.tool_values import Diff, Output, TodoList
+from wolo.tools.tool_values import Diff, Output, TodoList, View
 from wolo.tools.toolbox import MCP_PREFIX
 
 Phase = Literal["started", "updated", "completed", "delta"]
+_DENIED = frozenset(("denied_by_person", "denied_by_rule"))
 EDITS = frozenset(("write", "edit", "apply_patch"))
 
 
@@ -35,11 +37,17 @@ class ThreadItem(Struct, frozen=True):
     id: str
     type: str
     fields: dict[str, Any]
-    """In the form of `exec`: snake case, `status` in_progress, completed or failed."""
+    """In snake case; `status` is in_progress, completed, failed or declined."""
 
     @property
     def wire(self) -> dict[str, Any]:
-        return {"id": self.id, "type": self.type, **self.fields}
+        """The form of `exec`, which has neither diffs nor declined calls."""
+        fields = dict(self.fields)
+        if fields.get("status") == "declined":
+            fields["status"] = "failed"
+        if "changes" in fields:
+            fields["changes"] = [{"path": each["path"], "kind": each["kind"]} for each in fields["changes"]]
+        return {"id": self.id, "type": self.type, **fields}
 
 
 ItemEvent = tuple[Phase, ThreadItem]
@@ -81,10 +89,12 @@ class ItemWriter:
                 yield "completed", ThreadItem(self._todo_id, "todo_list", {"items": self._todos})
                 self._todo_id = ""
 
-    def begin(self, part: ToolPart) -> Iterator[ItemEvent]:
-        """The item of a call that begins, or that the user is asked about before."""
+    def begin(self, part: ToolPart, view: View | None = None) -> Iterator[ItemEvent]:
+        """The item of a call that begins, or that the user is asked about before, with the changes it would make."""
         if part.id not in self._calls and (item := self._call(part, "in_progress")):
             self._calls[part.id] = item.id
+            if item.type == "file_change":
+                item.fields["changes"] = changes_of(view)
             yield "started", item
 
     def item_of(self, part: ToolPart) -> str:
@@ -137,7 +147,7 @@ class ItemWriter:
             yield phase, ThreadItem(self._todo_id, "todo_list", {"items": self._todos})
             return
         yield from self.begin(part)
-        item = self._call(part, "failed" if part.is_error else "completed")
+        item = self._call(part, "declined" if part.outcome in _DENIED else "failed" if part.is_error else "completed")
         self._calls.pop(part.id, None)
         if item is None:
             return
@@ -146,13 +156,9 @@ class ItemWriter:
             fields["aggregated_output"] = view.text if isinstance(view, Output) else part.output
             if isinstance(view, Output) and view.exit_code is not None:
                 fields["exit_code"] = view.exit_code
-                fields["status"] = "failed" if view.exit_code else "completed"
+                fields["status"] = "failed" if view.exit_code else fields["status"]
         elif item.type == "file_change":
-            changes = view.changes if isinstance(view, Diff) else ()
-            fields["changes"] = [
-                {"path": each.path, "kind": "add" if each.before is None else "delete" if each.after is None else "update"}
-                for each in changes
-            ]
+            fields["changes"] = changes_of(view)
         elif item.type == "mcp_tool_call":
             content = [{"type": "text", "text": part.output}]
             fields |= (
@@ -161,6 +167,23 @@ class ItemWriter:
                 else {"result": {"content": content, "structured_content": None}}
             )
         yield "completed", ThreadItem(item.id, item.type, fields)
+
+
+def changes_of(view: View | None) -> list[dict[str, Any]]:
+    """The changed files; `diff` is the whole text of a new or deleted one."""
+    changes = view.changes if isinstance(view, Diff) else ()
+    return [
+        {
+            "path": each.path,
+            "kind": "add" if each.before is None else "delete" if each.after is None else "update",
+            "diff": "".join(
+                unified_diff(each.before.splitlines(keepends=True), each.after.splitlines(keepends=True), n=3)
+                if each.before is not None and each.after is not None
+                else (each.after or each.before or "")
+            ),
+        }
+        for each in changes
+    ]
 
 
 def wire_usage(usage: Usage) -> dict[str, int]:

@@ -1,0 +1,73 @@
+"""`wolo app-server`: threads for clients of Codex's app server, on stdin and stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered
+from wolo.errors import UsageError
+
+if TYPE_CHECKING:
+    from wolo.frontends.codex_protocol.app_server import AppServer
+
+
+def app_server() -> None:
+    """Serve clients of Codex's app server: JSON-RPC on stdin and stdout.
+
+    -c KEY=VALUE sets one of Codex's settings for every thread.
+    """
+    serve([])
+
+
+def serve(argv: list[str]) -> int:
+    """Returns the exit code. Raises UsageError for an option that wolo does not have."""
+    from wolo.cli.crash_log import log_to_file
+    from wolo.cli.protocols.codex_options import parse_setting
+
+    settings: dict[str, Any] = {}
+    rest = list(argv)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name == "--stdio" and not equals:
+            continue
+        if name not in ("-c", "--config", "--listen"):
+            raise UsageError(f"wolo app-server does not have {name}.", hint="It takes -c KEY=VALUE and --listen stdio://.")
+        if not equals:
+            if not rest:
+                raise UsageError(f"{name} needs a value.")
+            value = rest.pop(0)
+        if name != "--listen":
+            parse_setting(settings, value)
+        elif value != "stdio://":
+            raise UsageError(f"--listen {value} is not supported by wolo, only stdio://.")
+    log_to_file()
+    gc.enable()
+    gc.freeze()
+    try:
+        return asyncio.run(_run(settings))
+    finally:
+        answer_signals(signal.SIG_IGN)  # the exit status is final
+
+
+async def _run(settings: dict[str, Any]) -> int:
+    from wolo.frontends.codex_protocol.app_server import AppServer
+
+    server, codes = AppServer(settings), list[int]()
+    for number in filter(is_answered, EXIT_BY_SIGNAL):
+        asyncio.get_running_loop().add_signal_handler(number, partial(_stop, server, codes, number))
+    await server.run()
+    return codes[0] if codes else 0
+
+
+def _stop(server: AppServer, codes: list[int], number: signal.Signals) -> None:
+    """The first signal closes the sessions, the second one ends the process."""
+    if codes:
+        server.kill()
+        os._exit(codes[0])
+    codes.append(EXIT_BY_SIGNAL[number])
+    server.stop()

@@ -1,0 +1,330 @@
+"""Serves a client of Codex's app server: its threads are sessions of wolo."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from wolo import __version__
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
+from wolo.conversation.resources.startup import ConversationChange, StartOptions
+from wolo.conversation.structured_output import OutputForm
+from wolo.errors import UsageError, WoloError
+from wolo.frontends.codex_protocol.app_thread import AppThread
+from wolo.frontends.codex_protocol.codex_settings import CodexSettings
+from wolo.frontends.codex_protocol.json_rpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    SERVER_ERROR,
+    JsonRpc,
+    RpcError,
+    settle,
+)
+from wolo.frontends.codex_protocol.sandboxes import MODES, READ_ONLY, mode_of, to_thinking
+from wolo.frontends.codex_protocol.thread_objects import list_sessions, opened_object, saved_object
+from wolo.frontends.streams import print_message
+from wolo.messages.message import UserPrompt
+from wolo.messages.parts import ImagePart
+from wolo.places import find_places
+
+log = logging.getLogger(__name__)
+Params = Mapping[str, Any]
+PAGE = 25
+_WITHOUT_EFFECT = frozenset(
+    (
+        *("serviceTier", "serviceName", "personality", "summary", "sessionStartSource", "threadSource", "persistExtendedHistory"),
+        *("experimentalRawEvents", "clientUserMessageId", "sortKey", "sourceKinds", "modelProviders"),
+    )
+)
+"""Parameters about the vendor's service and statistics, and how an answer sounds."""
+_SANDBOX_TYPES = {"readOnly": "read-only", "workspaceWrite": "workspace-write", "dangerFullAccess": "danger-full-access"}
+
+
+class AppServer:
+    """One connection. Its threads run side by side, each in its own directory."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """`settings`: Codex's, of the command line, for every thread."""
+        self._settings = settings
+        self._rpc = JsonRpc(self._on_message)
+        self._threads: dict[str, AppThread] = {}
+        self._hidden: frozenset[str] = frozenset()
+        self._is_initialized = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._opening = asyncio.Lock()
+        self._methods: dict[str, Callable[[Params], Awaitable[Any]]] = {
+            "thread/start": self._start_thread,
+            "thread/resume": self._resume_thread,
+            "thread/list": self._list_threads,
+            "thread/loaded/list": self._list_loaded,
+            "thread/name/set": self._set_name,
+            "model/list": self._list_models,
+            "turn/start": self._start_turn,
+            "turn/steer": self._steer,
+            "turn/interrupt": self._interrupt,
+        }
+
+    async def run(self) -> None:
+        """Returns when the client has closed its end, and every session is closed."""
+        await self._rpc.ended.wait()
+        await self.close()
+
+    async def close(self) -> None:
+        self._rpc.end()
+        await settle(self._tasks)
+        for thread in self._threads.values():
+            await thread.close()
+
+    def stop(self) -> None:
+        self._rpc.end()
+
+    def kill(self) -> None:
+        for thread in self._threads.values():
+            thread.conversation.kill()
+
+    def _on_message(self, method: str, params: Params, id: Any) -> None:
+        if id is None:
+            return  # `initialized`, and what others there may be
+        if method == "initialize":
+            self._initialize(params, id)
+        elif not self._is_initialized:
+            self._rpc.refuse(id, INVALID_REQUEST, "Not initialized")
+        elif method not in self._methods:
+            names = ", ".join(("initialize", *self._methods))
+            self._rpc.refuse(id, METHOD_NOT_FOUND, f"wolo does not have the method {method}. It has: {names}.")
+        else:
+            task = asyncio.create_task(self._answer(method, params, id))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _initialize(self, params: Params, id: Any) -> None:
+        if self._is_initialized:
+            self._rpc.refuse(id, INVALID_REQUEST, "Already initialized")
+            return
+        self._is_initialized = True
+        capabilities = params.get("capabilities")
+        hidden = capabilities.get("optOutNotificationMethods") if isinstance(capabilities, Mapping) else None
+        self._hidden = frozenset(map(str, hidden)) if isinstance(hidden, list) else frozenset()
+        about = {"codexHome": str(find_places().data), "platformFamily": "unix" if os.name == "posix" else "windows"}
+        self._rpc.respond(id, {"userAgent": f"wolo/{__version__}", **about, "platformOs": platform.system().lower()})
+
+    async def _answer(self, method: str, params: Params, id: Any) -> None:
+        try:
+            result = await self._methods[method](params)
+        except RpcError as error:
+            self._rpc.refuse(id, error.code, error.message)
+        except WoloError as error:
+            self._rpc.refuse(id, SERVER_ERROR, " ".join(filter(None, (error.message, error.hint))))
+        except Exception as error:  # a client that waits for an answer gets one
+            log.exception("%s failed", method)
+            self._rpc.refuse(id, INTERNAL_ERROR, f"wolo failed: {error}")
+        else:
+            follow = result.pop("_follow", None) if isinstance(result, dict) else None
+            self._rpc.respond(id, result)
+            if follow:
+                follow()
+
+    # Threads
+
+    async def _start_thread(self, params: Params) -> dict[str, Any]:
+        result, thread = await self._open(params, {})
+        return {**result, "_follow": lambda: self._announce(thread, result)}
+
+    def _announce(self, thread: AppThread, result: Mapping[str, Any]) -> None:
+        if "thread/started" not in self._hidden:
+            self._rpc.notify("thread/started", {"thread": result["thread"]})
+
+    async def _resume_thread(self, params: Params) -> dict[str, Any]:
+        id = _text(params, "threadId")
+        rest = {name: value for name, value in params.items() if name != "threadId"}
+        if id in self._threads:
+            _refuse_rest(rest, ())
+            return opened_object(self._threads[id], "")
+        result, _ = await self._open(rest, {"resume": id})
+        return result
+
+    async def _open(self, params: Params, flags: Mapping[str, str]) -> tuple[dict[str, Any], AppThread]:
+        settings = CodexSettings(values={**flags})
+        settings.apply(self._settings)
+        settings.apply(_table(params, "config"))
+        values = settings.values
+        if model := params.get("model"):
+            values["model"] = str(model)
+        settings.sandbox = str(params.get("sandbox") or settings.sandbox)
+        settings.policy = str(params.get("approvalPolicy") or settings.policy)
+        for name, option in (("baseInstructions", "system_prompt"), ("developerInstructions", "append_system_prompt")):
+            if prompt := params.get(name):
+                values[option] = f"\n{prompt}" if str(prompt).startswith("@") else str(prompt)
+        if params.get("ephemeral"):
+            values["no_session"] = True
+        handled = (
+            "cwd",
+            "config",
+            "model",
+            "sandbox",
+            "approvalPolicy",
+            "baseInstructions",
+            "developerInstructions",
+            "ephemeral",
+        )
+        _refuse_rest(params, handled)
+        mode_of(settings.sandbox or "read-only", settings.policy)  # both exist
+        asks = settings.policy != "never"
+        settings.choose_mode(asks=asks)
+        cwd = Path(str(params["cwd"])) if params.get("cwd") else None
+        if cwd is not None and not (cwd.is_absolute() and cwd.is_dir()):
+            raise UsageError(f"cwd: {cwd} is no absolute path of a directory.")
+        options = StartOptions(flags=values, attended=False, answers_approvals=True, cwd=cwd, agents=(READ_ONLY,))
+        async with self._opening:
+            conversation = await open_conversation(options)
+        thread = AppThread(conversation, self._rpc, self._hidden)
+        thread.asks = asks
+        self._threads[thread.id] = thread
+        return opened_object(thread, settings.policy), thread
+
+    async def _list_threads(self, params: Params) -> dict[str, Any]:
+        _refuse_rest(params, ("cursor", "limit", "cwd", "searchTerm", "archived"))
+        cursor = str(params.get("cursor") or "0")
+        if not cursor.isdecimal():
+            raise UsageError(f"cursor: {cursor} is none.")
+        start, limit = int(cursor), int(params.get("limit") or PAGE)
+        cwd, term = params.get("cwd"), str(params.get("searchTerm") or "")
+        infos = [] if params.get("archived") else await asyncio.to_thread(list_sessions, None if cwd is None else str(cwd))
+        infos = [each for each in infos if term in each.title]
+        data = [saved_object(each, "idle" if each.id in self._threads else "notLoaded") for each in infos[start : start + limit]]
+        return {"data": data, "nextCursor": str(start + limit) if start + limit < len(infos) else None}
+
+    async def _list_loaded(self, params: Params) -> dict[str, Any]:
+        return {"data": list(self._threads), "nextCursor": None}
+
+    async def _set_name(self, params: Params) -> dict[str, Any]:
+        self._thread(params).conversation.session.set_title(_text(params, "name"))
+        return {}
+
+    async def _list_models(self, params: Params) -> dict[str, Any]:
+        from wolo.config import layers  # noqa: PLC0415  # few clients ask
+        from wolo.diagnostics.model_info import models_here  # noqa: PLC0415
+        from wolo.workspace.root import find_site  # noqa: PLC0415
+
+        models = await asyncio.to_thread(lambda: models_here(layers.load(find_site())))
+        usable = [each.label for each in models if each.has_key and each.model is not None]
+        efforts = [{"reasoningEffort": level, "description": ""} for level in ("low", "medium", "high")]
+        more = {"description": "", "hidden": False, "supportedReasoningEfforts": efforts, "defaultReasoningEffort": "medium"}
+        data = [
+            {"id": label, "model": label, "displayName": label, **more, "isDefault": not at} for at, label in enumerate(usable)
+        ]
+        return {"data": data, "nextCursor": None}
+
+    # Turns
+
+    async def _start_turn(self, params: Params) -> dict[str, Any]:
+        thread = self._thread(params)
+        if thread.turn_id:
+            raise UsageError("A turn of this thread is running.", hint="Steer it with turn/steer, or interrupt it.")
+        await self._change(thread, params)
+        schema = params.get("outputSchema")
+        form = OutputForm(schema) if isinstance(schema, dict) else None
+        prompt = await _prompt(params, thread)
+        if thread.turn_id:
+            raise UsageError("A turn of this thread is running.")
+        return {"turn": thread.start(prompt, list(params["input"]), form)}
+
+    async def _change(self, thread: AppThread, params: Params) -> None:
+        """Applies the settings of a turn, which stay. Raises UsageError."""
+        handled = ("threadId", "input", "cwd", "model", "effort", "approvalPolicy", "sandboxPolicy", "outputSchema")
+        _refuse_rest(params, handled)
+        cwd, conversation = params.get("cwd"), thread.conversation
+        if cwd is not None and str(cwd).rstrip("/") != str(conversation.info.cwd):
+            raise UsageError("The directory of a thread cannot be changed.", hint="Start another thread with this cwd.")
+        if (policy := params.get("approvalPolicy")) is not None:
+            mode_of("read-only", str(policy))  # it exists
+            if policy == "never" and thread.asks and conversation.info.mode == "ask":
+                raise UsageError("approvalPolicy never needs a thread that begins with it, for its sandbox only reads.")
+            thread.asks = policy != "never"
+        if sandbox := _table(params, "sandboxPolicy"):
+            name = _SANDBOX_TYPES.get(str(sandbox.get("type")), "")
+            if not name or sandbox.get("networkAccess") or (name == "read-only" and not thread.asks):
+                raise UsageError(f"sandboxPolicy {sandbox} is not supported during a thread.", hint="Start a thread with it.")
+            conversation.set_mode(MODES[name])
+        if policy == "untrusted":
+            conversation.set_mode("ask")
+        if effort := params.get("effort"):
+            conversation.think(to_thinking(str(effort)))  # type: ignore[arg-type]  # it was just looked up
+        if (model := params.get("model")) and model != conversation.info.model:
+            thread.conversation = await conversation.reopen(ConversationChange(model=str(model)))
+
+    async def _steer(self, params: Params) -> dict[str, Any]:
+        thread = self._thread(params)
+        if not thread.turn_id or params.get("expectedTurnId", thread.turn_id) != thread.turn_id:
+            raise UsageError("This turn is not running.")
+        thread.conversation.steer(await _prompt(params, thread))
+        return {"turnId": thread.turn_id}
+
+    async def _interrupt(self, params: Params) -> dict[str, Any]:
+        thread = self._thread(params)
+        if params.get("turnId", thread.turn_id) == thread.turn_id:
+            thread.conversation.interrupt()
+        return {}
+
+    def _thread(self, params: Params) -> AppThread:
+        id = _text(params, "threadId")
+        if id not in self._threads:
+            raise UsageError(f"thread not found: {id}", hint="thread/resume opens it.")
+        return self._threads[id]
+
+
+def _text(params: Params, name: str) -> str:
+    value = params.get(name)
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"{name} is missing.")
+    return value
+
+
+def _table(params: Params, name: str) -> Mapping[str, Any]:
+    value = params.get(name)
+    if value is not None and not isinstance(value, Mapping):
+        raise UsageError(f"{name} is no object.")
+    return value or {}
+
+
+def _refuse_rest(params: Params, handled: tuple[str, ...]) -> None:
+    """Raises UsageError for a parameter that wolo does not have."""
+    for name, value in params.items():
+        is_user = name == "approvalsReviewer" and value == "user"
+        if name not in handled and name not in _WITHOUT_EFFECT and value not in (None, False, "", [], {}) and not is_user:
+            raise UsageError(f"wolo does not have the parameter {name} of Codex.")
+
+
+async def _prompt(params: Params, thread: AppThread) -> UserPrompt:
+    """Raises UsageError for input that wolo does not take."""
+    texts, files, pictures = [], [], []
+    entries = params.get("input")
+    for entry in entries if isinstance(entries, list) else ():
+        match entry:
+            case {"type": "text", "text": str(text)}:
+                texts.append(text)
+            case {"type": "localImage", "path": str(path)}:
+                files.append(Path(path))
+            case {"type": "image", "url": str(url)}:
+                try:
+                    pictures.append(ImagePart.from_url(url))
+                except ValueError as error:
+                    raise UsageError(f"input: {error}.") from error
+            case _:
+                kind = entry.get("type") if isinstance(entry, dict) else entry
+                raise UsageError(f"input: wolo does not take {kind!r}.", hint="It takes text, image and localImage.")
+    if not (texts or files or pictures):
+        raise UsageError("input is empty.")
+    conversation, text = thread.conversation, "\n\n".join(texts)
+    prompt = await asyncio.to_thread(write_prompt, text, conversation, origin="network", notify=print_message, files=tuple(files))
+    prompt = replace(prompt, parts=(*prompt.parts, *pictures))
+    return must_be_sent(conversation.choice, prompt) if files or pictures else prompt

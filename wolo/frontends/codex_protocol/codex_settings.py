@@ -1,0 +1,78 @@
+"""Codex's settings as options of wolo."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+from wolo.errors import UsageError
+from wolo.frontends.codex_protocol.sandboxes import READ_ONLY, check_sandbox, mode_of, to_thinking
+
+Values = dict[str, "str | bool | list[str]"]
+"""Options of the command line by wolo's names."""
+
+
+class CodexSettings(Struct, kw_only=True):
+    values: Values = field(default_factory=dict)
+    sandbox: str = ""
+    """Empty: the mode of the user's own settings."""
+    policy: str = "on-request"
+
+    def apply(self, settings: Mapping[str, Any]) -> None:
+        """Raises UsageError for a setting that wolo does not have."""
+        values = self.values
+        for name, value in settings.items():
+            match name, value:
+                case "model", str():
+                    values.setdefault("model", value)
+                case "openai_base_url", str():
+                    values |= {"base_url": value, "api": "openai-responses"}
+                case "model_reasoning_effort", str():
+                    values["thinking"] = to_thinking(value)
+                case "approval_policy", str():
+                    self.policy = value
+                case "sandbox_mode", str():
+                    self.sandbox = check_sandbox(value)
+                case "sandbox_workspace_write", dict():
+                    check_network(value)
+                case "web_search", "disabled":
+                    values["disallow_tools"] = "web_search,fetch"
+                case "web_search", "cached" | "live":
+                    pass  # it is offered where a search service is set up
+                case "mcp_servers", dict():
+                    values["mcp_config"] = [json.dumps({"mcpServers": value})]
+                case _:
+                    raise UsageError(f"wolo does not have the setting {name} = {value!r} of Codex.")
+
+    def choose_mode(self, *, asks: bool) -> None:
+        """`asks`: the program can be asked about calls. Raises UsageError."""
+        if self.sandbox or self.policy == "untrusted":
+            self.values["mode"] = mode_of(self.sandbox or "read-only", self.policy)
+        if self.sandbox == "read-only" and not asks:
+            self.values["agent"] = READ_ONLY.name
+
+
+def set_key(settings: dict[str, Any], key: str, value: Any) -> None:
+    *tables, last = key.split(".")
+    table = settings
+    for name in tables:
+        inner = table.setdefault(name, {})
+        if not isinstance(inner, dict):
+            raise UsageError(f"--config {key}: {name} is no table.")
+        table = inner
+    table[last] = value
+
+
+def check_network(table: Mapping[str, Any]) -> None:
+    """Commands in the sandbox have the network that the user's settings give them."""
+    for name, value in table.items():
+        if name != "network_access":
+            raise UsageError(f"wolo does not have the setting sandbox_workspace_write.{name} of Codex.")
+        if value is True:
+            raise UsageError(
+                "sandbox_workspace_write.network_access = true is not supported: commands of wolo's sandbox have no network.",
+                hint='Use sandboxMode "danger-full-access", or leave it out.',
+            )
