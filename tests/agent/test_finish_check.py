@@ -343,7 +343,7 @@ def test_forbidden_check_is_not_asked_for() -> None:
     assert question(policy(*MAKE, may_run=lambda command: False), messages, start) == ""
 
 
-def test_forbidden_check_of_the_project_is_not_asked_for() -> None:
+def test_forbidden_project_check_is_not_asked_for() -> None:
     messages, start = history([edit()])
     assert question(policy("make test", "pytest", may_run=lambda command: command == "pytest"), messages, start).startswith(
         "`src/a.py` changed and `pytest` was not run"
@@ -352,7 +352,7 @@ def test_forbidden_check_of_the_project_is_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["denied_by_person", None])
-def test_check_that_could_not_run_is_not_asked_for_again(outcome: Outcome | None) -> None:
+def test_unrunnable_check_is_not_asked_for_again(outcome: Outcome | None) -> None:
     messages, start = history([edit(), sh("make test", 127 if outcome is None else 0, outcome=outcome), edit("src/b.py")])
     assert question(policy(*MAKE), messages, start) == ""
 
@@ -462,7 +462,7 @@ def test_check_behind_another_program_is_recognized(line: str, label: str) -> No
     assert [(check.label, check.is_read) for check in read_line(line).checks] == [(label, True)]
 
 
-def test_exit_of_a_detached_container_is_not_its_checks() -> None:
+def test_detached_container_hides_the_exit_status() -> None:
     assert [check.is_read for check in read_line("docker exec -d app pytest").checks] == [False]
 
 

@@ -164,7 +164,7 @@ def waiting(provider: ProviderServer) -> Iterator[Server]:
     [("", "Here again."), ("s", "Interrupted"), ("m custom/other", "answers instead")],
     ids=["now", "stop", "model"],
 )
-def test_wait_for_a_limit_is_ended_from_the_terminal(waiting: Server, provider: ProviderServer, typed: str, answer: str) -> None:
+def test_limit_wait_is_ended_from_the_terminal(waiting: Server, provider: ProviderServer, typed: str, answer: str) -> None:
     provider.script(lambda _: limit(7180), *([text("Here again.")] if typed != "s" else []))
     id = waiting.new()
     argv = ["-m", "wolo", "attach", waiting.address, "--session", id]

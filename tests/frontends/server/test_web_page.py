@@ -263,7 +263,7 @@ def test_an_undo_asks_and_can_be_redone(server: Server, provider: ProviderServer
 
 
 @pytest.mark.parametrize("other", [False, True], ids=["asked now", "another model"])
-def test_wait_for_a_limit_is_ended_on_the_page(provider: ProviderServer, *, other: bool) -> None:
+def test_limit_wait_is_ended_on_the_page(provider: ProviderServer, *, other: bool) -> None:
     from selenium.webdriver.support.ui import Select
 
     find_places().config.mkdir(parents=True)

@@ -13,11 +13,9 @@ import typer
 from wolo.cli.fleet.batch_export import export
 from wolo.cli.fleet.run_progress import print_status, status_of, watch_run, work_until_done
 from wolo.cli.listing import AsJson, money, print_json
-from wolo.config import key_store
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_json_text, print_line, print_message, visible
 from wolo.messages.terminal_text import quantity
-from wolo.places import Notices, find_places
 
 if TYPE_CHECKING:
     from wolo.fleet.agent_run import AgentSettings
@@ -347,6 +345,9 @@ def _check_elsewhere(engine: str, ray_address: str, account: str, images: list[s
     if account and engine == "ray":
         hint = "Put the key of this account into the environment, in the variable that `wolo auth list` names."
         raise UsageError("--account needs keys that only this machine has, so it does not go with --engine ray.", hint=hint)
+    from wolo.config import key_store
+    from wolo.places import Notices, find_places
+
     rows = key_store.read(find_places(), Notices()) if account and images else {}
     for row, stored in rows.items():
         if key_store.account_of(row)[1] == account and stored.where == "keyring":
