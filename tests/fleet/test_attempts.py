@@ -186,6 +186,7 @@ async def test_a_cancelled_attempt_ends_everything_it_has_started(provider: Prov
 
 FAKE_DOCKER = """#!/bin/sh
 echo "$@" >> "$HOME/docker.log"
+[ "$1" != image ] || echo sha256:4711
 [ "$1" = run ] || exit 0
 shift
 while :; do case "$1" in
@@ -208,7 +209,8 @@ async def test_an_attempt_in_an_image(
     provider.script(call("write", {"path": "b.txt", "content": "two"}), text("Done."))
     done = await attempt(tmp_path, repo=str(source), image="img:1", setup="touch x.tmp", verify="test -f b.txt -a -f x.tmp")
     assert (done.state, done.error) == ("passed", None)
-    setup, agent, verify, removed = (tmp_path / "home/docker.log").read_text().splitlines()
+    assert done.provenance.image_digest == "sha256:4711"
+    setup, agent, _, verify, removed = (tmp_path / "home/docker.log").read_text().splitlines()
     assert setup.endswith("img:1 sh -c touch x.tmp")
     assert "-e WOLO_API_KEY" in agent
     assert KEY not in agent

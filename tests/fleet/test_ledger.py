@@ -37,8 +37,9 @@ def test_tasks_lease_in_order_and_results_write_once(ledger: Ledger, host: TestH
     assert ledger.publish(first, outcome("failed"))  # as after an answer that was lost
     line = results(run)[0]
     assert list(line) == [
-        *("id", "key", "attempt", "state", "session_id", "exit_code", "patch", "verify", "usage", "cost_usd"),
+        *("id", "try", "key", "attempt", "state", "session_id", "exit_code", "patch", "verify", "usage", "cost_usd"),
         *("started", "ended", "host", "engine", "error"),
+        *("model", "model_resolved", "thinking", "wolo_version", "prefix_hash", "image_digest", "verify_hash"),
     ]
     assert [(line["id"], line["state"]) for line in results(run)] == [("b", "passed"), ("a", "failed")]
     assert ledger.is_finished()

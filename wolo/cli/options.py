@@ -156,8 +156,11 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "skills": ("list", "show", "add", "remove"),
     "plugin": ("add", "list", "show", "update", "remove", "enable", "disable", "allow", "search", "marketplace"),
     "import-config": (),
-    "batch": ("run", "status", "resume", "cancel", "retry", "work", "show", "apply", "export", "make"),
+    "batch": (
+        *("run", "add", "status", "resume", "cancel", "retry", "work", "show", "apply", "export", "make", "verify", "compare"),
+    ),
     "race": (),
+    "eval": (),
     "worktree": ("list", "merge", "patch", "remove"),
     "acp": (),
     "app-server": (),
@@ -180,7 +183,7 @@ TAKES_ONE = frozenset({"replay", "attach", "race"})
 """Subcommands that take one argument of any kind."""
 OWN_OPTIONS = frozenset({("mcp", "add"), ("mcp", "add-json"), ("mcp", "serve")})
 """Subcommands whose options may be spelled like ours: `-p 8080` of a server's command."""
-TAKES_NAME = frozenset({"login", "logout", "logs", "stop"})
+TAKES_NAME = frozenset({"login", "logout", "logs", "stop", "purge", "eval"})
 """Subcommands that take one argument without blanks."""
 
 _BY_SPELLING = {spelling: option for option in OPTIONS for spelling in (*option.spellings, *option.also)}

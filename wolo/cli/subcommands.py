@@ -48,6 +48,7 @@ TABLE = {
     "plugin": Subcommand("extensions.plugin", "app", "Plugins: add, list, update, remove, allow, search …"),
     "batch": Subcommand("fleet.batch", "app", "Many tasks: run, resume, status, retry, apply …"),
     "race": Subcommand("fleet.race", "race", "One task by several models or tries; the best is applied."),
+    "eval": Subcommand("fleet.evaluate", "evaluate", "A data set with several models: pass@k, intervals, cost."),
     "worktree": Subcommand("sessions.worktree_commands", "app", "Worktrees of sessions: list, merge, patch, remove."),
     "completion": Subcommand("completion.install", "completion", "Print the completion script for bash, zsh or fish."),
     "stats": Subcommand("stats", "stats", "Show tokens, cache, cost and tool calls of all sessions."),

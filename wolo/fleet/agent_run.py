@@ -90,7 +90,7 @@ class AgentStream:
     """Follows the JSON lines that the agent writes to a file."""
 
     def __init__(self, file: Path) -> None:
-        self.session_id = ""
+        self.session_id = self.model = self.thinking = self.prefix_hash = ""
         self.line = ""
         """The latest text or call, for a table of running attempts."""
         self.spent = Spent(cost_usd=None)
@@ -131,6 +131,9 @@ class AgentStream:
 
     def _take(self, line: dict[str, Any]) -> None:
         self.session_id = str(line.get("session_id") or self.session_id)
+        if line.get("subtype") == "init":
+            self.model, self.thinking = str(line.get("model") or ""), str(line.get("thinking") or "")
+            self.prefix_hash = str(line.get("prefix_hash") or "")
         if line.get("subtype") == "retry" and (line.get("error") or {}).get("kind") == QuotaExhausted.kind:
             self.slept_s += float(line.get("delay_s") or 0.0)
             self.line = f"the key sleeps for {countdown(self.slept_s)}"

@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from wolo import __version__
 from wolo.errors import WoloError
 from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, totals_of
 from wolo.fleet.bounded_programs import run_bounded
 from wolo.fleet.containers import Container, make_container
-from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Lease, Patch, Spent, VerifyResult, place_in
+from wolo.fleet.grading import GradingTools, PatchUnfit, SetupFailed, grade, is_hidden, verify_hash
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Lease, Patch, Provenance, Spent, VerifyResult, place_in
 from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.task_commands import CommandEnd, TaskCommands
@@ -90,6 +92,10 @@ class AttemptRunner:
             await asyncio.shield(asyncio.to_thread(_finish, private, place, work))
         return outcome
 
+    @property
+    def grading_tools(self) -> GradingTools:
+        return GradingTools(self.settings, self.mirrors, self.git, self.places, self.processes)
+
     def close(self) -> None:
         self.processes.close_all()
 
@@ -109,6 +115,7 @@ class _Attempt:
         self._verify_result: VerifyResult | None = None
         self._usage = Spent()
         self._session_id = ""
+        self._image_digest = ""
 
     async def run(self) -> AttemptOutcome:
         loop, seconds = asyncio.get_running_loop(), self._task.budget.seconds
@@ -123,7 +130,7 @@ class _Attempt:
                 deadline += self._view.stream.slept_s
             if self._task.verify and end.state == "done":
                 async with asyncio.timeout_at(deadline):
-                    end = await self._verify()
+                    end = await self._verify(patch)
             elif end.failure is not None and end.state == "done":
                 end = AgentEnd("failed", end.failure)
         except _Stopped as stopped:
@@ -150,7 +157,20 @@ class _Attempt:
             host=socket.gethostname(),
             engine=self._runner.engine,
             error=end.failure,
+            provenance=self._provenance(),
             retryable=end.retryable,
+        )
+
+    def _provenance(self) -> Provenance:
+        stream = self._view.stream
+        return Provenance(
+            model=self._task.model or self._runner.settings.model or (stream.model if stream else ""),
+            model_resolved=stream.model or None if stream else None,
+            thinking=stream.thinking or None if stream else None,
+            wolo_version=__version__,
+            prefix_hash=stream.prefix_hash or None if stream else None,
+            image_digest=self._image_digest or None,
+            verify_hash=verify_hash(self._task),
         )
 
     async def _prepare(self) -> None:
@@ -204,6 +224,8 @@ class _Attempt:
                 slept_s=stream.read_slept_s,
             )
         stream.follow()
+        if self._container is not None:  # now the image is here in any case
+            self._image_digest = await asyncio.to_thread(self._container.image_digest)
         result = stream.result()
         self._session_id = stream.session_id
         self._usage = totals_of(result) if result else stream.spent
@@ -228,10 +250,27 @@ class _Attempt:
         except GitFailed as error:
             raise _Stopped(AgentEnd("errored", Failure("patch", error.message))) from error
 
-    async def _verify(self) -> AgentEnd:
+    async def _verify(self, patch: Patch | None) -> AgentEnd:
+        """In place, or, where files come after the agent, in a fresh worktree with its patch."""
         assert self._commands is not None
         self._view.phase = "verify"
-        ended = await self._commands.run(self._task.verify, None)
+        if is_hidden(self._task):
+            file = self._private / PATCH if patch else None
+            tools = self._runner.grading_tools
+            try:
+                ended = await grade(
+                    *(self._task, self._work / "verify", file, tools, self._note),
+                    seat=self._lease.fence,
+                    container=self._container,
+                )
+            except SetupFailed as error:
+                return AgentEnd("errored", Failure(error.kind, error.message), retryable=error.is_for_memory)
+            except PatchUnfit as error:
+                return AgentEnd("failed", Failure(error.kind, error.message))
+            except GitFailed as error:
+                return AgentEnd("errored", Failure("verify", error.message))
+        else:
+            ended = await self._commands.run(self._task.verify, None)
         (self._private / VERIFY_LOG).write_text(ended.output, "utf-8", "replace")
         self._verify_result = _verify_result(ended)
         if ended.succeeded:

@@ -43,7 +43,7 @@ class Container(Struct, frozen=True):
         return (*self._start(cwd, names), *own, self.task.image, "wolo", *argv[argv.index("wolo") + 1 :])
 
     def command_argv(self, command: str, cwd: Path) -> tuple[str, ...]:
-        return (*self._start(cwd, self.task.env), self.task.image, "sh", "-c", command)
+        return (*self._start(cwd, (*self.task.env, *self.task.setup_env)), self.task.image, "sh", "-c", command)
 
     def _start(self, cwd: Path, names: Iterable[str]) -> tuple[str, ...]:
         resources = self.task.resources
@@ -54,6 +54,14 @@ class Container(Struct, frozen=True):
         start = (self.program, "run", "--rm", "-i", "--init", f"--name={self.name}", "--network=host", user, *most)
         shared = [word for mount in mounts for word in ("-v", mount)]
         return (*start, *shared, "-w", str(cwd), *(word for name in names for word in ("-e", name)))
+
+    def image_digest(self) -> str:
+        """Empty: it is not known. May block."""
+        words = [self.program, "image", "inspect", "--format", "{{.Id}}", self.task.image]
+        with suppress(OSError, subprocess.TimeoutExpired):
+            done = subprocess.run(words, capture_output=True, text=True, timeout=_REMOVE_S, check=False)
+            return done.stdout.strip() if done.returncode == 0 else ""
+        return ""
 
     def remove(self) -> None:
         """Ends what a killed client has left running. May block."""

@@ -44,6 +44,8 @@ class BatchOptions(Struct, frozen=True, kw_only=True):
     """As for `ray.init`; empty: the cluster of this machine."""
     images: tuple[str, ...] = ()
     """Images that tasks may name: they get the keys of providers."""
+    setup_env: tuple[str, ...] = ()
+    """Variables that setup and verify of tasks may get."""
     jobs: int = 1
     requests_per_minute: float | None = None
     """Limits of all workers with one key; None: as the provider says when it refuses."""
@@ -146,6 +148,7 @@ def check_origin(ledger: Ledger, *, as_saved: bool) -> None:
         foreign += [f"--set {text}" for text in options.agent.sets]
         foreign += [f"--ray-address {cluster}"] if cluster else []
         foreign += [f"--image {image}" for image in options.images]
+        foreign += [f"--setup-env {name}" for name in options.setup_env]
         if foreign:
             raise UsageError(
                 f"This run was not made here, and its maker has chosen {', '.join(foreign)}.",
@@ -160,6 +163,9 @@ def check_origin(ledger: Ledger, *, as_saved: bool) -> None:
             f"Tasks of the run have a mode looser than {mode}, which was chosen for it: {', '.join(looser[:_NAMED])}{more}.",
             hint="`wolo batch cancel RUN TASK` removes them; `wolo batch run … --mode` chooses for all.",
         )
+    unallowed = [f"{task.id} ({name})" for task in waiting for name in task.setup_env if name not in options.setup_env]
+    if unallowed:
+        raise UsageError(f"Tasks of the run name variables that were not allowed for it: {', '.join(unallowed[:_NAMED])}.")
     unchosen = [f"{task.id} ({task.image})" for task in waiting if task.image and task.image not in options.images]
     if unchosen:
         raise UsageError(

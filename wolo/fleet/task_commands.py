@@ -27,6 +27,7 @@ from wolo.fleet.bounded_programs import ProgramEnd, run_bounded
 from wolo.fleet.containers import Container
 from wolo.fleet.tasks import BatchTask
 from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
+from wolo.messages.secret_values import ValueRedactor
 from wolo.messages.terminal_text import clean
 from wolo.places import Places, Site
 from wolo.workspace.processes.command_environment import CommandVariables, find_program
@@ -124,7 +125,12 @@ class TaskCommands:
         head, tail = printed.take()
         gap = f"\n… {printed.omitted_bytes:,} bytes left out …\n".encode() if printed.omitted_bytes else b""
         output = (head + gap + tail).decode("utf-8", "replace") + (f"[the sandbox ended it: {why}]\n" if why else "")
-        return CommandEnd(end, clean(output))
+        return CommandEnd(end, clean(self._hide(output)))
+
+    def _hide(self, output: str) -> str:
+        """Values that only these commands get are in no log."""
+        values = (os.environ.get(name, "") for name in self._task.setup_env)
+        return ValueRedactor(values).text(output)
 
     async def _enclose(self, argv: tuple[str, ...], folder: Path) -> SandboxedCommand:
         if self._walls is None:  # under a shell of its own, so that `kill $PPID` ends that one
@@ -134,7 +140,7 @@ class TaskCommands:
 
     def _find_variables(self) -> CommandVariables:
         secrets = make_secrets(self._site.places, self._config.settings, (self._workspace.root,))
-        return replace(command_variables(self._config, secrets), passed=self.variables)
+        return replace(command_variables(self._config, secrets), passed=(*self.variables, *self._task.setup_env))
 
     def _make_walls(self) -> Sandbox | None:
         """None where the user has chosen that commands have no sandbox. Raises UsageError when there is none."""

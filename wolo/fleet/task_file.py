@@ -54,12 +54,14 @@ def read_tasks(
     check_model: CheckModel = lambda model, priced: "",
     mode: str = "auto",
     images: Sequence[str] = (),
+    setup_env: Sequence[str] = (),
 ) -> list[BatchTask]:
-    """Reads JSON Lines. Relative paths start at `folder`; no task may have a looser mode than `mode`, or another image.
+    """Reads JSON Lines. Relative paths start at `folder`; no task may have a looser mode than `mode`, another image, or get
+    another variable of `setup_env`.
 
     Raises TaskFileError with all mistakes.
     """
-    reader = _TaskFileReader(folder, check_model, mode, images)
+    reader = _TaskFileReader(folder, check_model, mode, images, setup_env)
     for number, line in _lines(file):
         reader.read(number, line)
         if reader.mistakes and reader.mistakes[-1].message == _ARRAY:
@@ -77,7 +79,7 @@ def check_saved(task: BatchTask) -> None:
     wrong = "" if task.repo.startswith("/") or not task.repo or re.fullmatch(_URL, task.repo) else f"repo: {task.repo}"
     try:
         for name, place in fields.items():
-            _FIELDS[name](place)
+            _SAVED[name](place)
     except _Wrong as error:
         wrong = f"{name}: {error}"
     if wrong:
@@ -100,13 +102,13 @@ class _Wrong(Exception):
 
 
 class _TaskFileReader:
-    def __init__(self, folder: Path, check_model: CheckModel, mode: str, images: Sequence[str]) -> None:
+    def __init__(self, folder: Path, check_model: CheckModel, mode: str, images: Sequence[str], setup_env: Sequence[str]) -> None:
         self.tasks: list[BatchTask] = []
         self.mistakes: list[Mistake] = []
         self._folder = folder
         self._check_model = check_model
         self._mode = mode
-        self._images = images
+        self._images, self._setup_env = images, setup_env
         self._models: dict[tuple[str, bool], str] = {}
         self._repos: dict[str, str] = {}
         self._refs: dict[tuple[str, str], bool] = {}
@@ -156,8 +158,30 @@ class _TaskFileReader:
         if image and image not in self._images:
             problem = f"image: {image} would get your keys and the network; --image {image} allows it"
             self._mistake(whole.fields["image"].column, problem)
+        for name in values.get("setup_env", ()):
+            if name not in self._setup_env:
+                problem = f"setup_env: {name} would reach setup and verify; --setup-env {name} allows it"
+                self._mistake(whole.fields["setup_env"].column, problem)
+        if (values.get("verify_files") or values.get("test_patch")) and not values.get("verify"):
+            column = whole.fields["verify_files" if "verify_files" in values else "test_patch"].column
+            self._mistake(column, "verify_files and test_patch need a verify command")
+        if isinstance(values.get("verify_files"), tuple):
+            values["verify_files"] = self._read_files(whole.fields["verify_files"], values["verify_files"])
         if len(self.mistakes) == before:
             self.tasks.append(BatchTask(**values))
+
+    def _read_files(self, place: JsonPlace, names: tuple[str, ...]) -> dict[str, str]:
+        """Content of files beside the task file."""
+        contents = {}
+        for name in names:
+            path = Path(os.path.realpath(self._folder / name))
+            try:
+                if not path.is_relative_to(os.path.realpath(self._folder)):
+                    raise _Wrong(f"{name} is not below the folder of the task file")
+                contents[name] = _text_of(path)
+            except _Wrong as wrong:
+                self._mistake(place.column, f"verify_files: {wrong}")
+        return contents
 
     def _mistake(self, column: int, message: str) -> None:
         self.mistakes.append(Mistake(self._line, column, message))
@@ -312,6 +336,30 @@ def _env(place: JsonPlace) -> tuple[str, ...]:
     return names
 
 
+def _setup_env(place: JsonPlace) -> tuple[str, ...]:
+    names = _texts(place)
+    if wrong := next((name for name in names if not re.fullmatch(r"(?a)[A-Za-z_]\w*", name)), ""):
+        raise _Wrong(f"{wrong.partition('=')[0]!r} is not the name of a variable; values come from the environment")
+    return names
+
+
+def _verify_files(place: JsonPlace) -> dict[str, str] | tuple[str, ...]:
+    """An object of paths and contents, or a list of files beside the task file."""
+    if isinstance(place.value, list):
+        names = _texts(place)
+    elif isinstance(place.value, dict):
+        names = tuple(place.value)
+        if wrong := next((name for name, content in place.value.items() if not isinstance(content, str)), ""):
+            raise _Wrong(f"the content of {wrong} is not text")
+    else:
+        raise _Wrong(f"an object of paths and contents, or a list of files, is expected, not {_name_of(place.value)}")
+    for name in names:
+        parts = name.split("/")
+        if name.startswith("/") or not all(parts) or {".", "..", ".git"} & {*parts} or "\0" in name:
+            raise _Wrong(f"{name!r} is not a path inside the repository")
+    return names if isinstance(place.value, list) else dict(place.value)
+
+
 def _object(place: JsonPlace) -> dict[str, Any]:
     if not isinstance(place.value, dict):
         raise _Wrong(f"an object is expected, not {_name_of(place.value)}")
@@ -336,10 +384,13 @@ def _count(place: JsonPlace, *, least: int = 1) -> int:
 
 _FIELDS: dict[str, Callable[[JsonPlace], Any]] = {
     "id": _id,
-    **dict.fromkeys(("prompt", "prompt_file", "repo", "setup", "verify", "goal", "until"), _text),
+    **dict.fromkeys(("prompt", "prompt_file", "repo", "setup", "verify", "goal", "until", "test_patch"), _text),
+    **{"verify_files": _verify_files, "setup_env": _setup_env, "tries": _count},
     **{"ref": _ref, "model": _model, "mode": _mode, "image": _image, "env": _env, "tags": _texts},
     **dict.fromkeys(("budget", "resources", "meta"), _object),
 }
+_SAVED = {**_FIELDS, "task": _id, "try_number": _count}
+"""Of the ledger, where each try is a task."""
 _BUDGET: dict[str, Callable[[JsonPlace], Any]] = {"usd": _number, "turns": _count, "seconds": _number, "tokens": _count}
 _RESOURCES: dict[str, Callable[[JsonPlace], Any]] = {"cpus": _number, "memory_mb": partial(_count, least=_MIN_MEMORY_MB)}
 

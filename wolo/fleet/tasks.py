@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from wolo import __version__
+from wolo.errors import UsageError
 
 MAX_ID = 100
 _ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?")
@@ -52,6 +55,10 @@ class BatchTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Command that prepares the worktree before the agent starts."""
     verify: str = ""
     """Command that decides: exit code 0 means passed. Empty: a finished attempt is done."""
+    verify_files: dict[str, str] = field(default_factory=dict)
+    """Files by path that judge the task; written into a fresh worktree with the patch, after the agent."""
+    test_patch: str = ""
+    """Changes that judge the task, applied in the same way."""
     goal: str = ""
     """The agent works until this holds."""
     until: str = ""
@@ -66,9 +73,40 @@ class BatchTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Container image in which the attempt runs."""
     env: tuple[str, ...] = ()
     """Names of variables that commands get, in addition to the usual ones."""
+    setup_env: tuple[str, ...] = ()
+    """Names of variables that only setup and verify get, also of secrets; whoever runs the file allows them."""
+    tries: int = 1
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = field(default_factory=dict)
     """Anything; copied to the exports."""
+    task: str = ""
+    """The id in the task file, where each try has its own."""
+    try_number: int = 1
+
+    @property
+    def base_id(self) -> str:
+        return self.task or self.id
+
+
+def with_tries(tasks: Iterable[BatchTask], num_tries: int | None) -> list[BatchTask]:
+    """One task for each try, `ID+1`, `ID+2` …; None: as each task says. Raises UsageError for an id that is too long for it."""
+    split = []
+    for task in tasks:
+        count = num_tries or task.tries
+        if count == 1:
+            split.append(replace(task, tries=1))
+            continue
+        for number in range(1, count + 1):
+            name = f"{task.id}+{number}"
+            if not is_folder_name(name):
+                raise UsageError(
+                    f"Task {task.id}: its id is too long for {count} tries.", hint=f"At most {MAX_ID - 4} characters."
+                )
+            split.append(replace(task, id=name, task=task.id, try_number=number, tries=1))
+    names = Counter(task.id.casefold() for task in split)
+    if taken := next((task.id for task in split if names[task.id.casefold()] > 1), ""):
+        raise UsageError(f"The id {taken} of a task is also that of a try.", hint="Choose another id.")
+    return split
 
 
 def key_of(task: BatchTask, model_settings: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import base64
 import os
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,12 +80,23 @@ def init_line(conversation: Conversation) -> Line:
         "subtype": "init",
         "session_id": info.session_id,
         "model": info.model,
+        "thinking": conversation.choice.thinking,
+        "prefix_hash": _prefix_hash(conversation),
         "cwd": str(info.cwd),
         "mode": info.mode,
         "sandbox": info.sandbox,
         "tools": list(info.tool_names),
         "mcp_servers": [{"name": each.name, "status": STATUS[each.state]} for each in conversation.servers.statuses()],
     }
+
+
+def _prefix_hash(conversation: Conversation) -> str:
+    """SHA-256 of the system prompt and the tools, without the working directory: equal for the same agent elsewhere."""
+    prefix, info = conversation.agent.services.prefix, conversation.info
+    text = msgspec.json.encode([prefix.system, prefix.tools], order="deterministic").decode()
+    for folder in {str(info.cwd), str(info.root)}:
+        text = text.replace(folder, "")
+    return sha256(text.encode()).hexdigest()
 
 
 def event_line(event: Event) -> Line | None:

@@ -6,12 +6,14 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from random import Random
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from wolo.cli.fleet.batch_export import export
 from wolo.cli.fleet.run_progress import print_status, status_of, watch_run, work_until_done
+from wolo.cli.fleet.scoring import compare, verify
 from wolo.cli.listing import AsJson, money, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_json_text, print_line, print_message, visible
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from wolo.fleet.coordinator import BatchLimits
     from wolo.fleet.ledger.ledger import Ledger
     from wolo.fleet.ledger.run_rows import Row
+    from wolo.fleet.preflight import ModelCheck
     from wolo.fleet.tasks import BatchTask
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,6 +47,14 @@ Images = Annotated[
     list[str] | None,
     typer.Option("--image", help="Tasks may name this image, which gets your keys.", metavar="IMAGE", show_default=False),
 ]
+Shuffle = Annotated[
+    int | None,
+    typer.Option("--shuffle", help="Start tasks in an order drawn with this seed.", metavar="SEED", show_default=False),
+]
+SetupEnv = Annotated[
+    list[str] | None,
+    typer.Option("--setup-env", help="setup and verify of tasks may get this variable.", metavar="NAME", show_default=False),
+]
 AsSaved = Annotated[bool, typer.Option("--as-saved", help="Also a run that was not made here, with its own mode and settings.")]
 _JOBS = 4
 
@@ -65,6 +76,9 @@ def run(
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_errors: MaxErrors = None,
+    tries: Annotated[int | None, typer.Option("--tries", help="Tries of each task.", metavar="K", show_default=False)] = None,
+    setup_env: SetupEnv = None,
+    shuffle: Shuffle = None,
 ) -> None:
     """Check a task file and run all its tasks.
 
@@ -74,16 +88,21 @@ def run(
     from wolo.fleet.agent_run import AgentSettings
     from wolo.fleet.coordinator import ENGINES, BatchOptions, create_run
     from wolo.fleet.preflight import ModelCheck, slow_ledger
+    from wolo.fleet.tasks import with_tries
 
     if engine not in ENGINES:
         raise UsageError(f"There is no engine {engine}.", hint=f"Engines: {', '.join(ENGINES)}.")
     if jobs is not None and jobs < 0:
         raise UsageError("-j takes 0 or more.")
+    if tries is not None and not 1 <= tries <= 999:
+        raise UsageError("--tries takes 1 to 999.")
     _check_elsewhere(engine, ray_address, account, images)
     settings = AgentSettings(model=model, mode=mode, thinking=thinking, account=account, sets=tuple(sets or ()))
     limits = _limits(max_cost, max_tokens, max_errors)
     check = ModelCheck(settings)
-    tasks_read = _read(tasks, settings, images or ())
+    tasks_read = with_tries(_read(tasks, settings, images or (), setup_env or ()), tries)
+    if shuffle is not None:
+        Random(shuffle).shuffle(tasks_read)
     if any(not task.model for task in tasks_read):
         check.default(priced=False)
     if max_cost is not None:
@@ -93,6 +112,7 @@ def run(
         engine=engine,
         ray_address=ray_address,
         images=tuple(images or ()),
+        setup_env=tuple(setup_env or ()),
         jobs=_JOBS if jobs is None else jobs,
         requests_per_minute=check.batch.requests_per_minute,
         tokens_per_minute=check.batch.tokens_per_minute,
@@ -291,7 +311,33 @@ def apply(
     print_message(f"Applied to {ready.target}.")
 
 
+@app.command("add")
+def add(
+    run: Run,
+    tasks: Annotated[str, typer.Argument(metavar="TASKS", help="JSON Lines, one task a line; - for stdin.", show_default=False)],
+) -> None:
+    """Queue more tasks, or changed ones again; `resume` or `work` runs them.
+
+    A task that the run has already is left as it is.
+    """
+    from wolo.fleet.coordinator import check_origin, options_of
+    from wolo.fleet.preflight import ModelCheck
+    from wolo.fleet.tasks import key_of, with_tries
+
+    with closing(_open(run)) as ledger:
+        check_origin(ledger, as_saved=False)
+        options = options_of(ledger.meta())
+        check = ModelCheck(options.agent)
+        more = with_tries(_read(tasks, options.agent, options.images, options.setup_env), None)
+        identity = check.identity(options.agent, more)
+        added = ledger.add(((task, key_of(task, identity)) for task in more), check.provider_of)
+        ledger.complete_files()
+    print_line(f"{added.new} new, {added.changed} changed, {added.known} known. `wolo batch resume {run}` runs them.")
+
+
 app.command("export")(export)
+app.command("verify")(verify)
+app.command("compare")(compare)
 
 
 @app.command("make")
@@ -315,20 +361,29 @@ def make(
         print_json_text(msgspec.json.encode(task).decode())
 
 
-def _read(name: str, settings: AgentSettings, images: Sequence[str]) -> list[BatchTask]:
+def _read(name: str, settings: AgentSettings, images: Sequence[str], setup_env: Sequence[str]) -> list[BatchTask]:
     """Prints the mistakes of a task file, each on a line; then raises Exit."""
     from wolo.fleet.preflight import ModelCheck
-    from wolo.fleet.task_file import TaskFileError, read_tasks
 
     path = Path(name)
     check = ModelCheck(settings)
     try:
         if name == "-":
-            return read_tasks("<stdin>", sys.stdin.buffer, Path.cwd(), check, check.mode, images)
+            return read_task_file("<stdin>", sys.stdin.buffer, Path.cwd(), check, images, setup_env)
         with path.open("rb") as file:
-            return read_tasks(name, file, path.absolute().parent, check, check.mode, images)
+            return read_task_file(name, file, path.absolute().parent, check, images, setup_env)
     except OSError as error:
         raise UsageError(f"Cannot read {name}: {error.strerror}.") from error
+
+
+def read_task_file(
+    name: str, file: IO[bytes], folder: Path, check: ModelCheck, images: Sequence[str] = (), setup_env: Sequence[str] = ()
+) -> list[BatchTask]:
+    """Prints all mistakes, each on a line; then raises Exit."""
+    from wolo.fleet.task_file import TaskFileError, read_tasks
+
+    try:
+        return read_tasks(name, file, folder, check, check.mode, images, setup_env)
     except TaskFileError as error:
         for line in error.message.splitlines():
             print(visible(line), file=sys.stderr)

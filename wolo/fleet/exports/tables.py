@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.fleet.ledger.outcomes import AttemptOutcome
+from wolo.fleet.ledger.results_file import provenance_of
 from wolo.fleet.ledger.run_rows import Row
 
 
@@ -40,7 +41,8 @@ def write_jsonl(run: ExportedRun, out: TextIO) -> list[str]:
 def as_line(row: Row) -> dict[str, Any]:
     ended = row.outcome
     return {
-        "id": row.task.id,
+        "id": row.task.base_id,
+        "try": row.task.try_number,
         "key": row.key,
         "attempt": row.attempt,
         "state": row.state,
@@ -55,6 +57,7 @@ def as_line(row: Row) -> dict[str, Any]:
         "host": ended.host if ended else row.host,
         "engine": ended.engine if ended else "",
         "error": ended.error if ended else None,
+        **provenance_of(ended),
         "tags": row.task.tags,
         "meta": row.task.meta,
     }
@@ -67,7 +70,8 @@ def write_csv(run: ExportedRun, out: TextIO) -> list[str]:
         ended = row.outcome
         patch, verify, usage = (ended.patch, ended.verify, ended.usage) if ended else (None, None, None)
         cells = {
-            "id": row.task.id,
+            "id": row.task.base_id,
+            "try": row.task.try_number,
             "state": row.state,
             "attempt": row.attempt,
             "model": row.task.model or run.model,
@@ -88,6 +92,7 @@ def write_csv(run: ExportedRun, out: TextIO) -> list[str]:
             "host": ended.host if ended else row.host,
             "engine": ended.engine if ended else "",
             "error": ended.error.message if ended and ended.error else "",
+            **{name: value for name, value in provenance_of(ended).items() if name != "model"},
             "tags": " ".join(row.task.tags),
         }
         if writer is None:

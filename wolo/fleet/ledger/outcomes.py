@@ -95,6 +95,23 @@ class Failure(Struct, frozen=True):
     message: str
 
 
+class Provenance(Struct, frozen=True, omit_defaults=True):
+    """What an attempt was made with."""
+
+    model: str = ""
+    """As it was chosen."""
+    model_resolved: str | None = None
+    """`PROVIDER/MODEL` that answered; None: none did."""
+    thinking: str | None = None
+    """None: the provider's default."""
+    wolo_version: str = ""
+    prefix_hash: str | None = None
+    """Of the system prompt and the tools, without the folder's name."""
+    image_digest: str | None = None
+    verify_hash: str | None = None
+    """Of everything that judges the task; None: nothing does."""
+
+
 class AttemptOutcome(Struct, frozen=True, kw_only=True):
     """The end of one attempt."""
 
@@ -112,5 +129,6 @@ class AttemptOutcome(Struct, frozen=True, kw_only=True):
     host: str
     engine: str
     error: Failure | None = None
+    provenance: Provenance = Provenance()
     retryable: bool = False
     """Infrastructure failed; another attempt may succeed."""

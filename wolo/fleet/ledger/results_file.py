@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+from msgspec import Struct
 
 from wolo.errors import SessionError
 from wolo.fleet.ledger.ledger_store import Execute, LedgerError, LedgerStore
-from wolo.fleet.ledger.outcomes import AttemptOutcome, place_in
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Provenance, place_in
 from wolo.fleet.ledger.run_rows import BatchTotals, Meta, Refusals
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.workspace.files.unfinished import write_whole
@@ -24,7 +25,7 @@ _LOCK_S = 60.0
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 """The folder of a run may come from others, with links to elsewhere."""
 _LINES_AT_ONCE = 1000
-_SELECT = "SELECT t.id, a.key, a.attempt, a.outcome FROM attempts a JOIN tasks t ON t.seq = a.seq WHERE a.number "
+_SELECT = "SELECT t.task, a.key, a.attempt, a.outcome FROM attempts a JOIN tasks t ON t.seq = a.seq WHERE a.number "
 
 
 class ResultsFile:
@@ -143,10 +144,20 @@ class ResultsFile:
         return [_line(*row) for row in rows]
 
 
-def _line(task_id: str, key: str, attempt: int, outcome: str) -> bytes:
+class _Name(Struct):
+    """Of a task in the ledger."""
+
+    id: str
+    task: str = ""
+    try_number: int = 1
+
+
+def _line(task: str, key: str, attempt: int, outcome: str) -> bytes:
     ended = msgspec.json.decode(outcome, type=AttemptOutcome)
+    name = msgspec.json.decode(task, type=_Name)
     line: dict[str, Any] = {
-        "id": task_id,
+        "id": name.task or name.id,
+        "try": name.try_number,
         "key": key,
         "attempt": attempt,
         "state": ended.state,
@@ -161,8 +172,14 @@ def _line(task_id: str, key: str, attempt: int, outcome: str) -> bytes:
         "host": ended.host,
         "engine": ended.engine,
         "error": ended.error,
+        **provenance_of(ended),
     }
     return msgspec.json.encode(line) + b"\n"
+
+
+def provenance_of(outcome: AttemptOutcome | None) -> dict[str, Any]:
+    made = outcome.provenance if outcome else Provenance()
+    return {name: getattr(made, name) or None for name in Provenance.__struct_fields__}
 
 
 def _write(descriptor: int, data: bytes, at: int) -> None:

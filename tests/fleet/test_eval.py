@@ -1,0 +1,118 @@
+"""`wolo eval`: a data set, several models, and a figure with its interval."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import Asked, ProviderServer
+from tests.fakes.replies import Reply, call, text
+from tests.fakes.repositories import git, repository
+
+pytestmark = pytest.mark.usefixtures("env")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "mine"
+    place.mkdir()
+    lines = [{"id": f"t{n}", "prompt": f"task {n}", "verify": "test -f made.txt"} for n in range(4)]
+    (place / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return place
+
+
+def test_models_are_measured_beside_each_other(folder: Path, provider: ProviderServer) -> None:
+    def answer(asked: Asked) -> Reply:
+        if asked.json["model"] == "weak":
+            return text("I cannot.")
+        return text("Done.") if asked.results else call("shell", {"command": "echo x > made.txt"})
+
+    provider.otherwise = answer
+    models = ("-m", "custom/strong,custom/weak")
+    done = run_wolo("eval", str(folder), *models, "-k", "2", "--slice", ":3", "--mode", "yolo", "--out", "report", timeout=120)
+    assert done.exit_code == 0, done.stderr
+    strong, weak = done.stdout.splitlines()
+    assert strong.startswith("custom/strong")
+    assert "pass@1 100.0 % [" in strong
+    assert "pass@2 100.0 % [" in strong
+    assert "pass@1 0.0 % [" in weak
+    assert "3 tasks" in weak
+    report = json.loads(Path("report/report.json").read_text())
+    assert report["tasks"] == 3
+    assert report["models"]["custom/weak"]["pass@2"]["value"] == 0
+    assert report["models"]["custom/weak"]["pass@1"]["high"] > 0.3
+    compared = run_wolo("batch", "compare", "report/custom-weak", "report/custom-strong", "--json").json
+    assert compared["difference"]["num_better"] == 3
+    asked = len(provider.requests)
+    again = run_wolo("eval", str(folder), *models, "-k", "2", "--slice", ":3", "--mode", "yolo", "--out", "report", "--json")
+    assert again.json["models"]["custom/strong"]["pass@1"]["value"] == 1
+    assert len(provider.requests) == asked, "what has ended is not run again"
+
+
+def test_polyglot_tests_stay_hidden_until_the_end(tmp_path: Path, provider: ProviderServer) -> None:
+    exercise = tmp_path / "bench/python/exercises/practice/two-fer"
+    for name, content in {
+        ".meta/config.json": json.dumps({"files": {"solution": ["two_fer.py"], "test": ["two_fer_test.py"], "example": []}}),
+        ".docs/instructions.md": "Say it twice.",
+        "two_fer.py": "def two_fer(name):\n    pass\n",
+        "two_fer_test.py": "from two_fer import two_fer\n\n\ndef test_name():\n    assert two_fer('x') == 'x for x'\n",
+    }.items():
+        (exercise / name).parent.mkdir(parents=True, exist_ok=True)
+        (exercise / name).write_text(content)
+    commands = []
+
+    def answer(asked: Asked) -> Reply:
+        commands.append(asked.messages[-1]["content"])
+        solve = "printf 'def two_fer(name):\\n    return name\\n' > two_fer.py; echo 'def test_x(): pass' > two_fer_test.py"
+        return text("Done.") if asked.results else call("shell", {"command": solve})
+
+    provider.otherwise = answer
+    done = run_wolo(
+        "eval", "aider-polyglot", "--data", str(tmp_path / "bench"), "--mode", "yolo", "--out", "r", "--json", timeout=120
+    )
+    assert done.exit_code == 0, done.stderr
+    (model,) = done.json["models"].values()
+    assert model["pass@1"]["value"] == 0, "the agent's own test does not count"
+    assert "Say it twice." in commands[0]
+    assert "Implement this in two_fer.py." in commands[0]
+
+
+def test_swe_bench_is_run_and_left_to_its_grader(tmp_path: Path) -> None:
+    clone = repository(tmp_path / "clones/acme__lib", {"a.txt": "one\n"})
+    row = {"instance_id": "acme__lib-1", "repo": "acme/lib", "base_commit": git(clone, "rev-parse", "HEAD").strip()}
+    data = tmp_path / "verified.jsonl"
+    data.write_text(json.dumps({**row, "problem_statement": "Fix it.", "version": "1.0"}) + "\n")
+    done = run_wolo(
+        *("eval", "swe-bench-verified", "--data", str(data), "--repos", str(tmp_path / "clones")),
+        *("--mode", "yolo", "--out", "r"),
+        timeout=120,
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "not graded" in done.stdout
+    assert "swebench.harness.run_evaluation" in done.stderr
+    exported = run_wolo("batch", "export", "r/default", "--format", "swebench")
+    assert json.loads(exported.stdout)["instance_id"] == "acme__lib-1"
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("nowhere",), "nowhere is no data set, and no folder with a tasks.jsonl"),
+        (("aider-polyglot",), "aider-polyglot needs its data"),
+        (("aider-polyglot", "--data", "."), "holds no exercises"),
+        (("swe-bench-verified", "--data", "nowhere"), "cannot be read"),
+        (("FOLDER", "--slice", "x"), "--slice takes A:B"),
+        (("FOLDER", "--slice", "9:"), "leaves none of 4 tasks"),
+        (("FOLDER", "-k", "0"), "-k takes 1 to 999"),
+        (("FOLDER", "-m", "a,,b"), "-m takes names of models"),
+    ],
+)
+def test_wrong_evaluations_start_nothing(folder: Path, args: tuple[str, ...], problem: str, provider: ProviderServer) -> None:
+    done = run_wolo("eval", *(str(folder) if word == "FOLDER" else word for word in args))
+    assert done.exit_code == 2
+    assert problem in done.stderr
+    assert not provider.requests
+    assert not [*Path().glob("eval-*/*")]

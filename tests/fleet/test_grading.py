@@ -1,0 +1,208 @@
+"""Hidden verification, tries, comparisons and provenance of batches, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import Asked, ProviderServer
+from tests.fakes.replies import Reply, call, text
+from tests.fakes.repositories import repository
+from tests.fleet.batches import results
+from wolo.fleet.statistics import compare, pass_at, share
+
+HIDDEN = {"tests/hidden.sh": "test -f made.txt && ! grep -q cheat tests/visible.sh\n"}
+PATCH = """\
+diff --git a/tests/visible.sh b/tests/visible.sh
+--- a/tests/visible.sh
++++ b/tests/visible.sh
+@@ -1 +1,2 @@
+ true
++test -f made.txt
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return repository(tmp_path / "source", {"a.txt": "one\n", "tests/visible.sh": "true\n"})
+
+
+def run_tasks(tmp_path: Path, tasks: list[dict[str, Any]], *args: str, out: str = "run") -> Any:
+    file = tmp_path / f"{out}.tasks.jsonl"
+    file.write_text("".join(json.dumps({"prompt": "go", **task}) + "\n" for task in tasks))
+    return run_wolo("batch", "run", str(file), "--mode", "yolo", "--out", out, *args, timeout=120)
+
+
+def does(provider: ProviderServer, command: str) -> None:
+    def answer(asked: Asked) -> Reply:
+        return text("Done.") if asked.results else call("shell", {"command": command})
+
+    provider.otherwise = answer
+
+
+def test_hidden_files_judge_a_fresh_worktree(env: dict[str, str], provider: ProviderServer, source: Path, tmp_path: Path) -> None:
+    does(provider, "echo made > made.txt; ls tests > seen.txt; echo cheat > tests/visible.sh; echo exit 0 > tests/hidden.sh")
+    task = {"id": "t", "repo": str(source), "verify": "sh tests/hidden.sh"}
+    done = run_tasks(
+        tmp_path,
+        [
+            {**task, "verify_files": HIDDEN},
+            {**task, "id": "honest", "verify_files": {"ok": ""}, "verify": "test -f made.txt && ! test -f seen.out"},
+        ],
+    )
+    assert done.exit_code == 1, done.stderr
+    by_id = {line["id"]: line for line in results(Path("run"))}
+    assert by_id["t"]["state"] == "failed", "what the agent wrote over the hidden file does not count"
+    assert by_id["honest"]["state"] == "passed"
+    assert "hidden.sh" not in (Path("run") / by_id["t"]["patch"]["path"]).read_text().split("seen.txt")[-1][:40]
+
+
+def test_test_patch_restores_what_it_changes(env: dict[str, str], provider: ProviderServer, source: Path, tmp_path: Path) -> None:
+    does(provider, "echo exit 0 > tests/visible.sh")
+    task = {"id": "t", "repo": str(source), "verify": "sh -e tests/visible.sh", "test_patch": PATCH}
+    assert run_tasks(tmp_path, [task]).exit_code == 1
+    does(provider, "echo x > made.txt; rm tests/visible.sh")
+    assert run_tasks(tmp_path, [task], out="second").exit_code == 0
+    assert results(Path("second"))[0]["state"] == "passed"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["rm -r tests; ln -s /tmp tests", "rm -r tests; echo x > tests", "mkdir -p tests/hidden.sh/x; touch tests/hidden.sh/x/y"],
+)
+def test_links_of_a_patch_lead_nowhere(
+    env: dict[str, str], provider: ProviderServer, source: Path, tmp_path: Path, command: str
+) -> None:
+    does(provider, f"echo x > made.txt; {command}")
+    done = run_tasks(tmp_path, [{"id": "t", "repo": str(source), "verify": "sh tests/hidden.sh", "verify_files": HIDDEN}])
+    assert done.exit_code == 1, done.stderr
+    (line,) = results(Path("run"))
+    assert line["state"] == "failed"
+    assert "where tests/hidden.sh belongs" in line["error"]["message"]
+    assert not Path("/tmp/hidden.sh").exists()
+
+
+def test_results_prove_themselves(env: dict[str, str], source: Path, tmp_path: Path) -> None:
+    run_tasks(tmp_path, [{"id": "t", "repo": str(source), "verify": "true"}, {"id": "u"}], "--set", "thinking=low")
+    by_id = {line["id"]: line for line in results(Path("run"))}
+    line = by_id["t"]
+    assert line["model_resolved"] == "custom/test-model"
+    assert line["thinking"] == "low"
+    assert re.fullmatch(r"[0-9a-f]{64}", line["prefix_hash"])
+    assert re.fullmatch(r"[0-9a-f]{64}", line["verify_hash"])
+    assert line["wolo_version"]
+    assert line["image_digest"] is None
+    assert by_id["u"]["verify_hash"] is None
+    assert by_id["u"]["prefix_hash"] == line["prefix_hash"], "the folder's name does not count"
+    for kind in ("jsonl", "csv"):
+        assert line["prefix_hash"] in run_wolo("batch", "export", "run", "--format", kind).stdout
+
+
+def test_tries_are_rows_of_their_own(env: dict[str, str], tmp_path: Path) -> None:
+    done = run_tasks(tmp_path, [{"id": "t", "verify": "true"}, {"id": "u", "verify": "true"}], "--tries", "3", "--shuffle", "7")
+    assert done.exit_code == 0, done.stderr
+    assert sorted((line["id"], line["try"]) for line in results(Path("run"))) == [(name, n) for name in "tu" for n in (1, 2, 3)]
+    own = run_tasks(tmp_path, [{"id": "v", "tries": 2}], out="own")
+    assert own.exit_code == 0
+    assert [line["try"] for line in results(Path("own"))] in ([1, 2], [2, 1])
+    assert "too long for 2 tries" in run_tasks(tmp_path, [{"id": "x" * 100}], "--tries", "2", out="long").stderr
+    assert "also that of a try" in run_tasks(tmp_path, [{"id": "a", "tries": 2}, {"id": "a+1"}], out="same").stderr
+
+
+def test_run_is_graded_again_without_an_agent(
+    env: dict[str, str], provider: ProviderServer, source: Path, tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
+    task = {"id": "t", "repo": str(source), "verify": f"test -f made.txt && test -f {flag}"}
+    assert run_tasks(tmp_path, [task], "--set", "sandbox.backend=off").exit_code == 1
+    asked = len(provider.requests)
+    flag.touch()
+    done = run_wolo("batch", "verify", "run", "--json")
+    assert done.exit_code == 0, done.stderr
+    (line,) = done.json
+    assert (line["state_before"], line["state"], line["verify"]["exit_code"]) == ("failed", "passed", 0)
+    assert len(provider.requests) == asked
+    assert json.loads(Path("run/verified.jsonl").read_text()) == line
+    assert results(Path("run"))[0]["state"] == "failed", "the run stays as it was"
+
+
+def test_runs_are_compared_by_task(env: dict[str, str], tmp_path: Path) -> None:
+    tasks = [{"id": f"t{n}", "verify": "true"} for n in range(6)]
+    run_tasks(tmp_path, [{**task, "verify": "false"} for task in tasks], out="a")
+    run_tasks(tmp_path, tasks[1:], out="b")
+    compared = run_wolo("batch", "compare", "a", "b", "--json").json
+    assert compared["tasks"] == 5
+    assert compared["difference"]["value"] == 1
+    assert compared["difference"]["num_better"] == 5
+    assert not compared["difference"]["clear"]
+    shown = run_wolo("batch", "compare", "a", "b")
+    assert "+100.0 points" in shown.stdout
+    assert "no clear difference" in shown.stdout
+    assert "1 task is graded in one of the runs only" in shown.stderr
+
+
+def test_tasks_are_added_to_a_run(env: dict[str, str], tmp_path: Path) -> None:
+    run_tasks(tmp_path, [{"id": "t"}])
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"id": "t", "prompt": "go"}\n{"id": "new", "prompt": "go"}\n')
+    assert run_wolo("batch", "add", "run", str(more)).stdout.startswith("1 new, 0 changed, 1 known.")
+    assert run_wolo("batch", "resume", "run", timeout=120).exit_code == 0
+    assert sorted(line["id"] for line in results(Path("run"))) == ["new", "t"]
+
+
+def test_secrets_of_setup_reach_only_setup_and_verify(
+    env: dict[str, str], provider: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRIVATE_TOKEN", "hunter2-long-secret")
+    does(provider, 'echo "agent:[$PRIVATE_TOKEN]" > made.txt; cat setup.txt')
+    task = {"id": "t", "setup": 'echo "$PRIVATE_TOKEN"; test -n "$PRIVATE_TOKEN" && echo ok > setup.txt'}
+    task |= {
+        "verify": 'echo "$PRIVATE_TOKEN"; test -n "$PRIVATE_TOKEN" && grep -F "agent:[]" made.txt',
+        "setup_env": ["PRIVATE_TOKEN"],
+    }
+    refused = run_tasks(tmp_path, [task], out="refused")
+    assert refused.exit_code == 2
+    assert "--setup-env PRIVATE_TOKEN allows it" in refused.stderr
+    done = run_tasks(tmp_path, [task], "--setup-env", "PRIVATE_TOKEN")
+    assert done.exit_code == 0, (done.stderr, next(Path("run").rglob("log")).read_text())
+    for path in Path("run").rglob("*"):
+        assert path.is_dir() or b"hunter2-long-secret" not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"verify_files": {"../x": ""}, "verify": "true"}, "'../x' is not a path inside the repository"),
+        ({"verify_files": {"/x": ""}, "verify": "true"}, "is not a path inside"),
+        ({"verify_files": {".git/hooks/x": ""}, "verify": "true"}, "is not a path inside"),
+        ({"verify_files": {"x": 1}, "verify": "true"}, "the content of x is not text"),
+        ({"verify_files": 3, "verify": "true"}, "a list of files, is expected"),
+        ({"verify_files": ["missing"], "verify": "true"}, "is not a file"),
+        ({"verify_files": {"x": ""}}, "need a verify command"),
+        ({"test_patch": "x"}, "need a verify command"),
+        ({"tries": 0}, "at least 1 is expected"),
+        ({"setup_env": ["A=b"]}, "'A' is not the name of a variable"),
+    ],
+)
+def test_wrong_fields_are_named_with_their_place(tmp_path: Path, fields: dict[str, Any], problem: str) -> None:
+    done = run_tasks(tmp_path, [{"id": "t", **fields}])
+    assert done.exit_code == 2
+    assert re.search(r"tasks\.jsonl:1:\d+: ", done.stderr)
+    assert problem in done.stderr
+
+
+def test_figures_agree_with_published_formulas() -> None:
+    assert pass_at(1, [(1, 2), (1, 2)]).value == pytest.approx(0.5)
+    assert pass_at(2, [(1, 2), (0, 2)]).value == pytest.approx(0.5)
+    assert pass_at(2, [(1, 4)]).value == pytest.approx(0.5)
+    interval = share(8, 10)
+    assert (interval.low, interval.high) == (pytest.approx(0.4901, abs=1e-3), pytest.approx(0.9433, abs=1e-3))
+    assert compare([(0, 1)] * 6).p == pytest.approx(2 / 64)
+    assert compare([(0, 1)] * 6).is_clear
+    assert not compare([(0, 1), (1, 0)]).is_clear
+    assert compare([(1, 1)]).p == 1

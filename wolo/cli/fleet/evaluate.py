@@ -1,0 +1,173 @@
+"""`wolo eval`: runs a data set with each model, and prints how good each is, how sure that is, and what it cost."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wolo.cli.fleet.batch import Jobs, MaxCost, Sets, read_task_file
+from wolo.cli.listing import AsJson, money, print_json
+from wolo.errors import UsageError
+from wolo.frontends.streams import print_line, print_message
+from wolo.messages.terminal_text import quantity
+
+if TYPE_CHECKING:
+    from wolo.fleet.data_sets import DataSet
+    from wolo.fleet.scores import Scores
+
+REPORT = "report.json"
+
+
+Source = Annotated[str, typer.Argument(metavar="NAME|FOLDER", help="Data set, or folder with a tasks.jsonl.", show_default=False)]
+Models = Annotated[str, typer.Option("-m", "--model", help="Models, with commas between.", metavar="A,B", show_default=False)]
+Part = Annotated[str, typer.Option("--slice", help="Only these tasks: :50, 100:150.", metavar="A:B", show_default=False)]
+Order = Annotated[
+    int | None, typer.Option("--shuffle", help="Draw the order, before --slice.", metavar="SEED", show_default=False)
+]
+Data = Annotated[
+    Path | None, typer.Option("--data", help="File or checkout of a named data set.", metavar="PATH", show_default=False)
+]
+Repos = Annotated[
+    Path | None, typer.Option("--repos", help="Clones of its repositories: OWNER__NAME.", metavar="DIR", show_default=False)
+]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder of the report.", metavar="DIR", show_default=False)]
+
+
+def evaluate(
+    source: Source,
+    models: Models = "",
+    tries: Annotated[int, typer.Option("-k", "--tries", help="Tries of each task.", metavar="K")] = 1,
+    part: Part = "",
+    shuffle: Order = None,
+    data: Data = None,
+    repos: Repos = None,
+    out: Out = None,
+    jobs: Jobs = None,
+    mode: Annotated[str, typer.Option("--mode", help="Of all agents.", metavar="MODE")] = "",
+    sets: Sets = None,
+    max_cost: MaxCost = None,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate models on a data set: pass@1 and pass@k with intervals of 95 %, and the cost.
+
+    Data sets: swe-bench-verified (its patches are graded by its own program), aider-polyglot, or a folder of tasks. Each model
+    has a run in the folder of the report, which `wolo batch` continues, exports, grades again and compares. Exit status 0 when
+    it ran.
+    """
+    from wolo.fleet.data_sets import read_data_set
+    from wolo.fleet.scores import as_json as figures_of
+
+    if not 1 <= tries <= 999:
+        raise UsageError("-k takes 1 to 999.")
+    names = [name.strip() for name in models.split(",")] if models else [""]
+    if models and not all(names):
+        raise UsageError("-m takes names of models, with commas between.")
+    chosen = read_data_set(source, data, repos)
+    lines = _choose(chosen, part, shuffle)
+    folder = (out or Path(f"eval-{chosen.name}")).absolute()
+    results = {}
+    for name in names:
+        scores = _run(chosen, lines, name, tries, folder, jobs, mode, sets, max_cost)
+        label = name or "default"
+        results[label] = {**figures_of(scores, tries), "run": str(folder / _slug(label))}
+        if not as_json:
+            print_line(_row(label, scores, tries, is_graded=chosen.is_graded))
+    report = {"data_set": chosen.name, "tasks": len(lines), "tries": tries, "graded": chosen.is_graded, "models": results}
+    _write_report(folder, report)
+    if as_json:
+        print_json(report)
+    if not chosen.is_graded:
+        run = folder / _slug(names[0] or "default")
+        print_message(
+            "The patches are not graded yet: the program of the data set does that, where docker is.",
+            hint=f"wolo batch export {run} --format swebench > predictions.jsonl; python -m swebench.harness.run_evaluation"
+            " --predictions_path predictions.jsonl --dataset_name princeton-nlp/SWE-bench_Verified --run_id wolo",
+        )
+
+
+def _choose(chosen: DataSet, part: str, shuffle: int | None) -> list[dict[str, Any]]:
+    lines = list(chosen.lines)
+    if shuffle is not None:
+        Random(shuffle).shuffle(lines)
+    if not part:
+        return lines
+    match = re.fullmatch(r"(\d*):(\d*)", part)
+    if match is None:
+        raise UsageError(f"--slice takes A:B, not {part}.", hint="--slice :50 takes the first fifty tasks.")
+    begin, end = (int(each) if each else None for each in match.groups())
+    if not lines[begin:end]:
+        raise UsageError(f"--slice {part} leaves none of {quantity(len(lines), 'task')}.")
+    return lines[begin:end]
+
+
+def _run(
+    chosen: DataSet,
+    lines: list[dict[str, Any]],
+    model: str,
+    tries: int,
+    folder: Path,
+    jobs: int | None,
+    mode: str,
+    sets: list[str] | None,
+    max_cost: float | None,
+) -> Scores:
+    """The scores of one model; a run that is there already is continued."""
+    from wolo.cli.fleet.run_progress import work_on_run
+    from wolo.fleet.agent_run import AgentSettings
+    from wolo.fleet.coordinator import BatchLimits, BatchOptions, check_origin, create_run, open_run
+    from wolo.fleet.ledger.ledger_folder import has_ledger
+    from wolo.fleet.preflight import ModelCheck
+    from wolo.fleet.scores import scores_of
+    from wolo.fleet.tasks import with_tries
+
+    run = folder / _slug(model or "default")
+    settings = AgentSettings(model=model, mode=mode, sets=tuple(sets or ()))
+    check = ModelCheck(settings)
+    check.default(priced=max_cost is not None)
+    text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    tasks = with_tries(read_task_file(chosen.name, io.BytesIO(text), chosen.folder.absolute(), check), tries)
+    if has_ledger(run):
+        ledger = open_run(run)
+        check_origin(ledger, as_saved=False)
+        print_message(f"Continuing the run in {run}.")
+    else:
+        options = BatchOptions(agent=settings, jobs=jobs or 4)
+        identity, lease_s = check.identity(settings, tasks), check.batch.lease_s
+        limits = BatchLimits(max_cost)
+        ledger = create_run(run, tasks, options, limits, identity, lease_s=lease_s, provider_of=check.provider_of)
+    with closing(ledger):
+        signalled = work_on_run(ledger, run, jobs or 4)
+        if signalled.exit_code:
+            raise typer.Exit(signalled.exit_code)
+        return scores_of(ledger.rows())
+
+
+def _slug(model: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", model).strip("-.") or "model"
+
+
+def _row(model: str, scores: Scores, tries: int, *, is_graded: bool) -> str:
+    figures = [f"pass@1 {scores.pass_at(1)}"] if is_graded and scores.tasks else ["not graded"]
+    if is_graded and tries > 1 and not math.isnan(scores.pass_at(tries).value):
+        figures.append(f"pass@{tries} {scores.pass_at(tries)}")
+    missing = f"  {quantity(scores.num_ungraded, 'try', 'tries')} not graded" if scores.num_ungraded else ""
+    return f"{model:32} {'  '.join(figures)}  {quantity(len(scores.tasks), 'task')}  {money(scores.cost_usd)}{missing}"
+
+
+def _write_report(folder: Path, report: dict[str, Any]) -> None:
+    """Raises UsageError."""
+    from wolo.workspace.files.unfinished import write_whole
+
+    plain = json.loads(json.dumps(report), parse_constant=lambda _: None)
+    try:
+        write_whole(folder / REPORT, json.dumps(plain, indent=2).encode() + b"\n", mode=0o666)
+    except OSError as error:
+        raise UsageError(f"Cannot write {folder / REPORT}: {error.strerror}.") from error

@@ -1,0 +1,144 @@
+"""Grades a patch where its author cannot reach: a fresh worktree, the patch, then the files that judge it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from wolo.errors import WoloError
+from wolo.fleet.agent_run import AgentSettings
+from wolo.fleet.containers import Container
+from wolo.fleet.mirrors import Mirrors
+from wolo.fleet.task_commands import CommandEnd, TaskCommands
+from wolo.fleet.tasks import BatchTask
+from wolo.fleet.worktrees import Worktree, make_worktree, rebase
+from wolo.places import Places
+from wolo.workspace.git import Git, GitFailed
+from wolo.workspace.processes.process_runner import Processes
+
+
+class SetupFailed(WoloError):
+    """The setup command failed, so nothing was graded."""
+
+    kind = "setup"
+
+    def __init__(self, ended: CommandEnd) -> None:
+        super().__init__(f"The setup command {ended.why}.")
+        self.is_for_memory = ended.end.how == "memory"
+
+
+class PatchUnfit(WoloError):
+    """The patch, or its links, leave no place for what judges it."""
+
+    kind = "patch"
+
+
+class GradingTools(Struct, frozen=True):
+    """What a process grades with."""
+
+    settings: AgentSettings
+    mirrors: Mirrors
+    git: Git
+    places: Places
+    processes: Processes
+
+
+def is_hidden(task: BatchTask) -> bool:
+    """What judges the task comes after the agent."""
+    return bool(task.verify_files or task.test_patch)
+
+
+def verify_hash(task: BatchTask) -> str | None:
+    """Hash of everything that judges the task; None: nothing does."""
+    if not task.verify:
+        return None
+    judges = {"verify": task.verify, "files": task.verify_files, "patch": task.test_patch, "setup": task.setup}
+    return hashlib.sha256(msgspec.json.encode(judges, order="deterministic")).hexdigest()
+
+
+async def grade(
+    task: BatchTask,
+    work: Path,
+    patch: Path | None,
+    tools: GradingTools,
+    note: Callable[[str], None],
+    *,
+    seat: int = 0,
+    container: Container | None = None,
+) -> CommandEnd:
+    """Runs the verify command below the new folder `work`. Raises SetupFailed, PatchUnfit, GitFailed, OSError."""
+    worktree = await make_worktree(task, work, tools.mirrors, tools.git, note)
+    commands = TaskCommands(task, tools.settings, worktree.folder, tools.places, tools.processes, seat)
+    commands.container = container
+    try:
+        if task.setup:
+            ended = await commands.run(task.setup, None)
+            note(ended.output)
+            if not ended.succeeded:
+                raise SetupFailed(ended)
+            worktree = await rebase(worktree, tools.git)
+        if patch is not None:
+            await _apply(worktree, patch, tools.git, "The patch")
+        if task.test_patch:
+            await _apply_tests(task, worktree, work / "tests.diff", tools.git)
+        for name, content in task.verify_files.items():
+            await asyncio.to_thread(_write, worktree.folder, name, content)
+        return await commands.run(task.verify, None)
+    finally:
+        commands.close()
+
+
+async def _apply_tests(task: BatchTask, worktree: Worktree, file: Path, git: Git) -> None:
+    """The files that it changes are as they were in the beginning first, whatever the agent made of them."""
+    await asyncio.to_thread(_write_text, file, task.test_patch)
+    listed = await git.run("apply", "--numstat", "-z", str(file), cwd=worktree.folder, env=worktree.environment)
+    for name in [entry.split("\t", 2)[2] for entry in listed.split("\0") if entry.count("\t") >= 2]:
+        await asyncio.to_thread(_clear_place, worktree.folder, name)
+        known = await git.run("ls-tree", "-z", worktree.base, "--", name, cwd=worktree.folder, env=worktree.environment)
+        if known:
+            await git.run("checkout", "-q", worktree.base, "--", name, cwd=worktree.folder, env=worktree.environment)
+    await _apply(worktree, file, git, "The test patch")
+
+
+async def _apply(worktree: Worktree, file: Path, git: Git, what: str) -> None:
+    words = ("apply", "--whitespace=nowarn", str(file))
+    try:
+        await git.run(*words, cwd=worktree.folder, env=worktree.environment)
+    except GitFailed as error:
+        raise PatchUnfit(f"{what} does not apply: {error.message}") from error
+
+
+def _write_text(file: Path, text: str) -> None:
+    file.write_text(text if text.endswith("\n") else f"{text}\n", "utf-8", "surrogateescape", newline="")
+
+
+def _write(folder: Path, name: str, content: str) -> None:
+    place = _clear_place(folder, name)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(content, "utf-8", newline="")
+
+
+def _clear_place(folder: Path, name: str) -> Path:
+    """Removes the file of the patch there. Raises PatchUnfit."""
+    place = _place(folder, name)
+    if os.path.lexists(place):
+        place.unlink()
+    return place
+
+
+def _place(folder: Path, name: str) -> Path:
+    """Raises PatchUnfit where a link or a file of the patch is in the way."""
+    place = folder / name
+    inside = os.path.realpath(folder)
+    for parent in place.relative_to(folder).parents[-2::-1]:
+        if (folder / parent).is_symlink() or (os.path.lexists(folder / parent) and not (folder / parent).is_dir()):
+            raise PatchUnfit(f"The patch puts something else where {name} belongs.")
+    if not os.path.realpath(place.parent).startswith(inside) or place.is_dir():
+        raise PatchUnfit(f"The patch puts something else where {name} belongs.")
+    return place
