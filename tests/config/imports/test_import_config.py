@@ -473,7 +473,7 @@ BAD = [
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_settings_are_a_line_and_the_rest_is_read(agent: Any, bad: bytes) -> None:
+def test_bad_settings_cost_themselves_only(agent: Any, bad: bytes) -> None:
     for name in agent.own:
         path = find_home() / name
         path = path / "a.toml" if path.name in ("policies", "rules") else path

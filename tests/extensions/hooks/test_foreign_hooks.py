@@ -150,7 +150,7 @@ def answer(contract: Any, event: str, stdout: str, code: int = 0) -> HookReply:
     return read
 
 
-def test_answers_are_understood_in_the_words_of_the_agent() -> None:
+def test_answers_have_the_words_of_the_agent() -> None:
     denied = answer("cursor", "PreToolUse", '{"permission": "deny", "user_message": "u", "agent_message": "a"}')
     assert (denied.decision, denied.reason) == ("deny", "a")
     assert answer("cursor", "PreToolUse", '{"permission": "ask"}').decision == "ask"
