@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import text
+from tests.fakes.replies import call, text
 from tests.fakes.repositories import repository
 
 SCRIPT = '#!/bin/sh\ncat > /dev/null\ntouch "$CLAUDE_PROJECT_DIR/$(basename "$0")-ran"\n'
@@ -91,7 +91,35 @@ def test_an_extension_of_gemini_has_servers_and_settings(tmp_path: Path) -> None
     folder = repository(tmp_path / "memory", {"gemini-extension.json": manifest, "GEMINI.md": "Remember."})
     added = run_wolo("plugin", "add", str(folder))
     assert "MCP servers  memory" in added.stdout
-    assert "contextFileName" in added.stdout + added.stderr
+    assert "contextFileName" not in added.stdout + added.stderr
+
+
+def test_extension_of_gemini_instructs_and_denies(provider: ProviderServer, tmp_path: Path) -> None:
+    manifest = {"name": "careful", "version": "1.0.0", "excludeTools": ["run_shell_command(touch)"]}
+    folder = repository(tmp_path / "careful", {"gemini-extension.json": manifest, "GEMINI.md": "Say ahoy."})
+    added = run_wolo("plugin", "add", str(folder))
+    assert "  instructions GEMINI.md\n  denies       run_shell_command(touch)\n" in added.stdout
+    provider.script(call("shell", {"command": "touch made"}), text("Done."))
+    done = run_wolo("-p", *provider.flags, "--mode", "auto", "go")
+    assert done.stdout == "Done.\n"
+    assert "# Instructions from GEMINI.md of the plugin careful\n\nSay ahoy." in provider.requests[0].messages[0]["content"]
+    assert not Path("made").exists()
+    assert run_wolo("plugin", "remove", "careful").exit_code == 0
+    provider.forget_prefix()
+    provider.script(call("shell", {"command": "touch made"}), text("Done."))
+    run_wolo("-p", *provider.flags, "--mode", "auto", "go")
+    assert Path("made").exists()
+
+
+def test_marketplace_of_copilot_is_read(tmp_path: Path) -> None:
+    content = {
+        ".github/plugin/marketplace.json": {**MARKETPLACE, "plugins": [{"name": "git-tools", "source": "./plugins/git"}]},
+        "plugins/git/.github/plugin/plugin.json": {"name": "git-tools", "commands": "commands/*.md"},
+        "plugins/git/commands/push.md": "Push $ARGUMENTS.",
+    }
+    folder = repository(tmp_path / "media", content)
+    assert run_wolo("plugin", "marketplace", "add", str(folder)).exit_code == 0
+    assert "git-tools" in run_wolo("plugin", "add", "git-tools").stdout
 
 
 def test_agents_and_commands_of_a_trusted_project(provider: ProviderServer) -> None:

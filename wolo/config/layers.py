@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import to_builtins
@@ -69,6 +69,9 @@ SAFE_MODE = (
 MANAGED = "managed"
 """Source of settings that the administrator of this machine has fixed."""
 
+if TYPE_CHECKING:
+    from wolo.config.translation.findings import Reading
+
 
 def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Config:
     """Ignores `flags` that are not settings. `trust` in them names the folder that is trusted for this run.
@@ -88,6 +91,8 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
     is_safe = bool(flags.get("safe_mode"))
     if not is_safe:
         _add_project(layers, site, flags)
+        if site.places.plugin_index.exists():
+            _add_plugin_denials(layers, site)
     for name, key in ENVIRONMENT.items():
         if written := site.environ.get(name, "").strip():
             layers.add(leaf(key, written, SettingsPlace(name)), name, SettingsPlace(name))
@@ -300,10 +305,26 @@ def _add_claude_rules(layers: _Layers, path: Path, root: Path, folder: Path) -> 
         reading.skip("permissions", "it holds no table. Calls that it forbids are NOT denied.")
     elif "permissions" in table:
         add_denials(reading, table["permissions"])
+    _add_rules(layers, reading, name, SettingsPlace(str(path)))
+
+
+def _add_plugin_denials(layers: _Layers, site: Site) -> None:
+    """The calls that plugins deny (`excludeTools` of Gemini CLI)."""
+    from wolo.config.plugins.installed import denials  # noqa: PLC0415  # most users have no plugins
+    from wolo.config.translation.findings import Reading  # noqa: PLC0415  # the same
+    from wolo.config.translation.rules import add_bare  # noqa: PLC0415
+
+    for plugin, written in denials(site.places):
+        reading = Reading(site.places.plugin_index)
+        add_bare(reading, "deny", written)
+        _add_rules(layers, reading, f"the plugin {plugin}", SettingsPlace(f"the plugin {plugin}"))
+
+
+def _add_rules(layers: _Layers, reading: Reading, name: str, place: SettingsPlace) -> None:
     for finding in reading.findings:
         if finding.kind == "rule":
             decision, rule = finding.value
-            layers.add(Leaf(("permissions", decision), (rule,)), name, SettingsPlace(str(path)))
+            layers.add(Leaf(("permissions", decision), (rule,)), name, place)
         else:
             layers.notices.add(f"{name}: {clean_line(finding.what)}: {clean_line(finding.why)}")
 

@@ -196,6 +196,7 @@ def in_plugin(text: str, plugin: Path | None) -> str:
     if plugin is not None:
         for name in PLUGIN_ROOTS:
             text = text.replace(f"${{{name}}}", str(plugin))
+        text = text.replace("${/}", "/")
     return text
 
 

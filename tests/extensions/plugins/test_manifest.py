@@ -129,14 +129,33 @@ def test_an_extension_of_gemini_cli_is_a_plugin() -> None:
                 "name": "acme",
                 "version": "1.0.0",
                 "mcpServers": {"echo": {"command": "node", "args": ["${extensionPath}/run.js"]}},
-                "contextFileName": "GEMINI.md",
+                "contextFileName": ["GEMINI.md", "${extensionPath}${/}docs/more.md", "missing.md"],
+                "excludeTools": ["run_shell_command(rm -rf)"],
             },
+            "GEMINI.md": "Say ahoy.",
+            "docs/more.md": "More.",
             "commands/fix.toml": "prompt = 'Fix {{args}}'",
         }
     )
+    assert (contents.context, contents.denied) == (("GEMINI.md", "docs/more.md"), ("run_shell_command(rm -rf)",))
     assert (contents.name, contents.commands) == ("acme", (PluginComponent("commands"),))
     assert set(servers(contents)) == {"echo"}
-    assert contents.unused == ("contextFileName",)
+    assert contents.unused == ()
+
+
+@pytest.mark.parametrize("manifest", [{"contextFileName": "../x"}, {"excludeTools": "shell"}, {"excludeTools": [1]}])
+def test_context_outside_and_odd_denials_are_errors(manifest: dict[str, Any]) -> None:
+    with pytest.raises(ExtensionError):
+        read({"gemini-extension.json": {"name": "a", **manifest}, "commands/x.md": "x"})
+
+
+def test_pattern_selects_commands() -> None:
+    manifest = {"name": "a", "commands": ["./cmds/*.md"], "agents": "./roles/[a-b].md"}
+    contents = read({MANIFEST: manifest, **{f"cmds/{name}": "x" for name in ("b.md", "a.md", "c.txt")}, "roles/a.md": "x"})
+    assert contents.commands == (PluginComponent("cmds", ("a.md",)), PluginComponent("cmds", ("b.md",)))
+    assert contents.agents == (PluginComponent("roles", ("a.md",)),)
+    with pytest.raises(ExtensionError, match="does not exist"):
+        read({MANIFEST: {"name": "b", "commands": "./none/*.md"}})
 
 
 def test_parts_that_are_not_used_are_named() -> None:

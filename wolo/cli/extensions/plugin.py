@@ -374,6 +374,10 @@ def _show(contents: Contents, pin: str, source: Source) -> None:
         print_line(f"  hooks        {escaped_line(', '.join(dict.fromkeys(events)))}")
     if contents.servers:
         print_line(f"  MCP servers  {escaped_line(', '.join(json.loads(contents.servers)['mcpServers']))}")
+    if contents.context:
+        print_line(f"  instructions {escaped_line(', '.join(contents.context))}")
+    if contents.denied:
+        print_line(f"  denies       {escaped_line(', '.join(contents.denied))}")
     if contents.extensions:
         print_line(f"  extensions   {escaped_line(', '.join(contents.extensions))}")
     if contents.unused:

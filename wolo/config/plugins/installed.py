@@ -113,6 +113,19 @@ def plugin_folders(kind: str, places: Places) -> Iterator[ExtensionFolder]:
             yield ExtensionFolder(root / each.folder, read, namespace=plugin.name, plugin=root, only=each.only)
 
 
+def context_files(places: Places) -> list[tuple[Path, str]]:
+    """Files of instructions, with the names that the model sees."""
+    plugins = enabled_plugins(places, Notices())
+    return [
+        (root_of(each, places) / name, f"{name} of the plugin {each.name}") for each in plugins for name in each.contents.context
+    ]
+
+
+def denials(places: Places) -> list[tuple[str, str]]:
+    """The name of a plugin, and a tool or command that it denies."""
+    return [(each.name, denied) for each in enabled_plugins(places, Notices()) for denied in each.contents.denied]
+
+
 class PluginHooks(Struct, frozen=True):
     plugin: str
     root: Path
@@ -233,6 +246,7 @@ def _line(server: Server) -> str:
 
 def _fill_folders(text: str, root: Path, data: Path) -> str:
     """Inserts the folders of the plugin, unless a shell would have to quote them; there the variable remains."""
+    text = text.replace("${/}", "/").replace("${workspacePath}", "${workspaceFolder}")  # Gemini CLI's
     if re.fullmatch(_SAFE_PATH, f"{root}{data}"):
         text = re.sub(_ROOT, lambda _: str(root), text)
         text = re.sub(_DATA, lambda _: str(data), text)

@@ -105,11 +105,17 @@ class InstructionReader(Struct, frozen=True):
         if self.is_safe:
             return Instructions("")
         root, places = self.workspace.root, self.site.places
+        more: list[tuple[Path, str]] = []
+        if places.plugin_index.exists():
+            from wolo.config.plugins.installed import context_files  # noqa: PLC0415  # most users have no plugins
+
+            more = context_files(places)
         return read_instructions(
             root,
             self.site.real_cwd,
             places.config,
             notes=notes_files(places, root),
+            more=more,
             limit=self.limit,
             is_readable=self.is_readable,
         )

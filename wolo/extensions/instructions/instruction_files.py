@@ -57,10 +57,12 @@ def read_instructions(
     config: Path,
     *,
     notes: Sequence[Path] = (),
+    more: Sequence[tuple[Path, str]] = (),
     limit: int = MAX_TOTAL_BYTES,
     is_readable: Callable[[Path], bool] = lambda path: True,
 ) -> Instructions:
-    """Reads the user's file, the approved `notes`, then each directory from `root` down to `cwd`. All are real paths.
+    """Reads the user's file, the approved `notes`, `more` files of plugins with their names, then each directory from `root`
+    down to `cwd`. All are real paths.
 
     `limit` holds for all files together. `is_readable` is False for files of the project that a rule denies reading.
     """
@@ -69,6 +71,7 @@ def read_instructions(
     for path in notes:
         note = read_file(path, f"your notes in {path.name}", notices, owner="notes")
         files += [note] if note else []
+    files += [file for path, name in more if (file := read_file(path, one_line(name), notices, owner="user"))]
     files += users_rules(root, notices)
     for folder in folders_between(root, cwd):
         files += read_folder(folder, root, notices, remarks=remarks)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +24,27 @@ MANIFESTS = (
     ".claude-plugin/plugin.json",
     ".codex-plugin/plugin.json",
     ".cursor-plugin/plugin.json",
+    ".github/plugin/plugin.json",
+    ".plugin/plugin.json",
     "plugin.json",
     "gemini-extension.json",
 )
-MARKETPLACE_FILES = (".claude-plugin/marketplace.json", ".agents/plugins/marketplace.json", "marketplace.json")
+MARKETPLACE_FILES = (
+    ".claude-plugin/marketplace.json",
+    ".github/plugin/marketplace.json",
+    ".agents/plugins/marketplace.json",
+    "marketplace.json",
+)
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 LONGEST_DESCRIPTION = 300
+_MOST_MATCHES = 500
 _FOLDERS: Mapping[str, tuple[str, ...]] = {"skills": ("skills",), "commands": ("commands",), "agents": ("agents",)}
 _HOOKS = ("hooks/hooks.json",)
 _SERVERS = (".mcp.json", "mcp.json")
 _COMMAND_FILES = (".md", ".toml")
 _UNUSED_KEYS = (
     *("outputStyles", "lspServers", "monitors", "themes", "channels", "userConfig", "settings", "dependencies"),
-    *("contextFileName", "excludeTools", "apps"),
+    "apps",
 )
 _UNUSED_FILES = ("output-styles", "themes", "monitors", "bin", "settings.json", ".lsp.json", ".app.json")
 
@@ -60,6 +69,10 @@ class Contents(Struct, frozen=True, kw_only=True):
     """Hooks in Claude Code's JSON form."""
     servers: str = ""
     """MCP servers in the JSON form of `.mcp.json`; empty: none."""
+    context: tuple[str, ...] = ()
+    """Files of instructions, relative to the plugin: Gemini CLI's `contextFileName`."""
+    denied: tuple[str, ...] = ()
+    """Tools and commands that it denies, in Gemini CLI's form: `excludeTools`."""
     extensions: tuple[str, ...] = ()
     """Paths of Python files, or entry points `NAME=MODULE:ATTRIBUTE` of a package."""
     unused: tuple[str, ...] = ()
@@ -71,7 +84,7 @@ class Contents(Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        return not (self.skills or self.commands or self.agents or self.runs_something)
+        return not (self.skills or self.commands or self.agents or self.context or self.denied or self.runs_something)
 
 
 def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None) -> Contents:
@@ -99,6 +112,8 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
         agents=reading.components("agents"),
         hooks=reading.hooks(),
         servers=reading.servers(),
+        context=reading.context(),
+        denied=reading.denied(),
         extensions=(*find_entry_points(folder, "extensions"), *_extension_files(folder)),
         unused=(*reading.unused_names(), *package.get("unused", ())),
     )
@@ -144,7 +159,7 @@ class _ManifestReader:
             raise ExtensionError(f"'{kind}' of the plugin must be a path, or a list of paths.")
         for each in value:
             self._inside(each, kind)
-        paths = [_plain(each) for each in value]
+        paths = [path for each in value for path in self._matches(_plain(each))]
         listed = [self._component(kind, path) for path in paths]
         if not self._is_listed:
             for default in _FOLDERS[kind]:
@@ -154,6 +169,27 @@ class _ManifestReader:
         if kind == "skills" and not listed and skill_file(self._folder):
             listed.append(self._component(kind, "."))
         return tuple(dict.fromkeys(listed))
+
+    def _matches(self, path: str) -> list[str]:
+        """The files that a pattern names; the path itself where it is none, or names nothing."""
+        if not re.search(r"[*?\[]", path):
+            return [path]
+        found = sorted(str(each.relative_to(self._folder)) for each in islice(self._folder.glob(path), _MOST_MATCHES))
+        return found or [path]
+
+    def context(self) -> tuple[str, ...]:
+        """Gemini CLI's default name counts for its extensions only."""
+        value = self._fields.get("contextFileName", "GEMINI.md" if (self._folder / "gemini-extension.json").is_file() else [])
+        names = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str) and each]
+        return tuple(_plain(each) for each in names if self._inside(each, "contextFileName").is_file())
+
+    def denied(self) -> tuple[str, ...]:
+        value = self._fields.get("excludeTools")
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise ExtensionError("'excludeTools' of the plugin must be a list of tools.")
+        return tuple(value)
 
     def _component(self, kind: str, path: str) -> PluginComponent:
         """A folder, a single skill, or a single file."""
@@ -212,7 +248,7 @@ class _ManifestReader:
 
 
 def _plain(path: str) -> str:
-    plain = path.replace("${CLAUDE_PLUGIN_ROOT}", ".").replace("${extensionPath}", ".")
+    plain = path.replace("${CLAUDE_PLUGIN_ROOT}", ".").replace("${extensionPath}", ".").replace("${/}", "/")
     return str(Path(plain))
 
 
