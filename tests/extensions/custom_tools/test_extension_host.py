@@ -58,6 +58,21 @@ async def test_handler_costs_less_than_a_millisecond(tmp_path: Path) -> None:
     assert (hook_ms < limit_ms, event_ms < limit_ms) == (True, True), f"{hook_ms:.3f} ms, {event_ms:.3f} ms"
 
 
+async def test_extension_loads_once_its_package_is_there(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    imports = f"    import sys; sys.path.insert(0, {str(site)!r})\n    import late_package\n"
+    body = imports + "    @ext.on_call()\n    def check(call): ...\n"
+    file = ToolFile(str(tmp_path / "mine.py"), "same", "mine.py", HEAD + body, is_extension=True)
+
+    async def read() -> ExtensionListing:
+        return await list_tools(file, tmp_path / "cache", Processes(), dict(os.environ), tmp_path, form=ExtensionListing)
+
+    assert "No module named 'late_package'" in (await read()).problems[0].message
+    site.mkdir()
+    (site / "late_package.py").touch()
+    assert (await read()).hooks == {"PreToolUse": ()}
+
+
 async def test_events_arrive_in_batches_before_the_next_hook(tmp_path: Path) -> None:
     body = (
         "    seen = []\n    @ext.on('text_streamed')\n    def see(event): seen.append(event.data['text'])\n"

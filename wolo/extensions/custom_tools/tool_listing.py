@@ -184,6 +184,8 @@ async def list_tools(
         return form(problems=(ToolProblem(f"cannot be loaded: {error.message}"),))
     except (ToolCrashedError, msgspec.MsgspecError) as error:
         return form(problems=(ToolProblem(f"cannot be loaded: {error}"),))
+    if isinstance(listing, ExtensionListing) and listing.problems:
+        return listing  # what it checks is refused until it loads: a package that was missing may be there the next time
     with suppress(OSError):
         make_private(cache)
         write_whole(path, msgspec.json.encode(listing), durable=False)
