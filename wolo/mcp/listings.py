@@ -111,13 +111,12 @@ def read_resources(entries: Iterable[object], templates: Iterable[object] = ()) 
     found: dict[str, ListedResource] = {}
     for entry, key in (*((each, "uri") for each in entries), *((each, "uriTemplate") for each in templates)):
         if isinstance(entry, Mapping) and isinstance(uri := entry.get(key), str) and uri.strip():
-            found.setdefault(uri, _resource(uri, entry, is_template=key == "uriTemplate"))
+            name = _line(entry.get("title")) or _line(entry.get("name"))
+            found.setdefault(
+                uri,
+                ListedResource(uri, name, _line(entry.get("description")), _line(entry.get("mimeType")), key == "uriTemplate"),
+            )
     return tuple(found.values())[:MOST_RESOURCES]
-
-
-def _resource(uri: str, entry: Mapping[str, Any], *, is_template: bool) -> ListedResource:
-    name = _line(entry.get("title")) or _line(entry.get("name"))
-    return ListedResource(uri, name, _line(entry.get("description")), _line(entry.get("mimeType")), is_template)
 
 
 def _line(value: object) -> str:

@@ -113,7 +113,11 @@ def read_entry(entry: object) -> tuple[Server, list[str]]:
         fields.setdefault("enabled_tools", tools)
     if entry.get("disabled") is True:
         fields["enabled"] = False
-    _read_transport(entry, fields)
+    transport = entry.get("type", entry.get("transport"))
+    if transport is not None:
+        if not isinstance(transport, str) or transport.lower() not in _TRANSPORTS:
+            raise msgspec.ValidationError(f"there is no transport {transport!r}")
+        fields["transport"] = _TRANSPORTS[transport.lower()]
     timeout, startup_ms = entry.get("timeout"), entry.get("startup_timeout_ms")
     if isinstance(timeout, int | float):
         fields.setdefault("tool_timeout_s", timeout / 1000 if timeout >= _MILLISECONDS_FROM else timeout)
@@ -132,15 +136,6 @@ def read_entry(entry: object) -> tuple[Server, list[str]]:
         fields["env"] = {**{name: f"${{{name}}}" for name in passed}, **fields.get("env", {})}
     ignored += _read_oauth(entry, fields)
     return msgspec.convert(fields, Server), ignored
-
-
-def _read_transport(entry: Mapping[str, Any], fields: dict[str, Any]) -> None:
-    transport = entry.get("type", entry.get("transport"))
-    if transport is None:
-        return
-    if not isinstance(transport, str) or transport.lower() not in _TRANSPORTS:
-        raise msgspec.ValidationError(f"there is no transport {transport!r}")
-    fields["transport"] = _TRANSPORTS[transport.lower()]
 
 
 def _read_oauth(entry: Mapping[str, Any], fields: dict[str, Any]) -> list[str]:

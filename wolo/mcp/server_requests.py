@@ -155,16 +155,6 @@ class ServerRequests:
                 if not complaints:
                     return {"action": "accept", "content": values}
             return dict(_CANCELLED)
-        return await self._open(caller, ask, params)
-
-    def _answer_alone(self, fields: Sequence[Field], request: str) -> dict[str, Any]:
-        values = default_values(fields) if self._accepts_defaults else None
-        if values is not None:
-            return {"action": "accept", "content": values}
-        self.note("warning", f"its {request} was declined: no user can be asked")
-        return dict(_DECLINED)
-
-    async def _open(self, caller: Caller, ask: AskQuestions, params: Mapping[str, Any]) -> dict[str, Any]:
         url = str(params.get("url", ""))
         if not url.startswith(("https://", "http://")):
             self.note("warning", f"an address that is not http was declined: {url}")
@@ -180,6 +170,13 @@ class ServerRequests:
         caller.progress(f"Open {url}\n")
         await asyncio.to_thread(_show_page, url)
         return {"action": "accept"}
+
+    def _answer_alone(self, fields: Sequence[Field], request: str) -> dict[str, Any]:
+        values = default_values(fields) if self._accepts_defaults else None
+        if values is not None:
+            return {"action": "accept", "content": values}
+        self.note("warning", f"its {request} was declined: no user can be asked")
+        return dict(_DECLINED)
 
     async def use_model(self, request: SampleRequest) -> SampleAnswer:
         """Raises WoloError for a refusal. With a user present, the user is asked before the first request."""

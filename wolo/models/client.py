@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from wolo.errors import BadAnswer, BadRequest, ContextOverflow, ProviderError, RateLimited, Unavailable, Unexplained, Unreachable
-from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
+from wolo.formats.format import Format, Request, ThinkingLevel
 from wolo.messages.deltas import Assembler, CallDelta, Delta, join, size_of
 from wolo.messages.message import Message, Usage, common_prefix_length
 from wolo.messages.parts import MediaPart, ToolPart
@@ -25,7 +25,7 @@ from wolo.models.address import display_url, join_url
 from wolo.models.capabilities import AttachmentNotices, join_names, names_of
 from wolo.models.format_selection import API_NAMES, format_of, key_of, redact
 from wolo.models.headers import HeaderSettings, introduce, request_headers
-from wolo.models.http.transport import PATIENCE, Batch, Exchange, HttpCall, HttpStatusError, Transport, WireLog
+from wolo.models.http.transport import PATIENCE, Exchange, HttpCall, HttpStatusError, Transport, WireLog
 from wolo.models.limit_wait import clock_time, limit_end
 from wolo.models.prompt_cache import PrefixWatch, find_miss
 from wolo.models.protocol import MUST_BE_SENT, Listener, ModelQuestion, producer_of, request_for
@@ -245,7 +245,15 @@ class HttpModelClient:
                 if deltas:
                     assembler.add(deltas)
                     await listener.on_deltas(assembler.with_part_ids(deltas))
-                batch = await _next_batch(batches, decoder, limits)
+                # None at the end. After a complete response, a broken or idle connection also counts as the end.
+                if not decoder.is_complete:
+                    batch = await anext(batches, None)
+                else:
+                    try:
+                        async with asyncio.timeout(LAST_WORDS_S - limits.since_end_s()):
+                            batch = await anext(batches, None)
+                    except (TimeoutError, Unavailable):
+                        batch = None
         if not whole and (last := decoder.close()):
             assembler.add(last)
             await listener.on_deltas(assembler.with_part_ids(last))
@@ -348,17 +356,6 @@ def _name_address(error: Unreachable, choice: ModelChoice) -> None:
     if provider.base_url_env and not is_given:
         where = f"{provider.base_url_env} or {where}"
     error.hint = f"{choice.label} was contacted at {display_url(choice.base_url)} ({where}). {error.hint}".rstrip()
-
-
-async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder, limits: StreamLimits) -> Batch | None:
-    """None at the end. After a complete response, a broken or idle connection also counts as the end."""
-    if not decoder.is_complete:
-        return await anext(batches, None)
-    try:
-        async with asyncio.timeout(LAST_WORDS_S - limits.since_end_s()):
-            return await anext(batches, None)
-    except (TimeoutError, Unavailable):
-        return None
 
 
 class StreamLimits:

@@ -127,7 +127,15 @@ def _compare_prefix(before: str, old: Digests, now: Digests, blocks: Sequence[Bl
     differs = "" if same == len(old) else blocks[same].label if same < len(blocks) else SHORTENED
     if not differs and UNKNOWN in old:
         return Prefix(more=b"".join(now), size_bytes=size_bytes)
-    again, at = _tail(old, now, same)
+    # Length and position of the unchanged tail, so that a changed system prompt costs one digest.
+    if same == len(old) or old[-1] not in now[same:]:
+        again, at = 0, same
+    else:
+        end = now.index(old[-1], same)
+        length = next(
+            back for back in count() if min(end, len(old) - 1) - back < same or old[len(old) - 1 - back] != now[end - back]
+        )
+        again, at = length, end - length + 1
     known = 0 if UNKNOWN in old[:same] else same  # unknown blocks are stored in full
     return Prefix(
         after=before,
@@ -139,15 +147,6 @@ def _compare_prefix(before: str, old: Digests, now: Digests, blocks: Sequence[Bl
         same_bytes=size_bytes - sum(block.size_bytes for block in blocks[same:]),
         differs=differs,
     )
-
-
-def _tail(old: Digests, now: Digests, same: int) -> tuple[int, int]:
-    """Length and position of the unchanged tail, so that a changed system prompt costs one digest."""
-    if same == len(old) or old[-1] not in now[same:]:
-        return 0, same
-    end = now.index(old[-1], same)
-    length = next(back for back in count() if min(end, len(old) - 1) - back < same or old[len(old) - 1 - back] != now[end - back])
-    return length, end - length + 1
 
 
 def _split(digests: bytes) -> Digests:

@@ -24,7 +24,7 @@ from wolo.config import layers
 from wolo.config.cli_options import Flags
 from wolo.config.schema import Config
 from wolo.conversation.agent_assembly import AgentParts, assemble
-from wolo.conversation.resources.request_prefix import PromptOptions, RunOptions, build_prefix, saved_options
+from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix, saved_options
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_environment import jobs_folder, new_shell, sandbox_profile
 from wolo.conversation.resources.user_files import UserFiles, own_folders
@@ -33,7 +33,6 @@ from wolo.errors import UsageError
 from wolo.guard.intents import CallIntent, FetchIntent, WriteIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import effective
-from wolo.guard.rules import Rule
 from wolo.guard.sandbox.selection import find
 from wolo.mcp.mcp_tool import recorded_tools
 from wolo.messages.comparison import comparable_call, comparable_result
@@ -179,7 +178,12 @@ class _Replay:
         self._parts.judge.grants.refused.clear()
         self._steer(turn.user_input.first)
         done = await agent.run(history, turn.prompt)
-        self._check_all_used(turn, done.new)
+        upcoming = self._model.upcoming
+        if upcoming is not None or len(done.new) != len(turn.new):
+            step = upcoming.step if upcoming else self._model.step
+            left = f"{quantity(len(turn.script.answers), 'answer')}, {quantity(len(turn.new), 'message')}"
+            came = f"The turn ended with {quantity(len(done.new), 'message')}, the last one of role {done.new[-1].role}."
+            raise ReplayDiverged(Divergence.of(step, "left over", "the end of the turn", left, came))
         return (*history, *rename_like(done.new, turn.new))
 
     # The parts, as a conversation is opened
@@ -199,7 +203,10 @@ class _Replay:
         skills, agents = library.skills(self._choice), library.agents(self._choice)
         judge = Judge(
             mode,
-            [replace(rule, pattern=stage.here(rule.pattern)) for rule in self._rules(config, options)],
+            [
+                replace(rule, pattern=stage.here(rule.pattern))
+                for rule in rules_of(self._tape, config.rules, options, may_allow=not self._options.is_foreign)
+            ],
             stage.root,
             extra_roots=workspace.extra,
             cwd=workspace.start,
@@ -245,9 +252,6 @@ class _Replay:
     @property
     def _repeats_modes(self) -> bool:
         return not self._options.is_foreign and "mode" not in self._options.flags
-
-    def _rules(self, config: Config, options: RunOptions | None) -> tuple[Rule, ...]:
-        return rules_of(self._tape, config.rules, options, may_allow=not self._options.is_foreign)
 
     def _confine(self, judge: Judge, services: ToolServices) -> None:
         """Puts all commands into a sandbox that no approval leaves. Raises UsageError where there is none."""
@@ -367,13 +371,3 @@ class _Replay:
         called = comparable_call(recorded, self._stage.without_changing_values)
         where = f"{called[:200]}…" if len(called) > 200 else called
         return ReplayDiverged(Divergence.of(self._model.step, kind, where, expected, got))
-
-    def _check_all_used(self, turn: RecordedTurn, new: Sequence[Message]) -> None:
-        """Raises ReplayDiverged if the turn ended before the recording did."""
-        upcoming = self._model.upcoming
-        if upcoming is None and len(new) == len(turn.new):
-            return
-        step = upcoming.step if upcoming else self._model.step
-        left = f"{quantity(len(turn.script.answers), 'answer')}, {quantity(len(turn.new), 'message')}"
-        came = f"The turn ended with {quantity(len(new), 'message')}, the last one of role {new[-1].role}."
-        raise ReplayDiverged(Divergence.of(step, "left over", "the end of the turn", left, came))

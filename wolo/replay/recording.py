@@ -159,14 +159,21 @@ def _turns(
         new = tuple(messages[at:end])
         opened = new[0].metadata.get(OPENED)
         opened = opened if isinstance(opened, dict) else {}
-        attended = bool(opened.get("attended", attended)) or any(map(_needed_person, _calls(new)))
+        attended = bool(opened.get("attended", attended)) or any(
+            _needed_person(call) for message in new for call in message.calls
+        )
         answers = tuple(_answers(messages, at, end, first_saved, cuts, step))
         step += len(answers)
+        last = new[-1]
         yield RecordedTurn(
             before=tuple(messages[before:at]),
             prompt=new[0],
             new=new,
-            script=Script(answers=tuple(answer for answer, _ in answers), step=step, is_complete=_is_complete(new[-1])),
+            script=Script(
+                answers=tuple(answer for answer, _ in answers),
+                step=step,
+                is_complete=last.role == "assistant" and not last.calls and last.finish_reason in ENDS,
+            ),
             cuts=tuple(cut for _, cut in answers),
             opened=opened,
             is_attended=attended,
@@ -244,10 +251,6 @@ def _follows_nothing(before: Message) -> bool:
     return not (before.role == "assistant" and before.finish_reason == "tool_calls" and not before.calls)
 
 
-def _is_complete(last: Message) -> bool:
-    return last.role == "assistant" and not last.calls and last.finish_reason in ENDS
-
-
 def _needed_person(call: ToolPart) -> bool:
     verdict = call.metadata.get("verdict")
     decided = verdict if isinstance(verdict, dict) else {}
@@ -258,10 +261,6 @@ def _needed_person(call: ToolPart) -> bool:
         or decided.get("decision") == "ask"
         or decided.get("source") == "session"
     )
-
-
-def _calls(messages: Iterable[Message]) -> Iterable[ToolPart]:
-    return (part for message in messages for part in message.calls)
 
 
 def rename_like(messages: Sequence[Message], like: Sequence[Message]) -> tuple[Message, ...]:

@@ -122,29 +122,22 @@ def prepare_workspace(recording: Recording, folder: Path, at: Path | None) -> Re
     stage.temporary.mkdir(mode=0o700, parents=True)
     stage.notices += recording.notices
     for original, copy in stage.added.items():
-        stage.notices += _add(original, copy, is_foreign=recording.is_foreign)
+        # A recording that was not made here gets no directories of this machine.
+        if original.is_dir() and not recording.is_foreign:
+            stage.notices += copy_tree(Path(os.path.realpath(original)), copy).notices
+        else:
+            copy.mkdir(parents=True)
+            stage.notices += (f"The directory {original}, which was added to the workspace, does not exist; its copy is empty.",)
     if at is None and recording.is_from_file:
-        _unpack(recording, stage)
+        if recording.cassette is not None:
+            if left_out := recording.cassette.unpack(stage.root):
+                stage.notices += (f"Left out of the copy, because git acts on it: {clean_line(', '.join(left_out))}.",)
+        else:
+            stage.root.mkdir(parents=True)
+            stage.notices += ("The file contains no workspace, so the replay starts in an empty one; --at DIR selects another.",)
         return stage
     copied = copy_tree(Path(os.path.realpath(at or recording.root)), stage.root)
     stage.notices += copied.notices
     if at is None:
         stage.notices += rewind(recording.tape, stage)
     return stage
-
-
-def _add(original: Path, copy: Path, *, is_foreign: bool) -> tuple[str, ...]:
-    """A recording that was not made here gets no directories of this machine."""
-    if original.is_dir() and not is_foreign:
-        return copy_tree(Path(os.path.realpath(original)), copy).notices
-    copy.mkdir(parents=True)
-    return (f"The directory {original}, which was added to the workspace, does not exist; its copy is empty.",)
-
-
-def _unpack(recording: Recording, stage: ReplayWorkspace) -> None:
-    if recording.cassette is not None:
-        if left_out := recording.cassette.unpack(stage.root):
-            stage.notices += (f"Left out of the copy, because git acts on it: {clean_line(', '.join(left_out))}.",)
-        return
-    stage.root.mkdir(parents=True)
-    stage.notices += ("The file contains no workspace, so the replay starts in an empty one; --at DIR selects another.",)

@@ -205,7 +205,13 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         if _version(connection) != VERSION:
             with _lock(path, 2.0):
-                _create(connection, path)
+                version = _version(connection)
+                if version != VERSION:  # else another process was faster
+                    if version:
+                        raise sqlite3.DatabaseError("outdated")
+                    if not is_remote(path.parent):
+                        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                    connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}; PRAGMA user_version = {VERSION}; COMMIT")
     except BaseException:
         connection.close()
         raise
@@ -215,17 +221,6 @@ def _open(path: Path) -> sqlite3.Connection:
 def _version(connection: sqlite3.Connection) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version)
-
-
-def _create(connection: sqlite3.Connection, path: Path) -> None:
-    version = _version(connection)
-    if version == VERSION:
-        return  # another process was faster
-    if version:
-        raise sqlite3.DatabaseError("outdated")
-    if not is_remote(path.parent):
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}; PRAGMA user_version = {VERSION}; COMMIT")
 
 
 def _add_passage(connection: sqlite3.Connection, session_id: str, passage: Passage) -> int:

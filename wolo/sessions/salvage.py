@@ -279,7 +279,17 @@ class Pages:
             trunk = _number(page[0:4])
         for number in range(2, self._count + 1):  # the first page holds the schema
             if number not in freed:
-                yield from self._records_of(self._page(number))
+                page = self._page(number)
+                kind = page[0] if page else 0
+                if kind in (_TABLE_LEAF, _INDEX_LEAF, _INDEX_INTERIOR):
+                    first = 12 if kind == _INDEX_INTERIOR else 8
+                    last = min(first + 2 * _number(page[3:5]), len(page) - 1)
+                    for at in range(first, last, 2):
+                        try:
+                            payload = self._payload(page, _number(page[at : at + 2]), kind)
+                            yield _values(payload)
+                        except (IndexError, ValueError, struct.error):
+                            continue  # noise
 
     def _open(self, path: Path) -> int:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -290,19 +300,6 @@ class Pages:
         if self._log is not None and number in self._logged:
             return os.pread(self._log, self._page_bytes, self._logged[number])
         return os.pread(self._file, self._page_bytes, (number - 1) * self._page_bytes)
-
-    def _records_of(self, page: bytes) -> Iterator[list[Value]]:
-        kind = page[0] if page else 0
-        if kind not in (_TABLE_LEAF, _INDEX_LEAF, _INDEX_INTERIOR):
-            return
-        first = 12 if kind == _INDEX_INTERIOR else 8
-        last = min(first + 2 * _number(page[3:5]), len(page) - 1)
-        for at in range(first, last, 2):
-            try:
-                payload = self._payload(page, _number(page[at : at + 2]), kind)
-                yield _values(payload)
-            except (IndexError, ValueError, struct.error):
-                continue  # noise
 
     def _payload(self, page: bytes, at: int, kind: int) -> bytes:
         size, at = _varint(page, at + 4 if kind == _INDEX_INTERIOR else at)

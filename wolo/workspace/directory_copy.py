@@ -47,32 +47,28 @@ def copy_tree(source: Path, target: Path, *, most_bytes: int = MAX_BYTES) -> Cop
     target.mkdir(parents=True)
     target.chmod(stat.S_IMODE(source.stat().st_mode) | stat.S_IRWXU)
     for entry in _entries(source, leaving_out=GIT if leaves_git else ""):
-        _copy(entry, source, target, skipped)
+        place = target / os.path.relpath(entry.path, source)
+        try:
+            if entry.is_symlink():
+                link = str(Path(entry.path).readlink())
+                if link == str(source) or link.startswith(f"{source}/"):  # an absolute link into the original
+                    link = str(target) + link[len(str(source)) :]
+                place.symlink_to(link)
+            elif entry.is_dir():
+                place.mkdir()
+                place.chmod(stat.S_IMODE(entry.stat().st_mode) | stat.S_IRWXU)
+            elif entry.is_file():
+                shutil.copy2(entry.path, place)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise SessionError(
+                    f"No space left for a copy of {source}.", hint="Set TMPDIR to a directory with more space."
+                ) from error
+            skipped.append(os.path.relpath(entry.path, source))
     if skipped:
         many = f"{len(skipped)} files could not be read and were not copied, {skipped[0]} among them."
         notices.append(f"{skipped[0]} could not be read and was not copied." if len(skipped) == 1 else many)
     return Copied(sizes.num_entries, sizes.size_bytes, tuple(notices))
-
-
-def _copy(entry: os.DirEntry[str], source: Path, target: Path, skipped: list[str]) -> None:
-    place = target / os.path.relpath(entry.path, source)
-    try:
-        if entry.is_symlink():
-            link = str(Path(entry.path).readlink())
-            if link == str(source) or link.startswith(f"{source}/"):  # an absolute link into the original
-                link = str(target) + link[len(str(source)) :]
-            place.symlink_to(link)
-        elif entry.is_dir():
-            place.mkdir()
-            place.chmod(stat.S_IMODE(entry.stat().st_mode) | stat.S_IRWXU)
-        elif entry.is_file():
-            shutil.copy2(entry.path, place)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise SessionError(
-                f"No space left for a copy of {source}.", hint="Set TMPDIR to a directory with more space."
-            ) from error
-        skipped.append(os.path.relpath(entry.path, source))
 
 
 def remove_tree(folder: Path) -> None:

@@ -150,7 +150,9 @@ def merge_work(each: SessionWorktree) -> str:
         tree, before = _merge_trees(origin, head, work.commit, each), _snapshot(origin)
         after = tree
         if before != origin.read("rev-parse", f"{head}^{{tree}}"):
-            base = _first_common(origin, head, work.commit)
+            # The commit of uncommitted changes that were moved to the worktree, so that they count once in a merge.
+            moved = origin.read("log", "--format=%H", "--grep=^Uncommitted changes that wolo/", f"{head}..{work.commit}").split()
+            base = moved[-1:]
             after = _merge_trees(origin, _commit_tree(origin, before, "Uncommitted changes", head, *base), work.commit, each)
         _write_files(origin, before, after)
         merged = work.commit
@@ -343,12 +345,6 @@ def _commit_tree(repository: OpenRepository, tree: str, message: str, *parents: 
     env = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in values.items() if value}
     words = [word for parent in dict.fromkeys(parents) for word in ("-p", parent)]
     return repository.read("commit-tree", tree, *words, "-m", message, env=env)
-
-
-def _first_common(origin: OpenRepository, head: str, commit: str) -> list[str]:
-    """The commit of uncommitted changes that were moved to the worktree, so that they count once in a merge."""
-    moved = origin.read("log", "--format=%H", "--grep=^Uncommitted changes that wolo/", f"{head}..{commit}").split()
-    return moved[-1:]
 
 
 def _commit(repository: OpenRepository, ref: str) -> str:

@@ -75,17 +75,13 @@ def resolve_dialect(dialect: AnthropicDialect, model: str) -> AnthropicDialect:
     """Replace every `auto`."""
     if dialect.thinking_style != "auto":
         return dialect
-    generation = generation_of(model)
+    # `claude-opus-4-7` is (4, 7), `claude-3-7-sonnet-20250219` (3, 7); (0, 0) for names without a number.
+    found = GENERATION.search(model)
+    generation = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
     if generation < ADAPTIVE_SINCE:
         return replace(dialect, thinking_style="budget")
     display = "summarized" if generation >= HIDES_THINKING_SINCE else ""
     return replace(dialect, thinking_style="adaptive", thinking_display=dialect.thinking_display or display)
-
-
-def generation_of(model: str) -> tuple[int, int]:
-    """`claude-opus-4-7` is (4, 7), `claude-3-7-sonnet-20250219` (3, 7); (0, 0) for names without a number."""
-    found = GENERATION.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 SIGNATURE = "anthropic.signature"

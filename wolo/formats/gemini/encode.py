@@ -64,7 +64,12 @@ class GeminiDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 def resolve_dialect(dialect: GeminiDialect, model: str) -> GeminiDialect:
     """Replace every `auto`."""
-    generation = generation_of(model)
+    # `gemini-2.5-pro` is (2, 5); open Gemma models are (0, 0).
+    if "gemma" in model.lower():
+        generation = (0, 0)
+    else:
+        found = GENERATION.search(model)
+        generation = (int(found[1]), int(found[2] or 0)) if found else NEWEST
     is_new = generation >= NEWEST
     thinking = "level" if is_new else "budget" if generation >= (2, 5) else "none"
     settled: dict[str, str] = {
@@ -74,14 +79,6 @@ def resolve_dialect(dialect: GeminiDialect, model: str) -> GeminiDialect:
         "json_beside_tools": "yes" if is_new else "no",
     }
     return replace(dialect, **{name: value for name, value in settled.items() if getattr(dialect, name) == "auto"})
-
-
-def generation_of(model: str) -> tuple[int, int]:
-    """`gemini-2.5-pro` is (2, 5); open Gemma models are (0, 0)."""
-    if "gemma" in model.lower():
-        return (0, 0)
-    found = GENERATION.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found else NEWEST
 
 
 BUDGETS: dict[ThinkingLevel, int] = {"off": 0, "minimal": 512, "low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 24_576}
@@ -198,7 +195,11 @@ class GeminiLayout(Layout):
         for call in calls:
             media = [media_part(part, self._dialect) for part in call.output_parts]
             items = [item for item in media if isinstance(item, dict)]
-            nested = [item for item in items if self._nests_media and fits_response(item)]
+            nested = [
+                item
+                for item in items
+                if self._nests_media and "inlineData" in item and item["inlineData"]["mimeType"] in IN_RESPONSES
+            ]
             following += [item for item in items if item not in nested]
             notes = [item for item in media if isinstance(item, str)]
             told = "output" if outcome_of(call) == "ok" else "error"
@@ -263,10 +264,6 @@ def media_part(part: MediaPart, dialect: GeminiDialect) -> WirePart | str:
             kind = kind or (PDF if data.startswith(b"%PDF") else "text/plain" if _is_text(data) else "")
             takes = kind == PDF or kind in IMAGE_TYPES or kind.startswith(("text/", "video/", "audio/"))
             return _inline(kind, data) if takes else not_sent(part)
-
-
-def fits_response(item: WirePart) -> bool:
-    return "inlineData" in item and item["inlineData"]["mimeType"] in IN_RESPONSES
 
 
 def _by_address(url: str, media_type: str, dialect: GeminiDialect) -> WirePart | str:

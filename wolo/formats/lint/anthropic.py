@@ -213,7 +213,14 @@ def _thinking(body: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[
 
 
 def _marks(body: Mapping[str, Any]) -> Iterator[str]:
-    marks = list(_cache_marks(body))
+    # Marked blocks in prefix order: tools, system, messages.
+    system = body.get("system")
+    places: list[Any] = [*(body.get("tools") or ()), *(system if isinstance(system, list) else ())]
+    for message in body["messages"]:
+        for block in _blocks(message):
+            places.append(block)
+            places += inner if isinstance(inner := block.get("content"), list) else ()
+    marks = [(each, each["cache_control"]) for each in places if isinstance(each, dict) and each.get("cache_control")]
     if len(marks) > MOST_MARKS:
         yield f"{len(marks)} cache_control marks; {MOST_MARKS} are allowed"
     lifetimes = [str(mark.get("ttl", "5m")) if isinstance(mark, dict) else "" for _, mark in marks]
@@ -224,17 +231,6 @@ def _marks(body: Mapping[str, Any]) -> Iterator[str]:
     for block, _ in marks:
         if block.get("type") in THINKING or (block.get("type") == "text" and not str(block.get("text", "")).strip()):
             yield "a cache_control mark on thinking or on empty text"
-
-
-def _cache_marks(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Marked blocks in prefix order: tools, system, messages."""
-    system = body.get("system")
-    places: list[Any] = [*(body.get("tools") or ()), *(system if isinstance(system, list) else ())]
-    for message in body["messages"]:
-        for block in _blocks(message):
-            places.append(block)
-            places += inner if isinstance(inner := block.get("content"), list) else ()
-    return ((each, each["cache_control"]) for each in places if isinstance(each, dict) and each.get("cache_control"))
 
 
 def _tool(name: Any, tool: Any) -> Iterator[str]:

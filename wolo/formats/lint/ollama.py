@@ -74,7 +74,13 @@ def _message(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     if "thinking" in message and not (role == "assistant" and isinstance(message["thinking"], str) and message["thinking"]):
         yield f"messages[{at}]: thinking must be text of the assistant"
     if "images" in message:
-        yield from _images(at, message["images"])
+        images = message["images"]
+        if not isinstance(images, list) or not images:
+            yield f"messages[{at}]: images must be a non-empty list"
+        else:
+            for image in images:
+                if not isinstance(image, str) or not _is_base64(image):
+                    yield f"messages[{at}]: an image that is no bare base64: {str(image)[:30]!r}"
     if "tool_calls" in message:
         if message["role"] != "assistant":
             yield f"messages[{at}]: only the assistant calls tools"
@@ -85,15 +91,6 @@ def _message(at: int, message: Mapping[str, Any]) -> Iterator[str]:
                 yield f"messages[{at}]: a call without the name of a tool"
             elif not isinstance(call["function"].get("arguments"), dict):
                 yield f"messages[{at}]: the arguments of {_name(call)!r} are no object"
-
-
-def _images(at: int, images: Any) -> Iterator[str]:
-    if not isinstance(images, list) or not images:
-        yield f"messages[{at}]: images must be a non-empty list"
-        return
-    for image in images:
-        if not isinstance(image, str) or not _is_base64(image):
-            yield f"messages[{at}]: an image that is no bare base64: {str(image)[:30]!r}"
 
 
 def _is_base64(text: str) -> bool:

@@ -279,7 +279,18 @@ class OpenCalls:
             call = self._find(fragment.index, wire_id, name, arguments, place if len(fragments) > 1 else None)
             if wire_id in ("", call.id) and call.is_repeated_by(name, arguments):
                 continue
-            deltas.append(self._extend(call, wire_id, name, arguments, bytes(fragment.extra_content)))
+            # Keeps the first id: some servers send a new one with every fragment.
+            extra = bytes(fragment.extra_content)
+            new_id = wire_id if not call.id else ""
+            call.id = call.id or wire_id
+            if self._continues_name(call, name):
+                name = call.name + name
+            call.name = name or call.name
+            call.fragments.append(arguments)
+            call.size += len(arguments)
+            is_there = extra not in EMPTY_JSON and read_json(extra) is not None
+            blobs = (Blob(EXTRA_CONTENT, extra.decode()),) if is_there else ()
+            deltas.append(CallDelta(call.slot, new_id, self._names.get(name, name), arguments, blobs=blobs))
         return deltas
 
     def _find(self, index: int | None, wire_id: str, name: str, arguments: str, place: int | None) -> _OpenCall:
@@ -342,19 +353,6 @@ class OpenCalls:
         call = _OpenCall(len(self.calls))
         self.calls.append(call)
         return call
-
-    def _extend(self, call: _OpenCall, wire_id: str, name: str, arguments: str, extra: bytes) -> CallDelta:
-        """Keeps the first id: some servers send a new one with every fragment."""
-        new_id = wire_id if not call.id else ""
-        call.id = call.id or wire_id
-        if self._continues_name(call, name):
-            name = call.name + name
-        call.name = name or call.name
-        call.fragments.append(arguments)
-        call.size += len(arguments)
-        is_there = extra not in EMPTY_JSON and read_json(extra) is not None
-        blobs = (Blob(EXTRA_CONTENT, extra.decode()),) if is_there else ()
-        return CallDelta(call.slot, new_id, self._names.get(name, name), arguments, blobs=blobs)
 
 
 def is_object(text: str) -> bool:

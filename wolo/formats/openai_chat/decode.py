@@ -168,7 +168,20 @@ class ChatDecoder:
                     self._finish = choice.finish_reason
                 message = choice.delta if choice.delta is not None else choice.message
                 if message is not None:
-                    self._on_message(message, deltas)
+                    self._on_reasoning(message, deltas)
+                    if message.content:
+                        self._on_text(message.content, deltas)
+                    for field, text in message.pieces or ():
+                        if field:
+                            self._add_reasoning(text, field, deltas)
+                        else:
+                            self._on_text(text, deltas)
+                    if message.refusal:
+                        self._on_text(message.refusal, deltas)
+                    if message.tool_calls:
+                        self._on_calls(message.tool_calls, deltas)
+                    if message.function_call is not None:
+                        self._on_calls([Fragment(index=0, function=message.function_call)], deltas)
         return deltas
 
     def _note_usage(self, usage: msgspec.Raw) -> None:
@@ -176,22 +189,6 @@ class ChatDecoder:
             self._usage = raw
 
     # Content
-
-    def _on_message(self, message: MessageDelta, deltas: list[Delta]) -> None:
-        self._on_reasoning(message, deltas)
-        if message.content:
-            self._on_text(message.content, deltas)
-        for field, text in message.pieces or ():
-            if field:
-                self._add_reasoning(text, field, deltas)
-            else:
-                self._on_text(text, deltas)
-        if message.refusal:
-            self._on_text(message.refusal, deltas)
-        if message.tool_calls:
-            self._on_calls(message.tool_calls, deltas)
-        if message.function_call is not None:
-            self._on_calls([Fragment(index=0, function=message.function_call)], deltas)
 
     def _on_reasoning(self, message: MessageDelta, deltas: list[Delta]) -> None:
         """Some servers repeat reasoning under two names: the first nonempty field is used."""

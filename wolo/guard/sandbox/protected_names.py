@@ -40,7 +40,25 @@ def names_in(root: str, home: str, nested: Nested | None = None) -> Names:
     Raises ToolError for a protected name at the top that is a link, and if the search is incomplete.
     """
     below = (nested or Nested(root)).look()
-    top = _at_the_top(root)
+    paths: list[str] = []
+    links: list[str] = []
+    for path in names_at_the_top(root):
+        if makes_repository(path):
+            continue  # git itself replaces it
+        if not os.path.islink(path):  # noqa: PTH114  # the same
+            paths.append(path)
+            continue
+        if is_protected(path):
+            goal = resolve_path(path)
+            # `CLAUDE.md` may be a link to `AGENTS.md`, as many projects have it: the target is protected.
+            leads_to_protected = is_below(goal, root) and is_protected(goal) and os.path.isfile(goal)  # noqa: PTH113  # the same
+            if not is_readable(path) or not leads_to_protected:
+                raise ToolError(
+                    f"sandbox denied: {path} is a link, and the sandbox cannot prevent a link "
+                    "from being replaced, so the command was not run."
+                )
+        links.append(path)
+    top = ProtectedPaths(tuple(paths), tuple(links))
     followed = (resolve_path(link) for link in below.links if is_protected(link))
     goals = [goal for goal in followed if is_below(goal, root) and os.path.lexists(goal)]
     present = [*top.paths, *below.paths, *goals]
@@ -70,28 +88,6 @@ def names_at_the_top(root: str) -> list[str]:
     """Raises OSError."""
     paths = (f"{root.rstrip('/')}/{name}" for name in os.listdir(root))  # noqa: PTH208  # text all along
     return [path for path in paths if is_protected(path) or stands_for_folder(path) or makes_repository(path)]
-
-
-def _at_the_top(root: str) -> ProtectedPaths:
-    paths: list[str] = []
-    links: list[str] = []
-    for path in names_at_the_top(root):
-        if makes_repository(path):
-            continue  # git itself replaces it
-        if not os.path.islink(path):  # noqa: PTH114  # the same
-            paths.append(path)
-            continue
-        if is_protected(path):
-            goal = resolve_path(path)
-            # `CLAUDE.md` may be a link to `AGENTS.md`, as many projects have it: the target is protected.
-            leads_to_protected = is_below(goal, root) and is_protected(goal) and os.path.isfile(goal)  # noqa: PTH113  # the same
-            if not is_readable(path) or not leads_to_protected:
-                raise ToolError(
-                    f"sandbox denied: {path} is a link, and the sandbox cannot prevent a link "
-                    "from being replaced, so the command was not run."
-                )
-        links.append(path)
-    return ProtectedPaths(tuple(paths), tuple(links))
 
 
 def _git_places(git: str) -> Iterator[str]:

@@ -105,7 +105,24 @@ class Callback:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_REQUEST_S):
-                status, said = await self._answer(reader)
+                method, _, rest = (await reader.readline()).decode("latin-1").partition(" ")
+                target = rest.split(" ", 1)[0]
+                host = ""
+                for _ in range(_MOST_LINES):
+                    line = (await reader.readline()).decode("latin-1").strip()
+                    if not line:
+                        break
+                    if line.lower().startswith("host:"):
+                        host = line[5:].strip()
+                own = urlsplit(self.redirect_uri)
+                if method != "GET" or urlsplit(target).path.rstrip("/") != own.path.rstrip("/"):
+                    status, said = "404 Not Found", "There is nothing here."
+                elif host.rpartition(":")[0] not in ("localhost", HOST, "[::1]"):
+                    status, said = "403 Forbidden", "This address is not that of a login."
+                elif not self.take(target):
+                    status, said = "400 Bad Request", "This is not the answer to the login that wolo waits for."
+                else:
+                    status, said = "200 OK", "wolo has received the answer. You can close this page."
                 body = _PAGE.format(said).encode()
                 head = f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}"
                 writer.write(f"{head}\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n".encode() + body)
@@ -114,25 +131,6 @@ class Callback:
             pass  # a broken request; the browser's own one may still come
         finally:
             writer.close()
-
-    async def _answer(self, reader: asyncio.StreamReader) -> tuple[str, str]:
-        method, _, rest = (await reader.readline()).decode("latin-1").partition(" ")
-        target = rest.split(" ", 1)[0]
-        host = ""
-        for _ in range(_MOST_LINES):
-            line = (await reader.readline()).decode("latin-1").strip()
-            if not line:
-                break
-            if line.lower().startswith("host:"):
-                host = line[5:].strip()
-        own = urlsplit(self.redirect_uri)
-        if method != "GET" or urlsplit(target).path.rstrip("/") != own.path.rstrip("/"):
-            return "404 Not Found", "There is nothing here."
-        if host.rpartition(":")[0] not in ("localhost", HOST, "[::1]"):
-            return "403 Forbidden", "This address is not that of a login."
-        if not self.take(target):
-            return "400 Bad Request", "This is not the answer to the login that wolo waits for."
-        return "200 OK", "wolo has received the answer. You can close this page."
 
 
 def open_browser(url: str, environ: Mapping[str, str]) -> bool:

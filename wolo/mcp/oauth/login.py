@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from wolo.errors import ConfigError
 from wolo.mcp.connection import ADDRESSES, ConnectionLost, RequestRejected
 from wolo.mcp.listings import ServerListing
-from wolo.mcp.logins import LoginStore, SavedLogin, login_key
+from wolo.mcp.logins import LoginStore, login_key
 from wolo.mcp.oauth.callback import Callback, LoginFailed
 from wolo.mcp.oauth.run_auth import expand
 from wolo.mcp.references import fill_in, with_bare
@@ -41,7 +41,12 @@ async def log_in(
     key = login_key(name, url)
     callback = None
     if oauth.grant == "authorization_code":
-        callback = Callback(on_address, oauth.redirect_uri, _port_before(store.read(key)))
+        # The port that the registered client listened on; its address may be exactly registered.
+        saved = store.read(key)
+        addresses: Any = (saved.client or {}).get("redirect_uris", ()) if saved else ()
+        callback = Callback(
+            on_address, oauth.redirect_uri, next((port for each in addresses if (port := urlsplit(str(each)).port)), 0)
+        )
         await callback.open()
         on_listening(callback)
     try:
@@ -75,29 +80,19 @@ async def log_out(name: str, server: Server, store: LoginStore, environ: Mapping
     removed = store.remove(key)
     if saved is not None and saved.tokens and (saved.metadata or {}).get("revocation_endpoint"):
         with suppress(Exception):  # the tokens are gone from here; their server may be gone too
-            await _revoke(server, saved, environ)
+            from wolo.mcp.oauth.clients import revocations  # noqa: PLC0415
+            from wolo.mcp.oauth.metadata_addresses import MetadataAddresses  # noqa: PLC0415
+            from wolo.mcp.sdk_transport import plain_client  # noqa: PLC0415  # most of a second
+
+            url = server_url(server, environ)
+            oauth = expand(server.oauth, environ)
+            async with plain_client(url, environ, _REVOKE_S) as client:
+                for request in revocations(url, oauth, saved):
+                    request.extensions[ADDRESSES] = await MetadataAddresses(url, oauth.issuer).resolve(str(request.url))
+                    await client.send(request)
     return removed
 
 
 def server_url(server: Server, environ: Mapping[str, str]) -> str:
     """Raises ConfigError for unset variables."""
     return fill_in(server.url, environ, "url")
-
-
-async def _revoke(server: Server, saved: SavedLogin, environ: Mapping[str, str]) -> None:
-    from wolo.mcp.oauth.clients import revocations  # noqa: PLC0415
-    from wolo.mcp.oauth.metadata_addresses import MetadataAddresses  # noqa: PLC0415
-    from wolo.mcp.sdk_transport import plain_client  # noqa: PLC0415  # most of a second
-
-    url = server_url(server, environ)
-    oauth = expand(server.oauth, environ)
-    async with plain_client(url, environ, _REVOKE_S) as client:
-        for request in revocations(url, oauth, saved):
-            request.extensions[ADDRESSES] = await MetadataAddresses(url, oauth.issuer).resolve(str(request.url))
-            await client.send(request)
-
-
-def _port_before(saved: SavedLogin | None) -> int:
-    """The port that the registered client listened on; its address may be exactly registered."""
-    addresses: Any = (saved.client or {}).get("redirect_uris", ()) if saved else ()
-    return next((port for each in addresses if (port := urlsplit(str(each)).port)), 0)

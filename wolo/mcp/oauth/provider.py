@@ -146,7 +146,7 @@ class OAuthProvider(OAuthClientProvider):
                 refused_scope = extract_field_from_www_auth(response, "scope") or ""
             if response.status_code != 401 and refused_scope is None and not self._is_forced:
                 return
-            if not self._may_log_in:
+            if self.callback is None and self.settings.grant == "authorization_code":
                 await self._remember(refused_scope)
                 return
         # The SDK's flow begins with the request; it gets the response that is already there.
@@ -160,10 +160,6 @@ class OAuthProvider(OAuthClientProvider):
                 answer = await self._without_own_issuer((yield outgoing))
         except StopAsyncIteration:
             return
-
-    @property
-    def _may_log_in(self) -> bool:
-        return self.callback is not None or self.settings.grant != "authorization_code"
 
     @property
     def _is_forced(self) -> bool:

@@ -66,19 +66,15 @@ def system_store(bundle: Path, directory: Path) -> tuple[Path | None, Path | Non
     OpenSSL reads single files of a directory of hashed names during a handshake, but parses a whole bundle at once. A
     directory that holds as many certificates as the bundle replaces it.
     """
-    hashed = _count_hashed(directory)
+    # Number of names such as `5ad8a5d6.0`.
+    try:
+        names = (path.name.partition(".") for path in directory.iterdir())
+        hashed = sum(len(name) == 8 and number.isdigit() for name, _, number in names)
+    except OSError:
+        hashed = 0
     file = bundle if bundle.is_file() else None
     if not file and not hashed:
         file = next(filter(Path.is_file, map(Path, BUNDLES)), None)
     if file and hashed and file.resolve().parent == directory.resolve():  # both come from the same tool of the distribution
         file = None if hashed >= file.read_bytes().count(CERTIFICATE) else file
     return file, directory if hashed else None
-
-
-def _count_hashed(directory: Path) -> int:
-    """Number of names such as `5ad8a5d6.0`."""
-    try:
-        names = (path.name.partition(".") for path in directory.iterdir())
-        return sum(len(name) == 8 and number.isdigit() for name, _, number in names)
-    except OSError:
-        return 0

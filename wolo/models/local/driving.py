@@ -64,7 +64,7 @@ def decide(choice: ModelChoice, facts: ServerFacts) -> Decision:
     has_tools = facts.tools is not False and "tools" in choice.model.abilities and choice.format != "xml"
     if parameters is None:
         return Decision("native", "size unknown") if has_tools else Decision("written", "no calls in its API")
-    size = in_billions(parameters)
+    size = f"{parameters / 1e9:.1f}B" if parameters >= 950_000_000 else f"{parameters / 1e6:.0f}M"
     if parameters < LEAST_FOR_CALLS:
         return Decision("simple", f"{size} parameters")
     if parameters >= LEAST_FOR_NATIVE and has_tools:
@@ -81,10 +81,6 @@ def parameters_in(name: str) -> int | None:
         for experts, count, unit in re.findall(PARAMETERS, name.lower().replace("_", "-"))
     ]
     return int(max(found)) if found else None
-
-
-def in_billions(parameters: int) -> str:
-    return f"{parameters / 1e9:.1f}B" if parameters >= 950_000_000 else f"{parameters / 1e6:.0f}M"
 
 
 def as_mode(name: str) -> DriveMode:

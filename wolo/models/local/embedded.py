@@ -234,7 +234,18 @@ class EmbeddedModel:
         process = self._process
         assert process is not None  # set by `start`
         if self._client is None:
-            self._client = self._for_size(await process.ready())
+            serving = await process.ready()
+            facts = ServerFacts(kind="llama.cpp", parameters=serving.n_params, context=CONTEXT_TOKENS)
+            drive = self._choice.drive or decide(self._choice, facts).mode
+            self._choice = replace(self._choice, drive=drive)
+            choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
+            if drive not in DRIVEN:
+                self._client = self._plain(as_written(choice) if drive == "written" else choice)
+            else:
+                from wolo.models.local.driver import LocalDriver  # noqa: PLC0415  # only for small models
+                from wolo.models.local.local_chat import LocalChat, server_of  # noqa: PLC0415  # the same
+
+                self._client = LocalDriver(LocalChat(self._transport, server_of(choice, facts)), choice, self._cwd, self._plain)
         try:
             return await self._client.ask(question, listener)
         except Unavailable as error:
@@ -276,18 +287,6 @@ class EmbeddedModel:
             raise failure from error
         finally:
             stop.set()
-
-    def _for_size(self, serving: ServerAddress) -> ModelClient:
-        facts = ServerFacts(kind="llama.cpp", parameters=serving.n_params, context=CONTEXT_TOKENS)
-        drive = self._choice.drive or decide(self._choice, facts).mode
-        self._choice = replace(self._choice, drive=drive)
-        choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
-        if drive not in DRIVEN:
-            return self._plain(as_written(choice) if drive == "written" else choice)
-        from wolo.models.local.driver import LocalDriver  # noqa: PLC0415  # only for small models
-        from wolo.models.local.local_chat import LocalChat, server_of  # noqa: PLC0415  # the same
-
-        return LocalDriver(LocalChat(self._transport, server_of(choice, facts)), choice, self._cwd, self._plain)
 
     def _plain(self, choice: ModelChoice) -> ModelClient:
         from wolo.models import retry  # noqa: PLC0415

@@ -25,7 +25,29 @@ def main(argv: list[str]) -> None:
     key = os.environ.pop("WOLO_LOCAL_KEY")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the engine loads; spinning threads slow each other down
     try:
-        server, report = _serve(argv[1], key)
+        import xllamacpp  # noqa: PLC0415  # the environment must be set first
+
+        params = xllamacpp.CommonParams()
+        params.model.path = argv[1]
+        params.n_ctx = CONTEXT_TOKENS
+        params.n_parallel = 1
+        params.cache_ram_mib = PROMPT_CACHE_MIB
+        # A container or `taskset` may limit the usable cores.
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = min(cores, MAX_THREADS)
+        params.verbosity = 1
+        params.ui = False
+        params.offline = True
+        params.hostnames = ["127.0.0.1"]
+        params.port = 0
+        params.api_keys = [key]
+        server = xllamacpp.Server(params)
+        url = server.listening_address
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+        connection.request("GET", "/v1/models", headers={"authorization": f"Bearer {key}"})
+        listed = json.loads(connection.getresponse().read())
+        connection.close()
+        report = {"url": url, "n_params": int(listed["data"][0]["meta"]["n_params"])}
     except ImportError as error:
         _print_line({"error": str(error), "missing_engine": True})
         os._exit(1)
@@ -35,32 +57,6 @@ def main(argv: list[str]) -> None:
     _print_line(report)
     watcher.join()
     del server  # never reached; keeps the server alive until the process ends
-
-
-def _serve(path: str, key: str) -> tuple[object, dict[str, object]]:
-    import xllamacpp  # noqa: PLC0415  # the environment must be set first
-
-    params = xllamacpp.CommonParams()
-    params.model.path = path
-    params.n_ctx = CONTEXT_TOKENS
-    params.n_parallel = 1
-    params.cache_ram_mib = PROMPT_CACHE_MIB
-    # A container or `taskset` may limit the usable cores.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = min(cores, MAX_THREADS)
-    params.verbosity = 1
-    params.ui = False
-    params.offline = True
-    params.hostnames = ["127.0.0.1"]
-    params.port = 0
-    params.api_keys = [key]
-    server = xllamacpp.Server(params)
-    url = server.listening_address
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
-    connection.request("GET", "/v1/models", headers={"authorization": f"Bearer {key}"})
-    listed = json.loads(connection.getresponse().read())
-    connection.close()
-    return server, {"url": url, "n_params": int(listed["data"][0]["meta"]["n_params"])}
 
 
 def _print_line(line: dict[str, object]) -> None:

@@ -128,7 +128,12 @@ async def start(step: SimpleStep) -> Message:
             folder = next((word for word in words if word.strip("./") and step.names.is_folder(word)), "")
             return await step.call("glob", {"pattern": "*", "path": folder} if folder else {"pattern": "*"})
         case "shell":
-            return await _run(step)
+            request = step.question
+            if step.turn.recent_path and not named_files(request, step.names):
+                request = f"{request} ({step.turn.recent_path})"
+            sampling = Sampling(max_tokens=COMMAND_TOKENS, stop=("\n",))
+            command = (await step.response.complete(texts.command(request), sampling)).text.strip().strip("`").strip()
+            return await (step.call("shell", {"command": command}) if command else _talk(step))
         case _:
             return await _talk(step)
 
@@ -217,15 +222,6 @@ async def _read(step: SimpleStep) -> Message:
     if named:
         return await _reply_missing(step, named[0])
     return await (_ask_which(step) if points and step.names.files else _talk(step))
-
-
-async def _run(step: SimpleStep) -> Message:
-    request = step.question
-    if step.turn.recent_path and not named_files(request, step.names):
-        request = f"{request} ({step.turn.recent_path})"
-    sampling = Sampling(max_tokens=COMMAND_TOKENS, stop=("\n",))
-    command = (await step.response.complete(texts.command(request), sampling)).text.strip().strip("`").strip()
-    return await (step.call("shell", {"command": command}) if command else _talk(step))
 
 
 async def _talk(step: SimpleStep) -> Message:

@@ -77,7 +77,11 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
             if reasoning := message.reasoning_content:
                 step["reasoning_content"] = reasoning
             if message.calls:
-                ids = _distinct(message.calls)
+                # Call ids must be unique within a step, because results refer to them.
+                seen: dict[str, ToolPart] = {}
+                for call in message.calls:
+                    seen[call.wire_id if call.wire_id not in seen else call.id] = call
+                ids = list(seen.items())
                 step["tool_calls"] = [
                     {"tool_call_id": id, "function_name": call.tool, "arguments": arguments_object(call)} for id, call in ids
                 ]
@@ -143,14 +147,6 @@ def _head(info: SessionInfo, redactor: Redactor | None) -> bytes:
     extra = {"title": info.title, "cwd": info.cwd}
     head = {"schema_version": VERSION, "session_id": info.id, "agent": {k: v for k, v in agent.items() if v}, "extra": extra}
     return _json(redactor.value(head) if redactor else head)[:-1] + b',"steps":[\n'
-
-
-def _distinct(calls: tuple[ToolPart, ...]) -> list[tuple[str, ToolPart]]:
-    """Call ids must be unique within a step, because results refer to them."""
-    seen: dict[str, ToolPart] = {}
-    for call in calls:
-        seen[call.wire_id if call.wire_id not in seen else call.id] = call
-    return list(seen.items())
 
 
 def _content(parts: list[Any]) -> str | list[Step]:

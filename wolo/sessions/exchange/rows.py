@@ -55,7 +55,17 @@ def rows_of(message: Message, thread_id: str, compressed: bool) -> Iterator[Row]
         message.id, thread_id, _type(message), _message_body(message), message.timestamp, compressed=compressed and not results
     )
     for call in results:
-        row = _row(call.id, thread_id, "tool", _result(call), call.end_time or message.timestamp, compressed=compressed)
+        text = result_text(call)
+        attached = [_attachment(part) for part in call.output_parts]
+        content = [{"type": "text", "text": text}, *attached] if attached else text
+        row = _row(
+            call.id,
+            thread_id,
+            "tool",
+            {"role": "tool", "tool_call_id": call.wire_id, "name": call.tool, "content": content},
+            call.end_time or message.timestamp,
+            compressed=compressed,
+        )
         row["metadata"]["tool_call_id"] = call.wire_id
         yield row
 
@@ -105,13 +115,6 @@ def _message_body(message: Message) -> dict[str, Any]:
             for call in message.calls
         ]
     return body
-
-
-def _result(call: ToolPart) -> dict[str, Any]:
-    text = result_text(call)
-    attached = [_attachment(part) for part in call.output_parts]
-    content = [{"type": "text", "text": text}, *attached] if attached else text
-    return {"role": "tool", "tool_call_id": call.wire_id, "name": call.tool, "content": content}
 
 
 def _attachment(part: MediaPart) -> dict[str, Any]:

@@ -33,7 +33,18 @@ def ask(store: Store, question: Callable[[Index], T], progress: Progress | None 
 def _up_to_date(store: Store, progress: Progress | None) -> Iterator[Index]:
     with _index_of(store) as index:
         try:
-            catch_up(index, store, progress=progress)
+            marks, ends = index.marks(), store.ends()
+            for session_id in marks.keys() - ends.keys():
+                index.forget(session_id, wait_s=2.0)
+            changed = [session_id for session_id, end in ends.items() if marks.get(session_id) != end]
+            for done, session_id in enumerate(changed):
+                mark = marks.get(session_id)
+                while index.add_next(store, session_id, mark, most_bytes=BATCH_BYTES, wait_s=2.0):
+                    mark = index.mark(session_id)
+                    if progress is not None:
+                        progress(done, len(changed))
+            if progress is not None:
+                progress(len(changed), len(changed))
         except IndexDamaged:
             raise
         except SessionError as error:
@@ -58,19 +69,3 @@ def _index_of(store: Store) -> Iterator[Index]:
             shutil.copyfile(store.data_dir / FILE, folder / FILE)
         with Index.open(folder) as index:
             yield index
-
-
-def catch_up(index: Index, store: Store, *, progress: Progress | None = None, wait_s: float = 2.0) -> None:
-    """Updates all sessions. Raises SessionError."""
-    marks, ends = index.marks(), store.ends()
-    for session_id in marks.keys() - ends.keys():
-        index.forget(session_id, wait_s=wait_s)
-    changed = [session_id for session_id, end in ends.items() if marks.get(session_id) != end]
-    for done, session_id in enumerate(changed):
-        mark = marks.get(session_id)
-        while index.add_next(store, session_id, mark, most_bytes=BATCH_BYTES, wait_s=wait_s):
-            mark = index.mark(session_id)
-            if progress is not None:
-                progress(done, len(changed))
-    if progress is not None:
-        progress(len(changed), len(changed))

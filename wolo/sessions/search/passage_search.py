@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
@@ -175,7 +175,26 @@ def search(
     """Searches these sessions, or those of directory `cwd`. Raises SessionError."""
     hits: list[Hit] = []
     with index.reading() as connection:
-        searched = _matching_sessions(connection, sessions, query, cwd)
+        here = None if cwd is None else listing.directory(cwd)
+        matching = {info.id: info for info in sessions if here is None or info.cwd == here}
+        if query.directories:
+            # A path matches itself and below; other text matches any part of the path.
+            paths = [each for each in query.directories if each.startswith(("/", "~", "."))]
+            texts = [each for each in query.directories if each not in paths]
+            places = [listing.directory(Path(each).expanduser()) for each in paths]
+            matching = {
+                key: info
+                for key, info in matching.items()
+                if any(each in info.cwd for each in texts)
+                or any(info.cwd == place or info.cwd.startswith(f"{place.rstrip('/')}/") for place in places)
+            }
+        if query.models:
+            used: dict[str, str] = {}
+            for session_id, model in connection.execute("SELECT DISTINCT session, model FROM answers"):
+                used[session_id] = f"{used.get(session_id, '')} {model.casefold()}"
+            models = {key: f"{info.model.casefold()}{used.get(key, '')}" for key, info in matching.items()}
+            matching = {key: info for key, info in matching.items() if any(model in models[key] for model in query.models)}
+        searched = matching
         rows = _balance([row for row in _rows(connection, query) if row[1] in searched], limit)
         snippets = _snippets(connection, query, [row[0] for row in rows])
         for passage, session_id, at in rows:
@@ -184,31 +203,6 @@ def search(
             snippet = _cut(one_line(snippets[passage]))
             hits.append(Hit(session=searched[session_id], seq=seq, at=at, role=role, tool=tool, snippet=snippet))
     return hits
-
-
-def _matching_sessions(
-    connection: sqlite3.Connection, sessions: Sequence[SessionInfo], query: Query, cwd: Path | str | None
-) -> Mapping[str, SessionInfo]:
-    here = None if cwd is None else listing.directory(cwd)
-    matching = {info.id: info for info in sessions if here is None or info.cwd == here}
-    if query.directories:
-        # A path matches itself and below; other text matches any part of the path.
-        paths = [each for each in query.directories if each.startswith(("/", "~", "."))]
-        texts = [each for each in query.directories if each not in paths]
-        places = [listing.directory(Path(each).expanduser()) for each in paths]
-        matching = {
-            key: info
-            for key, info in matching.items()
-            if any(each in info.cwd for each in texts)
-            or any(info.cwd == place or info.cwd.startswith(f"{place.rstrip('/')}/") for place in places)
-        }
-    if query.models:
-        used: dict[str, str] = {}
-        for session_id, model in connection.execute("SELECT DISTINCT session, model FROM answers"):
-            used[session_id] = f"{used.get(session_id, '')} {model.casefold()}"
-        models = {key: f"{info.model.casefold()}{used.get(key, '')}" for key, info in matching.items()}
-        matching = {key: info for key, info in matching.items() if any(model in models[key] for model in query.models)}
-    return matching
 
 
 def _rows(connection: sqlite3.Connection, query: Query) -> list[tuple[int, str, float]]:

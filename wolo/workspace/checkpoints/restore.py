@@ -177,7 +177,28 @@ class _Restoring:
                 if after.kind == "link":
                     os.symlink(data, os.fsencode(path.name), dir_fd=folder)
                 else:
-                    _create(folder, path, data, after.mode, journal)
+                    # Creates a file without overwriting one, and never with wider permissions than before.
+                    temporary = new_temporary_name()
+                    if journal is not None:
+                        note_temporary(journal, path.with_name(temporary))
+                    handle = os.open(
+                        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder
+                    )
+                    try:
+                        with os.fdopen(handle, "wb") as file:
+                            file.write(data)
+                            file.flush()
+                            os.fchmod(file.fileno(), 0o644 if after.mode == UNKNOWN_MODE else after.mode)
+                            os.fsync(file.fileno())
+                        try:
+                            os.link(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+                        except OSError as error:
+                            if isinstance(error, FileExistsError) or observe_in(folder, path.name).kind:
+                                raise
+                            os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)  # a file system without links
+                    finally:
+                        with suppress(FileNotFoundError):
+                            os.unlink(temporary, dir_fd=folder)
                 sync_folder(folder)
             except FileExistsError:
                 raise FileChanged(CHANGED_SINCE) from None
@@ -279,26 +300,3 @@ def _chmod_unopened(folder: int, name: str, mode: int) -> None:
     if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
         raise FileChanged(CHANGED_SINCE)
     os.chmod(name, mode, dir_fd=folder)
-
-
-def _create(folder: int, path: Path, data: bytes, mode: int, journal: int | None) -> None:
-    """Creates a file without overwriting one, and never with wider permissions than before."""
-    temporary = new_temporary_name()
-    if journal is not None:
-        note_temporary(journal, path.with_name(temporary))
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644 if mode == UNKNOWN_MODE else mode)
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-        except OSError as error:
-            if isinstance(error, FileExistsError) or observe_in(folder, path.name).kind:
-                raise
-            os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)  # a file system without links
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=folder)

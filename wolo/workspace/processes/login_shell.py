@@ -106,7 +106,15 @@ async def read_login_shell(processes: Processes, workspace: Workspace, environ: 
     folders, *texts = parts[first + 1 : last]
     definitions = [each for each in map(_read, texts) if each is not None]
     if kind == "zsh":
-        definitions = await _readable_by_bash(definitions, processes, workspace, env)
+        # Leaves out functions of zsh that bash cannot parse.
+        bash = find_program("bash", workspace)
+        if bash is None:
+            definitions = []
+        else:
+            data = b"".join(each.text.encode("utf-8", "surrogateescape") + b"\0" for each in definitions)
+            argv = [bash, "--noprofile", "--norc", "-c", _CHECK]
+            ended = await run_with_input(processes, argv, data, cwd=Path("/"), env=env, timeout_s=TIMEOUT_S, kept_bytes=MAX_BYTES)
+            definitions = [each for each, verdict in zip(definitions, ended.stdout.decode(), strict=False) if verdict == "1"]
     return LoginShell(tuple(_outside(folders.strip().split(os.pathsep), workspace)), tuple(definitions))
 
 
@@ -132,16 +140,3 @@ def _read(text: str) -> Definition | None:
     if match is None or match[1] in {*BUILTINS, *_KEYWORDS.split()} or re.match("_[^_]", match[1]):
         return None
     return Definition(match[1], text, alias is not None)
-
-
-async def _readable_by_bash(
-    definitions: Sequence[Definition], processes: Processes, workspace: Workspace, env: Mapping[str, str]
-) -> list[Definition]:
-    """Leaves out functions of zsh that bash cannot parse."""
-    bash = find_program("bash", workspace)
-    if bash is None:
-        return []
-    data = b"".join(each.text.encode("utf-8", "surrogateescape") + b"\0" for each in definitions)
-    argv = [bash, "--noprofile", "--norc", "-c", _CHECK]
-    ended = await run_with_input(processes, argv, data, cwd=Path("/"), env=env, timeout_s=TIMEOUT_S, kept_bytes=MAX_BYTES)
-    return [each for each, verdict in zip(definitions, ended.stdout.decode(), strict=False) if verdict == "1"]

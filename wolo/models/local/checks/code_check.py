@@ -176,13 +176,9 @@ def asked_functions(request: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in dir(builtins) and not keyword.iskeyword(name)]
 
 
-def _missing(text: str, request: str) -> list[str]:
-    return [name for name in asked_functions(request) if not re.search(rf"\b{name}\b", text)]
-
-
 def apply_asked_name(text: str, request: str) -> str:
     """Give the only function of a text the name that was asked for: tiny models shorten `fibonacci` to `fib`."""
-    missing = _missing(text, request)
+    missing = [name for name in asked_functions(request) if not re.search(rf"\b{name}\b", text)]
     try:
         defined = [
             name

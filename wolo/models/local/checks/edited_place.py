@@ -58,12 +58,8 @@ def _set_value(suffix: str, old: str, request: str, parts: AskedParts) -> str | 
     if len(values) != 1 or before[:1] in "[{" or before.startswith(('"""', "'''")):
         return None
     written = _in_style(values[0], before, suffix)
-    lines[at] = line_before(match) + written + (tail[1] if tail else "")
+    lines[at] = "".join(match.groups()[:-1]) + written + (tail[1] if tail else "")
     return "\n".join(lines)
-
-
-def line_before(match: re.Match[str]) -> str:
-    return "".join(match.groups()[:-1])
 
 
 def _in_style(value: str, before: str, suffix: str) -> str:

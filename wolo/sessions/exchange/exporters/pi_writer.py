@@ -43,13 +43,22 @@ class _PiWriter:
             return []
         producer = message.producer
         has_calls = any(block["type"] == "toolCall" for block in content)
+        usage = message.usage or Usage()
+        cost = usage.cost or UsageCost()
+        counts = {
+            "input": usage.input_tokens,
+            "output": usage.output_tokens,
+            "cacheRead": usage.cache_read_tokens,
+            "cacheWrite": usage.cache_write_tokens,
+        }
+        prices = {"input": cost.input, "output": cost.output, "cacheRead": cost.cache_read, "cacheWrite": cost.cache_write}
         body = {
             "role": "assistant",
             "content": content,
             "api": APIS.get(producer.format, "openai-completions") if producer else "openai-completions",
             "provider": record_writer.provider_name(producer.provider) if producer else "",
             "model": producer.model if producer else "",
-            "usage": _usage(message.usage or Usage()),
+            "usage": {**counts, "totalTokens": usage.context_tokens, "cost": {**prices, "total": cost.total}},
             "stopReason": "toolUse" if has_calls else STOPS.get(message.stop_reason, "stop"),
         }
         return [_entry(body, message.timestamp)]
@@ -101,18 +110,6 @@ def _block(part: TextPart | MediaPart) -> Record:
     if isinstance(part, ImagePart) and part.data:
         return {"type": "image", "data": base64_text(part.data), "mimeType": part.media_type or "image/png"}
     return record_writer.text_block(f"[{part.type} {part.media_type}]")
-
-
-def _usage(usage: Usage) -> Record:
-    cost = usage.cost or UsageCost()
-    counts = {
-        "input": usage.input_tokens,
-        "output": usage.output_tokens,
-        "cacheRead": usage.cache_read_tokens,
-        "cacheWrite": usage.cache_write_tokens,
-    }
-    prices = {"input": cost.input, "output": cost.output, "cacheRead": cost.cache_read, "cacheWrite": cost.cache_write}
-    return {**counts, "totalTokens": usage.context_tokens, "cost": {**prices, "total": cost.total}}
 
 
 write = record_writer.line_export(_PiWriter)

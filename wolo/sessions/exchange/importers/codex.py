@@ -154,7 +154,30 @@ class CodexReader:
             case "response_item":
                 self._item(payload, at)
             case "event_msg":
-                self._event(payload, at)
+                match payload.get("type"):
+                    case "user_message":
+                        self._add_message("user", "event", _prompt(payload), at)
+                    case "agent_message":
+                        self._add_message("assistant", "event", _text(text(payload, "message")), at, phase=text(payload, "phase"))
+                    case "item_completed":
+                        item = record(payload, "item")
+                        role = {"UserMessage": "user", "AgentMessage": "assistant"}.get(text(item, "type"), "")
+                        if role:
+                            blocks = [{**block, "type": "text"} for block in content(item) if "text" in block]
+                            self._add_message(role, "completed", parts_of({"content": blocks}), at)
+                    case "token_count":
+                        self._add_usage(record(payload, "info"))
+                    case "turn_aborted":
+                        self._is_answering = False
+                        self.builder.interrupt()
+                    case "thread_rolled_back":
+                        self._is_answering = False
+                        gone = self.builder.undo_prompts(number(payload, "num_turns"))
+                        self.notices += count_notice(
+                            gone, "One undone message was left out.", "{} undone messages were left out."
+                        )
+                    case "thread_name_updated":
+                        self.title = text(payload, "thread_name") or self.title
             case "compacted":
                 # Only the summary, and the user messages it names, are still sent
                 self._is_answering = False
@@ -193,7 +216,8 @@ class CodexReader:
             if (thought := reasoning(item)) is not None:
                 self._answer(at).parts.append(thought)
         elif kind.endswith("_output"):
-            self._result(item, at)
+            self._is_answering = False
+            self.builder.add_result(text(item, "call_id"), result(item, at))
         elif kind.endswith("_call"):
             self._call(item, at)
 
@@ -205,34 +229,6 @@ class CodexReader:
         self.builder.add_call(self._answer(at), part)
         if item.get("type") in HOSTED:
             self.builder.add_result(part.call_id, hosted_result(item, at))
-
-    def _result(self, item: Record, at: float) -> None:
-        self._is_answering = False
-        self.builder.add_result(text(item, "call_id"), result(item, at))
-
-    def _event(self, event: Record, at: float) -> None:
-        match event.get("type"):
-            case "user_message":
-                self._add_message("user", "event", _prompt(event), at)
-            case "agent_message":
-                self._add_message("assistant", "event", _text(text(event, "message")), at, phase=text(event, "phase"))
-            case "item_completed":
-                item = record(event, "item")
-                role = {"UserMessage": "user", "AgentMessage": "assistant"}.get(text(item, "type"), "")
-                if role:
-                    blocks = [{**block, "type": "text"} for block in content(item) if "text" in block]
-                    self._add_message(role, "completed", parts_of({"content": blocks}), at)
-            case "token_count":
-                self._add_usage(record(event, "info"))
-            case "turn_aborted":
-                self._is_answering = False
-                self.builder.interrupt()
-            case "thread_rolled_back":
-                self._is_answering = False
-                gone = self.builder.undo_prompts(number(event, "num_turns"))
-                self.notices += count_notice(gone, "One undone message was left out.", "{} undone messages were left out.")
-            case "thread_name_updated":
-                self.title = text(event, "thread_name") or self.title
 
     def _add_usage(self, info: Record) -> None:
         """An unchanged total is no further answer."""

@@ -151,7 +151,19 @@ class KimiReader:
                         builder.Draft("user", parts, timestamp=self._now, is_prompt=not words.startswith("<system"))
                     )
             case "assistant":
-                self._answer(line)
+                draft = self.builder.add(
+                    builder.Draft("assistant", _parts(line), timestamp=self._now, producer=builder.producer("kimi-cli", ""))
+                )
+                for each in records(line, "tool_calls"):
+                    function = record(each, "function")
+                    arguments = function.get("arguments")
+                    self.builder.add_call(
+                        draft, builder.tool_part(text(function, "name"), arguments or "", text(each, "id"), at=self._now)
+                    )
+                calls = [part.call_id for part in draft.parts if isinstance(part, ToolPart)]
+                step = calls[0] if calls else builder.words_of(draft.parts)
+                self._now, draft.usage = self._wire.steps.pop(step, (self._now, None))
+                draft.timestamp = self._now
             case "tool":
                 output, media = builder.text_and_media(_parts(line))
                 failed = output.lstrip().startswith(ERROR)
@@ -162,21 +174,6 @@ class KimiReader:
             case _:
                 # Kimi's own records begin with an underscore.
                 self.builder.skipped += not role.startswith("_")
-
-    def _answer(self, line: Record) -> None:
-        draft = self.builder.add(
-            builder.Draft("assistant", _parts(line), timestamp=self._now, producer=builder.producer("kimi-cli", ""))
-        )
-        for each in records(line, "tool_calls"):
-            function = record(each, "function")
-            arguments = function.get("arguments")
-            self.builder.add_call(
-                draft, builder.tool_part(text(function, "name"), arguments or "", text(each, "id"), at=self._now)
-            )
-        calls = [part.call_id for part in draft.parts if isinstance(part, ToolPart)]
-        step = calls[0] if calls else builder.words_of(draft.parts)
-        self._now, draft.usage = self._wire.steps.pop(step, (self._now, None))
-        draft.timestamp = self._now
 
 
 def _parts(line: Record) -> list[AnyPart]:

@@ -136,7 +136,37 @@ class PiReader:
         count = len(self.builder.drafts)
         match line.get("type"):
             case "message":
-                self._message(record(line, "message"), at)
+                message = record(line, "message")
+                at = unix_time(message.get("timestamp")) or at
+                match message.get("role"):
+                    case "user":
+                        self.builder.add_spoken(builder.Draft("user", _message_parts(message), timestamp=at))
+                    case "assistant":
+                        self._answer(message, at)
+                    case "toolResult":
+                        output, media = builder.text_and_media(_message_parts(message))
+                        outcome = builder.outcome_of(output, REFUSALS, otherwise="error") if message.get("isError") else "ok"
+                        call_id = text(message, "toolCallId").partition("|")[0]
+                        self.builder.add_result(call_id, builder.ImportedResult(output, outcome, media, at))
+                    case "bashExecution":
+                        # A command run by the user; a private one is not sent to the model.
+                        code = message.get("exitCode")
+                        ending = "\nIt was stopped." if message.get("cancelled") else f"\nExit status {code}." if code else ""
+                        words = builder.user_command(text(message, "command"), text(message, "output").strip(), ending)
+                        is_private = bool(message.get("excludeFromContext"))
+                        draft = builder.Draft(
+                            "custom" if is_private else "user", [TextPart(text=words)], timestamp=at, is_prompt=False
+                        )
+                        draft.custom_type = "pi.command" if is_private else ""
+                        self.builder.add_spoken(draft)
+                    case "custom" | "hookMessage":
+                        self._extension_message(message, at)
+                    case "branchSummary" | "compactionSummary":
+                        self.builder.add_spoken(
+                            builder.Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at)
+                        )
+                    case _:
+                        self.builder.skipped += 1
             case "custom_message":
                 self._extension_message(line, at)
             case "branch_summary" if text(line, "summary"):
@@ -147,34 +177,6 @@ class PiReader:
             self._in_order.append(self.builder.drafts[-1])
         if self._in_order:
             self._by_id[text(line, "id")] = self._in_order[-1]
-
-    def _message(self, message: Record, at: float) -> None:
-        at = unix_time(message.get("timestamp")) or at
-        match message.get("role"):
-            case "user":
-                self.builder.add_spoken(builder.Draft("user", _message_parts(message), timestamp=at))
-            case "assistant":
-                self._answer(message, at)
-            case "toolResult":
-                output, media = builder.text_and_media(_message_parts(message))
-                outcome = builder.outcome_of(output, REFUSALS, otherwise="error") if message.get("isError") else "ok"
-                call_id = text(message, "toolCallId").partition("|")[0]
-                self.builder.add_result(call_id, builder.ImportedResult(output, outcome, media, at))
-            case "bashExecution":
-                # A command run by the user; a private one is not sent to the model.
-                code = message.get("exitCode")
-                ending = "\nIt was stopped." if message.get("cancelled") else f"\nExit status {code}." if code else ""
-                words = builder.user_command(text(message, "command"), text(message, "output").strip(), ending)
-                is_private = bool(message.get("excludeFromContext"))
-                draft = builder.Draft("custom" if is_private else "user", [TextPart(text=words)], timestamp=at, is_prompt=False)
-                draft.custom_type = "pi.command" if is_private else ""
-                self.builder.add_spoken(draft)
-            case "custom" | "hookMessage":
-                self._extension_message(message, at)
-            case "branchSummary" | "compactionSummary":
-                self.builder.add_spoken(builder.Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at))
-            case _:
-                self.builder.skipped += 1
 
     def _extension_message(self, message: Record, at: float) -> None:
         self.builder.add_spoken(builder.Draft("user", _message_parts(message), timestamp=at, is_prompt=False))
