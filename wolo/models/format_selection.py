@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -75,8 +75,9 @@ def dialect_of(choice: ModelChoice) -> msgspec.Struct:
 
 def dialect_type(format: type[Format]) -> type[msgspec.Struct]:
     """The dialect class of a format."""
-    hints = get_type_hints(format.__init__)
-    return next(kind for kind in hints.values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct))
+    bases: Sequence[Any] = getattr(format, "__orig_bases__", ())  # `BaseFormat[Dialect]`
+    kinds = get_args(bases[0]) if bases else get_type_hints(format.__init__).values()
+    return next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct))
 
 
 def unknown_format(name: str) -> ConfigError:

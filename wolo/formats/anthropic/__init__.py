@@ -10,9 +10,8 @@ from wolo.errors import BadRequest, ContextOverflow, ProviderError
 from wolo.formats.anthropic.encode import THINKING, AnthropicDialect, AnthropicLayout, resolve_dialect
 from wolo.formats.encoding.encoder import (
     CLOSE,
-    EncodedHistory,
+    BaseFormat,
     EncodedMessage,
-    OfferedTools,
     block,
     encode_json,
     join_items,
@@ -21,9 +20,7 @@ from wolo.formats.encoding.encoder import (
 )
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.wire_forms import adapt_schema, wire_name
-from wolo.formats.format import Blocks, Framing, Request, ThinkingLevel, ToolSpec
-from wolo.formats.response_end import response_error
-from wolo.messages.deltas import Delta
+from wolo.formats.format import Blocks, Request, ThinkingLevel, ToolSpec
 from wolo.messages.message import Message
 from wolo.messages.unicode import clean
 
@@ -33,22 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["Anthropic", "AnthropicDialect"]
 
 
-class Anthropic:
-    """Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
-
+class Anthropic(BaseFormat[AnthropicDialect]):
     name = "anthropic"
-    framing: Framing = "sse"
-
-    def __init__(self, dialect: AnthropicDialect, *, provider_hint: str = "") -> None:
-        """`provider_hint` is added to the error when the key is rejected."""
-        self._dialect = dialect
-        self._hint = provider_hint
-        self._history = EncodedHistory()
-        self._tools = OfferedTools()
-        self._head: tuple[bytes, bytes] = (b"", b"")
-        """Tools and system prompt of the last request, without cache marks."""
-        self._prefix: tuple[Request | None, str] = (None, "")
-        """The last encoded request, and its digest."""
+    _head: tuple[bytes, bytes] = (b"", b"")
+    """Tools and system prompt of the last request, without cache marks."""
+    _prefix: tuple[Request | None, str] = (None, "")
+    """The last encoded request, and its digest."""
 
     def path(self, model: str) -> str:
         return "/v1/messages"
@@ -101,21 +88,18 @@ class Anthropic:
     def decoder(self, request: Request) -> AnthropicDecoder:
         if self._prefix[0] is not request:
             self.encode(request)
-        return self._new_decoder(request.tools)
-
-    def read_whole(self, body: bytes) -> Sequence[Delta]:
-        return self._new_decoder(self._tools.specs).read_whole(body)
+        return self._decoder(request.tools)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """Report `max_tokens` as the refused field when a smaller limit could still fit the window."""
-        error = response_error(status, headers, body, provider_hint=self._hint)
+        error = super().read_error(status, headers, body)
         if isinstance(error, ContextOverflow) and "max_tokens" in error.message:
             error.field = "max_tokens"
         elif isinstance(error, BadRequest) and error.field is None and "effort" in error.message:
             error.field = "effort"
         return error
 
-    def _new_decoder(self, tools: Sequence[ToolSpec]) -> AnthropicDecoder:
+    def _decoder(self, tools: Sequence[ToolSpec]) -> AnthropicDecoder:
         from wolo.formats.anthropic.decode import AnthropicDecoder  # noqa: PLC0415  # not needed before the response
 
         return AnthropicDecoder((tool.name for tool in tools), self._prefix[1])

@@ -12,14 +12,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import is_
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.errors import ProviderError
 from wolo.formats.encoding.wire_forms import IdPolicy, wire_id
-from wolo.formats.format import Block, Blocks, Request, ToolSpec
+from wolo.formats.format import Block, Blocks, Decoder, Framing, Request, ToolSpec
+from wolo.formats.response_end import response_error
+from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, common_prefix_length
 from wolo.messages.parts import TextPart, ToolPart
 
@@ -314,3 +317,39 @@ class OfferedTools:
             self.encoded = encode_json(self.items) if self.items else b""
             self.blocks = (block("tools", self.encoded),) if self.encoded else ()
         return self.encoded
+
+
+DialectT = TypeVar("DialectT")
+
+
+class BodyDecoder(Decoder, Protocol):
+    def read_whole(self, body: bytes) -> Sequence[Delta]: ...
+
+
+class BaseFormat(ABC, Generic[DialectT]):
+    """The parts that formats share. Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
+
+    framing: Framing = "sse"
+
+    def __init__(self, dialect: DialectT, *, provider_hint: str = "") -> None:
+        """`provider_hint` is added to the error when the key is rejected."""
+        self._dialect = dialect
+        self._hint = provider_hint
+        self._history = EncodedHistory()
+        self._tools = OfferedTools()
+
+    def blocks(self) -> Blocks:
+        return self._history.blocks(*self._tools.blocks)
+
+    def decoder(self, request: Request) -> Decoder:
+        return self._decoder(request.tools)
+
+    def read_whole(self, body: bytes) -> Sequence[Delta]:
+        return self._decoder(self._tools.specs).read_whole(body)
+
+    def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        return response_error(status, headers, body, provider_hint=self._hint)
+
+    @abstractmethod
+    def _decoder(self, tools: Sequence[ToolSpec]) -> BodyDecoder:
+        """Of a response to a request that offered these tools."""

@@ -9,12 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 from wolo.errors import ProviderError
-from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, sampling_of, split_system
+from wolo.formats.encoding.encoder import BaseFormat, block, encode_json, sampling_of, split_system
 from wolo.formats.encoding.wire_forms import adapt_schema
-from wolo.formats.format import Blocks, Framing, Request, ToolSpec
+from wolo.formats.format import Blocks, Request, ToolSpec
 from wolo.formats.gemini.decode import GeminiDecoder, read_refusal
 from wolo.formats.gemini.encode import NAME, GeminiDialect, GeminiLayout, gemini_name, resolve_dialect, thinking_config
-from wolo.messages.deltas import Delta
 from wolo.messages.unicode import clean
 
 __all__ = ["Gemini", "GeminiDialect"]
@@ -36,19 +35,9 @@ MOST_STOPS = 5
 JSON_TYPE = "application/json"
 
 
-class Gemini:
-    """Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
-
+class Gemini(BaseFormat[GeminiDialect]):
     name = NAME
-    framing: Framing = "sse"
-
-    def __init__(self, dialect: GeminiDialect, *, provider_hint: str = "") -> None:
-        """`provider_hint` is added to the error when the key is rejected."""
-        self._dialect = dialect
-        self._hint = provider_hint
-        self._history = EncodedHistory()
-        self._tools = OfferedTools()
-        self._encoded_system = b""
+    _encoded_system = b""
 
     def path(self, model: str) -> str:
         """Tuned models have a folder of their own."""
@@ -90,11 +79,8 @@ class Gemini:
         system = (block("system", self._encoded_system),) if self._encoded_system else ()
         return self._history.blocks(*self._tools.blocks, *system)
 
-    def decoder(self, request: Request) -> GeminiDecoder:
-        return GeminiDecoder((tool.name for tool in request.tools), self._hint)
-
-    def read_whole(self, body: bytes) -> Sequence[Delta]:
-        return GeminiDecoder((tool.name for tool in self._tools.specs), self._hint).read_whole(body)
+    def _decoder(self, tools: Sequence[ToolSpec]) -> GeminiDecoder:
+        return GeminiDecoder((tool.name for tool in tools), self._hint)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         return read_refusal(status, headers, body, self._hint)

@@ -8,13 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import BadRequest, ProviderError
-from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, encode_json, sampling_of, split_system
+from wolo.formats.encoding.encoder import BaseFormat, encode_json, sampling_of, split_system
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.wire_forms import tool_functions
-from wolo.formats.format import Blocks, Framing, Request, ThinkingLevel, ToolSpec
+from wolo.formats.format import Framing, Request, ThinkingLevel, ToolSpec
 from wolo.formats.ollama.encode import OllamaDialect, OllamaLayout
-from wolo.formats.response_end import response_error
-from wolo.messages.deltas import Delta
 
 if TYPE_CHECKING:
     from wolo.formats.ollama.decode import OllamaDecoder
@@ -25,18 +23,11 @@ KNOWS_LEVELS_ONLY = re.compile(r"gpt-?oss", re.IGNORECASE)
 NOT_PULLED = re.compile(r"model .*not found", re.IGNORECASE | re.DOTALL)
 
 
-class Ollama:
-    """Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
+class Ollama(BaseFormat[OllamaDialect]):
+    """Chat templates put tools before the conversation."""
 
     name = "ollama"
     framing: Framing = "lines"
-
-    def __init__(self, dialect: OllamaDialect, *, provider_hint: str = "") -> None:
-        """`provider_hint` is added to the error when the key is rejected."""
-        self._dialect = dialect
-        self._hint = provider_hint
-        self._history = EncodedHistory()
-        self._tools = OfferedTools()
 
     def path(self, model: str) -> str:
         return "/api/chat"
@@ -51,23 +42,13 @@ class Ollama:
         encoded = self._history.encode(messages, system, request.producer, layout)
         return encoded.join(before, (b"]", b',"tools":' if tools else b"", tools, b",", fields))
 
-    def blocks(self) -> Blocks:
-        """Chat templates put tools before the conversation."""
-        return self._history.blocks(*self._tools.blocks)
-
-    def decoder(self, request: Request) -> OllamaDecoder:
-        return self._decoder(request.tools)
-
-    def read_whole(self, body: bytes) -> Sequence[Delta]:
-        return self._decoder(self._tools.specs).read_whole(body)
-
     def _decoder(self, tools: Sequence[ToolSpec]) -> OllamaDecoder:
         from wolo.formats.ollama.decode import OllamaDecoder  # noqa: PLC0415  # not needed before the response
 
         return OllamaDecoder(self._dialect, {tool.name: tool.parameters for tool in tools})
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        error = response_error(status, headers, body, provider_hint=self._hint)
+        error = super().read_error(status, headers, body)
         if isinstance(error, BadRequest) and status == 404 and NOT_PULLED.search(error.message):
             error.hint = error.hint if "ollama pull" in error.hint else "`ollama pull NAME` fetches a model."
         elif isinstance(error, BadRequest) and status in (404, 405):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wolo.errors import ProviderError
 from wolo.formats.chat_dialect import ChatDialect
-from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, encode_json, sampling_of, split_system
+from wolo.formats.encoding.encoder import BaseFormat, encode_json, sampling_of, split_system
 from wolo.formats.encoding.thinking_levels import GLM_ALWAYS_THINKS, GLM_EFFORTS, always_thinks, glm_version, nearest_level
 from wolo.formats.encoding.wire_forms import tool_functions
-from wolo.formats.format import Blocks, Decoder, Framing, Request, ThinkingLevel, ToolSpec
+from wolo.formats.format import Request, ThinkingLevel, ToolSpec
 from wolo.formats.openai_chat.encode import ChatEncoder, to_llm_messages
-from wolo.formats.response_end import response_error
-from wolo.messages.deltas import Delta
 
 if TYPE_CHECKING:
     from wolo.formats.openai_chat.decode import ChatDecoder
@@ -26,18 +23,8 @@ MESSAGE_FIELDS = frozenset(
 """Refused fields that belong to messages, not to the request body."""
 
 
-class OpenAIChat:
-    """Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
-
+class OpenAIChat(BaseFormat[ChatDialect]):
     name = "openai-chat"
-    framing: Framing = "sse"
-
-    def __init__(self, dialect: ChatDialect, *, provider_hint: str = "") -> None:
-        """`provider_hint` is added to the error when the key is rejected."""
-        self._dialect = dialect
-        self._hint = provider_hint
-        self._history = EncodedHistory()
-        self._tools = OfferedTools()
 
     def path(self, model: str) -> str:
         return "/chat/completions"
@@ -51,18 +38,6 @@ class OpenAIChat:
         withheld = request.dropped_fields & MESSAGE_FIELDS
         encoder = ChatEncoder(self._dialect, request.producer, withheld, history=self._history, for_server=True)
         return encoder.join(messages, system, before, (b"]", b',"tools":' if tools else b"", tools, b",", options))
-
-    def blocks(self) -> Blocks:
-        return self._history.blocks(*self._tools.blocks)
-
-    def decoder(self, request: Request) -> Decoder:
-        return self._decoder(request.tools)
-
-    def read_whole(self, body: bytes) -> Sequence[Delta]:
-        return self._decoder(self._tools.specs).read_whole(body)
-
-    def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return response_error(status, headers, body, provider_hint=self._hint)
 
     def _decoder(self, tools: Sequence[ToolSpec]) -> ChatDecoder:
         from wolo.formats.openai_chat.decode import ChatDecoder  # noqa: PLC0415  # not needed before the response

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wolo.errors import ProviderError
-from wolo.formats.encoding.encoder import (
-    EncodedHistory,
-    EncodedRequest,
-    OfferedTools,
-    block,
-    encode_json,
-    sampling_of,
-    split_system,
-)
+from wolo.formats.encoding.encoder import BaseFormat, EncodedRequest, block, encode_json, sampling_of, split_system
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.wire_forms import tool_functions
-from wolo.formats.format import Blocks, Framing, Request, ToolSpec
+from wolo.formats.format import Blocks, Request, ToolSpec
 from wolo.formats.openai_responses.encode import ResponsesDialect, ResponsesLayout
-from wolo.formats.response_end import response_error
-from wolo.messages.deltas import Delta
 from wolo.messages.unicode import clean
 
 if TYPE_CHECKING:
@@ -34,19 +23,10 @@ LONGEST_CACHE_KEY = 64
 MUST_STAY = ("stream", "store")
 
 
-class OpenAIResponses:
-    """Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
-
+class OpenAIResponses(BaseFormat[ResponsesDialect]):
     name = "openai-responses"
-    framing: Framing = "sse"
-
-    def __init__(self, dialect: ResponsesDialect, *, provider_hint: str = "") -> None:
-        """`provider_hint` is added to the error when the key is rejected."""
-        self._dialect = dialect
-        self._hint = provider_hint
-        self._history = EncodedHistory()
-        self._instructions = b""
-        self._tools = OfferedTools()
+    _instructions = b""
+    """The encoded system prompt of the last request, where the dialect sends it so."""
 
     def path(self, model: str) -> str:
         return "/responses"
@@ -64,15 +44,6 @@ class OpenAIResponses:
     def blocks(self) -> Blocks:
         system = (block("system", self._instructions),) if self._instructions else ()
         return self._history.blocks(*self._tools.blocks, *system)
-
-    def decoder(self, request: Request) -> ResponsesDecoder:
-        return self._decoder(request.tools)
-
-    def read_whole(self, body: bytes) -> Sequence[Delta]:
-        return self._decoder(self._tools.specs).read_whole(body)
-
-    def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return response_error(status, headers, body, provider_hint=self._hint)
 
     def _decoder(self, tools: Sequence[ToolSpec]) -> ResponsesDecoder:
         from wolo.formats.openai_responses.decode import ResponsesDecoder  # noqa: PLC0415  # not needed before the response

@@ -108,7 +108,8 @@ class Quoting(CodeSpans):
         super().__init__()
         self._is_quoted = False
         """The last line belongs to a quoted paragraph."""
-        self._continues_line = False
+        self.continues_line = False
+        """The last nonblank line continues in this one."""
         self._elements: list[str] = []
         """Open elements that show their content verbatim."""
         self._begin: str | None = ""
@@ -136,18 +137,13 @@ class Quoting(CodeSpans):
             return True
         return bool(self._elements_after(line) if "<" in line else self._elements)
 
-    @property
-    def continues_line(self) -> bool:
-        """The last nonblank line continues in this one."""
-        return self._continues_line
-
     def _end_line(self, line: str) -> None:
         was_fenced = bool(self._fence)
         super()._end_line(line)
         if not was_fenced:
             self._is_quoted = bool(line.strip()) and (self._is_quoted or _QUOTE.match(line) is not None)
         if line.strip():
-            self._continues_line = _BEGUN.search(line) is not None
+            self.continues_line = _BEGUN.search(line) is not None
         if not (was_fenced or self._fence) and ("<" in line or "-->" in line):
             self._elements = self._elements_after(line)
 
