@@ -29,7 +29,7 @@ from wolo.sessions.database_file import (
 )
 from wolo.sessions.locks import LockHeld, OpenState, acquire, note_path
 from wolo.sessions.storage import DatabaseDamaged, StorageReadOnly, check_file, storage_error
-from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, transaction
 
 DATABASE_WAIT_S = 4.0
 """A commit takes milliseconds; a process that holds the lock longer is stopped."""
@@ -86,14 +86,8 @@ class Database:
         """Runs one transaction, durable when the block ends; rolled back on an exception."""
         with self._mutex, self._translate_errors(), _lock(_lock_path(self.path)):
             connection = self._connection
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(connection):
                 yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
             if self._log_bytes() > WAL_LIMIT_BYTES:
                 _checkpoint(connection)
 

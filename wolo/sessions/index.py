@@ -19,7 +19,7 @@ from wolo.sessions.entries import AnyEntry
 from wolo.sessions.indexed_text import IndexedCall, Passage, extract
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.sessions.storage import storage_error
-from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, SqliteError, is_damage, open_sqlite, reason_of
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, SqliteError, is_damage, open_sqlite, reason_of, transaction
 
 FILE = "index.db"
 VERSION = 3
@@ -110,15 +110,8 @@ class Index:
     @contextmanager
     def writing(self, wait_s: float) -> Iterator[sqlite3.Connection]:
         """Runs one transaction. Raises SessionError, also when another process writes for longer than `wait_s`."""
-        with self.reading() as connection, _lock(self.path, wait_s):
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        with self.reading() as connection, _lock(self.path, wait_s), transaction(connection):
+            yield connection
 
     def marks(self) -> dict[str, IndexPosition]:
         with self.reading() as connection:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wolo.errors import SessionError
 from wolo.sessions.storage import make_directory, sync_directory, sync_file
+from wolo.workspace.files.sqlite_connection import transaction
 
 Step = Callable[[sqlite3.Connection], None]
 
@@ -36,16 +37,13 @@ def migrate(connection: sqlite3.Connection, path: Path, version: int, steps: Seq
     sync_directory(folder)
     for outdated in backups(path)[:-BACKUPS_KEPT]:
         outdated.unlink()
-    connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in steps[version - 1 :]:
-            step(connection)
-        connection.execute(f"PRAGMA user_version = {len(steps) + 1}")
-        connection.execute("COMMIT")
-    except BaseException as error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+        with transaction(connection):
+            for step in steps[version - 1 :]:
+                step(connection)
+            connection.execute(f"PRAGMA user_version = {len(steps) + 1}")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
             # A mistake of the step, which must not pass for damage.
             raise SessionError(f"{path} could not be migrated: {error}.", hint="The file was not changed.") from error
         raise

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger_store import SCHEMA, Execute, LedgerError
 from wolo.sessions.database_file import connect, journal_for
 from wolo.sessions.storage import sync_directory
-from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, SqliteError, is_damage, open_sqlite, reason_of
+from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, SqliteError, is_damage, open_sqlite, reason_of, transaction
 from wolo.workspace.files.unfinished import unfinished_folder
 
 T = TypeVar("T")
@@ -90,22 +90,11 @@ class SqliteStore:
 
     def transaction(self, work: Callable[[Execute], T]) -> T:
         with self._mutex:
-            connection = self._connection
             try:
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    result = work(self._execute)
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
+                with transaction(self._connection):
+                    return work(lambda statement, values: self._connection.execute(statement, values).fetchall())
             except SQLITE_ERRORS as error:
                 raise _explain(error, self._path) from error
-            return result
-
-    def _execute(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return self._connection.execute(statement, values).fetchall()
 
     def close(self) -> None:
         with self._mutex:

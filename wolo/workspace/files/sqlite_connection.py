@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
@@ -21,8 +24,21 @@ def open_sqlite(path: Path | str, *, wait_s: float = 5.0) -> sqlite3.Connection:
     """
     is_uri = isinstance(path, str) and path.startswith("file:")
     connection = sqlite3.connect(path, uri=is_uri, timeout=wait_s, isolation_level=None, check_same_thread=False)
-    connection.text_factory = _read_text
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that writes, committed when the block ends; rolled back on an exception."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def is_damage(error: SqliteError) -> bool:
@@ -35,8 +51,4 @@ def is_damage(error: SqliteError) -> bool:
 
 def reason_of(error: SqliteError) -> str:
     """Returns SQLite's message."""
-    return _read_text(error.object) if isinstance(error, UnicodeDecodeError) else str(error)
-
-
-def _read_text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+    return error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else str(error)
