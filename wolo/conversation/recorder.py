@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
@@ -46,20 +46,6 @@ READING: frozenset[ToolKind] = frozenset({"read", "search"})
 """Kinds of tools without effects."""
 
 
-class EntrySink(Protocol):
-    """Each call is one durable commit. Raises SessionError."""
-
-    def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
-
-    def change(self, setting: SettingEntry) -> None:
-        """Saved with the next entry. Must not raise."""
-        ...
-
-    def cleanup(self) -> None:
-        """Housekeeping between turns. Must not raise: nothing is lost without it."""
-        ...
-
-
 class InlineExecutor(Executor):
     """Runs work at once, in place of a thread, for a session that stores nothing."""
 
@@ -77,7 +63,7 @@ class Recorder:
     """
 
     def __init__(
-        self, sink: EntrySink, session_id: str, *, has_hooks: bool = False, clock: Callable[[], float] = time.monotonic
+        self, sink: SessionSink, session_id: str, *, has_hooks: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`has_hooks`: calls that read may have effects, too, so every answer is saved at once."""
         self._sink = sink

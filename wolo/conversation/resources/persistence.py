@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -24,56 +24,6 @@ from wolo.sessions.session_rows import new_session_id, total_cost, usages_of
 from wolo.sessions.store import Store
 
 log = logging.getLogger(__name__)
-
-
-class SessionSink(Protocol):
-    session_id: str
-    history: tuple[Message, ...]
-    compaction: CompactionEntry | None
-    summary_usage: tuple[Usage, ...]
-    side_question_usage: tuple[Usage, ...]
-    num_before_turn: tuple[int, int]
-    """Numbers of summaries and of side questions before the newest turn."""
-    notices: tuple[str, ...]
-    started_in: str
-    """Directory of a resumed session; empty for a new one."""
-    unread_usage: Usage
-    """Cost of the part of a large session that was not loaded."""
-    outputs: Path
-    """Directory of `save_output`; the model may read it."""
-    goal: dict[str, Any] | None
-    """The saved state of the session's goal; None: there is none."""
-    recovery_notices: list[str]
-    """About repairs of a damaged store, oldest first; whoever shows one removes it."""
-
-    @property
-    def is_started(self) -> bool:
-        """The session exists in the store."""
-        ...
-
-    def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
-
-    def change(self, setting: SettingEntry) -> None: ...
-
-    def cleanup(self) -> None: ...
-
-    def save_output(self, name: str, data: bytes) -> Path:
-        """Stores a large output as a file that the model can page."""
-        ...
-
-    def read_unloaded(self) -> UnloadedHistory:
-        """The part of a large session that was not loaded. May block."""
-        ...
-
-    def load_rest(self) -> tuple[Message, ...]:
-        """Adds the messages that were not loaded to `history`, and returns them. May block."""
-        ...
-
-    def tree(self) -> tuple[list[EntryNode], int]:
-        """All entries, and the sequence number of the current one."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class SessionProperties(Struct, frozen=True, kw_only=True):
@@ -125,11 +75,16 @@ class SavedSession:
         self.summary_usage: tuple[Usage, ...] = ()
         self.side_question_usage: tuple[Usage, ...] = ()
         self.num_before_turn = (0, 0)
+        """Numbers of summaries and of side questions before the newest turn."""
         self.unread_usage = NOTHING_UNREAD
+        """Cost of the part of a large session that was not loaded."""
         self.goal: dict[str, Any] | None = None
+        """The saved state of the session's goal; None: there is none."""
         self.notices: tuple[str, ...] = store.warnings
         self.outputs = store.blobs_dir
+        """Directory of `save_output`; the model may read it."""
         self.started_in = session.cwd if session else ""
+        """Directory of a resumed session; empty for a new one."""
         self._store = store
         self._origin = origin
         self._lock: SessionLock | None = None
@@ -171,13 +126,16 @@ class SavedSession:
             self.notices += (loaded.warning,) if loaded.warning else ()
         self.notices += (*store.rescues(),)
         self.recovery_notices: list[str] = []
+        """About repairs of a damaged store, oldest first; whoever shows one removes it."""
         store.on_rescue = self.recovery_notices.append
 
     @property
     def is_started(self) -> bool:
+        """The session exists in the store."""
         return self._lock is not None
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
+        """One durable commit. Raises SessionError."""
         if self._lock is None:
             self._begin((*self._changes, *entries))
         else:
@@ -185,10 +143,12 @@ class SavedSession:
         self._changes = ()
 
     def change(self, setting: SettingEntry) -> None:
+        """Saved with the next entry."""
         others = (entry for entry in self._changes if not (isinstance(entry, SettingEntry) and entry.name == setting.name))
         self._changes = (*others, setting)
 
     def cleanup(self) -> None:
+        """Housekeeping between turns. Never raises: nothing is lost without it."""
         if self._lock is not None:
             with suppress(SessionError):  # saved entries are safe in the log; the next commit reports a full disk
                 self._store.checkpoint()
@@ -201,6 +161,7 @@ class SavedSession:
                 log.info("%s", error)  # a search makes up for it
 
     def save_output(self, name: str, data: bytes) -> Path:
+        """Stores a large output as a file that the model can page."""
         if self._lock is None:
             self._begin()
         return self._store.store_blob(self.session_id, name, data)
@@ -213,9 +174,11 @@ class SavedSession:
         self._store.close()
 
     def tree(self) -> tuple[list[EntryNode], int]:
+        """All entries, and the sequence number of the current one."""
         return (self._store.nodes(self.session_id), self._store.head(self.session_id)) if self._lock is not None else ([], 0)
 
     def read_unloaded(self) -> UnloadedHistory:
+        """The part of a large session that was not loaded. May block."""
         if not self._unread_until:
             return UnloadedHistory()
         from wolo.sessions import replay_entries as tree  # noqa: PLC0415  # as above
@@ -226,6 +189,7 @@ class SavedSession:
         return UnloadedHistory(unread, tree.summary_usages(before), tree.side_question_usages(before))
 
     def load_rest(self) -> tuple[Message, ...]:
+        """Adds the messages that were not loaded to `history`, and returns them. May block."""
         rest = self.read_unloaded().messages
         self.history = (*rest, *self.history)
         self.unread_usage = NOTHING_UNREAD
@@ -308,3 +272,7 @@ class UnsavedSession:
             import shutil  # noqa: PLC0415  # slow to load
 
             shutil.rmtree(self.outputs, ignore_errors=True)
+
+
+SessionSink = SavedSession | UnsavedSession
+"""Where the entries of a conversation go."""
