@@ -257,7 +257,22 @@ class Summarizer:
         try:
             async with asyncio.timeout(timeout_s):
                 for number, piece in enumerate(request.pieces, start=1):
-                    summary = await self._one(request, piece, summary, number)
+                    question = ModelQuestion(
+                        messages=(user(_prompt(request, piece, summary, number, self._focus)),),
+                        system=(Path(__file__).parent / "prompts" / "summary.md").read_text(encoding="utf-8").strip(),
+                        session_id=self._session_id,
+                        prompt_id=self._prompt_id,
+                    )
+                    answer = await self._asker.ask(question, _Listener(self._emit, self._asker, request, number))
+                    self.usage = add(self.usage, answer.usage or Usage())
+                    text = answer.text.strip()
+                    if answer.finish_reason not in FINISHED and not (answer.finish_reason == "tool_calls" and text):
+                        raise BadAnswer(answer.error or f"its answer ended with {answer.finish_reason!r}")
+                    if not text:
+                        raise BadAnswer("its answer was empty")
+                    if estimate_text(text) > request.most_tokens * MAX_LENGTH_FACTOR:
+                        raise BadAnswer("its summary is too long")
+                    summary = text
         except TimeoutError:
             why = f"it took more than {timeout_s:.0f} s"
         except WoloError as error:
@@ -265,25 +280,6 @@ class Summarizer:
         if why:
             return SummaryResult(summary="", usage=self.usage, why_none=f"The model could not summarize the conversation: {why}.")
         return SummaryResult(summary=summary, usage=self.usage)
-
-    async def _one(self, request: SummaryRequest, piece: str, so_far: str, number: int) -> str:
-        """Raises BadAnswer for an unusable summary."""
-        question = ModelQuestion(
-            messages=(user(_prompt(request, piece, so_far, number, self._focus)),),
-            system=(Path(__file__).parent / "prompts" / "summary.md").read_text(encoding="utf-8").strip(),
-            session_id=self._session_id,
-            prompt_id=self._prompt_id,
-        )
-        answer = await self._asker.ask(question, _Listener(self._emit, self._asker, request, number))
-        self.usage = add(self.usage, answer.usage or Usage())
-        text = answer.text.strip()
-        if answer.finish_reason not in FINISHED and not (answer.finish_reason == "tool_calls" and text):
-            raise BadAnswer(answer.error or f"its answer ended with {answer.finish_reason!r}")
-        if not text:
-            raise BadAnswer("its answer was empty")
-        if estimate_text(text) > request.most_tokens * MAX_LENGTH_FACTOR:
-            raise BadAnswer("its summary is too long")
-        return text
 
 
 def _prompt(request: SummaryRequest, piece: str, so_far: str, number: int, focus: str) -> str:

@@ -266,7 +266,9 @@ class GoalPolicy:
     async def _ask_model(self, model: ModelClient, messages: Sequence[Message]) -> GoalVerdict:
         window = model.choice.model.context or 0
         most_tokens = min(MOST_TRANSCRIPT_TOKENS, window // 2) if window else MOST_TRANSCRIPT_TOKENS
-        transcript = "\n\n".join(pieces(_last_turns(messages), max(most_tokens // 3, 500)))
+        # The last prompt of the user and what follows it; before it, the end of what is older.
+        at = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].is_from_user), 0)
+        transcript = "\n\n".join(pieces(messages[at:], max(most_tokens // 3, 500)))
         question = ModelQuestion(
             messages=(user(f"<goal>\n{self.goal.condition}\n</goal>\n\n<transcript>\n{transcript}\n</transcript>"),),
             system=(Path(__file__).parent / "prompts" / "goal.md").read_text(encoding="utf-8").strip(),
@@ -358,9 +360,3 @@ def _error(goal: Goal, hint: str) -> ErrorInfo:
 
 def _least(limit: float | None, rest: float | None) -> float | None:
     return min((each for each in (limit, rest) if each is not None), default=None)
-
-
-def _last_turns(messages: Sequence[Message]) -> Sequence[Message]:
-    """The last prompt of the user and what follows it; before it, the end of what is older."""
-    at = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].is_from_user), 0)
-    return messages[at:]

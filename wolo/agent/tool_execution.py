@@ -61,23 +61,19 @@ def crash_text(tool: str, error: Exception) -> str:
 
 def finish_part(part: ToolPart, result: CallResult) -> ToolPart:
     outcome: Outcome = result.outcome or ("error" if result.is_error else "ok")
-    return replace(
-        end(part, outcome, result.text or ("" if result.media else "(no output)")),
-        output_parts=result.media,
-        terminate=result.terminate,
-        metadata={**part.metadata, **_effects(result), **result.metadata},
-    )
-
-
-def _effects(result: CallResult) -> dict[str, Any]:
-    """What the finish check needs to know of a call."""
+    # What the finish check needs to know of a call.
     effects: dict[str, Any] = {}
     if isinstance(result.view, Output):
         effects[EXIT_CODE] = result.view.exit_code
     if result.files_changed:
         kind = "made" if isinstance(result.view, Diff) and result.view.created else "changed"
         effects[CHANGED] = {kind: list(result.files_changed[:MOST_CHANGED])}
-    return effects
+    return replace(
+        end(part, outcome, result.text or ("" if result.media else "(no output)")),
+        output_parts=result.media,
+        terminate=result.terminate,
+        metadata={**part.metadata, **effects, **result.metadata},
+    )
 
 
 async def run_guarded(tool: Tool, args: Any, context: CallContext) -> CallResult:

@@ -121,18 +121,6 @@ class TurnPolicy:
         if self._unreadable >= MAX_BAD_ANSWERS:
             error = BadAnswer(f"{self._unreadable} answers in a row made calls that cannot be read.", hint=_OTHER_MODEL)
             return NextStep(stop=Stop.by(error))
-        return self._after_circles(answer)
-
-    def _nudge(self, text: str, notice: str, *, save_answer: bool) -> NextStep:
-        if self._nudged:
-            return NextStep(
-                save_answer=save_answer,
-                stop=Stop.by(BadAnswer("The model returned nothing usable twice in a row.", hint=_OTHER_MODEL)),
-            )
-        self._nudged = True
-        return NextStep(save_answer=save_answer, nudge=text, notice=notice)
-
-    def _after_circles(self, answer: Message) -> NextStep:
         calls, texts = self._circles.count_calls(answer), self._circles.count_text(answer)
         times = max(calls, texts)
         what = "made the same call" if calls >= texts else "wrote the same text"
@@ -143,6 +131,15 @@ class TurnPolicy:
             words = SAME_CALL if calls >= texts else SAME_TEXT
             return NextStep(note=words.format(times=times), notice=f"The model {what} {times} times in a row; it was warned.")
         return NextStep()
+
+    def _nudge(self, text: str, notice: str, *, save_answer: bool) -> NextStep:
+        if self._nudged:
+            return NextStep(
+                save_answer=save_answer,
+                stop=Stop.by(BadAnswer("The model returned nothing usable twice in a row.", hint=_OTHER_MODEL)),
+            )
+        self._nudged = True
+        return NextStep(save_answer=save_answer, nudge=text, notice=notice)
 
 
 def _is_empty(answer: Message) -> bool:

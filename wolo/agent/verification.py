@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
@@ -159,7 +159,13 @@ def failures(output: str) -> tuple[str, ...]:
     lines = [re.sub(_COLOURS, "", line).rstrip() for line in output.splitlines()]
     named = [name for line in lines if (name := _name(line))]
     found = named or [_steady(line) for line in lines if re.search(_TELLING, line) and not re.search(_PASSING, line)]
-    return tuple(dict.fromkeys(_number_repeats(found)))[:MOST_NAMES]
+    # Numbers repeated names.
+    seen: Counter[str] = Counter()
+    numbered = []
+    for name in found:
+        seen[name] += 1
+        numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return tuple(dict.fromkeys(numbered))[:MOST_NAMES]
 
 
 def _name(line: str) -> str:
@@ -175,13 +181,3 @@ def _name(line: str) -> str:
 def _steady(text: str) -> str:
     """Removes times, addresses and line numbers, which differ from run to run."""
     return re.sub(_CHANGING, "…", text.strip())
-
-
-def _number_repeats(names: Iterable[str]) -> list[str]:
-    """Numbers repeated names."""
-    seen: Counter[str] = Counter()
-    numbered = []
-    for name in names:
-        seen[name] += 1
-        numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return numbered

@@ -139,23 +139,20 @@ def _choose(url: str, model: str, api_key: str, api: str) -> ModelChoice:
     flags: dict[str, str | bool | list[str]] = {"base_url": url, "api_key": api_key, "api": api, "model": model}
     flags = {name: value for name, value in flags.items() if value}
     if url and not model:
-        flags["model"] = _only_model(url, api_key)
+        # Returns the only model of the server. Raises ConfigError if it lists none or several.
+        from wolo.models.catalog import Catalog
+        from wolo.models.http.server_lookup import served_models
+
+        served = served_models(Catalog({}).find("custom/any", base_url=url, api_key=api_key))
+        if len(served) == 1:
+            flags["model"] = served[0]
+        else:
+            there = f"; the server has {', '.join(served[:MOST_SHOWN])}" if served else ""
+            raise ConfigError("Which model should be probed?", hint=f"Name it with -m MODEL{there}.")
     site = find_site()
     config = layers.load(site, flags)
     environ = keys.with_stored_keys(site, config)
     return find(config, environ, choose(config, environ).label, follows_card=False)
-
-
-def _only_model(url: str, api_key: str) -> str:
-    """Returns the only model of the server. Raises ConfigError if it lists none or several."""
-    from wolo.models.catalog import Catalog
-    from wolo.models.http.server_lookup import served_models
-
-    served = served_models(Catalog({}).find("custom/any", base_url=url, api_key=api_key))
-    if len(served) == 1:
-        return served[0]
-    there = f"; the server has {', '.join(served[:MOST_SHOWN])}" if served else ""
-    raise ConfigError("Which model should be probed?", hint=f"Name it with -m MODEL{there}.")
 
 
 async def _run(choice: ModelChoice, window: int | None, *, quiet: bool) -> ProbeResult:

@@ -76,15 +76,15 @@ def _command(name: str) -> str:
 def nearest(word: str, names: Iterable[str]) -> str:
     """Returns the name that `word` is a typo or a prefix of, or an empty string."""
     wanted = word.casefold()
-    found = [(distance, name) for name in names if (distance := _distance(wanted, name)) <= _max_distance(wanted, name)]
+    found = [
+        (distance, name)
+        for name in names
+        if (distance := _distance(wanted, name)) <= (1 if min(len(wanted), len(name)) <= SHORT else 2)
+    ]
     if found:
         return min(found)[1]
     begun = [name for name in names if len(wanted) >= LEAST_PREFIX and name.startswith(wanted)]
     return begun[0] if len(begun) == 1 else ""
-
-
-def _max_distance(word: str, name: str) -> int:
-    return 1 if min(len(word), len(name)) <= SHORT else 2
 
 
 def _distance(one: str, other: str) -> int:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -77,7 +77,17 @@ def replay(
         _require_consent(recording, is_given=yes)
         replayed = _play(recording, folder, start, flags, is_strict=strict, is_sandboxed=sandbox == "auto")
         if as_json:
-            print_json(_as_row(recording, replayed))
+            differs = replayed.divergence
+            names = () if differs is None else differs.__struct_fields__
+            print_json(
+                {
+                    "session": recording.info.id,
+                    "same": differs is None,
+                    "steps": replayed.num_steps,
+                    "divergence": {name: getattr(differs, name) for name in names} or None,
+                    "notices": list(replayed.notices),
+                }
+            )
         else:
             _print(recording, replayed)
     raise typer.Exit(1 if replayed.divergence else 0)
@@ -182,17 +192,6 @@ def _folder(keep: bool) -> Iterator[Path]:
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _as_row(recording: Recording, replayed: Replayed) -> dict[str, Any]:
-    differs = replayed.divergence
-    return {
-        "session": recording.info.id,
-        "same": differs is None,
-        "steps": replayed.num_steps,
-        "divergence": {name: getattr(differs, name) for name in differs.__struct_fields__} if differs else None,
-        "notices": list(replayed.notices),
-    }
 
 
 def _print(recording: Recording, replayed: Replayed) -> None:

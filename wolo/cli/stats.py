@@ -51,24 +51,20 @@ def stats(
         sessions = store.list(with_tasks=True)
         found = index_update.ask(store, lambda index: count(index, sessions, since), reading_progress())
     if as_json:
-        print_json(_json(found, since, by))
+        from wolo.sessions.listing import iso
+
+        kinds = {
+            "model": [_row(each) for each in found.models],
+            "tool": [{"name": each.name, "calls": each.calls, "failed": each.failed} for each in found.tools],
+            "project": [_row(each) for each in found.projects],
+            "day": [_row(each) for each in found.days],
+        }
+        total = _row(found.total)
+        del total["name"]
+        head = {"since": iso(since) if since else None, "sessions": found.sessions}
+        print_json(head | total | {f"{kind}s": rows for kind, rows in kinds.items() if by in ("", kind)})
     else:
         print_line("\n".join(_text(found, days, by)))
-
-
-def _json(stats: Stats, since_at: float, by: str) -> dict[str, Any]:
-    from wolo.sessions.listing import iso
-
-    kinds = {
-        "model": [_row(each) for each in stats.models],
-        "tool": [{"name": each.name, "calls": each.calls, "failed": each.failed} for each in stats.tools],
-        "project": [_row(each) for each in stats.projects],
-        "day": [_row(each) for each in stats.days],
-    }
-    total = _row(stats.total)
-    del total["name"]
-    head = {"since": iso(since_at) if since_at else None, "sessions": stats.sessions}
-    return head | total | {f"{kind}s": rows for kind, rows in kinds.items() if by in ("", kind)}
 
 
 def _row(totals: UsageTotals) -> dict[str, Any]:
@@ -137,14 +133,16 @@ def _used(heading: str, rows: Sequence[UsageTotals], most: int | None) -> list[s
         share = each.cache_share
         count = each.answers if heading == "Models" else each.turns
         cached = "-" if share is None else f"{share:.0%}"
-        table.append((from_home(each.name), f"{count:,}", in_short(each.tokens), cached, _cost(each)))
+        table.append(
+            (
+                from_home(each.name),
+                f"{count:,}",
+                in_short(each.tokens),
+                cached,
+                f"{money(each.known_cost)}+?" if each.unpriced and each.known_cost else money(each.cost),
+            )
+        )
     return _draw(table, [each.tokens for each in shown]) + _more(len(rows) - len(shown))
-
-
-def _cost(totals: UsageTotals) -> str:
-    if totals.unpriced and totals.known_cost:
-        return f"{money(totals.known_cost)}+?"
-    return money(totals.cost)
 
 
 def _tools(rows: Sequence[ToolUsage], most: int | None) -> list[str]:

@@ -17,7 +17,28 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     if not subagents.agents.profiles:
         return ShowText(NONE)
     if rest:
-        return ShowText(_page(_find(rest, subagents.agents.profiles)))
+        profile = find_agent(subagents.agents.profiles, rest)
+        if profile is None:
+            raise UsageError(
+                f"Unknown agent: {clean_line(rest)}.",
+                hint=f"Agents: {', '.join(each.name for each in subagents.agents.profiles)}.",
+            )
+        facts = [
+            ("description", profile.description),
+            ("file", str(profile.path) if profile.path else "built in"),
+            ("tools", "all of this conversation" if profile.tools is None else ", ".join(profile.tools) or "none"),
+            ("without", ", ".join(profile.without)),
+            ("model", profile.model or "the model of the conversation"),
+            ("temperature", "" if profile.temperature is None else f"{profile.temperature:g}"),
+            ("thinking", profile.thinking or ""),
+            ("skills", ", ".join(profile.skills)),
+            ("color", profile.color),
+            ("rights", _rights(profile)),
+            ("turns", f"at most {profile.max_turns}" if profile.max_turns else ""),
+            ("used by", _availability(profile) or "the model"),
+        ]
+        lines = [f"{name:<12} {clean_line(value)}" for name, value in facts if value]
+        return ShowText("\n".join([profile.name, *lines, *(["", clean(profile.prompt)] if profile.prompt else [])]))
     lines = rows([(each.name, _in_short(each)) for each in subagents.agents.profiles], context.columns)
     if subagents.running:
         lines += ["", "Running:", *map(_running, subagents.running)]
@@ -29,36 +50,10 @@ def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     return [(each.name, clean_line(each.description)) for each in subagents.agents.profiles]
 
 
-def _find(name: str, profiles: tuple[AgentProfile, ...]) -> AgentProfile:
-    profile = find_agent(profiles, name)
-    if profile is None:
-        raise UsageError(f"Unknown agent: {clean_line(name)}.", hint=f"Agents: {', '.join(each.name for each in profiles)}.")
-    return profile
-
-
 def _in_short(profile: AgentProfile) -> str:
     words = clean_line(profile.description)
     reads = "read-only" if profile.only_reads and "read-only" not in words else ""
     return f"{', '.join(filter(None, (_origin(profile), reads, _availability(profile))))} · {words}"
-
-
-def _page(profile: AgentProfile) -> str:
-    facts = [
-        ("description", profile.description),
-        ("file", str(profile.path) if profile.path else "built in"),
-        ("tools", "all of this conversation" if profile.tools is None else ", ".join(profile.tools) or "none"),
-        ("without", ", ".join(profile.without)),
-        ("model", profile.model or "the model of the conversation"),
-        ("temperature", "" if profile.temperature is None else f"{profile.temperature:g}"),
-        ("thinking", profile.thinking or ""),
-        ("skills", ", ".join(profile.skills)),
-        ("color", profile.color),
-        ("rights", _rights(profile)),
-        ("turns", f"at most {profile.max_turns}" if profile.max_turns else ""),
-        ("used by", _availability(profile) or "the model"),
-    ]
-    lines = [f"{name:<12} {clean_line(value)}" for name, value in facts if value]
-    return "\n".join([profile.name, *lines, *(["", clean(profile.prompt)] if profile.prompt else [])])
 
 
 def _rights(profile: AgentProfile) -> str:

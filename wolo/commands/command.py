@@ -160,7 +160,14 @@ def find(name: str, commands: Sequence[Command], untrusted: str = "") -> Command
     from wolo.commands.other_agents import explain_name  # noqa: PLC0415  # only on the way to an error
 
     explain_name(name)
-    nearest = _nearest(name, [each for command in commands for each in (command.name, *command.aliases)])
+    names = [each for command in commands for each in (command.name, *command.aliases)]
+    from difflib import get_close_matches  # noqa: PLC0415  # 5 ms, and only on the way to an error
+
+    wanted = name.casefold()
+    if wanted and (begun := [each for each in names if each.startswith(wanted)]):
+        nearest = begun[0]
+    else:
+        nearest = next(iter(get_close_matches(wanted, names, n=1, cutoff=0.6)), "")
     hint = f"Did you mean /{nearest}? /help lists all commands." if nearest else "/help lists all commands."
     hint = f"Not used, because this folder is not trusted (--trust): {untrusted}." if untrusted else hint
     raise UsageError(f"Unknown command: /{clean_line(name)}.", hint=hint)
@@ -177,15 +184,6 @@ def by_name(name: str, commands: Sequence[Command]) -> Command | None:
 
 def _exact_match(name: str, commands: Sequence[Command]) -> Command | None:
     return next((each for each in commands if name in (each.name, *each.aliases)), None)
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415  # 5 ms, and only on the way to an error
-
-    wanted = name.casefold()
-    if wanted and (begun := [each for each in names if each.startswith(wanted)]):
-        return begun[0]
-    return next(iter(get_close_matches(wanted, names, n=1, cutoff=0.6)), "")
 
 
 def number(text: str) -> int:

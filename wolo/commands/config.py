@@ -20,7 +20,17 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     key, _, value = rest.partition(" ")
     rows = list(layers.rows(context.conversation.permissions.config))
     if not key:
-        return ShowText("\n".join(_changed_rows(rows)))
+        changed = [row for row in rows if row[2] != "default"]
+        path = find_places().config / "config.toml"
+        return ShowText(
+            "\n".join(
+                [
+                    *map(_line, changed),
+                    *([""] if changed else ["All settings have their defaults."]),
+                    f"/config KEY VALUE writes {path}.",
+                ]
+            )
+        )
     if not value.strip():
         name = join_key(parse_key(key))
         found = [row for row in rows if row[0] == name or row[0].startswith(f"{name}.")]
@@ -37,16 +47,6 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     return [(name, _format_value(value)) for name, value, _ in layers.rows(context.conversation.permissions.config)]
-
-
-def _changed_rows(rows: list[tuple[str, Any, str]]) -> list[str]:
-    changed = [row for row in rows if row[2] != "default"]
-    path = find_places().config / "config.toml"
-    return [
-        *map(_line, changed),
-        *([""] if changed else ["All settings have their defaults."]),
-        f"/config KEY VALUE writes {path}.",
-    ]
 
 
 def _line(row: tuple[str, Any, str]) -> str:

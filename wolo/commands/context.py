@@ -64,10 +64,6 @@ def _preview(preview: CompactionPreview) -> str:
     )
 
 
-def _compact_arguments(context: CommandContext) -> list[tuple[str, str]]:
-    return [(PREVIEW, "only show what it would do")]
-
-
 async def _uncompact(context: CommandContext, rest: str) -> Outcome:
     return RunEvents(context.conversation.uncompact())
 
@@ -89,7 +85,7 @@ COMMANDS = (
         usage="[FOCUS] [--preview]",
         more="FOCUS names what the summary must keep. --preview shows what would happen.",
         group="Model",
-        arguments=_compact_arguments,
+        arguments=lambda _: [(PREVIEW, "only show what it would do")],
     ),
     Command(
         "uncompact",

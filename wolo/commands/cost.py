@@ -87,10 +87,6 @@ def _receipt(conversation: Conversation) -> str:
     return "\n".join(lines)
 
 
-def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    return [(TURN, "the receipt of the last turn")]
-
-
 def in_words(usage: Usage, *, tells_unknown: bool = True) -> str:
     """`1,234 tokens in (900 cached) · 56 out · $0.0012`; estimates carry a ~. `tells_unknown`: mention an unknown price."""
     about = "~" if usage.estimated else ""
@@ -110,7 +106,7 @@ COMMANDS = (
         usage="[turn]",
         more="turn: fresh, cached, written and output tokens of the last turn with their prices, and what fills a request.",
         group="Model",
-        arguments=_arguments,
+        arguments=lambda _: [(TURN, "the receipt of the last turn")],
         while_working=True,
     ),
 )

@@ -37,10 +37,6 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     return ShowText(f"Exported to {path}\nKnown secrets were removed; review the file before you share it.")
 
 
-def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    return [(format, f"a {ENDS[format]} file") for format in ENDS]
-
-
 def _format_of(file: str) -> str:
     if not file:
         return "markdown"
@@ -76,7 +72,7 @@ COMMANDS = (
         more="markdown, html, jsonl, openai, rows, atif, or the format of claude-code, codex, opencode, pi or kimi; the suffix "
         "of FILE selects it too. Secrets are removed.",
         group="Sessions",
-        arguments=_arguments,
+        arguments=lambda _: [(format, f"a {ENDS[format]} file") for format in ENDS],
         while_working=True,
     ),
 )

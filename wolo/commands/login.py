@@ -23,10 +23,6 @@ async def _logout(context: CommandContext, rest: str) -> Outcome:
     )
 
 
-def _providers(context: CommandContext) -> list[tuple[str, str]]:
-    return [(each.name, each.label) for each in login_providers()]
-
-
 def _saved_keys(context: CommandContext) -> list[tuple[str, str]]:
     return [
         (f"{each.provider} --name {each.account}" if each.account else each.provider, each.source)
@@ -43,7 +39,7 @@ COMMANDS = (
         usage="[PROVIDER] [--name NAME]",
         more="The key is typed hidden, checked with one tiny request, and saved as by `wolo auth login`.",
         group="Model",
-        arguments=_providers,
+        arguments=lambda _: [(each.name, each.label) for each in login_providers()],
     ),
     Command(
         "logout",

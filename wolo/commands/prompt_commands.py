@@ -18,10 +18,6 @@ async def _review(context: CommandContext, rest: str) -> Outcome:
     return SendPrompt(_prompt("review").replace("{what}", rest or UNCOMMITTED))
 
 
-def _review_arguments(context: CommandContext) -> list[tuple[str, str]]:
-    return [("the last commit", ""), ("this branch against main", "")]
-
-
 async def _commit(context: CommandContext, rest: str) -> Outcome:
     return SendPrompt(_prompt("commit", rest))
 
@@ -49,7 +45,7 @@ COMMANDS = (
         more="Without WHAT: the uncommitted changes. Sends an ordinary prompt, which is shown.",
         group="Conversation",
         makes_prompt=True,
-        arguments=_review_arguments,
+        arguments=lambda _: [("the last commit", ""), ("this branch against main", "")],
     ),
     Command(
         "commit",

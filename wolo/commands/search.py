@@ -28,7 +28,16 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     hits = await asyncio.to_thread(_find, wanted, cwd)
     if not hits:
         return ShowText("No matches.")
-    return ShowText("\n".join([*_lines(hits, context.conversation.info.session_id), "", "/resume ID opens one."]))
+    lines: list[str] = []
+    session = ""
+    for hit in hits:
+        info = hit.session
+        if info.id != session:
+            session = info.id
+            mark = "*" if info.id == context.conversation.info.session_id else " "
+            lines.append(f"{mark} {info.id}  {age(hit.at)}  {info.name or info.title}")
+        lines.append(f"    {plain(hit.tool) or hit.role}: {plain(hit.snippet)}")
+    return ShowText("\n".join([*lines, "", "/resume ID opens one."]))
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
@@ -40,18 +49,6 @@ def _find(text: str, cwd: Path | None) -> list[Hit]:
     with Store.open(find_places().data) as store:
         sessions = store.list()
         return index_update.ask(store, lambda index: search(index, sessions, query, cwd=cwd, limit=MOST))
-
-
-def _lines(hits: list[Hit], here: str) -> list[str]:
-    lines: list[str] = []
-    session = ""
-    for hit in hits:
-        info = hit.session
-        if info.id != session:
-            session = info.id
-            lines.append(f"{'*' if info.id == here else ' '} {info.id}  {age(hit.at)}  {info.name or info.title}")
-        lines.append(f"    {plain(hit.tool) or hit.role}: {plain(hit.snippet)}")
-    return lines
 
 
 COMMANDS = (

@@ -55,10 +55,6 @@ async def carry_out(context: CommandContext, undoing: Undoing, undo: PreparedUnd
     return SwitchConversation(following, draft=undo.draft, text="\n".join(lines(done.report)))
 
 
-def _undo_arguments(context: CommandContext) -> list[tuple[str, str]]:
-    return [*_options(context), *diff.arguments(context)]
-
-
 def _options(context: CommandContext) -> list[tuple[str, str]]:
     return [(PREVIEW, "only show what would happen"), (ANYWAY, "even with conflicts")]
 
@@ -73,7 +69,7 @@ COMMANDS = (
         more="N turns; with paths, only the changes to these. --preview shows what would happen, --anyway skips files that were "
         "changed since.",
         group="History",
-        arguments=_undo_arguments,
+        arguments=lambda context: [*_options(context), *diff.arguments(context)],
         repeats=True,
     ),
     Command(

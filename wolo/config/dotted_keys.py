@@ -146,7 +146,10 @@ def _names(kind: Any) -> list[str]:
 
 def _convert(value: Any, kind: Any, key: Key, place: SettingsPlace, *, is_text: bool) -> Any:
     if is_text and isinstance(value, str) and any(get_origin(each) is tuple for each in (kind, *get_args(kind))):
-        value = _list(value)
+        if not value.lstrip().startswith("["):
+            value = [value] if value else []
+        else:
+            value = parse_toml(f"list = {value}".encode(), "the list")[1]["list"]
     if is_text and kind is Any and isinstance(value, str):  # flags of a dialect have types that only their format knows
         with suppress(ConfigError):
             parsed = parse_toml(f"value = {value}".encode(), "the value")[1]["value"]
@@ -160,12 +163,6 @@ def _convert(value: Any, kind: Any, key: Key, place: SettingsPlace, *, is_text: 
         from wolo.config import validation_errors  # noqa: PLC0415  # rarely needed
 
         raise ConfigError(f"{place.at(key)}: {validation_errors.sentence(join_key(key), value, kind, str(error))}") from error
-
-
-def _list(text: str) -> Any:
-    if not text.lstrip().startswith("["):
-        return [text] if text else []
-    return parse_toml(f"list = {text}".encode(), "the list")[1]["list"]
 
 
 def _nearest(key: Key, kind: Any) -> str:

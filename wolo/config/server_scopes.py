@@ -57,7 +57,7 @@ def save_server(places: Places, root: Path, scope: Scope, name: str, server: Ser
         return places.config / "config.toml"
     if scope == "local":
         with lock_folder(places.config):
-            document = _open(places)
+            document = open_document(places.config / FILE)
             _table(document, str(root), "servers")[name] = changed_fields(server)
             return _replace(places, document)
     path = root / PROJECT_FILE
@@ -76,7 +76,7 @@ def remove_server(places: Places, root: Path, scope: Scope, name: str) -> bool:
         return remove_table(places, "mcp_servers", name)
     if scope == "local":
         with lock_folder(places.config):
-            document = _open(places)
+            document = open_document(places.config / FILE)
             removed = document.get(str(root), {}).get("servers", {}).pop(name, None) is not None
             if removed:
                 _replace(places, document)
@@ -97,7 +97,7 @@ def enable_server(places: Places, root: Path, scope: Scope | Literal["other"], n
         set_value(places, join_key(("mcp_servers", name, "enabled")), "true" if enabled else "false")
         return
     with lock_folder(places.config):
-        document = _open(places)
+        document = open_document(places.config / FILE)
         if scope == "local":
             _table(document, str(root), "servers", name)["enabled"] = enabled
         else:
@@ -113,10 +113,6 @@ def project_entry(server: Server) -> dict[str, Any]:
     entry = {"type": kind, **changed_fields(server)}
     entry.pop("transport", None)
     return entry
-
-
-def _open(places: Places) -> Any:
-    return open_document(places.config / FILE)
 
 
 def _table(document: Any, *names: str) -> Any:

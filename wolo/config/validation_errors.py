@@ -34,7 +34,10 @@ def sentence(called: str, value: Any, kind: Any, message: str) -> str:
     found = re.search(r"at `\$(.+)`", message)
     path = found[1] if found else ""
     is_secret = any(name in called.split(".") for name in SECRETS)
-    row, row_kind = _ROW.match(path), _row_kind(kind)
+    # The type of one table in a list of tables.
+    inner = get_args(kind)[0] if get_origin(kind) is tuple else None
+    kinds = (inner, *get_args(inner))
+    row, row_kind = _ROW.match(path), next((each for each in kinds if isinstance(each, type) and issubclass(each, Struct)), None)
     if row and row_kind:
         called, path = f"row {int(row[1]) + 1} of {called}", path[row.end() :]
         value, kind = value[int(row[1])], row_kind
@@ -85,13 +88,6 @@ def _words_of(kind: Any) -> list[str]:
         if get_origin(each) is tuple and (words := _words_of(get_args(each)[0])):
             return words
     return []
-
-
-def _row_kind(kind: Any) -> type[Struct] | None:
-    """The type of one table in a list of tables."""
-    inner = get_args(kind)[0] if get_origin(kind) is tuple else None
-    kinds = (inner, *get_args(inner))
-    return next((each for each in kinds if isinstance(each, type) and issubclass(each, Struct)), None)
 
 
 def _without_none(kind: Any) -> Any:

@@ -54,11 +54,7 @@ def make_goal(condition: str | None, until: str | None, budget: str | None) -> G
     for name, value in (("until", until), ("budget", budget)):
         if value is not None and not value.strip(" ,\t\n"):
             raise UsageError(f"--{name} needs a value.", hint=f"--until COMMAND, --budget {BUDGETS}")
-    return Goal(condition=(condition or "").strip(), until=(until or "").strip(), budget=read_budget(budget or ""))
-
-
-def read_budget(text: str) -> Limits:
-    """Amounts of money, time, answers or tokens, with commas between. Raises UsageError."""
+    text = budget or ""  # amounts of money, time, answers or tokens, with commas between
     amounts: dict[str, float] = {}
     for piece in filter(None, re.split(r"[,\s]+(?=[$\d])|,", text.strip().lower())):
         match = re.fullmatch(_AMOUNT, piece.strip())
@@ -76,7 +72,9 @@ def read_budget(text: str) -> Limits:
         if number <= 0 or name in amounts:
             raise UsageError(f"--budget {text}: each kind once, and more than 0.", hint=f"--budget {BUDGETS}")
         amounts[name] = number
-    return msgspec.convert(amounts, Limits, strict=False)
+    return Goal(
+        condition=(condition or "").strip(), until=(until or "").strip(), budget=msgspec.convert(amounts, Limits, strict=False)
+    )
 
 
 def check_goal(goal: Goal, asker: ModelClient, small: object) -> None:

@@ -124,18 +124,15 @@ class _Look:
             self._runtimes = find_runtimes(os.environ.get("PATH", ""))
             self.branch = _branch(self._cwd)
             if self.branch:
-                self._read_tree()
+                from wolo.workspace.tree_state import find_own_repository, read_tree_state  # noqa: PLC0415  # in a repository only
+
+                if (repository := find_own_repository(self._cwd)) is not None:
+                    self._top = repository.top
+                    self._tree = read_tree_state(repository, self.branch, GIT_S)
         except (OSError, WoloError, ValueError):
             pass  # the facts so far
         finally:
             self._done.set()
-
-    def _read_tree(self) -> None:
-        from wolo.workspace.tree_state import find_own_repository, read_tree_state  # noqa: PLC0415  # in a repository only
-
-        if (repository := find_own_repository(self._cwd)) is not None:
-            self._top = repository.top
-            self._tree = read_tree_state(repository, self.branch, GIT_S)
 
     def lines(self, is_readable: Callable[[Path], bool]) -> list[str]:
         tree, top = self._tree, self._top

@@ -288,18 +288,14 @@ def _text(path: Path, data: bytes, lines: Lines) -> TextPart:
         raise UsageError(f"{path} is binary; only text, images, audio and PDF documents can be attached.")
     named = ""
     if lines != WHOLE:
-        data, named = _cut(path, data, lines)
+        # The selected lines, and the attribute that names them.
+        all_lines = data.removesuffix(b"\n").split(b"\n")
+        last = min(lines.last or len(all_lines), len(all_lines))
+        if lines.first > last:
+            raise UsageError(
+                f"{path} has {quantity(len(all_lines), 'line')}, so lines {lines.first:,} to {last:,} cannot be attached."
+            )
+        data, named = b"\n".join(all_lines[lines.first - 1 : last]), f' lines="{lines.first}-{last}"'
     if len(data) > MAX_TEXT_BYTES:
         raise UsageError(f"{path} is too large to attach ({len(data):,} bytes).", hint="Name it in the prompt; wolo can read it.")
     return TextPart(text=f'\n\n<file path="{path}"{named}>\n{data.decode("utf-8", "replace")}\n</file>')
-
-
-def _cut(path: Path, data: bytes, lines: Lines) -> tuple[bytes, str]:
-    """The selected lines, and the attribute that names them."""
-    all_lines = data.removesuffix(b"\n").split(b"\n")
-    last = min(lines.last or len(all_lines), len(all_lines))
-    if lines.first > last:
-        raise UsageError(
-            f"{path} has {quantity(len(all_lines), 'line')}, so lines {lines.first:,} to {last:,} cannot be attached."
-        )
-    return b"\n".join(all_lines[lines.first - 1 : last]), f' lines="{lines.first}-{last}"'

@@ -128,7 +128,7 @@ def row(each: ListedModel) -> dict[str, Any]:
         "context": model.context if model else None,
         "max_output": model.max_output if model else None,
         "abilities": list(model.abilities) if model else [],
-        "price": _price(model.price) if model else None,
+        "price": msgspec.to_builtins(model.price) if model else None,
         "has_key": each.has_key,
     }
 
@@ -146,6 +146,8 @@ def of_model(name: str, site: Site, config: Config) -> dict[str, Any]:
     format, dialect = format_of(choice), dialect_of(choice)
     drive = driving.predict_mode(replace(choice, drive=choice.drive or provider.drive), site.places.cache)
     where = address.join_url(provider.base_url, format.path(model.id)) if provider.base_url else ""
+    usual = type(dialect)()
+    names = dialect.__struct_fields__
     return {
         "id": choice.label,
         "provider": provider.name,
@@ -158,14 +160,14 @@ def of_model(name: str, site: Site, config: Config) -> dict[str, Any]:
         "abilities": list(model.abilities) if listed or probed else None,
         "thinking_levels": _levels(model, dialect) if listed else None,
         "probed": probed.probed if probed else None,
-        "price": _price(model.price),
+        "price": msgspec.to_builtins(model.price),
         "edit_tool": choice.edit_tool,
         "format": choice.format,
         "drive": drive.mode,
         "drive_reason": drive.reason,
         "address": address.display_url(where),
         "key": _key(provider, environ, overrides.get(provider.name)),
-        "dialect": _flags(dialect),
+        "dialect": {name: getattr(dialect, name) for name in names if getattr(dialect, name) != getattr(usual, name)},
     }
 
 
@@ -231,10 +233,6 @@ def _spelled_price(price: Mapping[str, Any] | None) -> str:
     return ", ".join(f"${dollars:g} {words}" for dollars, words in known) + " per million tokens"
 
 
-def _price(price: Price | None) -> dict[str, Any] | None:
-    return msgspec.to_builtins(price) if price else None
-
-
 def _tokens(num_tokens: int | None) -> str:
     return "unknown" if num_tokens is None else f"{num_tokens:,} tokens"
 
@@ -245,13 +243,6 @@ def _levels(model: Model, dialect: msgspec.Struct) -> list[str]:
     if "thinking" not in model.abilities or "none" in styles:
         return []
     return list(getattr(dialect, "thinking_levels", ()) or LEVELS)
-
-
-def _flags(dialect: msgspec.Struct) -> dict[str, Any]:
-    """Flags that differ from the default of the format."""
-    usual = type(dialect)()
-    names = dialect.__struct_fields__
-    return {name: getattr(dialect, name) for name in names if getattr(dialect, name) != getattr(usual, name)}
 
 
 def _key_place(provider: Provider, account: str) -> str:

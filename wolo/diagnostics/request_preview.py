@@ -81,7 +81,16 @@ class RequestPreview:
             raise UsageError(f"Session {self._session.id} has no prompts yet.", hint="`wolo sessions list` lists the sessions.")
         if format and format not in FORMATS:
             raise unknown_format(format)
-        choice = self._choice(format)
+        try:
+            choice = readable(self._config, self._environ, self._model, format or self._last_format())
+        except ConfigError as error:
+            if not self._is_named and (other := self._other(format)):
+                choice = readable(self._config, self._environ, other, format)
+            else:
+                if self._is_named or not self._model:
+                    raise
+                message = f"The model of this session, {self._model}, is not available any more. {error.message}"
+                raise ConfigError(message, hint="Name another one: --model PROVIDER/MODEL, or --as FORMAT.") from error
         opened = next(
             (found for message in reversed(self._history) if isinstance(found := message.metadata.get(OPENED), dict)), {}
         )
@@ -106,17 +115,6 @@ class RequestPreview:
             window=context.window_of(choice.model.context),
             is_compacted=is_compacted,
         )
-
-    def _choice(self, format: str) -> ModelChoice:
-        try:
-            return readable(self._config, self._environ, self._model, format or self._last_format())
-        except ConfigError as error:
-            if not self._is_named and (other := self._other(format)):
-                return readable(self._config, self._environ, other, format)
-            if self._is_named or not self._model:
-                raise
-            message = f"The model of this session, {self._model}, is not available any more. {error.message}"
-            raise ConfigError(message, hint="Name another one: --model PROVIDER/MODEL, or --as FORMAT.") from error
 
     def _other(self, format: str) -> str:
         """The model of the settings; empty: none."""

@@ -98,7 +98,12 @@ class TaskCommands:
         for _ in range(MOST_TRIES):
             printed = CapturedOutput(_KEPT_BYTES)
             inside = () if self._walls is None else variables.set_inside()
-            enclosed = await self._enclose((*inside, shell, *options, "-c", command), folder)
+            argv = (*inside, shell, *options, "-c", command)
+            if self._walls is None:  # under a shell of its own, so that `kill $PPID` ends that one
+                enclosed = SandboxedCommand((argv[0], "-c", '"$@"; exit $?', "sh", *argv))
+            else:
+                await asyncio.to_thread(self._walls.prepare)
+                enclosed = self._walls.wrap(argv, folder)
             if self.container is not None:
                 enclosed = SandboxedCommand(self.container.command_argv(command, folder))
                 env = dict(os.environ)  # of the program that starts the container
@@ -131,12 +136,6 @@ class TaskCommands:
         """Values that only these commands get are in no log."""
         values = (os.environ.get(name, "") for name in self._task.setup_env)
         return ValueRedactor(values).text(output)
-
-    async def _enclose(self, argv: tuple[str, ...], folder: Path) -> SandboxedCommand:
-        if self._walls is None:  # under a shell of its own, so that `kill $PPID` ends that one
-            return SandboxedCommand((argv[0], "-c", '"$@"; exit $?', "sh", *argv))
-        await asyncio.to_thread(self._walls.prepare)
-        return self._walls.wrap(argv, folder)
 
     def _find_variables(self) -> CommandVariables:
         secrets = make_secrets(self._site.places, self._config.settings, (self._workspace.root,))

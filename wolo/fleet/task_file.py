@@ -144,7 +144,15 @@ class _TaskFileReader:
         for name, kind, fields in (("budget", TaskBudget, _BUDGET), ("resources", Resources, _RESOURCES)):
             if isinstance(values.get(name), dict):
                 values[name] = kind(**self._fields(whole.fields[name], fields, name))
-        self._check_id(whole, values.get("id"))
+        id = values.get("id")
+        if id is None:
+            if "id" not in whole.fields or whole.fields["id"].value is None:
+                self._mistake(whole.column, "the field 'id' is missing")
+        else:
+            other, line = self._ids.setdefault(id.casefold(), (id, self._line))
+            if line != self._line:
+                also = "" if other == id else f" as {other!r}, and differs in case only"
+                self._mistake(whole.fields["id"].column, f"id: {id!r} is already in line {line}{also}")
         self._check_prompt(whole, values)
         self._check_repo(whole, values)
         self._check_task_model(whole, values)
@@ -199,16 +207,6 @@ class _TaskFileReader:
                 except _Wrong as wrong:
                     self._mistake(place.column, f"{name if owner == TASK else f'{owner}.{name}'}: {wrong}")
         return fields
-
-    def _check_id(self, whole: JsonPlace, id: str | None) -> None:
-        if id is None:
-            if "id" not in whole.fields or whole.fields["id"].value is None:
-                self._mistake(whole.column, "the field 'id' is missing")
-            return
-        other, line = self._ids.setdefault(id.casefold(), (id, self._line))
-        if line != self._line:
-            also = "" if other == id else f" as {other!r}, and differs in case only"
-            self._mistake(whole.fields["id"].column, f"id: {id!r} is already in line {line}{also}")
 
     def _check_prompt(self, whole: JsonPlace, fields: dict[str, Any]) -> None:
         if fields.get("until") and not fields.get("goal"):

@@ -34,7 +34,21 @@ class FindTools:
         """`deferred` is live; `offer` offers some of its tools."""
         self._deferred = deferred
         self._offer = offer
-        self.spec = ToolSpec(FIND_TOOLS, _describe(deferred), _PARAMETERS)
+        names, room = [], _MOST_NAMES_CHARS
+        for name in sorted(deferred):
+            room -= len(name) + 2
+            if room < 0:
+                break
+            names.append(name)
+        more = "" if len(names) == len(deferred) else f" and {len(deferred) - len(names)} more"
+        self.spec = ToolSpec(
+            FIND_TOOLS,
+            (
+                "Find further tools by what they do, or by name; found tools can be called from then on. Not all tools are"
+                f" offered at once. {_count_by_server(deferred)} They are {', '.join(names)}{more}."
+            ),
+            _PARAMETERS,
+        )
 
     def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         return ()
@@ -85,20 +99,6 @@ def _line(tool: ExternalTool) -> str:
 def _count_by_server(tools: Iterable[str]) -> str:
     servers = Counter(name.split("__")[1] if name.count("__") > 1 else name for name in tools)
     return f"There are tools of: {', '.join(f'{server} ({count})' for server, count in sorted(servers.items()))}."
-
-
-def _describe(deferred: Mapping[str, ExternalTool]) -> str:
-    names, room = [], _MOST_NAMES_CHARS
-    for name in sorted(deferred):
-        room -= len(name) + 2
-        if room < 0:
-            break
-        names.append(name)
-    more = "" if len(names) == len(deferred) else f" and {len(deferred) - len(names)} more"
-    return (
-        "Find further tools by what they do, or by name; found tools can be called from then on. Not all tools are"
-        f" offered at once. {_count_by_server(deferred)} They are {', '.join(names)}{more}."
-    )
 
 
 _PARAMETERS: dict[str, Any] = {

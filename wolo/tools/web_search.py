@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from html import unescape
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -19,10 +19,7 @@ from wolo.tools.clipping import clean
 from wolo.tools.fetch import UNTRUSTED
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import CallResult, Listing
-from wolo.tools.web.search_backends import SearchResult, SearchService
-
-if TYPE_CHECKING:
-    import httpx2
+from wolo.tools.web.search_backends import SearchService
 
 NETWORK_S = 25.0
 """Timeout for the whole request."""
@@ -74,7 +71,16 @@ class WebSearch:
             results = None
         if results is None:
             raise ToolError(f"The response of {service.host} is not a list of search results in JSON.{_hint(service, 'json')}")
-        return _result(query, results, service)
+        titles = tuple(f"{_line(each.title, _MOST_TITLE)} — {_line(each.url, _MOST_URL)}" for each in results)
+        view = Listing(query, titles, len(results))
+        if not results:
+            return CallResult(f"[{service.backend.label} found nothing. Try other words.]", view)
+        rows: list[str] = []
+        for number, each in enumerate(results, start=1):
+            title = f"{number}. {_line(each.title, _MOST_TITLE) or '(no title)'}"
+            rows.append("\n   ".join(filter(None, (title, _line(each.url, _MOST_URL), _line(each.text, _MOST_TEXT)))))
+        count = f"{len(results)} result{'' if len(results) == 1 else 's'}"
+        return CallResult("\n".join((f"[{service.backend.label}, {count}]", f"[{UNTRUSTED}]", "", *rows)), view)
 
 
 def _service(services: ToolServices) -> SearchService:
@@ -118,7 +124,12 @@ async def _ask(service: SearchService, query: str) -> tuple[int, Mapping[str, st
             )
             response = await client.send(request, stream=True)
             try:
-                return response.status_code, response.headers, await _body(response)
+                taken = bytearray()
+                async for piece in response.aiter_raw(64 * 1024):
+                    taken += piece
+                    if len(taken) > MOST_BYTES:
+                        raise ToolError(f"The response is larger than {MOST_BYTES >> 20} MiB; it was not read.")
+                return response.status_code, response.headers, bytes(taken)
             finally:
                 await response.aclose()
     except (ToolError, TimeoutError):
@@ -128,15 +139,6 @@ async def _ask(service: SearchService, query: str) -> tuple[int, Mapping[str, st
     except Exception as error:
         described = describe_network_error(network_failure(error), HttpCall(service.url, b""), proxy=proxy, answering=False)
         raise ToolError(described.message) from error
-
-
-async def _body(response: httpx2.Response) -> bytes:
-    taken = bytearray()
-    async for piece in response.aiter_raw(64 * 1024):
-        taken += piece
-        if len(taken) > MOST_BYTES:
-            raise ToolError(f"The response is larger than {MOST_BYTES >> 20} MiB; it was not read.")
-    return bytes(taken)
 
 
 def _refusal(service: SearchService, status: int, headers: Mapping[str, str]) -> str:
@@ -166,19 +168,6 @@ def _hint(service: SearchService, lacking: str) -> str:
     return " The user can check the key: web_search.api_key" + (
         f" or {service.backend.key_env}." if service.backend.key_env else "."
     )
-
-
-def _result(query: str, results: Sequence[SearchResult], service: SearchService) -> CallResult:
-    titles = tuple(f"{_line(each.title, _MOST_TITLE)} — {_line(each.url, _MOST_URL)}" for each in results)
-    view = Listing(query, titles, len(results))
-    if not results:
-        return CallResult(f"[{service.backend.label} found nothing. Try other words.]", view)
-    rows: list[str] = []
-    for number, each in enumerate(results, start=1):
-        title = f"{number}. {_line(each.title, _MOST_TITLE) or '(no title)'}"
-        rows.append("\n   ".join(filter(None, (title, _line(each.url, _MOST_URL), _line(each.text, _MOST_TEXT)))))
-    count = f"{len(results)} result{'' if len(results) == 1 else 's'}"
-    return CallResult("\n".join((f"[{service.backend.label}, {count}]", f"[{UNTRUSTED}]", "", *rows)), view)
 
 
 def _line(text: str, most: int) -> str:

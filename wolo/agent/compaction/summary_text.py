@@ -190,17 +190,13 @@ def _fill(messages: Sequence[Message], clip_chars: int, most_tokens: int) -> tup
         who = {"assistant": "assistant", "user": "user"}.get(message.role, "note")
         parts = [clean(line) for part in message.parts if (line := _part(part, clip_chars))]
         lines = f"## {who}\n" + ("\n".join(parts) or "(nothing)")
-        most_tokens -= _size(lines)
+        most_tokens -= estimate_text(lines) + 1
         if most_tokens < 0 and filled:
             break
         if most_tokens < 0 and clip_chars > CLIPS_CHARS[-1]:
             return [], 0
-        filled.append(lines if most_tokens >= 0 else _clip_text(lines, max(most_tokens + _size(lines), 1)))
+        filled.append(lines if most_tokens >= 0 else _clip_text(lines, max(most_tokens + estimate_text(lines) + 1, 1)))
     return filled, len(filled)
-
-
-def _size(lines: str) -> int:
-    return estimate_text(lines) + 1
 
 
 def _part(part: AnyPart, clip_chars: int) -> str:

@@ -16,7 +16,7 @@ from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from wolo.agent.events import Verification, WorkCheck
-from wolo.agent.finish.check_lines import LineCheck, LineFacts, clip, names_edit, read_line
+from wolo.agent.finish.check_lines import LineCheck, clip, names_edit, read_line
 from wolo.errors import ToolError
 from wolo.messages.message import NUDGE, UNCHECKED, Message, nudge
 from wolo.messages.parts import CHANGED, EXIT_CODE, FINISH, TASK, ToolPart
@@ -124,7 +124,7 @@ class _TurnWork:
         """Position of the last edit of each file; without files that were made in this turn and are gone."""
         made: set[str] = set()
         for at, step in enumerate(steps):
-            if step.edited and step.is_in_turn and self._is_in_workspace(step.edited):
+            if step.edited and step.is_in_turn and PurePath(step.edited).is_relative_to(self._policy.root):
                 made |= {step.edited} if step.is_made and step.edited not in self._files else set()
                 self._files[step.edited] = at
         self._files = {path: at for path, at in self._files.items() if path not in made or os.path.lexists(path)}
@@ -199,9 +199,6 @@ class _TurnWork:
     def _last_read(self) -> _Step | None:
         return next((step for step in reversed(self._steps) if step.check and not step.unread), None)
 
-    def _is_in_workspace(self, path: str) -> bool:
-        return PurePath(path).is_relative_to(self._policy.root)
-
     # Steps
 
     def _steps_of(self, part: ToolPart) -> list[_Step]:
@@ -212,21 +209,19 @@ class _TurnWork:
         except ToolError:
             args = None
         if isinstance(args, ShellArgs):
-            return self._steps_of_command(part, args)
+            facts = read_line(args.command)
+            runs = [_Step(line=args.command, check=check) for check in facts.checks] or [_Step(line=args.command)]
+            runs = [self._with_end(step, part, is_job=args.background) for step in runs]
+            if part.outcome in ("denied_by_person", "denied_by_rule"):
+                return [step for step in runs if step.check]
+            if part.outcome in ("never_started", "invalid", "cut_off", None):
+                return []
+            # Check, formatter, build: what they write is no edit. Nor is it when the line does not name the file.
+            edits = [step for step in _edits(part) if facts.edits and names_edit(args.command, PurePath(step.edited).name)]
+            return [*runs, *edits] if facts.edits_last else [*edits, *runs]
         if part.kind in (None, "other", "execute") and part.outcome == "ok" and re.search(_MAY_CHECK, part.tool):
             return [*_edits(part), _Step(line=part.tool, unread=NOT_READ)]
         return [*_edits(part)]
-
-    def _steps_of_command(self, part: ToolPart, args: ShellArgs) -> list[_Step]:
-        facts = read_line(args.command)
-        runs = [_Step(line=args.command, check=check) for check in facts.checks] or [_Step(line=args.command)]
-        runs = [self._with_end(step, part, is_job=args.background) for step in runs]
-        if part.outcome in ("denied_by_person", "denied_by_rule"):
-            return [step for step in runs if step.check]
-        if part.outcome in ("never_started", "invalid", "cut_off", None):
-            return []
-        edits = [step for step in _edits(part) if _is_edit(step.edited, args.command, facts)]
-        return [*runs, *edits] if facts.edits_last else [*edits, *runs]
 
     def _with_end(self, step: _Step, part: ToolPart, *, is_job: bool) -> _Step:
         code, ended_at, unread = part.metadata.get(EXIT_CODE), part.end_time, ""
@@ -271,11 +266,6 @@ def _edits(part: ToolPart) -> Iterator[_Step]:
     kinds = part.metadata.get(FILES) or part.metadata.get(CHANGED) or {}
     for kind, paths in kinds.items() if isinstance(kinds, dict) else ():
         yield from (_Step(edited=path, is_made=kind == "made") for path in paths)
-
-
-def _is_edit(path: str, line: str, facts: LineFacts) -> bool:
-    """Check, formatter, build: what they write is no edit. Nor is it when the line does not name the file."""
-    return facts.edits and names_edit(line, PurePath(path).name)
 
 
 def is_document(path: str) -> bool:

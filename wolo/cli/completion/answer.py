@@ -57,7 +57,11 @@ def offer(words: tuple[str, ...], current: str) -> CompletionOffer:
         option = line.options.get(spelling)
         return _values(option, begun, f"{spelling}=") if option and option.kind != "flag" else CompletionOffer()
     if current.startswith("-"):
-        return _spellings(line.options, current)
+        # Spellings that begin with `current`, without those of other agents.
+        shown = {spelling: option for spelling, option in line.options.items() if spelling in option.spellings}
+        return CompletionOffer(
+            tuple(CompletionWord(each, option.help) for each, option in shown.items() if each.startswith(current))
+        )
     if line.may_expect and ((offers := _values(line.may_expect, current, "")).words or current):
         return offers
     return _words(line, current)
@@ -128,12 +132,6 @@ def _own_options(facts: Mapping[str, Any]) -> list[Option]:
 
 
 # What is offered
-
-
-def _spellings(options: Mapping[str, Option], current: str) -> CompletionOffer:
-    """Spellings that begin with `current`, without those of other agents."""
-    shown = {spelling: option for spelling, option in options.items() if spelling in option.spellings}
-    return CompletionOffer(tuple(CompletionWord(each, option.help) for each, option in shown.items() if each.startswith(current)))
 
 
 def _words(line: _Line, current: str) -> CompletionOffer:

@@ -29,8 +29,20 @@ def completion(shell: Shell = "", install: Install = False) -> None:
     if not install:
         print_line(script, end="")
         return
-    place = place_of(shell)
-    _write(place, script)
+    from wolo.places import find_home
+
+    data = Path(os.environ.get("XDG_DATA_HOME") or find_home() / ".local/share")
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or find_home() / ".config")
+    place = {
+        "bash": data / "bash-completion/completions/wolo",
+        "zsh": data / "zsh/site-functions/_wolo",
+        "fish": config / "fish/completions/wolo.fish",
+    }[shell]
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(place, script.encode(), mode=0o666)
+    except OSError as error:
+        raise UsageError(f"Cannot write {place}: {error.strerror}.", hint="Print it without --install.") from error
     print_line(str(place))
     print_message(
         {
@@ -39,24 +51,3 @@ def completion(shell: Shell = "", install: Install = False) -> None:
             "fish": "Active in the next fish.",
         }[shell]
     )
-
-
-def place_of(shell: str) -> Path:
-    from wolo.places import find_home
-
-    data = Path(os.environ.get("XDG_DATA_HOME") or find_home() / ".local/share")
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or find_home() / ".config")
-    return {
-        "bash": data / "bash-completion/completions/wolo",
-        "zsh": data / "zsh/site-functions/_wolo",
-        "fish": config / "fish/completions/wolo.fish",
-    }[shell]
-
-
-def _write(place: Path, script: str) -> None:
-    """Replaces the file atomically. Raises UsageError."""
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, script.encode(), mode=0o666)
-    except OSError as error:
-        raise UsageError(f"Cannot write {place}: {error.strerror}.", hint="Print it without --install.") from error

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Literal, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from wolo.models.catalog_files import Overrides
-    from wolo.models.provider import Provider
 
 Value = tuple[str, str]
 """A value and what it means."""
@@ -43,24 +42,20 @@ def models(begun: str) -> Iterator[Value]:
     for each in names:
         provider = load(each, overrides, os.environ)
         if slash:
-            ids = dict.fromkeys((*(model.id for model in provider.models), *_served_ids(provider)))
+            # As the server listed them last; asks nobody.
+            from wolo.models.catalog import CUSTOM
+            from wolo.models.model_lists import read_list
+            from wolo.places import find_places
+
+            base_url = os.environ.get("WOLO_BASE_URL", "").strip() if provider.name == CUSTOM else provider.base_url
+            saved = read_list(find_places().cache, base_url) if base_url else None
+            ids = dict.fromkeys((*(model.id for model in provider.models), *(saved.ids if saved else ())))
             yield from ((f"{each}/{id}", "") for id in ids if f"{each}/{id}".lower().startswith(prefix))
         else:
             yield f"{each}/", provider.label
     if not names and not slash and prefix:
         rows = Catalog(os.environ, overrides).list_models()
         yield from ((row.label, row.provider.label) for row in rows if row.model and row.model.id.lower().startswith(prefix))
-
-
-def _served_ids(provider: Provider) -> tuple[str, ...]:
-    """As the server listed them last; asks nobody."""
-    from wolo.models.catalog import CUSTOM
-    from wolo.models.model_lists import read_list
-    from wolo.places import find_places
-
-    base_url = os.environ.get("WOLO_BASE_URL", "").strip() if provider.name == CUSTOM else provider.base_url
-    saved = read_list(find_places().cache, base_url) if base_url else None
-    return saved.ids if saved else ()
 
 
 def levels(begun: str) -> Iterator[Value]:

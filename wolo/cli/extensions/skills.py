@@ -86,7 +86,15 @@ def add(
         found = skill_install.find_in(fetched.folder, origin.name, notices)
         for notice in notices:
             print_message(notice)
-        chosen = _choose(found, skill or [], source)
+        names = skill or []
+        if not found:
+            raise UsageError(
+                f"There is no skill in {source}: no folder with a SKILL.md.", hint="Name a folder: SOURCE#REF:FOLDER"
+            )
+        known = {each.name: each for each in found}
+        if unknown := [name for name in names if name not in known]:
+            raise UsageError(f"{source} has no skill {unknown[0]}.", hint=f"It has: {', '.join(known)}.")
+        chosen = [known[name] for name in dict.fromkeys(names)] if names else list(found)
         print_line(f"From {origin} ({fetched.pin[:19]}):")
         for each in chosen:
             _describe(each)
@@ -154,15 +162,6 @@ def _target(project: bool) -> Path:
     from wolo.workspace.root import find_root
 
     return find_root() / ".agents/skills" if project else find_places().config / "skills"
-
-
-def _choose(skills: tuple[Skill, ...], names: list[str], source: str) -> list[Skill]:
-    if not skills:
-        raise UsageError(f"There is no skill in {source}: no folder with a SKILL.md.", hint="Name a folder: SOURCE#REF:FOLDER")
-    known = {each.name: each for each in skills}
-    if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"{source} has no skill {unknown[0]}.", hint=f"It has: {', '.join(known)}.")
-    return [known[name] for name in dict.fromkeys(names)] if names else list(skills)
 
 
 def _describe(skill: Skill) -> None:

@@ -14,7 +14,7 @@ from wolo.frontends.streams import print_json_text, print_line, print_message
 if TYPE_CHECKING:
     from wolo.diagnostics.request_preview import RequestPreview
     from wolo.diagnostics.session_check import SessionFinding
-    from wolo.messages.message import Message, Producer
+    from wolo.messages.message import Producer
     from wolo.models.prompt_cache import AnsweredRequest, CacheMiss
     from wolo.models.provider import Price
     from wolo.sessions.loading import Loaded
@@ -80,7 +80,8 @@ def lint_session(
         print_json({**head, "findings": list(map(_row, errors)), "notes": list(map(_row, notes))})
     else:
         for each in (*errors, *notes):
-            print_line(_line(each))
+            where = f"{each.format}, {each.place}" if each.format else each.place
+            print_line(f"{each.severity}: {where}: {each.text}")
         count = "no finding" if not errors else "1 finding" if len(errors) == 1 else f"{len(errors)} findings"
         print_line(f"{loaded.info.id} as {', '.join(formats)} for {requests[0].choice.label}: {count}.")
     return 1 if errors else 0
@@ -98,11 +99,6 @@ def _outlook(loaded: Loaded, model: str) -> RequestPreview:
 def _row(finding: SessionFinding) -> dict[str, str | None]:
     row = {"severity": finding.severity, "format": finding.format or None}
     return {**row, "place": finding.place, "text": finding.text}
-
-
-def _line(finding: SessionFinding) -> str:
-    where = f"{finding.format}, {finding.place}" if finding.format else finding.place
-    return f"{finding.severity}: {where}: {finding.text}"
 
 
 def _shorten(value: Any) -> Any:
@@ -125,7 +121,22 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
     if loaded.warning:
         print_message(loaded.warning)
     said = messages(loaded.entries)
-    looked = cache_use_by_request(said, _prices(said))
+    # Prices of the models that answered; None if unknown.
+    from wolo.config import keys, layers
+    from wolo.diagnostics.request_preview import readable
+    from wolo.errors import ConfigError
+    from wolo.workspace.root import find_site
+
+    site = find_site()
+    config = layers.load(site)
+    environ = keys.with_stored_keys(site, config)
+    prices: dict[Producer, Price | None] = {}
+    for wrote in {message.producer for message in said if message.producer}:
+        try:
+            prices[wrote] = readable(config, environ, f"{wrote.provider}/{wrote.model}").model.price
+        except ConfigError:
+            prices[wrote] = None
+    looked = cache_use_by_request(said, prices)
     if as_json:
         print_json({"session_id": loaded.info.id, "requests": list(map(_request_row, looked)), "total": _total(looked)})
         return
@@ -137,25 +148,6 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
     total = _total(looked)
     counts = f"{total['prompt_tokens']:>10,}  {total['cache_read_tokens']:>10,}  {total['cache_write_tokens']:>10,}"
     print_line(f"{'sum':>4}  {counts}  {total['share']:>5.0%}  {_cost(total)}".rstrip())
-
-
-def _prices(messages: tuple[Message, ...]) -> dict[Producer, Price | None]:
-    """Prices of the models that answered; None if unknown."""
-    from wolo.config import keys, layers
-    from wolo.diagnostics.request_preview import readable
-    from wolo.errors import ConfigError
-    from wolo.workspace.root import find_site
-
-    site = find_site()
-    config = layers.load(site)
-    environ = keys.with_stored_keys(site, config)
-    prices: dict[Producer, Price | None] = {}
-    for wrote in {message.producer for message in messages if message.producer}:
-        try:
-            prices[wrote] = readable(config, environ, f"{wrote.provider}/{wrote.model}").model.price
-        except ConfigError:
-            prices[wrote] = None
-    return prices
 
 
 def _request_row(each: AnsweredRequest) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -97,7 +97,19 @@ def import_session(
         with open_store() as store:
             report = import_session(store, source, _directory(source))
     if as_json:
-        print_json(_as_row(report))
+        print_json(
+            {
+                "id": report.info.id,
+                "title": report.info.title,
+                "cwd": report.info.cwd,
+                "format": report.format,
+                "entries": report.entries,
+                "skipped": report.skipped,
+                "already_imported": report.was_there,
+                "original_id": report.wanted_id or None,
+                "notices": list(report.notices),
+            }
+        )
         return
     for sentence in _sentences(report, source):
         print_line(sentence)
@@ -166,20 +178,6 @@ def _directory(source: ImportSource) -> str:
         print_message(f"That directory does not exist here; the session is saved for {here}.")
         return here
     return here if typer.confirm(f"Save it for {here} instead?", default=True, err=True) else there
-
-
-def _as_row(report: ImportReport) -> dict[str, Any]:
-    return {
-        "id": report.info.id,
-        "title": report.info.title,
-        "cwd": report.info.cwd,
-        "format": report.format,
-        "entries": report.entries,
-        "skipped": report.skipped,
-        "already_imported": report.was_there,
-        "original_id": report.wanted_id or None,
-        "notices": list(report.notices),
-    }
 
 
 def _sentences(report: ImportReport, source: ImportSource) -> Iterator[str]:

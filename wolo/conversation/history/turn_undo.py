@@ -15,7 +15,7 @@ from wolo.conversation.history.branching import COMMANDING, EDITING, done_betwee
 from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 from wolo.messages.message import Message
-from wolo.messages.parts import TextPart, ToolPart
+from wolo.messages.parts import TextPart
 from wolo.messages.terminal_text import quantity
 from wolo.sessions.entries import CustomEntry, MessageEntry
 from wolo.sessions.loading import EntryNode
@@ -117,7 +117,12 @@ class Undoing:
         store = self._watch.store
         noted = store.of_turns(turns) if store is not None else []
         plan = undo_changes.plan(store, noted, only_paths) if store is not None else UndoPlan()
-        calls = self._calls(turns[0])
+        turn = turns[0]  # the calls from this one on
+        if self._nodes:
+            calls = done_between(self._nodes, self._head, self._before(turn))
+        else:
+            left = self._history[len(self._history_before(turn) or ()) :]
+            calls = [part for message in left for part in message.calls]
         commands = sum(part.tool == COMMANDING for part in calls)
         is_forgotten = not noted and any(part.tool in EDITING and part.outcome == "ok" for part in calls)
         report = Report(
@@ -234,21 +239,14 @@ class Undoing:
 
     def _before(self, turn: str) -> int:
         way = path_to(self._nodes, self._head)
-        found = (node for node in self._nodes if node.seq in way and isinstance(node.entry, MessageEntry))
-        return next((node.parent for node in found if _message_id(node) == turn), 0)
+        found = ((node, node.entry) for node in self._nodes if node.seq in way)
+        return next((node.parent for node, entry in found if isinstance(entry, MessageEntry) and entry.message.id == turn), 0)
 
     def _history_before(self, turn: str) -> tuple[Message, ...] | None:
         if self._nodes:
             return None
         at = next(at for at, message in enumerate(self._history) if message.id == turn)
         return tuple(self._history[:at])
-
-    def _calls(self, turn: str) -> list[ToolPart]:
-        """From that turn on."""
-        if self._nodes:
-            return done_between(self._nodes, self._head, self._before(turn))
-        left = self._history[len(self._history_before(turn) or ()) :]
-        return [part for message in left for part in message.calls]
 
     def _last_undone(self) -> CustomEntry | None:
         way = path_to(self._nodes, self._head)
@@ -326,10 +324,6 @@ def _number(entry: CustomEntry, name: str) -> int:
     """An imported entry holds anything; 0 for what is no number."""
     found = entry.data.get(name)
     return found if isinstance(found, int) else 0
-
-
-def _message_id(node: EntryNode) -> str:
-    return node.entry.message.id if isinstance(node.entry, MessageEntry) else ""
 
 
 def _not_covered(left_out: LeftOut) -> tuple[str, ...]:

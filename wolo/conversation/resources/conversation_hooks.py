@@ -380,7 +380,9 @@ def register_hooks(sets: Sequence[HookSet]) -> list[RegisteredHook]:
             source=each.source,
             projects=each.folder,
             plugin=each.plugin,
-            variables=_plugin_variables(each),
+            variables={}
+            if each.plugin is None
+            else {"CLAUDE_PLUGIN_ROOT": str(each.plugin), "CLAUDE_PLUGIN_DATA": str(each.plugin_data)},
             named_in=each.named_in,
             active_with=each.active_with,
             is_still_allowed=partial(_is_unchanged, each),
@@ -394,12 +396,6 @@ def register_hooks(sets: Sequence[HookSet]) -> list[RegisteredHook]:
 def _is_unchanged(hooks: HookSet) -> bool:
     owner = hooks.folder or hooks.plugin
     return owner is None or digest_of(hooks.hooks, owner) == hooks.digest
-
-
-def _plugin_variables(hooks: HookSet) -> Mapping[str, str]:
-    if hooks.plugin is None:
-        return {}
-    return {"CLAUDE_PLUGIN_ROOT": str(hooks.plugin), "CLAUDE_PLUGIN_DATA": str(hooks.plugin_data)}
 
 
 def environment(root: Path, folder: Path | None) -> dict[str, str]:

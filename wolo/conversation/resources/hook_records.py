@@ -67,12 +67,34 @@ class HookRecords:
 
     def _lines(self, message: Message) -> Iterator[dict[str, Any]]:
         if message.role == "assistant":
-            yield from self._line(message, message.id, _assistant(message, self._cwd))
+            blocks: list[dict[str, Any]] = []
+            for part in message.parts:
+                match part:
+                    case TextPart(text=text) if text:
+                        blocks.append({"type": "text", "text": text})
+                    case ThinkingPart(text=text) if text:
+                        blocks.append({"type": "thinking", "thinking": text})
+                    case ToolPart():
+                        translated = to_claude_calls(part.tool, part.input, self._cwd, follow_links=False)[0]
+                        blocks.append({"type": "tool_use", "id": part.id, "name": translated.name, "input": translated.input})
+            model = message.producer.model if message.producer else ""
+            yield from self._line(
+                message, message.id, {"role": "assistant", "type": "message", "id": message.id, "model": model, "content": blocks}
+            )
         elif message.role == "user":
             yield from self._line(message, message.id, {"role": "user", "content": message.text})
         for part in message.calls:
             if part.status != "pending":
-                yield from self._line(message, f"{part.id}-result", {"role": "user", "content": [_result(part)]})
+                yield from self._line(
+                    message,
+                    f"{part.id}-result",
+                    {
+                        "role": "user",
+                        "content": [
+                            {"type": "tool_result", "tool_use_id": part.id, "content": part.output, "is_error": part.is_error}
+                        ],
+                    },
+                )
 
     def _line(self, message: Message, uuid: str, content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if uuid not in self._written:
@@ -87,25 +109,6 @@ class HookRecords:
                 "userType": "external",
                 "message": content,
             }
-
-
-def _assistant(message: Message, cwd: Path) -> dict[str, Any]:
-    blocks: list[dict[str, Any]] = []
-    for part in message.parts:
-        match part:
-            case TextPart(text=text) if text:
-                blocks.append({"type": "text", "text": text})
-            case ThinkingPart(text=text) if text:
-                blocks.append({"type": "thinking", "thinking": text})
-            case ToolPart():
-                translated = to_claude_calls(part.tool, part.input, cwd, follow_links=False)[0]
-                blocks.append({"type": "tool_use", "id": part.id, "name": translated.name, "input": translated.input})
-    model = message.producer.model if message.producer else ""
-    return {"role": "assistant", "type": "message", "id": message.id, "model": model, "content": blocks}
-
-
-def _result(part: ToolPart) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": part.id, "content": part.output, "is_error": part.is_error}
 
 
 async def variables_set(

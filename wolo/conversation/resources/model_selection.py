@@ -52,7 +52,10 @@ def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last:
     named = named or _model_of_run(config)
     choice = find(config, environ, named) if named else None
     if choice is None and last:
-        choice = _find_again(config, environ, last)
+        try:
+            choice = find(config, environ, last)
+        except ConfigError:
+            choice = None  # it is not available any more
     if choice is None and (config.settings.model or config.endpoint.base_url):
         choice = find(config, environ, config.settings.model)
     if choice is None:
@@ -222,14 +225,6 @@ def follow_card(config: Config, choice: ModelChoice, *, keeps_format: bool) -> M
     except ConfigError:
         return choice
     return followed
-
-
-def _find_again(config: Config, environ: Mapping[str, str], label: str) -> ModelChoice | None:
-    """None: it is not available any more."""
-    try:
-        return find(config, environ, label)
-    except ConfigError:
-        return None
 
 
 def _whatever_is_there(config: Config, environ: Mapping[str, str]) -> ModelChoice:

@@ -79,7 +79,11 @@ class RayEngine:
             max_retries=0,
             scheduling_strategy="SPREAD",
         )
-        await self._listen()
+        # Opens the shared limits to the nodes, once.
+        async with self._beginning:
+            if self._limiter and self._limits is None:
+                host = self._ray.util.get_node_ip_address()
+                self._limits = await self._listening.enter_async_context(at_coordinator(self._limiter, host))
         view.phase = "on the cluster"
         env = {name: os.environ[name] for name in lease.task.env if name in os.environ}
         placed = task.remote(
@@ -117,13 +121,6 @@ class RayEngine:
             self._ray.cancel(placed, force=True)
         await self._listening.aclose()
         self._ray.shutdown()
-
-    async def _listen(self) -> None:
-        """Opens the shared limits to the nodes, once."""
-        async with self._beginning:
-            if self._limiter and self._limits is None:
-                host = self._ray.util.get_node_ip_address()
-                self._limits = await self._listening.enter_async_context(at_coordinator(self._limiter, host))
 
     def _unplaceable(self, cpus: float, memory_mb: int | None) -> str:
         """The reason why no node could ever run it; Ray would wait for one without end."""

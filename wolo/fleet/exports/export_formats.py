@@ -39,25 +39,38 @@ def write_html(run: ExportedRun, out: TextIO) -> list[str]:
     encoded = msgspec.json.encode(data).decode()
     # in a script element only these could end it or begin a comment
     safe = encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    page = page.replace("@TITLE@", html.escape(run.name)).replace("@POLICY@", _policy(page))
+    # Content security policy: only this page's own style and script, and no request to anywhere.
+    style, script = (re.search(rf"<{name}>(.*?)</{name}>", page, re.DOTALL) for name in ("style", "script"))
+    assert style is not None  # the page is ours
+    assert script is not None
+    hashes = [base64.b64encode(hashlib.sha256(each[1].encode()).digest()).decode() for each in (style, script)]
+    page = page.replace("@TITLE@", html.escape(run.name)).replace(
+        "@POLICY@", f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'"
+    )
     before, after = page.split("@DATA@")
     out.writelines((before, safe, after))
     return list(notices)
 
 
-def _policy(page: str) -> str:
-    """Content security policy: only this page's own style and script, and no request to anywhere."""
-    style, script = (re.search(rf"<{name}>(.*?)</{name}>", page, re.DOTALL) for name in ("style", "script"))
-    assert style is not None  # the page is ours
-    assert script is not None
-    hashes = [base64.b64encode(hashlib.sha256(each[1].encode()).digest()).decode() for each in (style, script)]
-    return f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'"
-
-
 def _tasks(run: ExportedRun, notices: Notices) -> Iterator[dict[str, Any]]:
     left_bytes, without = _DETAILS_BYTES, 0
     for row in run.rows:
-        task = _row(row, run.model)
+        ended = row.outcome
+        line = as_line(row)
+        task = {
+            **{name: line[name] for name in ("id", "state", "attempt", "cost_usd", "host", "session_id", "exit_code")},
+            "model": row.task.model or run.model,
+            "tags": row.task.tags,
+            "prompt": row.task.prompt[:2000],
+            "repo": row.task.repo,
+            "tokens": ended.usage.tokens if ended else row.tokens,
+            "seconds": seconds_of(ended) if ended else None,
+            "started_s": _epoch(ended.started if ended else row.began),
+            "error": ended.error.message if ended and ended.error else "",
+            "verify": msgspec.to_builtins(ended.verify) if ended and ended.verify else None,
+            "files": ended.patch.files if ended and ended.patch else 0,
+            "patch_path": ended.patch.path if ended and ended.patch else "",
+        }
         if row.outcome is not None and left_bytes > 0:
             stream = place_in(run.folder, f"attempts/{row.task.id}/{row.attempt}-{row.fence}/stream.jsonl")
             patch = row.outcome.patch
@@ -72,25 +85,6 @@ def _tasks(run: ExportedRun, notices: Notices) -> Iterator[dict[str, Any]]:
         yield task
     if without:
         notices.add(f"The report is full: {without} tasks have their row, but no patch and no steps.")
-
-
-def _row(row: Row, model: str) -> dict[str, Any]:
-    ended = row.outcome
-    line = as_line(row)
-    return {
-        **{name: line[name] for name in ("id", "state", "attempt", "cost_usd", "host", "session_id", "exit_code")},
-        "model": row.task.model or model,
-        "tags": row.task.tags,
-        "prompt": row.task.prompt[:2000],
-        "repo": row.task.repo,
-        "tokens": ended.usage.tokens if ended else row.tokens,
-        "seconds": seconds_of(ended) if ended else None,
-        "started_s": _epoch(ended.started if ended else row.began),
-        "error": ended.error.message if ended and ended.error else "",
-        "verify": msgspec.to_builtins(ended.verify) if ended and ended.verify else None,
-        "files": ended.patch.files if ended and ended.patch else 0,
-        "patch_path": ended.patch.path if ended and ended.patch else "",
-    }
 
 
 def _epoch(time: str) -> float | None:

@@ -191,7 +191,16 @@ class Ledger:
         else:
             number = _next_number(execute)
             if outcome.state == "errored":
-                _refuse(execute, task_id, outcome.error or Failure("", "it is not known why"))
+                # Notes an error; the row of the run is locked.
+                failure = outcome.error or Failure("", "it is not known why")
+                before, most = _refusals_of(execute), _run_of(execute)[0].max_errors
+                errors, providers, too_many = before.errors + 1, dict(before.providers), before.too_many
+                if failure.kind in ACCOUNT_FAULTS:
+                    ((provider,),) = execute("SELECT provider FROM tasks WHERE id = ?", (task_id,))
+                    providers.setdefault(provider, failure.message[:_NOTE_CHARS])
+                if most is not None and errors >= most:
+                    too_many = too_many or failure.message[:_NOTE_CHARS] or failure.kind
+                execute("UPDATE run SET refusals = ?", (_text(Refusals(providers, errors, too_many)),))
         ended = "UPDATE attempts SET state = ?, outcome = ?, number = ? WHERE fence = ?"
         execute(ended, (outcome.state, _text(outcome), number, fence))
         return True
@@ -360,18 +369,6 @@ def _used_up(meta: Meta, totals: BatchTotals) -> bool:
 
 def _refusals_of(execute: Execute) -> Refusals:
     return msgspec.json.decode(execute("SELECT refusals FROM run", ())[0][0], type=Refusals)
-
-
-def _refuse(execute: Execute, task_id: str, failure: Failure) -> None:
-    """Notes an error; the row of the run is locked."""
-    before, most = _refusals_of(execute), _run_of(execute)[0].max_errors
-    errors, providers, too_many = before.errors + 1, dict(before.providers), before.too_many
-    if failure.kind in ACCOUNT_FAULTS:
-        ((provider,),) = execute("SELECT provider FROM tasks WHERE id = ?", (task_id,))
-        providers.setdefault(provider, failure.message[:_NOTE_CHARS])
-    if most is not None and errors >= most:
-        too_many = too_many or failure.message[:_NOTE_CHARS] or failure.kind
-    execute("UPDATE run SET refusals = ?", (_text(Refusals(providers, errors, too_many)),))
 
 
 def _spend(execute: Execute, fence: int, spent: Spent) -> None:

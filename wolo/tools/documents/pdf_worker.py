@@ -50,19 +50,15 @@ def _extract(ranges: str, most_pages: int, most_chars: int) -> None:
         for count, number in enumerate(_numbers(ranges, total)):
             if count == most_pages or room <= 0:
                 return
-            text = _text_of(reader, number)
+            # A page that cannot be read costs itself only.
+            try:
+                text = str(reader.pages[number - 1].extract_text())
+            except MemoryError:
+                raise
+            except Exception as error:
+                text = f"(this page cannot be read: {type(error).__name__})"
             _write(page=number, text=text[:room], is_cut=len(text) > room)
             room -= len(text)
-
-
-def _text_of(reader: Any, number: int) -> str:
-    """A page that cannot be read costs itself only."""
-    try:
-        return str(reader.pages[number - 1].extract_text())
-    except MemoryError:
-        raise
-    except Exception as error:
-        return f"(this page cannot be read: {type(error).__name__})"
 
 
 def _numbers(ranges: str, total: int) -> Iterator[int]:

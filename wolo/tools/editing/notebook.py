@@ -137,21 +137,6 @@ def _clip(text: str, most_bytes: int) -> str:
     return clip(b"".join(clean(text.encode(errors="replace"))), max_bytes=most_bytes).text.rstrip("\n")
 
 
-def _with_sources(text: str, changed: Mapping[int, str]) -> str:
-    """The notebook with other sources, by the number of the cell; indentation, order and outputs stay."""
-    notebook = json.loads(text)
-    for number, source in changed.items():
-        cell = notebook["cells"][number - 1]
-        cell["source"] = source if isinstance(cell.get("source"), str) else source.splitlines(keepends=True)
-    indented = re.search(r"\{\r?\n([ \t]+)", text)
-    indent = indented[1] if indented else None
-    escaped = text.isascii() and re.search(r"\\u(?!00[01])", text) is not None
-    separators = None if indent is not None or re.search(r'^\s*\{"[^"]*": ', text) else (",", ":")
-    written = json.dumps(notebook, indent=indent, ensure_ascii=escaped, separators=separators)
-    ending = "\n" if text.endswith("\n") else ""
-    return (written + ending).replace("\n", "\r\n") if "\r\n" in text else written + ending
-
-
 class EditedNotebook(Struct, frozen=True):
     text: str
     cells: tuple[int, ...]
@@ -204,4 +189,17 @@ def edit_cells(text: str, edits: Sequence[Replacement], shown: str) -> EditedNot
         if any(next_one.start < one.end for one, next_one in pairwise(inside)):
             raise ToolError(f"Two of the edits overlap in cell {cell} of `{shown}`; nothing was changed. Join them into one.")
         changed[cell] = join_passages(cells[cell - 1].source, inside)
-    return EditedNotebook(_with_sources(text, changed), tuple(changed), tuple(rules))
+    # The notebook with other sources, by the number of the cell; indentation, order and outputs stay.
+    notebook = json.loads(text)
+    for number, source in changed.items():
+        cell = notebook["cells"][number - 1]
+        cell["source"] = source if isinstance(cell.get("source"), str) else source.splitlines(keepends=True)
+    indented = re.search(r"\{\r?\n([ \t]+)", text)
+    indent = indented[1] if indented else None
+    escaped = text.isascii() and re.search(r"\\u(?!00[01])", text) is not None
+    separators = None if indent is not None or re.search(r'^\s*\{"[^"]*": ', text) else (",", ":")
+    written = json.dumps(notebook, indent=indent, ensure_ascii=escaped, separators=separators)
+    ending = "\n" if text.endswith("\n") else ""
+    return EditedNotebook(
+        (written + ending).replace("\n", "\r\n") if "\r\n" in text else written + ending, tuple(changed), tuple(rules)
+    )

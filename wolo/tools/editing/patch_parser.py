@@ -220,26 +220,25 @@ class _PatchReader:
             if at > self._at and (at == len(self._lines) or self._lines[at].startswith("@@") or self._is_marker(self._lines[at])):
                 self._at = at
                 continue
-            hunks.append(self._hunk())
+            first = self._at
+            anchors: list[str] = []
+            while self._at < len(self._lines) and self._lines[self._at].startswith("@@"):
+                anchor = self._lines[self._at][2:].removeprefix(" ")
+                if not _SPAN.fullmatch(anchor) and (anchor := anchor.rstrip().removesuffix(" @@")):
+                    anchors.append(anchor)
+                self._at += 1
+            lines = self._changes()
+            at_end = self._at < len(self._lines) and self._lines[self._at].strip() == _END_OF_FILE
+            self._at += at_end
+            while lines and not at_end and lines[-1] == ("", ""):
+                lines.pop()  # empty lines before the next hunk or file are layout
+            if all(sign not in ("+", "-") for sign, _ in lines):
+                self._at = first
+                raise self._error(
+                    "This part of the patch changes nothing: lines to remove begin with `-`, lines to add with `+`."
+                )
+            hunks.append(Hunk(first + 1, tuple(anchors), tuple(lines), at_end))
         return tuple(hunks)
-
-    def _hunk(self) -> Hunk:
-        first = self._at
-        anchors: list[str] = []
-        while self._at < len(self._lines) and self._lines[self._at].startswith("@@"):
-            anchor = self._lines[self._at][2:].removeprefix(" ")
-            if not _SPAN.fullmatch(anchor) and (anchor := anchor.rstrip().removesuffix(" @@")):
-                anchors.append(anchor)
-            self._at += 1
-        lines = self._changes()
-        at_end = self._at < len(self._lines) and self._lines[self._at].strip() == _END_OF_FILE
-        self._at += at_end
-        while lines and not at_end and lines[-1] == ("", ""):
-            lines.pop()  # empty lines before the next hunk or file are layout
-        if all(sign not in ("+", "-") for sign, _ in lines):
-            self._at = first
-            raise self._error("This part of the patch changes nothing: lines to remove begin with `-`, lines to add with `+`.")
-        return Hunk(first + 1, tuple(anchors), tuple(lines), at_end)
 
     def _changes(self) -> list[tuple[str, str]]:
         """Accepts context lines without the leading blank, with an empty sign."""

@@ -182,7 +182,9 @@ async def _search(
             if not running:
                 break
             searched = await running.popleft()
-            at_once = _processors()
+            has_affinity = hasattr(os, "sched_getaffinity")
+            count = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+            at_once = min(count, _MAX_AT_ONCE)
             not_searched += searched.not_read
             has_failed = has_failed or searched.has_failed
             if not all(map(lines.add, searched.hits)) or searched.has_more:
@@ -216,12 +218,6 @@ async def _search_batch(
         has_failed=named.has_failed or found.has_failed,
         not_read=not_read,
     )
-
-
-def _processors() -> int:
-    has_affinity = hasattr(os, "sched_getaffinity")
-    count = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    return min(count, _MAX_AT_ONCE)
 
 
 class _ResultLines:

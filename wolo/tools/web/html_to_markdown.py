@@ -177,7 +177,18 @@ class _HtmlPage:
         elif name in _BLOCKS or name in _HEADINGS or name in ("ul", "ol", "li", "blockquote", "table", "hr"):
             self._begin_block(tag)
         else:
-            self._begin_inline(tag)
+            attributes = tag.attributes
+            match tag.name:
+                case "br":
+                    self._paragraph.break_line()
+                case "code" | "kbd" | "samp" | "tt":
+                    self._paragraph.begin_code()
+                case "a":
+                    self._paragraph.begin_link(self._absolute(attributes.get("href", "")))
+                case "img":
+                    self._paragraph.show_image(attributes.get("alt", ""), self._absolute(attributes.get("src", "")))
+                case "base":
+                    self._base = self._absolute(attributes.get("href", "")) or self._base
 
     def _end(self, name: str) -> None:
         if name == "title" and self._is_title:
@@ -240,20 +251,6 @@ class _HtmlPage:
             self._main.enter(self._layout.count)
         elif name == "article":
             self._articles.enter(self._layout.count)
-
-    def _begin_inline(self, tag: Tag) -> None:
-        attributes = tag.attributes
-        match tag.name:
-            case "br":
-                self._paragraph.break_line()
-            case "code" | "kbd" | "samp" | "tt":
-                self._paragraph.begin_code()
-            case "a":
-                self._paragraph.begin_link(self._absolute(attributes.get("href", "")))
-            case "img":
-                self._paragraph.show_image(attributes.get("alt", ""), self._absolute(attributes.get("src", "")))
-            case "base":
-                self._base = self._absolute(attributes.get("href", "")) or self._base
 
     def _absolute(self, target: str) -> str:
         """Empty for links within the page, scripts and data."""

@@ -145,7 +145,7 @@ class _Write(Struct, frozen=True):
     made: tuple[Path, ...]
 
     def run(self) -> WrittenFile:
-        old = self._open_expected()
+        old = open_expected(self.folder, self.path.name, self.expected)
         if old is None:
             self.note(PendingChange(self.path, None, 0, self.data, self.made))
             self._write_temporary(self.like, is_new=True)
@@ -182,9 +182,6 @@ class _Write(Struct, frozen=True):
             return WrittenFile(content_hash(self.data), False, 1)
         finally:
             os.close(old)
-
-    def _open_expected(self) -> int | None:
-        return open_expected(self.folder, self.path.name, self.expected)
 
     def _write_temporary(self, like: int | None, *, is_new: bool) -> None:
         """Writes a temporary file next to the target and moves it into place."""
@@ -224,7 +221,7 @@ class _Write(Struct, frozen=True):
         sync_folder(self.folder)
 
     def _place_over(self, temporary: str) -> None:
-        if (handle := self._open_expected()) is not None:
+        if (handle := open_expected(self.folder, self.path.name, self.expected)) is not None:
             os.close(handle)
         os.rename(temporary, self.path.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
 
