@@ -116,6 +116,7 @@ def test_waiting_approval_notifies_and_marks_the_title(server: Server, provider:
         assert not driver.title.startswith("! ")
         driver.refresh()
         wait(driver, lambda: "Done." in shown(driver))
+        driver.execute_async_script("setTimeout(arguments[0], 300)")  # behind those that the page has set
         assert driver.execute_script("return told") == [], "what was there before is no news"
 
 
