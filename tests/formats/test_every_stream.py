@@ -86,6 +86,29 @@ def test_payloads_decoded_together_say_the_same(path: Path) -> None:
         assert take_payloads(path, 3) == take_payloads(path, 100_000) == one_by_one
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("anthropic/plain_text.txt", "msg_01XFDU"),
+        ("gemini/arguments_in_pieces.txt", "Xk0hacm1"),
+        ("openai-responses/refusal.sse", "resp_0f3c"),
+    ],
+)
+def test_response_id_is_in_the_message(name: str, expected: str) -> None:
+    message = read(ROOT / name, [(ROOT / name).read_bytes()]).message
+    assert message.metadata["response_id"] == expected
+
+
+@pytest.mark.parametrize("id", ['"chatcmpl-1"', "17", "null", '""', f'"{"x" * 201}"', "{}"])
+def test_only_a_short_text_is_a_response_id(id: str) -> None:
+    chunk = (
+        f'data: {{"id":{id},"choices":[{{"index":0,"delta":{{"role":"assistant","content":"a"}},"finish_reason":"stop"}}]}}\n\n'
+    )
+    found = read(ROOT / "openai-chat" / "made", [chunk.encode()])
+    assert found.message.text == "a"
+    assert found.message.metadata == ({"response_id": "chatcmpl-1"} if "chatcmpl" in id else {})
+
+
 def spoken(message: Message) -> dict[str, Any]:
     return {
         "text": message.text,

@@ -24,6 +24,7 @@ from wolo.frontends.background_sessions import (
     read_session,
     write_session,
 )
+from wolo.frontends.file_names import FileNames
 from wolo.frontends.server.http_errors import HttpError
 from wolo.frontends.server.live_session import LiveSession, choices_in, start_options
 from wolo.frontends.server.request_bodies import NewSession
@@ -274,7 +275,9 @@ class SessionHub:
         if known is None or known[0] + RIGHTS_S <= time.monotonic():
             if len(self._rights) >= MOST_RIGHTS:
                 self._rights.clear()
-            known = self._rights[key] = (time.monotonic(), await asyncio.to_thread(WorkspaceRights.open, folder, flags))
+            names = known[1].names if known else FileNames()  # a large folder is not listed again so soon
+            rights = await asyncio.to_thread(WorkspaceRights.open, folder, flags, names)
+            known = self._rights[key] = (time.monotonic(), rights)
         return known[1]
 
     async def fork(self, session_id: str) -> dict[str, Any]:

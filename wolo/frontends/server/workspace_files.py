@@ -40,11 +40,11 @@ class WorkspaceRights(Struct, frozen=True):
     names: FileNames
 
     @classmethod
-    def open(cls, cwd: Path, flags: Mapping[str, Any]) -> WorkspaceRights:
+    def open(cls, cwd: Path, flags: Mapping[str, Any], names: FileNames) -> WorkspaceRights:
         """As a conversation there would have them. Blocks. Raises ConfigError."""
         check = open_permission_check(dict(flags), find_site(cwd))
         secrets = make_secrets(find_places(), check.config.settings, (check.workspace.root, *check.workspace.extra))
-        return cls(check, secrets, FileNames())
+        return cls(check, secrets, names)
 
     def _resolve(self, path: str) -> Path:
         """Raises HttpError 403 for what the model could not read without approval, 422 for what is no path."""
