@@ -18,7 +18,7 @@ from wolo.agent.agent_services import MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import CompactionSettings, Compactor
 from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, MessageAdded
-from wolo.agent.hook_calls import AgentHooks
+from wolo.agent.hook_calls import APPROVED_INPUT, AgentHooks
 from wolo.agent.tool_execution import DENIED_BY_PERSON, NO_REASON, NOT_ANSWERED
 from wolo.config import layers
 from wolo.config.cli_options import Flags
@@ -356,7 +356,7 @@ class _Replay:
             return ApprovalGiven(id=asked.id, allowed=False, reason="" if reason == NO_REASON else reason)
         is_repeated = not self._options.is_foreign or all(isinstance(each, FetchIntent | CallIntent) for each in asked.intents)
         if is_repeated and (recorded.metadata.get("decided_by") in DECIDERS or granted):
-            return ApprovalGiven(id=asked.id, allowed=True)
+            return ApprovalGiven(id=asked.id, allowed=True, input=recorded.metadata.get(APPROVED_INPUT))
         if was_interrupted(recorded):
             self._stop()
             await asyncio.Event().wait()  # the interruption ends it

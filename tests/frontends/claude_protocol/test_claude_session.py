@@ -248,6 +248,53 @@ def test_nonsense_of_a_server_costs_only_itself(provider: ProviderServer, reply:
         assert client.turn()[-1]["subtype"] == "success"
 
 
+def test_call_of_a_server_ends_at_its_timeout(provider: ProviderServer) -> None:
+    provider.script(call("mcp__calc__add", {}), text("It did not answer."))
+
+    def answer(request: Line) -> Line | None:
+        results = {
+            "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "calc"}},
+            "tools/list": {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]},
+        }
+        method = request["message"]["method"]
+        return None if method == "tools/call" else {"mcp_response": {"result": results.get(method, {})}}
+
+    with ProtocolClient(provider, "--allowedTools", "mcp__calc__add", answer=answer) as client:
+        client.request("initialize", sdkMcpServers=["calc"], sdkMcpServerConfigs={"calc": {"timeout": 50}})
+        lines = client.turn()
+    assert "did not answer within 0.05 s" in blocks(lines, "tool_result")[0]["content"]
+
+
+def test_policy_of_a_server_is_refused(provider: ProviderServer) -> None:
+    with ProtocolClient(provider) as client:
+        policy = {"tools": [{"name": "add", "policy": "always_deny"}]}
+        response = client.request("initialize", sdkMcpServers=["calc"], sdkMcpServerConfigs={"calc": policy})
+        assert "sdkMcpServerConfigs.calc.tools" in response["error"]
+        assert client.end() == 2
+
+
+def test_mode_dont_ask_asks_nobody(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "touch made"}), call("shell", {"command": "touch made"}), text("Done."))
+    with ProtocolClient(provider, *ASKS, "--permission-mode", "dontAsk", answer=allow) as client:
+        client.request("initialize")
+        assert client.request("set_permission_mode", mode="dontAsk")["subtype"] == "success"
+        client.turn()
+    assert not client.asked
+    assert not Path("made").exists()
+
+
+def test_changed_call_replays_as_it_ran(provider: ProviderServer) -> None:
+    provider.script(call("write", {"path": "a.txt", "content": "a"}), text("Done."))
+
+    def answer(request: Line) -> Line:
+        return {"behavior": "allow", "updatedInput": {**request["input"], "content": "from the program"}}
+
+    with ProtocolClient(provider, *ASKS, answer=answer) as client:
+        id = client.turn()[-1]["session_id"]
+    run = run_wolo("replay", id)
+    assert run.exit_code == 0, run.stdout + run.stderr
+
+
 def test_agents_and_prompts_of_initialize_are_used(provider: ProviderServer) -> None:
     provider.script(text("Done."))
     reviewer = {"description": "reviews code", "prompt": "You review.", "tools": ["Read", "Grep"]}

@@ -145,7 +145,14 @@ class ClaudeSession:
             raise UsageError(f"{error}") from error
 
     async def _exchange(self, server: str, message: Mapping[str, Any]) -> Any:
-        return (await self._channel.request("mcp_message", server_name=server, message=message)).get("mcp_response")
+        is_call = message.get("method") == "tools/call"
+        timeout_s = self._options.timeouts.get(server) if is_call else None
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._channel.request("mcp_message", server_name=server, message=message)
+        except TimeoutError as error:
+            raise ProgramRefused(f"it did not answer within {timeout_s:g} s") from error
+        return answer.get("mcp_response")
 
     # Turns
 

@@ -33,6 +33,8 @@ class SessionOptions(Struct, kw_only=True):
     partial: bool = False
     hosted: tuple[str, ...] = ()
     """Names of MCP servers inside the program."""
+    timeouts: dict[str, float] = field(default_factory=dict)
+    """Seconds for a call of such a server."""
     schema: str = ""
     """JSON schema of the answers; empty: none."""
     agents: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -61,7 +63,7 @@ def add_initialize(options: SessionOptions, request: Mapping[str, Any], add_rule
             case "sdkMcpServers", list():
                 options.hosted = tuple(dict.fromkeys((*options.hosted, *map(str, value))))
             case "sdkMcpServerConfigs", dict():
-                _check_server_settings(value)
+                options.timeouts = _read_timeouts(value)
             case "jsonSchema", dict():
                 options.schema = as_json_text(value)
             case "systemPrompt", list():
@@ -94,11 +96,16 @@ def set_prompt(values: Values, name: str, text: str) -> None:
         values[name] = f"\n{text}" if text.startswith("@") else text
 
 
-def _check_server_settings(configs: Mapping[str, Any]) -> None:
+def _read_timeouts(configs: Mapping[str, Any]) -> dict[str, float]:
+    """Seconds by server. Raises UsageError for other settings: they may be a policy."""
+    timeouts = {}
     for name, settings in configs.items():
-        unknown = [key for key in settings if key != "timeout"] if isinstance(settings, Mapping) else ["settings"]
-        if unknown:
+        table = settings if isinstance(settings, Mapping) else {"settings": settings}
+        if unknown := [key for key in table if key != "timeout"]:
             raise UsageError(f"initialize: sdkMcpServerConfigs.{name}.{unknown[0]} is not supported by wolo.")
+        if isinstance(table.get("timeout"), int | float):
+            timeouts[name] = table["timeout"] / 1000
+    return timeouts
 
 
 def read_agents(definitions: Mapping[str, Any]) -> tuple[AgentProfile, ...]:
