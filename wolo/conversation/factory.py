@@ -381,7 +381,7 @@ def _assemble_conversation(
         ask_questions=outlets.questions.ask if state.options.asks_questions else None,
         reviewer=_prepare_reviewer(state, env, requests),
         nested=None if state.choice.provider.name == "local" else requests.reader.read_nested,
-        watch=outlets.telemetry.spans.on_event if outlets.telemetry else None,
+        watch=partial(_watch_task, outlets.telemetry, state.options.on_task_event),
     )
     subagents = Subagents(parent, env.agents)
     services = _make_services(state, env, parent, subagents)
@@ -552,6 +552,13 @@ async def _ask_for_hook(state: StartupState, requests: _Requests, prompt: str, m
 
     access, asker, account = requests.access, requests.asker, requests.account
     return await ask_for_hook(access, state.config, asker, state.small, account, prompt, model)
+
+
+def _watch_task(telemetry: Telemetry | None, listener: Callable[[Event, str], None] | None, event: Event, call_id: str) -> None:
+    if telemetry is not None:
+        telemetry.spans.on_event(event, call_id)
+    if listener is not None:
+        listener(event, call_id)
 
 
 def _watch(spans: Callable[[Event], None], extensions: Extensions, event: Event) -> None:

@@ -295,6 +295,30 @@ def test_changed_call_replays_as_it_ran(provider: ProviderServer) -> None:
     assert run.exit_code == 0, run.stdout + run.stderr
 
 
+@pytest.mark.parametrize("with_text", [False, True])
+def test_calls_of_a_subagent_name_their_parent(provider: ProviderServer, with_text: bool) -> None:
+    Path("notes.txt").write_text("one")
+    provider.script(
+        call("task", {"prompt": "look", "agent": "explore"}),
+        call("read", {"path": "notes.txt"}),
+        text("It says one."),
+        text("Done."),
+    )
+    with ProtocolClient(provider) as client:
+        client.request("initialize", forwardSubagentText=with_text)
+        lines = client.turn()
+    task = blocks(lines, "tool_use")[0]
+    assert task["name"] == "Task"
+    inner = [line for line in lines if line.get("parent_tool_use_id") == task["id"]]
+    assert [block["name"] for block in blocks(inner, "tool_use")] == ["Read"]
+    assert [block["tool_use_id"] for block in blocks(inner, "tool_result")] == [blocks(inner, "tool_use")[0]["id"]]
+    assert [block["text"] for block in blocks(inner, "text")] == (["It says one."] if with_text else [])
+    subtypes = [line["subtype"] for line in lines if line["type"] == "system"]
+    assert subtypes == ["init", "task_started", "task_notification"]
+    [usage] = lines[-1]["modelUsage"].values()
+    assert usage["inputTokens"] == 400, "those of the subagent count once"
+
+
 def test_agents_and_prompts_of_initialize_are_used(provider: ProviderServer) -> None:
     provider.script(text("Done."))
     reviewer = {"description": "reviews code", "prompt": "You review.", "tools": ["Read", "Grep"]}

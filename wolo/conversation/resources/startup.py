@@ -43,6 +43,7 @@ from wolo.tools.tool import Editor, ExternalTool, ShellState
 from wolo.workspace.root import Workspace, find_site
 
 if TYPE_CHECKING:
+    from wolo.agent.events import Event
     from wolo.agent.goal import Goal
     from wolo.conversation.hook_functions import HookFunction
     from wolo.extensions.hooks.hook_runner import ProgramHook
@@ -128,6 +129,8 @@ class StartOptions(Struct, frozen=True, kw_only=True):
     """Hooks of a program that speaks Claude Code's protocol."""
     hosted_servers: Mapping[str, Exchange] = {}
     """MCP servers inside the embedding program, by name."""
+    on_task_event: Callable[[Event, str], None] | None = None
+    """Gets each event of a subagent, with the id of its `task` call; must not raise."""
     agents: tuple[AgentProfile, ...] = ()
     """Agents that the embedding program defines; they come before those of files."""
     local_context: LocalContext | None = None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any, cast
 
 from msgspec.structs import replace
 
-from wolo.agent.events import ApprovalAsked, ModeChanged, QuestionsAsked, TurnEnded
+from wolo.agent.events import ApprovalAsked, Event, ModeChanged, QuestionsAsked, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.prompt_attachments import write_prompt
@@ -123,6 +123,7 @@ class ClaudeSession:
             hook_callbacks=callbacks,
             hosted_servers={name: partial(self._exchange, name) for name in options.hosted},
             agents=read_agents(options.agents),
+            on_task_event=self._on_task_event,
         )
         self._conversation = conversation = await open_conversation(start)
         if options.hosted:
@@ -135,6 +136,12 @@ class ClaudeSession:
     def _session_id(self) -> str:
         assert self._conversation is not None  # only an open session has one
         return self._options.session_id or self._conversation.info.session_id
+
+    def _on_task_event(self, event: Event, call_id: str) -> None:
+        """Output that is lost ends the turn with its next message."""
+        with suppress(OutputLost):
+            for message in self._writer.on_task_event(event, call_id, with_text=self._options.with_text) if self._writer else ():
+                self._channel.send(message)
 
     async def _ask_hook(self, id: str, event: Mapping[str, Any]) -> Mapping[str, Any]:
         payload = {name: value for name, value in event.items() if not name.startswith("wolo_")}

@@ -31,6 +31,8 @@ class SessionOptions(Struct, kw_only=True):
     may_bypass: bool = False
     """The mode bypassPermissions may be chosen later."""
     partial: bool = False
+    with_text: bool = False
+    """Words of subagents are sent, too."""
     hosted: tuple[str, ...] = ()
     """Names of MCP servers inside the program."""
     timeouts: dict[str, float] = field(default_factory=dict)
@@ -60,6 +62,8 @@ def add_initialize(options: SessionOptions, request: Mapping[str, Any], add_rule
         match name, value:
             case "hooks", dict():
                 options.hooks = value
+            case "forwardSubagentText", True:
+                options.with_text = True
             case "sdkMcpServers", list():
                 options.hosted = tuple(dict.fromkeys((*options.hosted, *map(str, value))))
             case "sdkMcpServerConfigs", dict():

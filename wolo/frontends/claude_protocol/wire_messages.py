@@ -151,6 +151,20 @@ class MessageWriter:
             case TaskEnded():
                 yield self._task_end(event)
 
+    def on_task_event(self, event: Event, call_id: str, *, with_text: bool) -> Iterator[WireMessage]:
+        """Calls and results of a subagent; `with_text`: its words, too."""
+        parent = {"parent_tool_use_id": call_id}
+        match event:
+            case AnswerEnded():
+                model = next((each.model for each in self._tasks.values() if each.part_id == call_id), self._model)
+                for part in event.message.parts:
+                    block = self._block(part) if with_text or isinstance(part, ToolPart) else None
+                    if block is not None:
+                        body = wire_answer(event.message.id, model, block, event.message.usage or Usage())
+                        yield self._wrap({"type": "assistant", "message": body, **parent})
+            case CallEnded():
+                yield self._wrap({**tool_result(event.part), **parent, "tool_use_result": self._tool_output(event)})
+
     def result(self, ended: TurnEnded, structured: Mapping[str, Any]) -> WireMessage:
         """`structured`: the field of a typed answer, or nothing."""
         subtype = _SUBTYPES.get(ended.cause, "error_during_execution")
@@ -192,9 +206,8 @@ class MessageWriter:
             stop = _STOP_REASONS.get(message.finish_reason)
             for event in self._partial.end(blocks, stop, wire_usage(usage)):
                 yield self._wrap({"type": "stream_event", "event": event, "parent_tool_use_id": None})
-        head = {"id": self._message_id or message.id, "type": "message", "role": "assistant", "model": self._model}
         for block in blocks:
-            body = {**head, "content": [block], "stop_reason": None, "stop_sequence": None, "usage": wire_usage(usage)}
+            body = wire_answer(self._message_id or message.id, self._model, block, usage)
             yield self._wrap({"type": "assistant", "message": body, "parent_tool_use_id": None})
 
     def _block(self, part: Any) -> WireMessage | None:
@@ -318,6 +331,12 @@ class PartialMessages:
             yield {"type": "content_block_stop", "index": self._num_blocks}
             self._kind = ""
             self._num_blocks += 1
+
+
+def wire_answer(id: str, model: str, block: WireMessage, usage: Usage) -> WireMessage:
+    """The message of one block, whose stop reason is not known yet."""
+    head = {"id": id, "type": "message", "role": "assistant", "model": model, "content": [block]}
+    return {**head, "stop_reason": None, "stop_sequence": None, "usage": wire_usage(usage)}
 
 
 def wire_usage(usage: Usage) -> WireMessage:
