@@ -100,6 +100,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "web_search.url": Effect('web_search.url = "{url}"', 'web_search.backend = "searxng"'),
     "web_search.api_key": Effect('web_search.api_key = "k-0123456789"', 'web_search.backend = "brave"'),
     "lsp.enabled": Elsewhere("end_to_end/test_language_servers.py", "test_one_setting_turns_it_off"),
+    "lsp.tool": Elsewhere("end_to_end/test_code_lookup.py", "test_tool_is_offered_only_where_asked_for"),
     "lsp.servers.*.command": Elsewhere("end_to_end/test_language_servers.py", "test_a_server_of_ones_own"),
     "lsp.servers.*.extensions": Elsewhere("end_to_end/test_language_servers.py", "test_a_server_of_ones_own"),
     "lsp.servers.*.enabled": Elsewhere("lsp/test_language_servers.py", "test_own_servers_come_first_and_complete_known_ones"),

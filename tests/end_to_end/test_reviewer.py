@@ -97,7 +97,7 @@ def test_any_other_answer_leaves_call_denied(provider: ProviderServer, answer: R
     ],
     ids=["loss", "secret", "hook", "protected", "outside", "secret-file", "network"],
 )
-def test_model_is_not_asked_about_what_only_user_decides(provider: ProviderServer, reply: Reply) -> None:
+def test_model_is_not_asked_about_protected_things(provider: ProviderServer, reply: Reply) -> None:
     Path(".env").write_text("TOKEN=0123456789abcdef\n")
     Path("src").mkdir()
     Path("src/a").touch()
@@ -135,7 +135,7 @@ def test_instruction_in_call_ends_no_section(provider: ProviderServer) -> None:
     assert (sent.count("</call>"), sent.count("<task>")) == (1, 1)
 
 
-def test_user_is_asked_after_a_no_and_sees_why(provider: ProviderServer) -> None:
+def test_user_is_asked_after_a_no(provider: ProviderServer) -> None:
     provider.script(TOUCH, text("NO: nobody asked for this file."), text("Made."))
     with pty_wolo("--mode", "edit", *REVIEWED[:2], *provider.flags) as terminal:
         terminal.wait_for_prompt()

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from wolo.guard.sandbox_contract import SandboxedCommand
-from wolo.lsp import language_servers
+from wolo.lsp import language_servers, lsp_client
 from wolo.lsp.language_servers import LanguageServers
+from wolo.lsp.lsp_client import ServerFailed
 from wolo.lsp.messages import Problem, describe, new_errors
 from wolo.lsp.server_process import LanguageServerProcess, start_process
 from wolo.lsp.server_table import ServerSpec, known_servers
@@ -115,7 +116,7 @@ async def test_misbehaving_server_costs_itself_with_one_report(tmp_path: Path, h
 
 
 async def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(language_servers, "START_S", 0.05)
+    monkeypatch.setattr(lsp_client, "START_S", 0.05)
     async with running(tmp_path, "mute") as servers:
         assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""
         assert "did not answer within" in next(servers.failures())
@@ -126,7 +127,7 @@ async def test_one_that_never_publishes_is_given_up(tmp_path: Path, monkeypatch:
         servers.warm_up([tmp_path / "a.x"])
         while servers.states()[0].state == "starting":
             await asyncio.sleep(0.01)
-        monkeypatch.setattr(language_servers, "START_S", 0.05)
+        monkeypatch.setattr(lsp_client, "START_S", 0.05)
         assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""
         assert [each for each in servers.failures() if "published nothing within" in each]
         assert await edit(servers, tmp_path / "a.x", "BAD BAD\n") == ""
@@ -136,7 +137,7 @@ async def test_one_that_never_publishes_is_given_up(tmp_path: Path, monkeypatch:
 async def test_one_that_falls_silent_is_given_up_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(tmp_path, "well") as servers:
         assert "BAD" in await edit(servers, tmp_path / "a.x", "BAD\n")
-        monkeypatch.setattr(language_servers, "ANSWER_S", 0.05)
+        monkeypatch.setattr(lsp_client, "ANSWER_S", 0.05)
         for number in range(3):
             assert list(servers.failures()) == []
             assert await edit(servers, tmp_path / "a.x", f"QUIET {number}\n") == ""
@@ -149,7 +150,7 @@ async def test_one_that_stops_reading_is_given_up(tmp_path: Path, monkeypatch: p
         servers.warm_up([tmp_path / "a.x"])
         while servers.states()[0].state == "starting":
             await asyncio.sleep(0.01)
-        monkeypatch.setattr(language_servers, "ANSWER_S", 0.05)
+        monkeypatch.setattr(lsp_client, "ANSWER_S", 0.05)
         assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""
         assert "no longer reads" in next(servers.failures())
 
@@ -184,7 +185,7 @@ async def test_late_errors_come_with_the_next_call(tmp_path: Path, monkeypatch: 
 
 
 async def test_few_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(language_servers, "MOST_OPEN", 2)
+    monkeypatch.setattr(lsp_client, "MOST_OPEN", 2)
     log = tmp_path / "log"
     async with running(tmp_path, "well", str(log)) as servers:
         for number in range(4):
@@ -217,3 +218,23 @@ def test_own_servers_come_first_and_complete_known_ones() -> None:
     assert (names["pylsp"].command, names["pylsp"].extensions) == (("my-pylsp", "-v"), (".py", ".pyi"))
     assert not {"pyright", "empty"} & {*names}
     assert all(each.command and each.extensions for each in known_servers())
+
+
+@pytest.mark.parametrize(("how", "why"), [("silent", "fake did not answer in time"), ("dies", "it ended: no licence")])
+async def test_question_without_answer_ends_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, why: str) -> None:
+    monkeypatch.setattr(lsp_client, "START_S", 30.0 if how == "dies" else 5.0)
+    (tmp_path / "a.x").write_text("fine\n")
+    async with running(tmp_path, how) as servers:
+        with pytest.raises(ServerFailed, match=why):
+            await servers.ask(tmp_path / "a.x", "textDocument/definition", {})
+
+
+async def test_question_leaves_checks_of_edits_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.x"
+    path.write_text("fine\n")
+    async with running(tmp_path, "usual") as servers:
+        monkeypatch.setattr(lsp_client, "START_S", 2.0)
+        with pytest.raises(ServerFailed, match="in time"):
+            await servers.ask(path, "textDocument/definition", {})
+        monkeypatch.setattr(lsp_client, "START_S", 60.0)
+        assert "BAD" in await edit(servers, path, "BAD\n")

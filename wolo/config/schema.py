@@ -99,6 +99,8 @@ class LanguageServer(Struct, frozen=True, forbid_unknown_fields=True):
 class Lsp(Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool = True
     """Tell the model about errors that its edits make, as installed language servers see them."""
+    tool: bool = False
+    """Offer the tool `lsp` where a server is installed: definitions, references, symbols, and the preview of a rename."""
     servers: Mapping[str, LanguageServer] = field(default_factory=dict)
 
 

@@ -274,6 +274,7 @@ def _prepare_requests(
         skills=env.skills,
         agents=env.agents,
         can_search=state.web_search is not None,
+        can_look_up=_can_look_up(state),
         custom_tools=(*tools, *state.options.tools),
         more_tools=found_servers.servers.tools,
         instructions=reader.read(),
@@ -532,6 +533,15 @@ def _finish_check(state: StartupState, env: _Environment, services: ToolServices
         attended=state.options.asks_approvals,
         offers_shell="shell" in requests.prefix.toolbox.names,
     )
+
+
+def _can_look_up(state: StartupState) -> bool:
+    settings = state.config.settings.lsp
+    if not (settings.enabled and settings.tool):
+        return False
+    from wolo.conversation.resources.edit_checks import find_installed  # most users have not turned it on
+
+    return any(find_installed(state.config, state.workspace))
 
 
 def _edit_checks(state: StartupState, env: _Environment, emit: Emit) -> EditChecks:

@@ -57,7 +57,7 @@ from wolo.replay.recording import (
 from wolo.replay.workspace_copy import ReplayWorkspace
 from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import CallResult
-from wolo.tools.toolbox import NEEDS_SEARCH_SERVICE, Toolbox
+from wolo.tools.toolbox import NEEDS_LANGUAGE_SERVER, NEEDS_SEARCH_SERVICE, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.command_environment import CommandVariables
 from wolo.workspace.root import Workspace, find_site
@@ -245,6 +245,7 @@ class _Replay:
             skills=skills,
             agents=agents,
             can_search=not NEEDS_SEARCH_SERVICE.isdisjoint(called),
+            can_look_up=not NEEDS_LANGUAGE_SERVER.isdisjoint(called),
             more_tools=recorded_tools([call.tool for call in self._calls.values() if call.outcome != "invalid"]),
         )
         return _OpenParts(judge, services, history, preamble.toolbox, stage.there(preamble.system))

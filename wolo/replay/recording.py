@@ -19,7 +19,7 @@ from wolo.config.schema import Config
 from wolo.conversation.resources.nested_instructions import NestedInstructions
 from wolo.conversation.resources.request_prefix import COMMAND_LINE, RunOptions
 from wolo.diagnostics.request_preview import readable
-from wolo.errors import WoloError
+from wolo.errors import ToolError, WoloError
 from wolo.formats.format import Format
 from wolo.guard.rules import Rule, parse_rule
 from wolo.messages.message import (
@@ -282,6 +282,9 @@ class RecordedChecks(Struct, frozen=True):
         result = await call()
         told = self.find(context.call_id).metadata.get(DIAGNOSTICS)
         return replace(result, text=f"{result.text}\n\n{told}") if told else result
+
+    async def look_up(self, path: object, method: str, params: dict[str, Any]) -> Any:
+        raise ToolError("A replay asks no language server.")
 
 
 def recorded_hooks(new: Iterable[Message], *, may_allow: bool) -> RunHook | None:

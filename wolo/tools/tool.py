@@ -118,6 +118,10 @@ class EditChecks(Protocol):
         """Runs a call, and adds the errors that it makes to its result, or those of earlier edits that were not known in time."""
         ...
 
+    async def look_up(self, path: Path, method: str, params: dict[str, Any]) -> Any:
+        """Asks the language server of a file. Raises ToolError."""
+        ...
+
 
 class Editor(Protocol):
     """The user's editor, where files may be open with changes that are not saved."""

@@ -45,6 +45,7 @@ BUILTIN = (
     ShippedTool("jobs", "jobs_tool", "Jobs"),
     ShippedTool("grep", "search.grep", "Grep"),
     ShippedTool("glob", "search.glob", "Glob"),
+    ShippedTool("lsp", "search.code_lookup", "CodeLookup"),
     ShippedTool("fetch", "fetch", "Fetch"),
     ShippedTool("web_search", "web_search", "WebSearch"),
     ShippedTool("todo", "todo", "Todo"),
@@ -78,6 +79,9 @@ NEEDS_PLANNER = frozenset({PRESENT_PLAN})
 
 NEEDS_SEARCH_SERVICE = frozenset({"web_search"})
 """Offered when the settings name a search service."""
+
+NEEDS_LANGUAGE_SERVER = frozenset({"lsp"})
+"""Offered when the settings say so and a server is installed."""
 
 NEEDS_SUBAGENTS = frozenset({"task"})
 """Offered to the main agent only."""

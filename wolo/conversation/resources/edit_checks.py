@@ -8,6 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import WriteIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.lsp.language_servers import LanguageServers
+from wolo.lsp.lsp_client import ServerFailed
 from wolo.lsp.server_process import LanguageServerProcess, start_process
 from wolo.lsp.server_table import ServerSpec, known_servers
 from wolo.tools.tool import DIAGNOSTICS, CallContext, ShellState
@@ -48,10 +50,19 @@ class LanguageServerChecks(Struct, frozen=True):
     problems: list[str] = []
     """With the settings; told once."""
 
-    async def run(self, context: CallContext, call: Callable[[], Awaitable[CallResult]], *, is_edit: bool) -> CallResult:
+    async def look_up(self, path: Path, method: str, params: dict[str, Any]) -> Any:
+        try:
+            return await self._servers().ask(path, method, params)
+        except ServerFailed as error:
+            raise ToolError(f"The language server cannot be asked: {error}. Use grep.") from error
+
+    def _servers(self) -> LanguageServers:
         if not isinstance(self.shell.language_servers, LanguageServers):
             self.shell.language_servers = self._make()
-        servers = self.shell.language_servers
+        return self.shell.language_servers
+
+    async def run(self, context: CallContext, call: Callable[[], Awaitable[CallResult]], *, is_edit: bool) -> CallResult:
+        servers = self._servers()
         if not is_edit:
             return await self._with_errors(await call(), servers.late_errors(), servers)
         paths = [intent.path for intent in context.judged or () if isinstance(intent, WriteIntent)]

@@ -38,6 +38,7 @@ from wolo.tools.tool_values import describe_subagents
 from wolo.tools.toolbox import (
     BUILTIN,
     BUILTIN_WITH_COMPLETION,
+    NEEDS_LANGUAGE_SERVER,
     NEEDS_NOTES,
     NEEDS_PLANNER,
     NEEDS_SEARCH_SERVICE,
@@ -159,6 +160,7 @@ def build_prefix(
     skills: Skills = NO_SKILLS,
     agents: Agents = NO_AGENTS,
     can_search: bool = False,
+    can_look_up: bool = False,
     custom_tools: Sequence[ExternalTool] = (),
     more_tools: Iterable[ExternalTool] = (),
     instructions: Instructions | None = None,
@@ -166,7 +168,9 @@ def build_prefix(
     can_plan: bool = True,
 ) -> RequestPrefix:
     """`most_tools` is the limit of the provider, `budget` the most tokens of MCP tools; `can_search`: there
-    is a search service; `more_tools` come after the built-in ones. `instructions` are read if they are not given. `can_learn`:
+    is a search service; `can_look_up`: the model may ask a language server.
+
+    `more_tools` come after the built-in ones. `instructions` are read if they are not given. `can_learn`:
     notes of the model can be saved. `can_plan`: the model is large enough to present a plan, and the
     agent may do more than plan.
 
@@ -181,6 +185,7 @@ def build_prefix(
         (attended, NEEDS_USER),
         (attended and can_plan, NEEDS_PLANNER),
         (can_search, NEEDS_SEARCH_SERVICE),
+        (can_look_up, NEEDS_LANGUAGE_SERVER),
         (skills.for_model, NEEDS_SKILLS),
         (agents.offers, NEEDS_SUBAGENTS),
     )
