@@ -255,7 +255,7 @@ def test_a_write_shows_what_would_be_written(provider: ProviderServer) -> None:
 def test_a_dumb_terminal_is_asked_too(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "touch made"}), text("I see."))
     with pty_wolo("--mode", "edit", *provider.flags, "go on", env={"TERM": "dumb"}) as terminal:
-        terminal.wait_for(READY)
+        terminal.wait_for("or type why not >")
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0
     assert Path("made").exists()

@@ -53,7 +53,7 @@ class Narrow(Stdout):
 @pytest.mark.parametrize(
     ("usage", "shown"),
     [
-        pytest.param(Usage(input_tokens=1200, output_tokens=34), "1,200 tokens in · 34 out · 0.4 s", id="an answer"),
+        pytest.param(Usage(input_tokens=1200, output_tokens=34), "1,200 tokens in, 34 out, 0.4 s", id="an answer"),
         pytest.param(Usage(), "", id="interrupted before any answer"),
     ],
 )
@@ -81,7 +81,7 @@ async def test_last_line_states_the_last_request(capsys: pytest.CaptureFixture[s
     screen.show(
         TurnEnded(cause="completed", answer="", finish_reason="stop", usage=total, num_answers=2, duration_s=0.4, provider_s=0.3)
     )
-    assert capsys.readouterr().out.strip() == "1,500 tokens in · 10 out · in 2 requests · 0.4 s"
+    assert capsys.readouterr().out.strip() == "1,500 tokens in, 10 out, in 2 requests, 0.4 s"
 
 
 async def test_written_file_is_named_while_it_streams() -> None:
