@@ -589,11 +589,11 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
     provider.script(text("Going on."))
     provider.forget_prefix()  # with a person there, one tool more is offered
     with pty_wolo(*provider.flags, "-r", env={"TERM": "dumb"}) as terminal:
-        terminal.wait_for("selects 1, q cancels ›")
+        terminal.wait_for("selects 1, q cancels >")
         terminal.wait_for("  1  question two")
         terminal.enter("7")
         terminal.wait_for("There is no number 7.")
-        terminal.wait_until(lambda: terminal.times("selects 1, q cancels ›") == 2)
+        terminal.wait_until(lambda: terminal.times("selects 1, q cancels >") == 2)
         terminal.enter("2")
         terminal.wait_for("Answer one.")
         terminal.wait_until(lambda: shown(terminal)[-1] == ">")
