@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tests.fakes.search_server import SearchServer, search_server
 from tests.tools.harness import ToolHarness
 from wolo.config.schema import Config, Settings, WebSearchSettings
+from wolo.conversation.resources import web_search
 from wolo.conversation.resources.web_search import find_search_service
 from wolo.errors import ConfigError, ToolError
 from wolo.guard.intents import FetchIntent
@@ -184,7 +185,23 @@ def test_key_comes_from_its_sources() -> None:
         find(backend="searxng", url="ftp://x")
 
 
-def test_search_without_key_or_address_is_off() -> None:
+def test_searxng_on_this_machine_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with search_server() as other, search_server() as ours:
+        ours.answer = {"instance_name": "SearXNG", "engines": []}
+        other.answer = b"<html>"
+        ports = tuple(int(each.url.rpartition(":")[2]) for each in (other, ours))
+        monkeypatch.setattr(web_search, "LOCAL_PORTS", (1, *ports))
+        found, notices = find(backend="searxng")
+        assert found is not None
+        assert (found.url, notices) == (f"{ours.url}/search", [])
+        assert [path for _, path, *_ in (*other.asked, *ours.asked)] == ["/config", "/config"]
+        other.asked.clear()
+        find(backend="searxng", url=ours.url)
+        assert other.asked == []
+
+
+def test_search_without_key_or_address_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_search, "LOCAL_PORTS", ())
     assert find(backend="exa") == (None, ["web_search is off: Exa needs a key. Set web_search.api_key or EXA_API_KEY."])
     assert "web_search.url" in find(backend="searxng")[1][0]
     assert "web_search.backend" in find(url="http://x")[1][0]

@@ -82,7 +82,7 @@ class WebSearchSettings(Struct, frozen=True, forbid_unknown_fields=True):
     backend: Literal["", "brave", "tavily", "exa", "searxng", "zai"] = ""
     """Search service of the tool `web_search`; empty: the tool is not offered."""
     url: str = ""
-    """Address of the service, if it is not its usual one; required for SearXNG."""
+    """Address of the service, if it is not its usual one; for SearXNG, if it does not run on this machine."""
     api_key: str = ""
     """API key, `$VARIABLE` or `!program`; if empty, taken from the variable of the service, such as `BRAVE_API_KEY`."""
 
