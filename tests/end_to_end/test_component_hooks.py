@@ -90,7 +90,7 @@ def test_a_projects_need_consent_before_it_is_used(provider: ProviderServer, pla
     ("hooks", "why"),
     [
         (DENY.replace("PreToolUse", "PreToolUs"), "there is no event PreToolUs"),
-        (DENY.replace("type: command", "type: agent"), "asks no agent for hooks"),
+        (DENY.replace("type: command", "type: mcp_tool"), "calls no MCP server for hooks"),
         (DENY.replace("matcher: Write", "matcher: '['"), "is no regular expression"),
         ("hooks: [1]\n", "is no table of events"),
         (f"argument-hint: [a] [b]\n{DENY}", "are not valid YAML"),

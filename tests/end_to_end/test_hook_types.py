@@ -78,6 +78,35 @@ def test_model_hook_judges_a_call_and_costs_count(provider: ProviderServer, answ
     assert ran.json["num_turns"] == 2
 
 
+@pytest.mark.parametrize(("answer", "is_written"), [('{"ok": false, "reason": "It says never."}', False), ('{"ok": true}', True)])
+def test_agent_hook_looks_at_files_before_it_judges(provider: ProviderServer, answer: str, *, is_written: bool) -> None:
+    Path("policy.txt").write_text("Never write a.txt.")
+    write_settings(
+        "[[hooks.PreToolUse]]", 'type = "agent"', 'prompt = "Does policy.txt allow it? $ARGUMENTS"', 'matcher = "Write"'
+    )
+    provider.linted = False  # two conversations
+    provider.script(call("write", WRITE), call("read", {"path": "policy.txt"}), text(answer), text("Done."))
+    ran = run_wolo("--json", *provider.flags, "write it")
+    assert Path("a.txt").exists() is is_written, ran.stderr
+    _, question, second, last = provider.requests
+    assert '"hook_event_name": "PreToolUse"' in str(question.messages[-1]["content"])
+    assert {tool["function"]["name"] for tool in question.json["tools"]} == {"read", "grep", "glob"}
+    assert "Never write a.txt." in second.results[0]
+    assert ("It says never." in last.results[0]) is not is_written
+    assert ran.json["num_turns"] == 4  # as those of a subagent
+
+
+def test_agent_hook_writes_and_runs_nothing(provider: ProviderServer) -> None:
+    write_settings("[[hooks.PreToolUse]]", 'type = "agent"', 'prompt = "May it?"', 'matcher = "Read"', "strict = true")
+    Path("b.txt").write_text("x")
+    provider.linted = False
+    provider.script(call("read", {"path": "b.txt"}), call("shell", {"command": "touch made"}), text("Perhaps."), text("Done."))
+    ran = run_wolo("--json", *provider.flags, "--yolo", "go")
+    assert ran.json["result"] == "Done."
+    assert not Path("made").exists()
+    assert "It is strict" in provider.requests[-1].results[0]
+
+
 def test_background_hook_blocks_nothing_and_reports_later(provider: ProviderServer) -> None:
     heard = {"role": "user", "content": "[User hook: The tests fail.]"}
     write_settings(

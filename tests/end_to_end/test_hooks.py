@@ -551,7 +551,7 @@ def test_unusable_own_entry_is_named_and_others_work(provider: ProviderServer) -
     guard = {"matcher": "Write", "hooks": [{"type": "command", "command": "echo no >&2; exit 2", "color": "red"}]}
     events = {
         "PreToolUse": [guard],
-        "PostToolUse": [{"hooks": [{"type": "agent", "prompt": "x"}]}],
+        "PostToolUse": [{"hooks": [{"type": "mcp_tool", "server": "x"}]}],
         "PreToolUses": [],
         "WorktreeCreate": [],
         "Stop": "x",
@@ -561,7 +561,7 @@ def test_unusable_own_entry_is_named_and_others_work(provider: ProviderServer) -
     assert ran.exit_code == 4, ran.stderr
     for said in (
         *("there is no event PreToolUses", "wolo has no event WorktreeCreate", "Stop is not used"),
-        *("a hook of type agent is not used", "color of `echo no", "theme is unknown and ignored"),
+        *("a hook of type mcp_tool is not used", "color of `echo no", "theme is unknown and ignored"),
     ):
         assert said in ran.stderr
 

@@ -386,6 +386,7 @@ def _assemble_conversation(
     )
     subagents = Subagents(parent, env.agents)
     services = _make_services(state, env, parent, subagents)
+    env.hooks.ask_agent = partial(_ask_agent_for_hook, state, env, requests, services)
     parts = ConversationParts(
         agent=_assemble_agent(state, env, found_servers, requests, outlets, parent, subagents, services),
         services=services,
@@ -574,6 +575,26 @@ def _watch_task(telemetry: Telemetry | None, listener: Callable[[Event, str], No
 def _watch(spans: Callable[[Event], None], extensions: Extensions, event: Event) -> None:
     spans(event)
     extensions.watch(event)
+
+
+async def _ask_agent_for_hook(
+    state: StartupState, env: _Environment, requests: _Requests, services: ToolServices, prompt: str, model: str
+) -> str:
+    """Raises WoloError."""
+    from wolo.conversation.subagents.hook_agent import HookAgentParts, ask_agent  # few hooks ask an agent
+
+    parts = HookAgentParts(
+        access=requests.access,
+        config=state.config,
+        site=state.site,
+        asker=requests.asker,
+        small=state.small,
+        account=requests.account,
+        judge=env.judge,
+        services=services,
+        toolbox=requests.prefix.toolbox,
+    )
+    return await ask_agent(parts, prompt, model)
 
 
 def _hook_facts(state: StartupState, judge: Judge) -> dict[str, str]:

@@ -62,7 +62,12 @@ async def try_hooks(
     workspace = Workspace(find_root(), (), cwd)
     shell = find_program("bash", workspace) or "/bin/sh"
     ground = HookEnvironment(
-        processes=processes, shell=shell, cwd=workspace.start, environ=partial(environment, workspace.root), ask_model=_ask
+        processes=processes,
+        shell=shell,
+        cwd=workspace.start,
+        environ=partial(environment, workspace.root),
+        ask_model=_ask,
+        ask_agent=_ask,
     )
     common = {"session_id": "session_test", "cwd": str(cwd), "permission_mode": mode, "transcript_path": str(records.transcript)}
     payload = {**common, **(_call(event, tool, arguments) if event in ABOUT_TOOLS else {**_sample(event, cwd), **arguments})}

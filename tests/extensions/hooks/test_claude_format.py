@@ -52,8 +52,11 @@ def test_hook_file_needs_no_outer_key_settings_do() -> None:
     [
         (one("PreToolUses"), "there is no event PreToolUses; its hooks are not used. Did you mean PreToolUse?"),
         (one("BeforeModel"), "wolo has no event BeforeModel; its hooks are not used."),
-        (one(type="agent"), "PreToolUse: a hook of type agent is not used: wolo asks no agent for hooks."),
-        (one(type="magic"), "PreToolUse: a hook of type magic is not used: wolo has hooks of type command, prompt and http."),
+        (one(type="mcp_tool"), "PreToolUse: a hook of type mcp_tool is not used: wolo calls no MCP server for hooks."),
+        (
+            one(type="magic"),
+            "PreToolUse: a hook of type magic is not used: wolo has hooks of type command, prompt, agent and http.",
+        ),
         (one(command="a\0b"), "PreToolUse: a hook is not used: a command contains a NUL character."),
         (one(command=" "), "PreToolUse: a hook is not used: a hook of type command needs a command."),
         (one(type="http", command=""), "PreToolUse: a hook is not used: a hook of type http needs a url."),

@@ -20,7 +20,7 @@ from wolo.config.cli_options import Flags
 from wolo.config.files import read_own
 from wolo.config.schema import Config
 from wolo.conversation.resources.startup import HookProgress, HookSessionStart
-from wolo.errors import ConfigError, ExtensionError, WoloError
+from wolo.errors import ConfigError, ExtensionError, UsageError, WoloError
 from wolo.extensions.hooks.definitions import EVENTS, Hook
 from wolo.foreign_places import first_names, present
 from wolo.places import Notices, Places, Site
@@ -301,6 +301,8 @@ class ConversationHooks:
         self._shell = shell
         self._command_variables = command_variables
         self._history = history
+        self.ask_agent: AskModel | None = None
+        """For hooks of type `agent`; set once the conversation has its tools."""
         self._session: HookSession | None = None
         """None: no hook may run."""
         self.variables = dict(before.variables)
@@ -346,6 +348,7 @@ class ConversationHooks:
             cwd=self._workspace.start,
             environ=partial(environment, self._workspace.root),
             ask_model=ask_model,
+            ask_agent=self._ask_agent,
         )
         self._session = HookSession(
             beginning,
@@ -358,6 +361,12 @@ class ConversationHooks:
             plain=self._command_variables.select(is_outside=True),
         )
         return self._session.run
+
+    async def _ask_agent(self, prompt: str, model: str) -> str:
+        """Raises WoloError."""
+        if self.ask_agent is None:
+            raise UsageError("the conversation has no tools yet", hint="")
+        return await self.ask_agent(prompt, model)
 
     async def end(self, reason: str) -> None:
         if self._session is not None:

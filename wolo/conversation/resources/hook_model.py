@@ -30,7 +30,7 @@ async def ask_for_hook(
     """
     if limit := limit_reached(account.limits, account.used, 0):
         raise UsageError(describe(account.limits, limit), hint="")
-    other = _asker_of(access, config, model, asker.choice, small)
+    other = asker_of(access, config, model, asker.choice, small)
     try:
         answer = await (other or asker).ask(ModelQuestion(messages=(user(prompt),), system=SYSTEM), SideQuestionListener())
     finally:
@@ -42,7 +42,7 @@ async def ask_for_hook(
     return answer.text
 
 
-def _asker_of(
+def asker_of(
     access: ModelAccess, config: Config, model: str, first: ModelChoice, small: ModelChoice | None
 ) -> ModelClient | None:
     """None: the model of the conversation. Raises ConfigError with the nearest names."""

@@ -29,9 +29,11 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
     """After that the hook and everything it started is killed, and the hook has failed. Default: 60, with a prompt 30."""
     strict: bool = False
     """Treat a failure of the hook as a denial."""
-    type: Literal["command", "prompt", "http"] = "command"
+    type: Literal["command", "prompt", "agent", "http"] = "command"
     prompt: str = ""
-    """For type `prompt`: a question to a model; `$ARGUMENTS` is the event. It answers `{"ok": false, "reason": …}` to deny."""
+    """For type `prompt`: a question to a model, for type `agent` to one that may read files; `$ARGUMENTS` is the event.
+
+    It answers `{"ok": false, "reason": …}` to deny."""
     model: str = ""
     """The model to ask; empty: `small_model`, else that of the conversation."""
     url: str = ""
@@ -54,8 +56,8 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
         """The command, address or prompt, for the user."""
         if self.type == "command":
             return self.command
-        if self.type == "prompt":
-            return f"prompt{f' to {self.model}' if self.model else ''}: {self.prompt}"
+        if self.type in ("prompt", "agent"):
+            return f"{self.type}{f' to {self.model}' if self.model else ''}: {self.prompt}"
         headers = "".join(f" -H '{name}: {value}'" for name, value in self.headers.items())
         variables = f" (sends the variables {', '.join(self.allowed_env_vars)})" if self.allowed_env_vars else ""
         return f"POST {self.url}{headers}{variables}"
@@ -78,8 +80,8 @@ def describe_hook(hook: Hook) -> Iterator[tuple[str, str]]:
     """Describe a hook for a question of consent: what it runs, asks or contacts, and when. Values are whole and unescaped."""
     if hook.type == "command":
         yield "runs", hook.command
-    elif hook.type == "prompt":
-        yield "asks", hook.model or "your model"
+    elif hook.type in ("prompt", "agent"):
+        yield "asks", f"{'an agent that reads files, with ' if hook.type == 'agent' else ''}{hook.model or 'your model'}"
         yield "prompt", hook.prompt
     else:
         yield "sends to", hook.url
@@ -184,7 +186,7 @@ def complaint(matcher: str) -> str:
     return ""
 
 
-_NEEDED = {"command": "command", "prompt": "prompt", "http": "url"}
+_NEEDED = {"command": "command", "prompt": "prompt", "agent": "prompt", "http": "url"}
 
 
 def mistake(event: str, hook: Hook) -> str:
@@ -200,9 +202,10 @@ def mistake(event: str, hook: Hook) -> str:
         return wrong
     if event == FILE_CHANGED and hook.matcher in ALL_TOOLS:
         return "the matcher must name the files to watch, such as .env|.envrc"
-    if hook.type == "prompt" and event not in FOR_PROMPTS:
+    asks = hook.type in ("prompt", "agent")
+    if asks and event not in FOR_PROMPTS:
         return f"no model can be asked at {event}"
-    if hook.in_background and hook.type == "prompt":
+    if hook.in_background and asks:
         return "async needs a command or a url"
     if hook.condition and not is_rule(hook.condition):
         return f"`if` is no rule: {hook.condition}"
@@ -224,4 +227,4 @@ def _about_request(hook: Hook) -> str:
 def _about_others(hook: Hook) -> str:
     if hook.headers or hook.allowed_env_vars:
         return f"type {hook.type} sends no headers"
-    return f"type {hook.type} asks no model" if hook.model and hook.type != "prompt" else ""
+    return f"type {hook.type} asks no model" if hook.model and hook.type not in ("prompt", "agent") else ""

@@ -18,7 +18,7 @@ _KEYS_OF_A_GROUP = frozenset(("matcher", "hooks", "description"))
 _KEYS_OF_A_FILE = frozenset(("hooks", "description", "$schema", "disableAllHooks"))
 GUARD = "PreToolUse"
 """Its hooks protect something, so an unreadable one must be reported."""
-_OTHER_TYPES = {"agent": "asks no agent for hooks", "mcp_tool": "calls no MCP server for hooks"}
+_OTHER_TYPES = {"mcp_tool": "calls no MCP server for hooks"}
 OF_GEMINI: Mapping[str, str] = {
     "BeforeTool": "PreToolUse",
     "AfterTool": "PostToolUse",
@@ -135,8 +135,8 @@ class _HookReader:
     def _hook(self, event: str, matcher: str, entry: Any, *, in_milliseconds: bool) -> Hook | None:
         try:
             read = msgspec.convert(entry, _HookEntry)
-            if read.type not in ("command", "prompt", "http"):
-                why = _OTHER_TYPES.get(read.type, "has hooks of type command, prompt and http")
+            if read.type not in ("command", "prompt", "agent", "http"):
+                why = _OTHER_TYPES.get(read.type, "has hooks of type command, prompt, agent and http")
                 self._unreadable(event, f"{event}: a hook of type {read.type} is not used: wolo {why}")
                 return None
             hook = msgspec.convert(_fields(read, matcher, in_milliseconds=in_milliseconds), Hook)

@@ -114,6 +114,8 @@ class HookEnvironment(Struct, frozen=True, kw_only=True):
     """Receives the project folder that a hook comes from."""
     ask_model: AskModel | None = None
     """For hooks of type `prompt`."""
+    ask_agent: AskModel | None = None
+    """For hooks of type `agent`: the agent may read files."""
 
 
 class HookRunner:
@@ -256,6 +258,8 @@ class HookRunner:
                     answer = await self._run_command(placed, data, environ, timeout_s)
                 case "prompt":
                     answer = await ask(hook, data, self._environment.ask_model, timeout_s)
+                case "agent":
+                    answer = await ask(hook, data, self._environment.ask_agent, timeout_s)
                 case "http":
                     from wolo.extensions.hooks.http_hook import post  # noqa: PLC0415  # few hooks are of this type
 
