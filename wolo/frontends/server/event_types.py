@@ -143,10 +143,13 @@ class McpServerState(Struct, frozen=True):
 
 
 class InitEvent(SystemEvent, frozen=True, kw_only=True):
-    """The stream begins anew: forget all lines before."""
+    """The stream begins anew: forget all lines before. Fields that are missing belong to open sessions."""
 
     subtype: Literal["init"]
     model: str
+    thinking: str | UnsetType | None = UNSET
+    prefix_hash: str | UnsetType = UNSET
+    """Of the system prompt and the tools: equal for the same agent elsewhere."""
     cwd: str
     mode: str
     sandbox: str | UnsetType = UNSET
