@@ -210,3 +210,11 @@ def test_no_state_of_the_page_has_violations(server: Server, provider: ProviderS
                 look(name)
                 driver.execute_script("document.body.className = ''")
     assert {state: each for state, each in found.items() if each} == {}
+
+
+def test_model_and_thinking_are_shown(provider: ProviderServer) -> None:
+    with running(provider, WOLO_MODEL="zai/glm-4.6:high") as server, browser() as driver:
+        session = server.new()
+        driver.get(f"{server.address}#{session}")
+        wait(driver, lambda: driver.find_element("id", "thinking").text.startswith("thinking "))
+        assert driver.find_element("id", "model").get_attribute("value") == "zai/glm-4.6"
