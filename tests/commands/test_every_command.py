@@ -292,6 +292,9 @@ async def test_memory_names_the_files_that_are_read(conversation: Conversation) 
     assert "/init" in await shown("/memory", conversation)
     Path("AGENTS.md").write_text("Be kind.\n")
     assert str(Path.cwd() / "AGENTS.md") in await shown("/memory", conversation)
+    Path("CLAUDE.md").write_text("Something else.")
+    assert "CLAUDE.md is not read: AGENTS.md comes first, and they differ." in await shown("/memory", conversation)
+    Path("CLAUDE.md").unlink()
 
 
 async def test_lsp_lists_servers_and_their_states(

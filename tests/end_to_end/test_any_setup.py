@@ -93,6 +93,20 @@ def test_bad_file_of_servers_costs_itself_only(place: str, bad: bytes) -> None:
     assert place in listed.stderr
 
 
+def test_server_of_unanswered_project_needs_trust(provider: ProviderServer) -> None:
+    put(".cursor/mcp.json", json.dumps({"mcpServers": {"docs": {"command": "touch", "args": ["started"]}}}))
+    provider.script(text("Done."))
+    assert run_wolo("-p", *provider.flags, "go").exit_code == 0
+    assert "docs" not in json.dumps(provider.requests[0].json["tools"])
+    assert not Path("started").exists()
+    assert "needs trust" in run_wolo("mcp", "list").stdout
+    assert run_wolo("mcp", "list", "--json", "--trust").json[0]["state"] == "needs consent"
+    assert run_wolo("mcp", "test", "docs").exit_code != 0
+    consents.save_trust(find_places(), Path.cwd(), "never")
+    assert run_wolo("mcp", "list", "--json").json == []
+    assert not Path("started").exists()
+
+
 GUARD = """import json, sys
 event = json.load(sys.stdin)
 open("seen", "a").write(json.dumps(event) + "\\n")

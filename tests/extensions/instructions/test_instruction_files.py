@@ -65,6 +65,10 @@ def test_link_out_of_the_project_is_not_followed(root: Path, config: Path, isola
     read = found(root, config)
     assert read.text == ""
     assert read.notices == (f"{root / 'AGENTS.md'} is not read: it is a link to a file outside {root}.",)
+    (isolated / "plain.md").write_text("outside")
+    (root / "AGENTS.md").unlink()
+    (root / "AGENTS.md").symlink_to(isolated / "plain.md")
+    assert (found(root, config).text, len(found(root, config).notices)) == ("", 1)
     (root / ".env").write_text("TOKEN=1")
     (root / "AGENTS.md").unlink()
     (root / "AGENTS.md").symlink_to(".env")
