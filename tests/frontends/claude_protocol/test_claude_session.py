@@ -507,6 +507,23 @@ def test_tools_are_limited_as_the_program_says(provider: ProviderServer) -> None
         assert client.turn()[0]["tools"] == []
 
 
+@pytest.mark.parametrize("rule", ["mcp__calc__*", "mcp__calc", "mcp__calc__add", "*"])
+def test_denied_servers_offer_nothing(provider: ProviderServer, rule: str) -> None:
+    provider.script(call("mcp__calc__add", {}), text("Done."))
+    tool = {"name": "add", "inputSchema": {"type": "object"}}
+    replies = {"initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}, "tools/list": {"tools": [tool]}}
+
+    def answer(request: Line) -> Line:
+        return {"mcp_response": {"result": replies.get(request["message"]["method"], {"content": []})}}
+
+    config = json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}})
+    options = ("--permission-mode", "bypassPermissions", "--mcp-config", config, "--disallowedTools", rule)
+    with ProtocolClient(provider, *options, answer=answer) as client:
+        client.request("initialize")
+        client.turn()
+    assert "tools/call" not in [each["message"]["method"] for each in client.asked]
+
+
 def test_rules_of_settings_hold(provider: ProviderServer) -> None:
     Path(".env.local").write_text("hidden")
     script = calls(("read", {"path": ".env.local"}), ("shell", {"command": "touch made"}))

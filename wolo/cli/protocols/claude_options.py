@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
-from wolo.cli.options import Values, parse
-from wolo.config.translation.findings import Reading
-from wolo.config.translation.rules import add_rule
+from wolo.cli.options import parse
+from wolo.cli.protocols.claude_rules import add_permission, add_settings, disallow, other_tools, split_list, values_of
 from wolo.errors import UsageError
-from wolo.extensions.agent_fields import removed_tools, tools
+from wolo.extensions.agent_fields import tools
 from wolo.extensions.markdown_files import Document
 from wolo.frontends.claude_protocol.can_use_tool import to_mode
 from wolo.frontends.claude_protocol.claude_session import to_level
 from wolo.frontends.claude_protocol.session_options import SessionOptions, set_prompt
-from wolo.guard.rules import Decision
 
 FORM = "claude-stream-json"
 
@@ -43,126 +39,24 @@ def read_claude_options(argv: list[str]) -> SessionOptions:
         else:
             raise UsageError(f"wolo does not have the option {name} of Claude Code.", hint="Leave it out of the SDK's options.")
     for name, given in parse(own).values.items():
-        options.values[name] = [*_many(options.values, name), *given] if isinstance(given, list) else given
+        options.values[name] = [*values_of(options.values, name), *given] if isinstance(given, list) else given
     if "session" in options.values and {"continue", "resume"} & {*options.values}:
         raise UsageError("--session-id cannot be combined with --continue or --resume.", hint="wolo chooses the id of a copy.")
     return options
-
-
-def add_rules(values: Values, name: str, given: Any) -> None:
-    """Adds `disallowedTools` or `settings` of the initialize request. Raises UsageError."""
-    if name == "settings":
-        _add_settings(values, given)
-    else:
-        _disallow(values, [str(each) for each in given] if isinstance(given, list) else [str(given)])
-
-
-def _many(values: Values, name: str) -> list[str]:
-    held = values.setdefault(name, [])
-    assert isinstance(held, list)
-    return held
-
-
-def _split(text: str) -> tuple[str, ...]:
-    """At commas and blanks outside parentheses."""
-    parts, depth = [""], 0
-    for character in text:
-        depth = max(0, depth + (character == "(") - (character == ")"))
-        if character in ", " and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return tuple(part for part in parts if part)
 
 
 def _offer(options: SessionOptions, text: str) -> None:
     """`--tools`: built-in tools to offer; MCP servers of the program stay."""
     if text == "default":
         return
-    offered = tools(Document({"tools": list(_split(text))}, "", "--tools")) or ()
-    options.values["set"] = [*_many(options.values, "set"), f"tools.offer={json.dumps([*offered, *_task_tools(text)])}"]
-
-
-def _task_tools(text: str) -> list[str]:
-    return [
-        ours for theirs, ours in (("Task", "task"), ("Agent", "task"), ("ExitPlanMode", "present_plan")) if theirs in _split(text)
-    ]
+    offered = tools(Document({"tools": list(split_list(text))}, "", "--tools")) or ()
+    options.values["set"] = [*values_of(options.values, "set"), f"tools.offer={json.dumps([*offered, *other_tools(text)])}"]
 
 
 def _allow(options: SessionOptions, text: str) -> None:
     """`--allowedTools`: these calls need no approval."""
-    for written in _split(text):
-        _add(options.values, "allow", written)
-
-
-def _add(values: Values, decision: Decision, written: str) -> None:
-    """Adds a rule. Raises UsageError for a denial or question that wolo's rules cannot express."""
-    bare = written.strip().removesuffix("(*)")
-    if decision == "allow" and bare in _WHOLE:
-        _many(values, "allow").extend(_WHOLE[bare])
-        return
-    reading = Reading(Path(FORM))
-    add_rule(reading, decision, written)
-    for finding in reading.findings:
-        if finding.kind == "rule":
-            kind, rule = finding.value
-            if kind == "ask":
-                _many(values, "set").append(f"permissions.ask={json.dumps([rule])}")
-            else:
-                _many(values, kind).append(rule)
-        elif finding.kind == "skip" and decision != "allow":
-            raise UsageError(f"The rule {decision} {written} cannot be applied: {finding.why}")
-
-
-def _disallow(values: Values, rules: list[str] | tuple[str, ...]) -> None:
-    whole: list[Any] = [each for each in rules if "(" not in each]
-    if whole:
-        hidden = [*removed_tools(Document({"disallowedTools": whole}, "", "--disallowedTools")), *_task_tools(",".join(whole))]
-        before = str(values.get("disallow_tools") or "")
-        values["disallow_tools"] = ",".join(filter(None, (before, *hidden)))
-    for written in rules:
-        if "(" in written:
-            _add(values, "deny", written)
-
-
-def _add_settings(values: Values, given: Any) -> None:
-    """`--settings`: permissions and a mode. Raises UsageError for what wolo does not have."""
-    where, table = "--settings", given
-    try:
-        if isinstance(given, str):
-            text = given if given.lstrip().startswith("{") else Path(given).expanduser().read_text(encoding="utf-8-sig")
-            table = json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{where} cannot be read: {error}.") from error
-    if not isinstance(table, dict):
-        raise UsageError(f"{where} is no JSON object.")
-    for name, value in table.items():
-        match name, value:
-            case "permissions", dict():
-                _add_permissions(values, value)
-            case "model", str():
-                values.setdefault("model", value)
-            case "$schema", _:
-                pass
-            case _:
-                raise UsageError(f"{where}: wolo does not have the setting {name} of Claude Code.")
-
-
-def _add_permissions(values: Values, permissions: Mapping[str, Any]) -> None:
-    for name, value in permissions.items():
-        match name, value:
-            case ("allow" | "deny" | "ask") as decision, list():
-                for written in map(str, value):
-                    if decision == "deny":
-                        _disallow(values, [written])
-                    else:
-                        _add(values, decision, written)
-            case "defaultMode", str() if value != "dontAsk":
-                values["mode"] = to_mode(value)
-            case "additionalDirectories", list():
-                _many(values, "add_dir").extend(map(str, value))
-            case _:
-                raise UsageError(f"--settings: wolo does not have permissions.{name} = {value!r} of Claude Code.")
+    for written in split_list(text):
+        add_permission(options.values, "allow", written)
 
 
 def _set_mode(options: SessionOptions, name: str) -> None:
@@ -201,12 +95,12 @@ def _use_servers(options: SessionOptions, text: str) -> None:
         raise UsageError(f"--mcp-config is no JSON: {error}.") from error
     servers = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict):
-        _many(options.values, "mcp_config").append(text)
+        values_of(options.values, "mcp_config").append(text)
         return
     hosted = [name for name, entry in servers.items() if isinstance(entry, dict) and entry.get("type") == "sdk"]
     options.hosted = tuple(dict.fromkeys((*options.hosted, *hosted)))
     if others := {name: entry for name, entry in servers.items() if name not in hosted}:
-        _many(options.values, "mcp_config").append(json.dumps({"mcpServers": others}))
+        values_of(options.values, "mcp_config").append(json.dumps({"mcpServers": others}))
 
 
 def _define_agents(options: SessionOptions, text: str) -> None:
@@ -232,7 +126,7 @@ def _set(name: str) -> Callable[[SessionOptions, str], None]:
 
 
 def _append(name: str) -> Callable[[SessionOptions, str], None]:
-    return lambda options, value: _many(options.values, name).append(value)
+    return lambda options, value: values_of(options.values, name).append(value)
 
 
 def _prompt(name: str) -> Callable[[SessionOptions, str], None]:
@@ -289,7 +183,7 @@ def _schema(options: SessionOptions, value: str) -> None:
 
 def _sources(options: SessionOptions, value: str) -> None:
     """wolo reads its own settings, and a project's only where the user trusts the folder."""
-    if unknown := [each for each in _split(value) if each not in ("user", "project", "local")]:
+    if unknown := [each for each in split_list(value) if each not in ("user", "project", "local")]:
         raise UsageError(f"--setting-sources: there is no source {unknown[0]}.")
 
 
@@ -322,13 +216,13 @@ _VALUES: Mapping[str, Callable[[SessionOptions, str], object]] = {
     "--tools": _offer,
     "--allowedTools": _allow,
     "--allowed-tools": _allow,
-    "--disallowedTools": lambda options, value: _disallow(options.values, _split(value)),
-    "--disallowed-tools": lambda options, value: _disallow(options.values, _split(value)),
+    "--disallowedTools": lambda options, value: disallow(options.values, split_list(value)),
+    "--disallowed-tools": lambda options, value: disallow(options.values, split_list(value)),
     "--mcp-config": _use_servers,
     "--resume": _resume,
     "-r": _resume,
     "--session-id": _choose_id,
-    "--settings": lambda options, value: _add_settings(options.values, value),
+    "--settings": lambda options, value: add_settings(options.values, value),
     "--setting-sources": _sources,
     "--add-dir": _append("add_dir"),
     "--agent": _set("agent"),
@@ -359,12 +253,3 @@ _OF_WOLO = frozenset(
     )
 )
 """Options of wolo's own, which a program can pass as extra arguments."""
-_WHOLE: Mapping[str, tuple[str, ...]] = {
-    "Bash": ("shell:*",),
-    **dict.fromkeys(("Read", "Glob", "Grep", "LS", "NotebookRead"), ("read:**",)),
-    **dict.fromkeys(("Edit", "Write", "MultiEdit", "NotebookEdit"), ("write:**",)),
-    **dict.fromkeys(("WebFetch", "WebSearch"), ("fetch:*",)),
-    **dict.fromkeys(("Task", "Agent"), ("task:*",)),
-    **dict.fromkeys(("TodoWrite", "BashOutput", "KillShell", "Skill", "AskUserQuestion", "ExitPlanMode", "ToolSearch"), ()),
-}
-"""Rules for all calls of a tool; several need none."""

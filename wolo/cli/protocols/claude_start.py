@@ -9,7 +9,8 @@ import signal
 from functools import partial
 
 from wolo.cli.crash_log import log_to_file
-from wolo.cli.protocols.claude_options import add_rules, read_claude_options
+from wolo.cli.protocols.claude_options import read_claude_options
+from wolo.cli.protocols.claude_rules import add_rules
 from wolo.cli.protocols.detection import CLAUDE_MARK
 from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered
 from wolo.errors import WoloError
