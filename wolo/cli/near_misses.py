@@ -75,15 +75,15 @@ def _command(name: str) -> str:
 
 def nearest(word: str, names: Iterable[str]) -> str:
     """Returns the name that `word` is a typo or a prefix of, or an empty string."""
-    wanted = word.casefold()
-    found = [
+    folded = word.casefold()
+    close = [
         (distance, name)
         for name in names
-        if (distance := _distance(wanted, name)) <= (1 if min(len(wanted), len(name)) <= SHORT else 2)
+        if (distance := _distance(folded, name)) <= (1 if min(len(folded), len(name)) <= SHORT else 2)
     ]
-    if found:
-        return min(found)[1]
-    begun = [name for name in names if len(wanted) >= LEAST_PREFIX and name.startswith(wanted)]
+    if close:
+        return min(close)[1]
+    begun = [name for name in names if len(folded) >= LEAST_PREFIX and name.startswith(folded)]
     return begun[0] if len(begun) == 1 else ""
 
 

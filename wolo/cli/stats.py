@@ -49,22 +49,22 @@ def stats(
         since = datetime.combine(first, time()).timestamp()
     with open_store(only_to_read=True) as store:
         sessions = store.list(with_tasks=True)
-        found = index_update.ask(store, lambda index: count(index, sessions, since), reading_progress())
+        totals = index_update.ask(store, lambda index: count(index, sessions, since), reading_progress())
     if as_json:
         from wolo.sessions.listing import iso
 
         kinds = {
-            "model": [_row(each) for each in found.models],
-            "tool": [{"name": each.name, "calls": each.calls, "failed": each.failed} for each in found.tools],
-            "project": [_row(each) for each in found.projects],
-            "day": [_row(each) for each in found.days],
+            "model": [_row(each) for each in totals.models],
+            "tool": [{"name": each.name, "calls": each.calls, "failed": each.failed} for each in totals.tools],
+            "project": [_row(each) for each in totals.projects],
+            "day": [_row(each) for each in totals.days],
         }
-        total = _row(found.total)
+        total = _row(totals.total)
         del total["name"]
-        head = {"since": iso(since) if since else None, "sessions": found.sessions}
+        head = {"since": iso(since) if since else None, "sessions": totals.sessions}
         print_json(head | total | {f"{kind}s": rows for kind, rows in kinds.items() if by in ("", kind)})
     else:
-        print_line("\n".join(_text(found, days, by)))
+        print_line("\n".join(_text(totals, days, by)))
 
 
 def _row(totals: UsageTotals) -> dict[str, Any]:

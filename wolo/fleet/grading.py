@@ -86,24 +86,22 @@ async def grade(
         if patch is not None:
             await _apply(worktree, patch, tools.git, "The patch")
         if task.test_patch:
-            await _apply_tests(task, worktree, work / "tests.diff", tools.git)
+            # The files that it changes are as they were in the beginning first, whatever the agent made of them.
+            file = work / "tests.diff"
+            git = tools.git
+            await asyncio.to_thread(_write_text, file, task.test_patch)
+            listed = await git.run("apply", "--numstat", "-z", str(file), cwd=worktree.folder, env=worktree.environment)
+            for name in [entry.split("\t", 2)[2] for entry in listed.split("\0") if entry.count("\t") >= 2]:
+                await asyncio.to_thread(_clear_place, worktree.folder, name)
+                known = await git.run("ls-tree", "-z", worktree.base, "--", name, cwd=worktree.folder, env=worktree.environment)
+                if known:
+                    await git.run("checkout", "-q", worktree.base, "--", name, cwd=worktree.folder, env=worktree.environment)
+            await _apply(worktree, file, git, "The test patch")
         for name, content in task.verify_files.items():
             await asyncio.to_thread(_write, worktree.folder, name, content)
         return await commands.run(task.verify, None)
     finally:
         commands.close()
-
-
-async def _apply_tests(task: BatchTask, worktree: Worktree, file: Path, git: Git) -> None:
-    """The files that it changes are as they were in the beginning first, whatever the agent made of them."""
-    await asyncio.to_thread(_write_text, file, task.test_patch)
-    listed = await git.run("apply", "--numstat", "-z", str(file), cwd=worktree.folder, env=worktree.environment)
-    for name in [entry.split("\t", 2)[2] for entry in listed.split("\0") if entry.count("\t") >= 2]:
-        await asyncio.to_thread(_clear_place, worktree.folder, name)
-        known = await git.run("ls-tree", "-z", worktree.base, "--", name, cwd=worktree.folder, env=worktree.environment)
-        if known:
-            await git.run("checkout", "-q", worktree.base, "--", name, cwd=worktree.folder, env=worktree.environment)
-    await _apply(worktree, file, git, "The test patch")
 
 
 async def _apply(worktree: Worktree, file: Path, git: Git, what: str) -> None:

@@ -130,12 +130,9 @@ class TaskCommands:
         head, tail = printed.take()
         gap = f"\n… {printed.omitted_bytes:,} bytes left out …\n".encode() if printed.omitted_bytes else b""
         output = (head + gap + tail).decode("utf-8", "replace") + (f"[the sandbox ended it: {why}]\n" if why else "")
-        return CommandEnd(end, clean(self._hide(output)))
-
-    def _hide(self, output: str) -> str:
-        """Values that only these commands get are in no log."""
+        # Values that only these commands get are in no log.
         values = (os.environ.get(name, "") for name in self._task.setup_env)
-        return ValueRedactor(values).text(output)
+        return CommandEnd(end, clean(ValueRedactor(values).text(output)))
 
     def _find_variables(self) -> CommandVariables:
         secrets = make_secrets(self._site.places, self._config.settings, (self._workspace.root,))

@@ -108,15 +108,15 @@ def _argument(entry: object) -> PromptArgument:
 
 def read_resources(entries: Iterable[object], templates: Iterable[object] = ()) -> tuple[ListedResource, ...]:
     """Resources first, then templates, each in the order of the server; invalid and duplicate entries are skipped."""
-    found: dict[str, ListedResource] = {}
+    resources: dict[str, ListedResource] = {}
     for entry, key in (*((each, "uri") for each in entries), *((each, "uriTemplate") for each in templates)):
         if isinstance(entry, Mapping) and isinstance(uri := entry.get(key), str) and uri.strip():
             name = _line(entry.get("title")) or _line(entry.get("name"))
-            found.setdefault(
+            resources.setdefault(
                 uri,
                 ListedResource(uri, name, _line(entry.get("description")), _line(entry.get("mimeType")), key == "uriTemplate"),
             )
-    return tuple(found.values())[:MOST_RESOURCES]
+    return tuple(resources.values())[:MOST_RESOURCES]
 
 
 def _line(value: object) -> str:

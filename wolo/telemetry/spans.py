@@ -123,8 +123,11 @@ class Spans:
                 run.end_chat("superseded")
                 provider, _, model = event.model.partition("/")
                 run.start_chat(NAMES.get(provider, provider), model, self._identity.address)
-                if self._identity.content and run.chat is not None:
-                    self._set_input(run.chat, run.session_id)
+                if self._identity.content and run.chat is not None and (request := self.request_of(run.session_id)):
+                    system, messages = request
+                    run.chat.set_attribute("gen_ai.input.messages", _as_json([_message(each) for each in messages]))
+                    if system:
+                        run.chat.set_attribute("gen_ai.system_instructions", _as_json([{"type": "text", "content": system}]))
             case AnswerEnded():
                 self._answer(run, event.message)
             case AttemptFailed() | ModelReplaced():
@@ -136,13 +139,6 @@ class Spans:
                 if self._identity.content:
                     span.set_attribute("gen_ai.tool.call.result", event.part.output)
                 _end(span, (event.part.outcome or "error") if event.part.is_error else "")
-
-    def _set_input(self, chat: Span, session_id: str) -> None:
-        if request := self.request_of(session_id):
-            system, messages = request
-            chat.set_attribute("gen_ai.input.messages", _as_json([_message(each) for each in messages]))
-            if system:
-                chat.set_attribute("gen_ai.system_instructions", _as_json([{"type": "text", "content": system}]))
 
     def _begin(self, task: str, agent: str, session_id: str, parent: Context, prompt: Message | None) -> None:
         span = self._tracer.start_span(

@@ -174,20 +174,22 @@ def identity_of(folder: Path) -> str:
     the device only where the file system has no birth time.
     """
     found = os.stat(folder)  # noqa: PTH116  # beside the system call below
-    if sys.platform != "linux":
-        born = str(getattr(found, "st_birthtime", "") or "")
-    else:
-        import ctypes  # noqa: PLC0415  # 2 ms, only for folders that need approval
-
-        statx = getattr(ctypes.CDLL(None), "statx", None)
-        if statx is None:
-            born = ""
-        else:
-            buffer = ctypes.create_string_buffer(_STATX_BYTES)
-            if statx(ctypes.c_int(_AT_FDCWD), os.fsencode(folder), ctypes.c_int(0), ctypes.c_uint(_STATX_BTIME), buffer):
-                born = ""
-            else:
-                (mask,) = struct.unpack_from("=I", buffer.raw)
-                seconds, nanoseconds = struct.unpack_from("=qI", buffer.raw, _BORN_AT)
-                born = f"{seconds}.{nanoseconds:09}" if mask & _STATX_BTIME and seconds else ""
+    born = _born(folder, found)
     return f"inode {found.st_ino} born {born}" if born else f"inode {found.st_ino} device {found.st_dev}"
+
+
+def _born(folder: Path, status: os.stat_result) -> str:
+    """Birth time; empty when unknown."""
+    if sys.platform != "linux":
+        return str(getattr(status, "st_birthtime", "") or "")
+    import ctypes  # noqa: PLC0415  # 2 ms, only for folders that need approval
+
+    statx = getattr(ctypes.CDLL(None), "statx", None)
+    if statx is None:
+        return ""
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    if statx(ctypes.c_int(_AT_FDCWD), os.fsencode(folder), ctypes.c_int(0), ctypes.c_uint(_STATX_BTIME), buffer):
+        return ""
+    (mask,) = struct.unpack_from("=I", buffer.raw)
+    seconds, nanoseconds = struct.unpack_from("=qI", buffer.raw, _BORN_AT)
+    return f"{seconds}.{nanoseconds:09}" if mask & _STATX_BTIME and seconds else ""

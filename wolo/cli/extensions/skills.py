@@ -83,18 +83,18 @@ def add(
     with unfinished_folder() as scratch:
         fetched = fetch(origin, scratch)
         notices = Notices()
-        found = skill_install.find_in(fetched.folder, origin.name, notices)
+        offered = skill_install.find_in(fetched.folder, origin.name, notices)
         for notice in notices:
             print_message(notice)
         names = skill or []
-        if not found:
+        if not offered:
             raise UsageError(
                 f"There is no skill in {source}: no folder with a SKILL.md.", hint="Name a folder: SOURCE#REF:FOLDER"
             )
-        known = {each.name: each for each in found}
+        known = {each.name: each for each in offered}
         if unknown := [name for name in names if name not in known]:
             raise UsageError(f"{source} has no skill {unknown[0]}.", hint=f"It has: {', '.join(known)}.")
-        chosen = [known[name] for name in dict.fromkeys(names)] if names else list(found)
+        chosen = [known[name] for name in dict.fromkeys(names)] if names else list(offered)
         print_line(f"From {origin} ({fetched.pin[:19]}):")
         for each in chosen:
             _describe(each)

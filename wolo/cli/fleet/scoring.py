@@ -45,7 +45,15 @@ def verify(
     if not graded:
         raise UsageError("No ended task of this run has a verify command.")
     lines = asyncio.run(_grade_all(run.absolute(), graded, meta.settings))
-    write_lines(run / GRADED, lines)
+    file = run / GRADED
+    import msgspec
+
+    from wolo.workspace.files.unfinished import write_whole
+
+    try:
+        write_whole(file, b"".join(msgspec.json.encode(line) + b"\n" for line in lines), mode=0o666)
+    except OSError as error:
+        raise UsageError(f"Cannot write {file}: {error.strerror}.") from error
     if as_json:
         print_json(lines)
     else:
@@ -95,18 +103,6 @@ async def _grade_one(run: Path, row: Row, runner: Any) -> dict[str, Any]:
         return {**line, "state": "errored", "verify": None, "error": getattr(error, "message", str(error))}
     finally:
         await asyncio.to_thread(remove_tree, work)
-
-
-def write_lines(file: Path, lines: list[dict[str, Any]]) -> None:
-    """Raises UsageError."""
-    import msgspec
-
-    from wolo.workspace.files.unfinished import write_whole
-
-    try:
-        write_whole(file, b"".join(msgspec.json.encode(line) + b"\n" for line in lines), mode=0o666)
-    except OSError as error:
-        raise UsageError(f"Cannot write {file}: {error.strerror}.") from error
 
 
 def compare(

@@ -120,7 +120,7 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
     loaded = load_session(id)
     if loaded.warning:
         print_message(loaded.warning)
-    said = messages(loaded.entries)
+    history = messages(loaded.entries)
     # Prices of the models that answered; None if unknown.
     from wolo.config import keys, layers
     from wolo.diagnostics.request_preview import readable
@@ -131,12 +131,12 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
     config = layers.load(site)
     environ = keys.with_stored_keys(site, config)
     prices: dict[Producer, Price | None] = {}
-    for wrote in {message.producer for message in said if message.producer}:
+    for wrote in {message.producer for message in history if message.producer}:
         try:
             prices[wrote] = readable(config, environ, f"{wrote.provider}/{wrote.model}").model.price
         except ConfigError:
             prices[wrote] = None
-    looked = cache_use_by_request(said, prices)
+    looked = cache_use_by_request(history, prices)
     if as_json:
         print_json({"session_id": loaded.info.id, "requests": list(map(_request_row, looked)), "total": _total(looked)})
         return

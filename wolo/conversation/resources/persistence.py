@@ -75,16 +75,11 @@ class SavedSession:
         self.summary_usage: tuple[Usage, ...] = ()
         self.side_question_usage: tuple[Usage, ...] = ()
         self.num_before_turn = (0, 0)
-        """Numbers of summaries and of side questions before the newest turn."""
         self.unread_usage = NOTHING_UNREAD
-        """Cost of the part of a large session that was not loaded."""
         self.goal: dict[str, Any] | None = None
-        """The saved state of the session's goal; None: there is none."""
         self.notices: tuple[str, ...] = store.warnings
         self.outputs = store.blobs_dir
-        """Directory of `save_output`; the model may read it."""
         self.started_in = session.cwd if session else ""
-        """Directory of a resumed session; empty for a new one."""
         self._store = store
         self._origin = origin
         self._lock: SessionLock | None = None
@@ -98,11 +93,8 @@ class SavedSession:
                 self._changes = (SettingEntry(name="model", value=origin.model),)
             self._lock = store.lock(session.id)
             if branch is not None:
-                left = store.head(session.id)
-                entries: list[AnyEntry] = [
-                    BranchEntry(left=left, summary=branch.summary),
-                    *([branch.record] if branch.record else []),
-                ]
+                entries: list[AnyEntry] = [BranchEntry(left=store.head(session.id), summary=branch.summary)]
+                entries += [branch.record] if branch.record else []
                 store.append(session.id, entries, behind=branch.after_entry)
             from wolo.sessions import replay_entries as tree  # noqa: PLC0415  # a new session has none
 
@@ -117,16 +109,13 @@ class SavedSession:
                     self.compaction = opening(loaded.unread, self.history[0].id if self.history else "")
                     self._changes += (self.compaction,)
                     self.notices += (too_large_notice(loaded.unread),)
-            self.summary_usage, self.side_question_usage = (
-                tree.summary_usages(loaded.entries),
-                tree.side_question_usages(loaded.entries),
-            )
+            self.summary_usage = tree.summary_usages(loaded.entries)
+            self.side_question_usage = tree.side_question_usages(loaded.entries)
             earlier = tree.before_newest_prompt(loaded.entries)
             self.num_before_turn = (len(tree.summary_usages(earlier)), len(tree.side_question_usages(earlier)))
             self.notices += (loaded.warning,) if loaded.warning else ()
         self.notices += (*store.rescues(),)
         self.recovery_notices: list[str] = []
-        """About repairs of a damaged store, oldest first; whoever shows one removes it."""
         store.on_rescue = self.recovery_notices.append
 
     @property
@@ -227,16 +216,22 @@ class UnsavedSession:
         """`id` of the conversation that continues."""
         self.session_id = id or new_session_id(now)
         self.started_in = ""
+        """Directory of a resumed session; empty for a new one."""
         self.history = history
         self.compaction: CompactionEntry | None = None
         self.summary_usage: tuple[Usage, ...] = ()
         self.side_question_usage: tuple[Usage, ...] = ()
         self.num_before_turn = (0, 0)
+        """Numbers of summaries and of side questions before the newest turn."""
         self.unread_usage = NOTHING_UNREAD
+        """Cost of the part of a large session that was not loaded."""
         self.goal: dict[str, Any] | None = None
+        """The saved state of the session's goal; None: there is none."""
         self.notices: tuple[str, ...] = ()
         self.recovery_notices: list[str] = []
+        """About repairs of a damaged store, oldest first; whoever shows one removes it."""
         self.outputs = state / f"unkept-{os.urandom(6).hex()}"
+        """Directory of `save_output`; the model may read it."""
 
     @property
     def is_started(self) -> bool:

@@ -90,7 +90,11 @@ class ResultsFile:
             self._read_on(descriptor)
             while lines := self._unwritten(descriptor):
                 data = b"".join(lines)
-                _write(descriptor, data, self._bytes)
+                at = self._bytes
+                rest = memoryview(data)
+                while rest:
+                    count = os.pwrite(descriptor, rest, at)
+                    at, rest = at + count, rest[count:]
                 self._bytes += len(data)
                 self._lines += len(lines)
         finally:
@@ -180,13 +184,6 @@ def _line(task: str, key: str, attempt: int, outcome: str) -> bytes:
 def provenance_of(outcome: AttemptOutcome | None) -> dict[str, Any]:
     made = outcome.provenance if outcome else Provenance()
     return {name: getattr(made, name) or None for name in Provenance.__struct_fields__}
-
-
-def _write(descriptor: int, data: bytes, at: int) -> None:
-    rest = memoryview(data)
-    while rest:
-        count = os.pwrite(descriptor, rest, at)
-        at, rest = at + count, rest[count:]
 
 
 def write_summary(

@@ -8,7 +8,6 @@ import sys
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType
 
 _FOLDER = Path(__file__).parent
 _GUARD = "wolo.guard."
@@ -47,11 +46,7 @@ def pack_programs(*programs: str) -> bytes:
     names = [(_GUARD + program[2:] if program.startswith("..") else f"{__package__}.{program}", program) for program in programs]
     if bare_python() != os.path.realpath(sys.executable):
         return marshal.dumps([(name, text_of(program)) for name, program in names], _OLD_FORM)
-    return marshal.dumps([(name, _compile(name, program)) for name, program in names])
-
-
-def _compile(name: str, program: str) -> CodeType | None:
-    return SourceFileLoader(name, str(_file_of(program))).get_code(name)
+    return marshal.dumps([(name, SourceFileLoader(name, str(_file_of(program))).get_code(name)) for name, program in names])
 
 
 def line_for(code: int) -> list[str]:

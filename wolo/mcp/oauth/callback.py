@@ -116,14 +116,14 @@ class Callback:
                         host = line[5:].strip()
                 own = urlsplit(self.redirect_uri)
                 if method != "GET" or urlsplit(target).path.rstrip("/") != own.path.rstrip("/"):
-                    status, said = "404 Not Found", "There is nothing here."
+                    status, sentence = "404 Not Found", "There is nothing here."
                 elif host.rpartition(":")[0] not in ("localhost", HOST, "[::1]"):
-                    status, said = "403 Forbidden", "This address is not that of a login."
+                    status, sentence = "403 Forbidden", "This address is not that of a login."
                 elif not self.take(target):
-                    status, said = "400 Bad Request", "This is not the answer to the login that wolo waits for."
+                    status, sentence = "400 Bad Request", "This is not the answer to the login that wolo waits for."
                 else:
-                    status, said = "200 OK", "wolo has received the answer. You can close this page."
-                body = _PAGE.format(said).encode()
+                    status, sentence = "200 OK", "wolo has received the answer. You can close this page."
+                body = _PAGE.format(sentence).encode()
                 head = f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}"
                 writer.write(f"{head}\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n".encode() + body)
                 await writer.drain()

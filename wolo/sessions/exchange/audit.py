@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.sessions.deletions import read_deletions
 from wolo.sessions.entries import AnyEntry, MessageEntry, ResultsEntry, SettingEntry
@@ -81,7 +80,14 @@ def _facts(row: StoredRow) -> Iterator[dict[str, Any]]:
     entry: AnyEntry | None = row.entry
     match entry:
         case MessageEntry(message=message) if message.role == "assistant":
-            yield _answer(message)
+            usage, producer = message.usage, message.producer
+            facts: dict[str, Any] = {"type": "answer", "finish_reason": message.finish_reason}
+            if producer is not None:
+                facts |= {"provider": producer.provider, "model": producer.model}
+            if usage is not None:
+                facts |= {"input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens}
+                facts |= {"output_tokens": usage.output_tokens, "cost_usd": usage.cost.total if usage.cost else None}
+            yield facts
         case MessageEntry(message=message) if message.is_from_user:
             digest = sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
             origin = msgspec.json.decode(row.body or b"{}").get("message", {}).get("origin", "")  # no field of a saved message
@@ -92,17 +98,6 @@ def _facts(row: StoredRow) -> Iterator[dict[str, Any]]:
             yield {"type": "setting", "name": name, "value": value}
         case None:
             yield {"type": "damaged"}
-
-
-def _answer(message: Message) -> dict[str, Any]:
-    usage, producer = message.usage, message.producer
-    facts: dict[str, Any] = {"type": "answer", "finish_reason": message.finish_reason}
-    if producer is not None:
-        facts |= {"provider": producer.provider, "model": producer.model}
-    if usage is not None:
-        facts |= {"input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens}
-        facts |= {"output_tokens": usage.output_tokens, "cost_usd": usage.cost.total if usage.cost else None}
-    return facts
 
 
 def _call(part: ToolPart) -> dict[str, Any]:

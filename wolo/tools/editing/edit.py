@@ -158,26 +158,24 @@ def _edit(args: EditArgs, call: CallContext) -> CallResult:
 
 def _plan_any(file: TextFile, args: EditArgs, path: Path, shown: str, services: ToolServices) -> _Plan:
     if args.insert_line is not None:
-        return _Plan([_insertion(file.text, args.insert_line, args.new or "", path, shown)], [])
+        # Whole lines behind line `line`.
+        text = file.text
+        line = args.insert_line
+        starts = [0, *(ending.end() for ending in re.finditer(r"\r\n|\n|\r", text))]
+        num_lines = len(starts) - (starts[-1] == len(text))
+        if path.suffix.lower() == ".ipynb":
+            raise ToolError("`insert_line` does not count lines of notebooks: give a line as `old` and keep it in `new`.")
+        if not 0 <= line <= num_lines:
+            raise ToolError(f"`insert_line` must be from 0 to {num_lines}: so many lines has `{shown}`.")
+        is_behind_open_line = line == len(starts)
+        at = len(text) if is_behind_open_line else starts[line]
+        lines = (args.new or "").removesuffix("\n")
+        neighbour = text[starts[max(line - 1, 0)] : at] if line else text[: starts[min(1, len(starts) - 1)]]
+        default = next(iter(re.findall(r"\r\n|\n|\r", text)), "\n")
+        lines = f"\n{lines}" if is_behind_open_line else f"{lines}\n"
+        return _Plan([EditPassage(at, at, with_line_endings_of(neighbour, lines, default))], [])
     edits = _replacements(args)
     return _plan_notebook(file, edits, path, shown) or _plan(file, edits, path, shown, services)
-
-
-def _insertion(text: str, line: int, new: str, path: Path, shown: str) -> EditPassage:
-    """Whole lines behind line `line`."""
-    starts = [0, *(ending.end() for ending in re.finditer(r"\r\n|\n|\r", text))]
-    num_lines = len(starts) - (starts[-1] == len(text))
-    if path.suffix.lower() == ".ipynb":
-        raise ToolError("`insert_line` does not count lines of notebooks: give a line as `old` and keep it in `new`.")
-    if not 0 <= line <= num_lines:
-        raise ToolError(f"`insert_line` must be from 0 to {num_lines}: so many lines has `{shown}`.")
-    is_behind_open_line = line == len(starts)
-    at = len(text) if is_behind_open_line else starts[line]
-    lines = new.removesuffix("\n")
-    neighbour = text[starts[max(line - 1, 0)] : at] if line else text[: starts[min(1, len(starts) - 1)]]
-    default = next(iter(re.findall(r"\r\n|\n|\r", text)), "\n")
-    lines = f"\n{lines}" if is_behind_open_line else f"{lines}\n"
-    return EditPassage(at, at, with_line_endings_of(neighbour, lines, default))
 
 
 def _plan_notebook(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str) -> _Plan | None:
