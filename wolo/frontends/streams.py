@@ -105,6 +105,31 @@ def print_json(value: object) -> None:
     write(as_json(value) + "\n")
 
 
+def watch_reader(on_gone: Callable[[], None]) -> None:
+    """Calls `on_gone` in the running loop when nobody can read stdout any more; a pipe or socket only."""
+    import asyncio  # noqa: PLC0415  # few runs have a program at the other end
+    import select  # noqa: PLC0415
+    import stat  # noqa: PLC0415
+
+    try:
+        descriptor = sys.stdout.fileno()
+        mode = os.fstat(descriptor).st_mode
+    except (AttributeError, OSError, ValueError):
+        return
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return
+    loop = asyncio.get_running_loop()
+
+    def report() -> None:
+        loop.remove_reader(descriptor)
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        if poll.poll(0):  # else the other end of a socket only sends nothing any more
+            on_gone()
+
+    loop.add_reader(descriptor, report)
+
+
 def flush() -> None:
     """Flushes stdout. Raises OutputLost."""
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.command import Completed, run_wolo
+from tests.fakes.command import Completed, run_wolo, start_wolo
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
 from tests.fakes.replies import call, calls, error, text
 from tests.frontends.sdks import at
@@ -151,6 +151,17 @@ def test_folder_without_a_repository_is_refused(provider: ProviderServer) -> Non
 
 def test_empty_prompt_is_refused(provider: ProviderServer) -> None:
     assert run_exec(provider, ANYWHERE, prompt="").exit_code == 2
+
+
+def test_hang_up_ends_the_command(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "sleep 60"}))
+    options = (ANYWHERE, "--sandbox", "danger-full-access", "go")
+    with start_wolo("exec", "--experimental-json", *options, env=at(provider.base_url, KEY, MODEL)) as running:
+        assert running.stdout is not None
+        while b"command_execution" not in running.stdout.readline():
+            pass
+        running.stdout.close()
+        assert running.wait(30) != 0
 
 
 def test_exec_without_the_flag_is_explained() -> None:

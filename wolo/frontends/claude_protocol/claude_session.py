@@ -22,7 +22,7 @@ from wolo.frontends.claude_protocol.channel import Channel, ProgramGone, Program
 from wolo.frontends.claude_protocol.session_options import SessionOptions, Values, add_initialize, read_agents, read_hooks
 from wolo.frontends.claude_protocol.wire_messages import VERSION, MessageWriter, failure, mcp_servers
 from wolo.frontends.prompt_lines import to_prompt
-from wolo.frontends.streams import OutputLost, print_message
+from wolo.frontends.streams import OutputLost, print_message, watch_reader
 from wolo.messages.message import UserPrompt
 from wolo.messages.parts import TextPart
 
@@ -50,12 +50,14 @@ class ClaudeSession:
         self._tasks: set[asyncio.Task[None]] = set()
         self.stopped_by = 0
         """Exit code of the signal that ended the session."""
+        self._is_abandoned = False
 
     async def run(self) -> int:
         """Returns the exit code: that of the last turn, or of the failure that ended the session."""
         exit_code = 0
+        watch_reader(self._leave)
         try:
-            while (line := await self._channel.prompts.get()) is not None and not self.stopped_by:
+            while (line := await self._channel.prompts.get()) is not None and not (self.stopped_by or self._is_abandoned):
                 conversation = await self._open()
                 exit_code = await self._turn(to_prompt(line), line.get("client_composed") is True, conversation)
             if self._channel.mistake is not None:
@@ -78,6 +80,13 @@ class ClaudeSession:
     def stop(self, exit_code: int) -> None:
         """Ends the session after its turn, which is interrupted."""
         self.stopped_by = exit_code
+        if self._conversation is not None:
+            self._conversation.interrupt()
+        self._channel.end()
+
+    def _leave(self) -> None:
+        """The program is gone, and nobody reads what the turn would still say."""
+        self._is_abandoned = True
         if self._conversation is not None:
             self._conversation.interrupt()
         self._channel.end()

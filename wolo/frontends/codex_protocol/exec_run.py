@@ -9,7 +9,7 @@ from wolo.agent.events import TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.structured_output import OutputForm
 from wolo.frontends.codex_protocol.thread_items import ItemWriter, wire_usage
-from wolo.frontends.streams import as_json, print_json
+from wolo.frontends.streams import as_json, print_json, watch_reader
 from wolo.messages.message import UserPrompt
 
 _WHOLE = frozenset(("agent_message", "reasoning", "file_change"))
@@ -34,6 +34,7 @@ class ExecRun:
 
     async def run(self, prompt: UserPrompt) -> int:
         """Returns the exit code. Raises OutputLost."""
+        watch_reader(self._conversation.interrupt)
         print_json({"type": "thread.started", "thread_id": self._conversation.info.session_id})
         print_json({"type": "turn.started"})
         if self._form is None:
