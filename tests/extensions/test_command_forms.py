@@ -113,3 +113,21 @@ def test_a_name_that_no_argument_has_is_text() -> None:
 def test_tools_are_separated_by_commas_or_blanks() -> None:
     filled("a.md", "---\nallowed-tools: Read Bash(git log:*), Edit\n---\nx")
     assert found().commands[0].tools == ("Read", "Bash(git log:*)", "Edit")
+
+
+# Copilot
+
+
+@pytest.mark.parametrize(
+    ("body", "typed", "pieces"),
+    [
+        ("Make ${input:what:a component}.", "a small button", ("Make a small button.",)),
+        ("Move ${input:from} to ${input:to}; not ${input:from}.", "a 'b c'", ("Move a to b c; not a.",)),
+        ("Make ${input:what} in ${workspaceFolder}.", "", ("Make  in ${workspaceFolder}.",)),
+        ("Review.", "now", ("Review.", "\n\nnow")),
+        ("Say ${input:x}.", "!`touch made` ${input:x}", ("Say !`touch made` ${input:x}.",)),
+    ],
+)
+def test_inputs_of_a_prompt_file_are_arguments(body: str, typed: str, pieces: tuple[str, ...]) -> None:
+    assert filled("new.prompt.md", f"---\nmode: agent\n---\n{body}", typed) == pieces
+    assert [each.name for each in found().commands] == ["new"]

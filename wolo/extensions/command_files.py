@@ -87,6 +87,7 @@ def fill(command: WrittenCommand, typed: str) -> tuple[Piece, ...]:
     """Fills the current text of the file with the typed arguments. Raises WoloError."""
     from wolo.extensions.command_templates import (  # noqa: PLC0415  # only for a command that is used
         arguments,
+        fill_copilot,
         fill_gemini,
         fill_markdown,
     )
@@ -97,6 +98,8 @@ def fill(command: WrittenCommand, typed: str) -> tuple[Piece, ...]:
         raise ExtensionError(f"{show_path(command.path)} has no text, so there is nothing to send.")
     if command.path.suffix == TOML:
         return fill_gemini(body, typed)
+    if command.path.name.endswith(".prompt.md"):
+        return fill_copilot(body, typed)
     is_codex = command.shelf.namespace == "prompts" and command.shelf.plugin is None
     return fill_markdown(body, arguments(typed, command.arguments, is_codex=is_codex))
 

@@ -17,6 +17,7 @@ _RUN = r"!`([^`\n]+)`"
 _NOT_PLAIN = r"[\\'\"`$#]|<<"
 """Shell syntax that could defeat the quoting of arguments."""
 _NAMED_VALUE = r"(?s)([A-Za-z_]\w*)=(.*)"
+_INPUT = r"\$\{input:([\w-]+)(?::[^}]*)?\}"
 _GEMINI = r"\{\{args\}\}|[!@]\{"
 _GEMINI_ARGS = "{{args}}"
 _OPEN_SHELL = r"[`#]|\$[('\"{]|<<|\(\(|\[\["
@@ -82,6 +83,15 @@ def fill_skill(text: str, typed: str) -> tuple[Piece, ...]:
         elif piece:
             pieces.append(piece.replace("$ARGUMENTS", typed))
     return tuple(pieces)
+
+
+def fill_copilot(body: str, typed: str) -> tuple[Piece, ...]:
+    """`${input:NAME:hint}` is a word of the arguments, by the order of the names; a single one is all of them."""
+    names = tuple(dict.fromkeys(match[1] for match in re.finditer(_INPUT, body)))
+    words = [typed] if len(names) == 1 else split(typed)
+    named = {name: words[at] if at < len(words) else "" for at, name in enumerate(names)}
+    filled = re.sub(_INPUT, lambda match: named[match[1]], body)
+    return (filled,) if names or not typed else (filled, f"\n\n{typed}")
 
 
 def fill_gemini(body: str, typed: str) -> tuple[Piece, ...]:
