@@ -254,7 +254,7 @@ class Extension:
         """Show the user a notice."""
         self.actions.append(("notify", text))
 
-    def tell(self, text: str) -> None:
+    def add_context(self, text: str) -> None:
         """Give the model a text with the next request of a turn."""
         self.actions.append(("tell", text))
 

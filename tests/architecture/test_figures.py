@@ -41,7 +41,7 @@ PREPOSITIONS = "as at away back by for from in into of off on out since to until
 TIMES = "age began created deadline delay elapsed ended expires seconds since started timeout until updated wait".split()  # noqa: SIM905
 UNITS = "attributes bytes cells chars columns days fds flags ns parameters retries rights rows times tokens tries".split()  # noqa: SIM905
 WRITTEN_OUTSIDE = re.compile(
-    "agent/events|api/run_events|config/schema|formats/|tool_values|request_bodies|fleet/|sessions/|messages/|models/|extensions/hooks/"
+    "agent/events|api/run_events|config/schema|formats/|tool_values|request_bodies|response_types|fleet/|sessions/|messages/|models/|extensions/hooks/"
     "|agent/compaction/summary_text|guard/intents|replay/cassette"
 )
 """Fields of these files have the names of JSON, settings or columns."""

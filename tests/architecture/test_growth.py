@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from typing import Any
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text, usage
 
+PACKAGE = str(Path(__file__).parents[2] / "wolo")
 EARLY, LATE = range(50, 55), range(400, 405)
 MOST_GROWTH = 1.02
 
@@ -34,12 +34,12 @@ def test_late_turn_runs_no_more_bytecodes(provider: ProviderServer) -> None:
     done = subprocess.run(command, env=environ, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
-    early, late = (statistics.median(counts[str(turn)] for turn in turns) for turns in (EARLY, LATE))
+    early, late = (min(counts[str(turn)] for turn in turns) for turns in (EARLY, LATE))  # the calmest of each
     assert late <= early * MOST_GROWTH
 
 
 class Bytecodes:
-    """Counts the bytecodes of all threads, while it is on."""
+    """Counts the bytecodes of wolo in all threads, while it is on; those of the event loop depend on the machine's load."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -49,6 +49,8 @@ class Bytecodes:
         sys.settrace(self._trace if on else None)
 
     def _trace(self, frame: FrameType, event: str, _: object) -> Any:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._step
 

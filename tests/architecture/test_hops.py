@@ -12,7 +12,7 @@ MOST_MOVES_OF_A_PROMPT = 400
 PROBES = 2
 """Of the prompt; the one with fewer moves counts, because a busy machine wakes the client more often."""
 MOST_FILES_OF_A_SHELL_CALL = 85
-MOST_FILES_BEFORE_THE_TURN = 101
+MOST_FILES_BEFORE_THE_TURN = 103
 
 
 def test_prompt_and_shell_call_enter_few_files(provider: ProviderServer) -> None:

@@ -40,7 +40,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "allow": Effect(("--allow", "shell:touch *"), MAY_RUN, script=(lambda: runs("touch made"), fine)),
     "deny": Effect(("--deny", "write:**"), PLAIN, script=(writes, fine)),
     "add_dir": Effect(("--add-dir", "../beside"), PLAIN, script=(reads, fine)),
-    "safe_mode": Elsewhere("end_to_end/test_safe_mode.py", "test_safe_mode_uses_nothing_of_the_user_or_project"),
+    "safe_mode": Elsewhere("end_to_end/test_safe_mode.py", "test_safe_mode_uses_nothing_of_user_or_project"),
     "cd": Effect(("-C", "../beside"), PLAIN, script=(writes, fine)),
     "bg": Elsewhere("frontends/server/test_background.py", "test_session_runs_waits_and_is_answered"),
     "worktree": Elsewhere("end_to_end/test_worktrees.py", "test_worktree_takes_the_work_and_gives_it_back"),

@@ -36,7 +36,7 @@ def extended() -> Path:
     return Path.cwd()
 
 
-def test_safe_mode_uses_nothing_of_the_user_or_project(provider: ProviderServer, extended: Path) -> None:
+def test_safe_mode_uses_nothing_of_user_or_project(provider: ProviderServer, extended: Path) -> None:
     provider.script(call("read", {"path": "sub/file"}), text("done"))
     done = run_wolo("-p", *provider.flags, "--safe-mode", "hello")
     assert done.exit_code == 0

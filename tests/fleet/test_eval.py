@@ -80,7 +80,7 @@ def test_polyglot_tests_stay_hidden_until_the_end(tmp_path: Path, provider: Prov
     assert "Implement this in two_fer.py." in commands[0]
 
 
-def test_swe_bench_is_run_and_left_to_its_grader(tmp_path: Path) -> None:
+def test_swe_bench_patches_are_left_to_their_grader(tmp_path: Path) -> None:
     clone = repository(tmp_path / "clones/acme__lib", {"a.txt": "one\n"})
     row = {"instance_id": "acme__lib-1", "repo": "acme/lib", "base_commit": git(clone, "rev-parse", "HEAD").strip()}
     data = tmp_path / "verified.jsonl"

@@ -367,29 +367,32 @@ class ToolCalls:
                 if most is not None and review is not None and review.verdict is not None and intents == reviewed:
                     part = replace(part, metadata={**part.metadata, "decided_by": "model"})
                     return replace(call, part=part, intents=intents, verdict=review.verdict)
-            if verdict.decision == "deny" and verdict.source == PLANNING:  # what the model was told, not a decision about it
-                return EndedCall(part=end(part, "denied_by_rule", READ_ONLY.format(reason=verdict.reason)))
-            verdict = verdict if self._approvals else verdict.without_person()
+            verdict = verdict if self._approvals or verdict.source == PLANNING else verdict.without_person()
             if verdict.decision == "deny":
-                words = NOT_CONFIRMED if verdict.source == IN_FENCE else DENIED_BY_RULE
-                denied = _deny(part, "denied_by_rule", verdict.reason, words)
-                told = await self._hooks.on_denial(_hook_view(call, tool), denied.part, verdict.reason, cancellation)
-                return replace(denied, part=told)
+                return await self._deny_by_rule(replace(call, part=part), tool, verdict, cancellation)
             if verdict.decision == "allow" or intents == approved:
                 decided_by = {} if approved is None else {"decided_by": "person"}
                 part = replace(part, metadata={**part.metadata, **decided_by})
                 return replace(call, part=part, intents=intents, verdict=verdict)
             assert self._approvals is not None  # without a user no call asks
-            given = await self._approvals.ask(part, tool, call.args, intents, verdict, cancellation)
-            if given.is_dismissed:
+            answer = await self._approvals.ask(part, tool, call.args, intents, verdict, cancellation)
+            if answer.is_dismissed:
                 return _deny(part, "denied_by_person", NOT_ANSWERED, NOT_ANSWERED)
-            if not given.allowed:
-                return _deny(part, "denied_by_person", given.reason or NO_REASON, DENIED_BY_PERSON)
+            if not answer.allowed:
+                return _deny(part, "denied_by_person", answer.reason or NO_REASON, DENIED_BY_PERSON)
             approved = intents
-            if given.input is not None:
-                call = self._with_arguments(replace(call, part=part), given.input)
+            if answer.input is not None:
+                call = self._with_arguments(replace(call, part=part), answer.input)
                 approved = tuple(tool.intents(call.args, self.services))
                 part = replace(call.part, metadata={**call.part.metadata, APPROVED_INPUT: call.part.input})
+
+    async def _deny_by_rule(self, call: PlannedCall, tool: Tool, verdict: Verdict, cancellation: Cancellation) -> EndedCall:
+        if verdict.source == PLANNING:  # what the model was told, not a decision about it
+            return EndedCall(part=end(call.part, "denied_by_rule", READ_ONLY.format(reason=verdict.reason)))
+        reply = NOT_CONFIRMED if verdict.source == IN_FENCE else DENIED_BY_RULE
+        denied = _deny(call.part, "denied_by_rule", verdict.reason, reply)
+        part = await self._hooks.on_denial(_hook_view(call, tool), denied.part, verdict.reason, cancellation)
+        return replace(denied, part=part)
 
     async def _run_tool(self, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation) -> EndedCall:
         if cancellation.cause is not None:

@@ -76,7 +76,7 @@ class _Setup(Struct, frozen=True):
     tools: tuple[Any, ...] | None
     answers: ProgramAnswers
 
-    def changed(self, options: Mapping[str, Any]) -> _Setup:
+    def replace(self, options: Mapping[str, Any]) -> _Setup:
         """With the options of a run. Raises UsageError."""
         if unknown := sorted(options.keys() - RunArguments.__annotations__.keys()):
             raise UsageError(f"A run has no option {unknown[0]}.", hint=f"Options: {', '.join(RunArguments.__annotations__)}.")
@@ -122,6 +122,11 @@ class _OpenConversation:
 
 class Agent:
     """An agent and its conversation. Runs follow one another; for runs side by side use several agents."""
+
+    _loop: asyncio.AbstractEventLoop | None = None
+    _history: tuple[Message, ...] = ()
+    _running: _Running | None = None
+    _fork = False
 
     def __init__(
         self,
@@ -170,8 +175,7 @@ class Agent:
         self._files, self._agents = to_files(agents, skills), to_profiles(agents)
         self._hooks = to_hooks(hooks)
         check_function(None if transport is None else getattr(transport, "send", transport), "transport.send")
-        self._transport = transport
-        self._trust = trust
+        self._transport, self._trust = transport, trust
         limits = {"max_turns": max_turns, "max_cost": max_cost, "max_tokens": max_tokens, "max_seconds": max_seconds}
         endpoint = {"model": model, "base_url": base_url, "api_key": api_key, "api": api}
         options = {**endpoint, "system_prompt": literal(system), "mode": mode, "thinking": thinking, "name": name, **limits}
@@ -184,10 +188,6 @@ class Agent:
         if mcp_servers:
             self._given["mcp_config"] = [to_servers(mcp_servers)]
         self._open = _OpenConversation(self)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._history: tuple[Message, ...] = ()
-        self._running: _Running | None = None
-        self._fork = False
 
     @property
     def _conversation(self) -> Conversation | None:
@@ -257,7 +257,7 @@ class Agent:
         outer = active_run.get()
         run = ActiveRun(ref(self), options.get("deps", self._deps), [], outer)
         try:
-            await self._use(self._setup.changed(options))
+            await self._use(self._setup.replace(options))
             message = UserPrompt.from_message(to_message(prompt), ORIGIN)
             conversation = await self._open_conversation(history)
             if isinstance(prompt, str):

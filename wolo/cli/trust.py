@@ -37,13 +37,13 @@ def trust(
     answer = consents.trust_in(find_places(), root, notices)
     brought, unread = project.find(root, Path.cwd()), project.find_unread(root, Path.cwd())
     if as_json:
-        found = [{"kind": each.kind, "path": str(each.path)} for each in brought]
+        files = [{"kind": each.kind, "path": str(each.path)} for each in brought]
         print_json(
             {
                 "folder": str(root),
                 "answer": answer,
                 "trusted": answer == "trusted",
-                "brought": found,
+                "brought": files,
                 "unread": [
                     {"agent": place.agent, "kind": place.kind, "path": str(path), "why": place.why} for path, place in unread
                 ],

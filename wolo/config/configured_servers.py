@@ -28,11 +28,11 @@ def wanted_servers(config: Config, site: Site) -> tuple[ConfiguredServer, ...]:
     Raises ConfigError for an invalid server in the user's settings.
     """
     if config.is_safe:
-        return _allowed(_of_user(config, site), config, site.notices)
+        return _filter_allowed(_of_user(config, site), config, site.notices)
     given = config.given_servers or {}
     brought = {name: ConfiguredServer(name=name, server=each, source=_OPTION, scope="run") for name, each in given.items()}
     if config.only_given_servers:
-        return _allowed(brought, config, site.notices)
+        return _filter_allowed(brought, config, site.notices)
     servers: dict[str, ConfiguredServer] = {}
     if config.trusts_project:
         servers = {each.name: each for each in _of_project(site)}
@@ -44,10 +44,10 @@ def wanted_servers(config: Config, site: Site) -> tuple[ConfiguredServer, ...]:
     own = _of_user(config, site) | _of_user_here(site, servers) | brought
     for name in own.keys() & servers.keys():
         site.notices.add(f"{servers[name].source}: its MCP server {name} is not used: your settings define one of that name.")
-    return _allowed(servers | own, config, site.notices)
+    return _filter_allowed(servers | own, config, site.notices)
 
 
-def _allowed(servers: dict[str, ConfiguredServer], config: Config, notices: Notices) -> tuple[ConfiguredServer, ...]:
+def _filter_allowed(servers: dict[str, ConfiguredServer], config: Config, notices: Notices) -> tuple[ConfiguredServer, ...]:
     """Those that managed files allow. Also names the servers whose `elicitation` is not used."""
     for name, each in [*servers.items()]:
         server, program = each.server, f"command:{shlex.join((each.server.command, *each.server.args))}"

@@ -78,6 +78,7 @@ from wolo.workspace.processes.command_environment import CommandVariables
 
 if TYPE_CHECKING:
     from wolo.agent.finish.finish_check import FinishCheck
+    from wolo.agent.goal import Goal
     from wolo.config.python_files.custom_tools import FoundTools
     from wolo.config.python_files.extension_files import FoundExtensions
     from wolo.conversation.running_extensions import Extensions
@@ -174,20 +175,10 @@ def _prepare_environment(
     if login is not None:
         adopt_login_shell(shell, login, make_judge(config, judge.mode, workspace, state.site, outputs, skill_folders), secrets)
     variables = command_variables(config, secrets, shell.login_shell)
-    running = None
-    if extensions is not None:
-        from wolo.conversation.running_extensions import Extensions  # few users have some
-
-        running = Extensions(extensions, state.site, state.sink.session_id, secrets, variables, compactor)
+    running = _start_extensions(state, extensions, secrets, variables, compactor)
+    callbacks = options.hook_callbacks
     hooks = ConversationHooks(
-        hook_sets,
-        workspace,
-        shell,
-        variables,
-        history,
-        before=options.hooks,
-        extensions=running,
-        callbacks=options.hook_callbacks,
+        hook_sets, workspace, shell, variables, history, before=options.hooks, extensions=running, callbacks=callbacks
     )
     judge.protect_files((*hooks.programs(), *found_servers.programs))
     sandbox = SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
@@ -213,6 +204,16 @@ def _prepare_environment(
             *(extensions.notices if extensions else ()),
         ),
     )
+
+
+def _start_extensions(
+    state: StartupState, extensions: FoundExtensions | None, secrets: Secrets, variables: CommandVariables, compactor: Compactor
+) -> Extensions | None:
+    if extensions is None:
+        return None
+    from wolo.conversation.running_extensions import Extensions  # few users have some
+
+    return Extensions(extensions, state.site, state.sink.session_id, secrets, variables, compactor)
 
 
 def _runs_commands(state: StartupState) -> bool:
@@ -363,10 +364,9 @@ def _assemble_conversation(
 ) -> Conversation:
     env = _prepare_environment(state, found_servers, login, python.extensions)
     custom, extensions = python.tools, env.hooks.extensions
-    tools: list[ExternalTool] = [*(custom.tools if custom else ())]
-    if extensions is not None:
-        tools += extensions.tools([each.name for each in tools])
-    requests = _prepare_requests(state, found_servers, tools, env)
+    tools: tuple[ExternalTool, ...] = custom.tools if custom else ()
+    more = extensions.tools([each.name for each in tools]) if extensions else ()
+    requests = _prepare_requests(state, found_servers, (*tools, *more), env)
     outlets = _open_outlets(state, env, requests)
     parent = Parent(
         state=state,
@@ -408,8 +408,6 @@ def _assemble_conversation(
         telemetry=outlets.telemetry,
         limit_wait=requests.access.limit_wait,
     )
-    if outlets.telemetry is not None:
-        outlets.telemetry.follow(parts.agent.services)
     conversation = Conversation(
         _info(state, requests.prefix, (*env.notices, *outlets.notices, *(custom.notices if custom else ()))),
         parts,
@@ -419,14 +417,25 @@ def _assemble_conversation(
         options=options_of(state.config, state.workspace, requests.prompts, env.secrets),
         side_question_usage=state.sink.side_question_usage,
     )
-    if state.sink.goal is not None:
-        from wolo.conversation.goals import restore_goal  # most sessions have no goal
-
-        if goal := restore_goal(state.sink.goal):
-            conversation.hold_to(goal)
-    elif state.options.goal is not None:
-        conversation.hold_to(state.options.goal)
+    _complete(state, outlets, conversation)
     return conversation
+
+
+def _complete(state: StartupState, outlets: _Outlets, conversation: Conversation) -> None:
+    """What needs the whole conversation: telemetry of its requests, and the goal."""
+    if outlets.telemetry is not None:
+        outlets.telemetry.follow(conversation.agent.services)
+    if goal := _find_goal(state):
+        conversation.hold_to(goal)
+
+
+def _find_goal(state: StartupState) -> Goal | None:
+    """That of the session."""
+    if state.sink.goal is None:
+        return state.options.goal
+    from wolo.conversation.goals import restore_goal  # most sessions have no goal
+
+    return restore_goal(state.sink.goal)
 
 
 def _make_services(state: StartupState, env: _Environment, parent: Parent, subagents: Subagents) -> ToolServices:

@@ -48,14 +48,14 @@ _GUARD_NAMES = ("on_call", "on_request", "on_prompt", "on_result")
 class Extensions:
     def __init__(
         self,
-        found: FoundExtensions,
+        extension_files: FoundExtensions,
         site: Site,
         session_id: str,
         secrets: Secrets,
         variables: CommandVariables,
         compactor: Compactor,
     ) -> None:
-        self._found = found
+        self._found = extension_files
         self._compactor = compactor
         self.notices = Notices()
         """Until a front end gets them."""
@@ -71,8 +71,8 @@ class Extensions:
 
         def launch(each: ListedExtension) -> ExtensionLaunch:
             return ExtensionLaunch(
-                processes=found.processes,
-                enclose=SandboxedCommand if each.file.declares_effects else found.sandbox.enclose,
+                processes=extension_files.processes,
+                enclose=SandboxedCommand if each.file.declares_effects else extension_files.sandbox.enclose,
                 cwd=site.real_cwd,
                 env=lambda: variables.select(is_outside=True),
                 facts=lambda: self._facts(),
@@ -82,7 +82,9 @@ class Extensions:
                 state_file=folder / f"{each.name}.json",
             )
 
-        self.hosts = tuple(ExtensionHost(each.name, each.file, _with_guards(each), launch(each)) for each in found.extensions)
+        self.hosts = tuple(
+            ExtensionHost(each.name, each.file, _with_guards(each), launch(each)) for each in extension_files.extensions
+        )
 
     def tools(self, taken: Sequence[str]) -> list[CustomTool]:
         names = {*taken, FIND_TOOLS, "read_resource", *(each.name for each in BUILTIN_WITH_COMPLETION)}

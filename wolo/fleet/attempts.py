@@ -18,7 +18,7 @@ from wolo.errors import WoloError
 from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, totals_of
 from wolo.fleet.bounded_programs import run_bounded
 from wolo.fleet.containers import Container, make_container
-from wolo.fleet.grading import GradingTools, PatchUnfit, SetupFailed, grade, is_hidden, verify_hash
+from wolo.fleet.evaluation.grading import GradingTools, PatchUnfit, SetupFailed, grade, is_hidden, verify_hash
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Lease, Patch, Provenance, Spent, VerifyResult, place_in
 from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.run_folder import RunFolder, work_name

@@ -26,9 +26,9 @@ def read_prompt(line: bytes) -> UserPrompt:
     return to_prompt(said)
 
 
-def to_prompt(said: Any) -> UserPrompt:
+def to_prompt(line: Any) -> UserPrompt:
     """The prompt of a message in the form of Claude Code. Raises UsageError."""
-    message = said.get("message") if isinstance(said, dict) and said.get("type") == "user" else None
+    message = line.get("message") if isinstance(line, dict) and line.get("type") == "user" else None
     content = message.get("content") if isinstance(message, dict) and message.get("role", "user") == "user" else None
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]

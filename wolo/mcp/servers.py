@@ -233,14 +233,14 @@ class Servers:
 
     def start_login(self, name: str, log_in: LogIn) -> None:
         """Runs `log_in` beside everything else, until the servers are closed. Raises UsageError."""
-        wanted = self._find(name)
-        if not wanted.server.url:
+        configured = self._find(name)
+        if not configured.server.url:
             raise UsageError(f"{name} is a program: only remote servers have a login.")
-        if not wanted.is_allowed:
+        if not configured.is_allowed:
             raise UsageError(f"{name} is not contacted: it needs your consent.", hint=f"/mcp allow {name}")
         if (earlier := self._logins.get(name)) is not None:
             earlier.cancel()  # its address was lost from sight
-        self._logins[name] = self._loop.create_task(log_in(wanted, self._around.logins))
+        self._logins[name] = self._loop.create_task(log_in(configured, self._around.logins))
 
     def waits_for_consent(self, name: str) -> ConfiguredServer:
         """Raises UsageError if the server needs no consent."""

@@ -233,14 +233,13 @@ class _Replay:
         )
         services.shell.language_servers = RecordedChecks
         self._confine(judge, services)
-        in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
         called = [call.tool for call in self._calls.values()]
         preamble = build_prefix(
             config,
             site,
             options.prompts if options else PromptOptions(),
-            calls_in_text=in_text,
-            edit_tool=edit_tool,
+            calls_in_text=self._choice.format == "xml",
+            edit_tool=self._choice.edit_tool,
             attended=turn.is_attended,
             skills=skills,
             agents=agents,

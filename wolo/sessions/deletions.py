@@ -43,7 +43,7 @@ def record_deletion(data: Path, deletion: Deletion) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             last = b"".join(_read(path)[-1:])
-            line = _chained(deletion, _chain_of(last))
+            line = _chain(deletion, _chain_of(last))
             torn = b"" if not last or last.endswith(b"\n") else b"\n"  # a killed writer's; the chain shows it
             os.write(descriptor, torn + line + b"\n")
             os.fsync(descriptor)
@@ -62,23 +62,23 @@ def read_deletions(data: Path) -> Iterator[tuple[Deletion | None, bool]]:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             yield None, False
             continue
-        yield deletion, _chained(deletion, before) == line.rstrip(b"\n")
+        yield deletion, _chain(deletion, before) == line.rstrip(b"\n")
         before = deletion.chain
 
 
-def deletion_now(session: str, cwd: str, created: float, num_entries: int, last_hash: bytes, reason: Reason) -> Deletion:
+def deletion_now(session: str, cwd: str, created_at: float, num_entries: int, last_hash: bytes, reason: Reason) -> Deletion:
     return Deletion(
         at=time.time(),
         session=session,
         cwd=cwd,
-        created=created,
+        created=created_at,
         num_entries=num_entries,
         last_hash=last_hash.hex(),
         reason=reason,
     )
 
 
-def _chained(deletion: Deletion, before: str) -> bytes:
+def _chain(deletion: Deletion, before: str) -> bytes:
     plain = msgspec.json.encode(msgspec.structs.replace(deletion, chain=""))
     chain = blake2b(before.encode() + plain, digest_size=DIGEST_BYTES).hexdigest()
     return msgspec.json.encode(msgspec.structs.replace(deletion, chain=chain))

@@ -11,7 +11,7 @@ def extend(ext: Extension) -> None:
         path = ext.cwd / "trigger.txt"
         if path.exists() and (text := path.read_text()) != seen:
             seen = text
-            ext.tell(f"trigger.txt: {text}")
+            ext.add_context(f"trigger.txt: {text}")
 
     @ext.on_prompt
     def before_prompt(prompt: CheckedPrompt) -> None:

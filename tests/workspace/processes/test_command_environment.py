@@ -9,7 +9,7 @@ from wolo.workspace.processes.command_environment import CommandVariables
 GIT = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "a.b", "GIT_CONFIG_VALUE_0": "c"}
 
 
-def test_named_loader_path_does_not_act_on_the_sandbox() -> None:
+def test_named_loader_path_spares_the_sandbox() -> None:
     variables = CommandVariables(passed=("LD_LIBRARY_PATH",), environ={"LD_LIBRARY_PATH": "/opt/lib"})
     assert "LD_LIBRARY_PATH" not in variables.select(is_outside=False)
     assert variables.set_inside() == ("/usr/bin/env", "LD_LIBRARY_PATH=/opt/lib")

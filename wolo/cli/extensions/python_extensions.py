@@ -148,14 +148,14 @@ def try_out(name: Annotated[str, typer.Argument(metavar="NAME")], trust: Trust =
     import subprocess
     from pathlib import Path
 
-    files, found = _find(trust)
+    files, extensions_here = _find(trust)
     file = next((each for each in files if _name(each) == name), None)
     if file is None:
         raise UsageError(f"There is no extension {name}.", hint="wolo extensions list")
     if not file.runs:
         raise UsageError(file.problem or f"{name} needs your consent first.", hint=f"wolo extensions allow {name}")
-    listing = next(each.listing for each in found.extensions if each.file == file.file)
-    for notice in found.notices:
+    listing = next(each.listing for each in extensions_here.extensions if each.file == file.file)
+    for notice in extensions_here.notices:
         print_message(notice)
     for kind, names in (
         ("events", listing.events),

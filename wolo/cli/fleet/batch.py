@@ -86,16 +86,11 @@ def run(
     Exit status: 0 all passed; 1 some failed or are left; 2 some could not be run.
     """
     from wolo.fleet.agent_run import AgentSettings
-    from wolo.fleet.coordinator import ENGINES, BatchOptions, create_run
+    from wolo.fleet.coordinator import BatchOptions, create_run
     from wolo.fleet.preflight import ModelCheck, slow_ledger
     from wolo.fleet.tasks import with_tries
 
-    if engine not in ENGINES:
-        raise UsageError(f"There is no engine {engine}.", hint=f"Engines: {', '.join(ENGINES)}.")
-    if jobs is not None and jobs < 0:
-        raise UsageError("-j takes 0 or more.")
-    if tries is not None and not 1 <= tries <= 999:
-        raise UsageError("--tries takes 1 to 999.")
+    _check_numbers(jobs, tries)
     _check_elsewhere(engine, ray_address, account, images)
     settings = AgentSettings(model=model, mode=mode, thinking=thinking, account=account, sets=tuple(sets or ()))
     limits = _limits(max_cost, max_tokens, max_errors)
@@ -103,10 +98,7 @@ def run(
     tasks_read = with_tries(_read(tasks, settings, images or (), setup_env or ()), tries)
     if shuffle is not None:
         Random(shuffle).shuffle(tasks_read)
-    if any(not task.model for task in tasks_read):
-        check.default(priced=False)
-    if max_cost is not None:
-        check.require_prices(tasks_read)
+    _check_models(check, tasks_read, priced=max_cost is not None)
     options = BatchOptions(
         agent=settings,
         engine=engine,
@@ -390,11 +382,29 @@ def read_task_file(
         raise typer.Exit(2) from error
 
 
+def _check_numbers(jobs: int | None, tries: int | None) -> None:
+    if jobs is not None and jobs < 0:
+        raise UsageError("-j takes 0 or more.")
+    if tries is not None and not 1 <= tries <= 999:
+        raise UsageError("--tries takes 1 to 999.")
+
+
+def _check_models(check: ModelCheck, tasks: Sequence[BatchTask], *, priced: bool) -> None:
+    if any(not task.model for task in tasks):
+        check.default(priced=False)
+    if priced:
+        check.require_prices(tasks)
+
+
 def _check_elsewhere(engine: str, ray_address: str, account: str, images: list[str] | None) -> None:
     """Raises UsageError for options that do not go together where attempts run on other machines or in images.
 
     Images get `keys.toml`, and cannot ask the keyring.
     """
+    from wolo.fleet.coordinator import ENGINES
+
+    if engine not in ENGINES:
+        raise UsageError(f"There is no engine {engine}.", hint=f"Engines: {', '.join(ENGINES)}.")
     if ray_address and engine != "ray":
         raise UsageError("--ray-address needs --engine ray.")
     if account and engine == "ray":

@@ -20,8 +20,8 @@ from wolo.frontends.streams import print_line, print_message
 from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
-    from wolo.fleet.data_sets import DataSet
-    from wolo.fleet.scores import Scores
+    from wolo.fleet.evaluation.data_sets import DataSet
+    from wolo.fleet.evaluation.scores import Scores
 
 REPORT = "report.json"
 
@@ -62,8 +62,8 @@ def evaluate(
     has a run in the folder of the report, which `wolo batch` continues, exports, grades again and compares. Exit status 0 when
     it ran.
     """
-    from wolo.fleet.data_sets import read_data_set
-    from wolo.fleet.scores import as_json as figures_of
+    from wolo.fleet.evaluation.data_sets import read_data_set
+    from wolo.fleet.evaluation.scores import as_json as figures_of
 
     if not 1 <= tries <= 999:
         raise UsageError("-k takes 1 to 999.")
@@ -123,9 +123,9 @@ def _run(
     from wolo.cli.fleet.run_progress import work_on_run
     from wolo.fleet.agent_run import AgentSettings
     from wolo.fleet.coordinator import BatchLimits, BatchOptions, check_origin, create_run, open_run
+    from wolo.fleet.evaluation.scores import scores_of
     from wolo.fleet.ledger.ledger_folder import has_ledger
     from wolo.fleet.preflight import ModelCheck
-    from wolo.fleet.scores import scores_of
     from wolo.fleet.tasks import with_tries
 
     run = folder / _slug(model or "default")

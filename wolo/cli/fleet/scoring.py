@@ -16,8 +16,8 @@ from wolo.frontends.streams import print_line, print_message
 from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
+    from wolo.fleet.evaluation.scores import Scores
     from wolo.fleet.ledger.run_rows import Row
-    from wolo.fleet.scores import Scores
 
 GRADED = "verified.jsonl"
 """In the folder of the run: one line for each try that was graded again."""
@@ -81,7 +81,7 @@ async def _grade_all(run: Path, rows: list[Row], settings: dict[str, Any]) -> li
 
 
 async def _grade_one(run: Path, row: Row, runner: Any) -> dict[str, Any]:
-    from wolo.fleet.grading import PatchUnfit, grade, verify_hash
+    from wolo.fleet.evaluation.grading import PatchUnfit, grade, verify_hash
     from wolo.fleet.task_file import check_saved
     from wolo.workspace.directory_copy import remove_tree
 
@@ -114,7 +114,7 @@ def compare(
 
     Tries that errored, were lost or cancelled count in no share.
     """
-    from wolo.fleet.scores import compare_scores
+    from wolo.fleet.evaluation.scores import compare_scores
 
     before, after = _scores(first), _scores(second)
     difference, unequal = compare_scores(before, after)
@@ -145,7 +145,7 @@ def compare(
 
 
 def _figures(scores: Scores) -> dict[str, Any]:
-    from wolo.fleet.scores import as_json
+    from wolo.fleet.evaluation.scores import as_json
 
     figures = as_json(scores, scores.num_tries)
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in figures.items()}
@@ -153,7 +153,7 @@ def _figures(scores: Scores) -> dict[str, Any]:
 
 def _scores(run: Path) -> Scores:
     from wolo.fleet.coordinator import open_run
-    from wolo.fleet.scores import scores_of
+    from wolo.fleet.evaluation.scores import scores_of
 
     with closing(open_run(run.absolute(), reads=True)) as ledger:
         return scores_of(ledger.rows())

@@ -27,12 +27,12 @@ _WHOLE: Mapping[str, tuple[str, ...]] = {
 """Rules for all calls of a tool; several need none."""
 
 
-def add_rules(values: Values, name: str, given: Any) -> None:
+def add_rules(values: Values, name: str, entry: Any) -> None:
     """Adds `disallowedTools` or `settings` of the initialize request. Raises UsageError."""
     if name == "settings":
-        add_settings(values, given)
+        add_settings(values, entry)
     else:
-        disallow(values, [str(each) for each in given] if isinstance(given, list) else [str(given)])
+        disallow(values, [str(each) for each in entry] if isinstance(entry, list) else [str(entry)])
 
 
 def values_of(values: Values, name: str) -> list[str]:
@@ -89,12 +89,12 @@ def disallow(values: Values, rules: list[str] | tuple[str, ...]) -> None:
             add_permission(values, "deny", written)
 
 
-def add_settings(values: Values, given: Any) -> None:
+def add_settings(values: Values, entry: Any) -> None:
     """`--settings`: permissions and a mode. Raises UsageError for what wolo does not have."""
-    where, table = "--settings", given
+    where, table = "--settings", entry
     try:
-        if isinstance(given, str):
-            text = given if given.lstrip().startswith("{") else Path(given).expanduser().read_text(encoding="utf-8-sig")
+        if isinstance(entry, str):
+            text = entry if entry.lstrip().startswith("{") else Path(entry).expanduser().read_text(encoding="utf-8-sig")
             table = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{where} cannot be read: {error}.") from error

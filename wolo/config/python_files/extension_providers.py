@@ -54,12 +54,12 @@ async def fetch_key(config: Config, site: Site, extension: str, provider: str) -
     from wolo.guard.sandbox_contract import SandboxedCommand  # noqa: PLC0415  # as above
     from wolo.workspace.processes.command_environment import user_environment  # noqa: PLC0415  # as above
 
-    found = await find_extensions(replace(config, trusts_project=False), site)
-    each = next((each for each in found.extensions if each.name == extension and provider in each.listing.logins), None)
+    extensions = await find_extensions(replace(config, trusts_project=False), site)
+    each = next((each for each in extensions.extensions if each.name == extension and provider in each.listing.logins), None)
     if each is None:
         raise ExtensionError(f"There is no extension {extension} with a login for {provider}.", hint="wolo extensions list")
     launch = ExtensionLaunch(
-        processes=found.processes,
+        processes=extensions.processes,
         enclose=SandboxedCommand,
         cwd=site.places.config,
         env=lambda: user_environment(site.environ),
@@ -74,7 +74,7 @@ async def fetch_key(config: Config, site: Site, extension: str, provider: str) -
             answer = await host.ask("login", provider=provider)
     finally:
         await host.close(0.1, ends_session=False)
-        found.sandbox.close()
+        extensions.sandbox.close()
     if answer is None or answer.error or not answer.key.strip():
         why = answer.error.splitlines()[-1] if answer and answer.error else host.problem if answer is None else "it is empty"
         raise ExtensionError(f"The extension {extension} has fetched no key for {provider}: {why}.")

@@ -96,7 +96,7 @@ class ToolFile(Struct, frozen=True):
             files = {_API: Path(__file__).parents[2] / "extension.py", **files}
         modules = [(name, str(path), path.read_text("utf-8")) for name, path in files.items()]
         server = f"{_PACKAGE}.{_MODULES[num_modules - 1]}"
-        given = {
+        request = {
             "where": self.where,
             "text": self.text,
             "server": server,
@@ -104,7 +104,7 @@ class ToolFile(Struct, frozen=True):
             "import_from": self.import_from,
             "only_lists": only_lists,
         }
-        return msgspec.json.encode(given) + b"\n"
+        return msgspec.json.encode(request) + b"\n"
 
 
 class ListedFunction(Struct, frozen=True):

@@ -84,7 +84,7 @@ def to_stdin(hook: ForeignHook, data: Mapping[str, Any]) -> dict[str, Any] | Non
         case "windsurf":
             return _for_windsurf(hook.their_event, data)
         case _:
-            return {**data, "hook_event_name": hook.their_event, **_named(hook.contract, data)}
+            return {**data, "hook_event_name": hook.their_event, **_tool_fields(hook.contract, data)}
 
 
 def _is_about(hook: ForeignHook, data: Mapping[str, Any]) -> bool:
@@ -108,7 +108,7 @@ def _tool(contract: str, name: str) -> str:
     return _NAMES.get(contract, {}).get(name, name)
 
 
-def _named(contract: str, data: Mapping[str, Any]) -> dict[str, Any]:
+def _tool_fields(contract: str, data: Mapping[str, Any]) -> dict[str, Any]:
     return {"tool_name": _tool(contract, data["tool_name"])} if "tool_name" in data else {}
 
 
@@ -150,7 +150,7 @@ def _for_cursor(event: str, data: Mapping[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in data.items() if not name.startswith("wolo_") and name != "hook_event_name"}
     if "tool_name" in data:
         failed = data.get("error")
-        rest |= {**_named("cursor", data), "duration": duration, "cwd": cwd}
+        rest |= {**_tool_fields("cursor", data), "duration": duration, "cwd": cwd}
         rest |= {"error_message": failed, "failure_type": "error"} if failed else {"tool_output": _output(data)}
     return {**common, **rest}
 

@@ -113,7 +113,7 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
         hooks=reading.hooks(),
         servers=reading.servers(),
         context=reading.context(),
-        denied=reading.denied(),
+        denied=reading.denied_tools(),
         extensions=(*find_entry_points(folder, "extensions"), *_extension_files(folder)),
         unused=(*reading.unused_names(), *package.get("unused", ())),
     )
@@ -183,7 +183,7 @@ class _ManifestReader:
         names = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str) and each]
         return tuple(_plain(each) for each in names if self._inside(each, "contextFileName").is_file())
 
-    def denied(self) -> tuple[str, ...]:
+    def denied_tools(self) -> tuple[str, ...]:
         value = self._fields.get("excludeTools")
         if value is None:
             return ()

@@ -183,7 +183,7 @@ class ClaudeSession:
         match prompt.parts:
             case [TextPart(text=text)] if "@" in text and not is_verbatim:
                 prompt = await asyncio.to_thread(write_prompt, text, conversation, origin="file", notify=print_message)
-        self._tell_state("running")
+        self._send_state("running")
         self._channel.send(self._writer.init())
         structured: Mapping[str, Any] = {}
         if self._form is None:
@@ -193,7 +193,7 @@ class ClaudeSession:
             structured = {} if value is None else {"structured_output": value.value}
         self._channel.send(self._writer.result(ended, structured))
         if self._channel.prompts.empty():
-            self._tell_state("idle")
+            self._send_state("idle")
         return ended.exit_code
 
     async def _run_prompt(self, conversation: Conversation, writer: MessageWriter, prompt: UserPrompt) -> TurnEnded:
@@ -222,7 +222,7 @@ class ClaudeSession:
         assert ended is not None  # every turn ends with TurnEnded
         return ended
 
-    def _tell_state(self, state: str) -> None:
+    def _send_state(self, state: str) -> None:
         if self._reports_state and self._writer is not None:
             self._channel.send(self._writer.state(state))
 
@@ -247,7 +247,7 @@ class ClaudeSession:
         """Raises WoloError."""
         subtype = request["subtype"]
         if subtype == "initialize":
-            return await self._initialized(request)
+            return await self._on_initialize(request)
         if subtype not in _SUPPORTED:
             raise UsageError(f"wolo does not support the control request {subtype}.", hint=f"It has: {', '.join(_SUPPORTED)}.")
         conversation = await self._open()
@@ -267,7 +267,7 @@ class ClaudeSession:
                 return {"mcpServers": mcp_servers(conversation)}
         return {}
 
-    async def _initialized(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _on_initialize(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         is_first, hooks = self._initialize is None and self._conversation is None, request.get("hooks")
         if is_first:
             self._initialize = request

@@ -130,7 +130,7 @@ def read_hooks(hooks: Mapping[str, Any], ask: AskHook) -> tuple[ProgramHook, ...
     """A hook before a call denies it when it cannot be asked. Raises UsageError."""
     from wolo.extensions.hooks.hook_runner import ProgramHook  # noqa: PLC0415  # few programs have hooks
 
-    found = []
+    options = []
     for event, matchers in hooks.items():
         if event not in EVENTS:
             raise UsageError(f"hooks: wolo has no event {event}.", hint=f"There are: {', '.join(EVENTS)}.")
@@ -140,8 +140,8 @@ def read_hooks(hooks: Mapping[str, Any], ask: AskHook) -> tuple[ProgramHook, ...
                 async def call(payload: Mapping[str, Any], id: str = id) -> Mapping[str, Any]:
                     return await ask(id, payload)
 
-                found.append(ProgramHook(event, hook, call))
-    return tuple(found)
+                options.append(ProgramHook(event, hook, call))
+    return tuple(options)
 
 
 def _read_matcher(event: str, where: str, entry: Any) -> list[tuple[str, Hook]]:

@@ -103,8 +103,8 @@ PROMPTS = {
 }
 
 
-def _where(given: Mapping[str, str]) -> str:
-    return f" in cwd={given['cwd']}" if given.get("cwd") else ""
+def _where(params: Mapping[str, str]) -> str:
+    return f" in cwd={params['cwd']}" if params.get("cwd") else ""
 
 
 def list_prompts() -> types.ListPromptsResult:

@@ -76,7 +76,7 @@ def make_server(tasks: ServerTasks) -> Server[Any]:
 
 
 async def _list_resources(_: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-    return await _answered(asyncio.to_thread(list_resources, params.cursor if params else None))
+    return await _await_work(asyncio.to_thread(list_resources, params.cursor if params else None))
 
 
 async def _list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
@@ -96,10 +96,10 @@ class _Resources:
         self._tasks = tasks
 
     async def read(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await _answered(asyncio.to_thread(read_resource, params.uri, self._tasks.is_running))
+        return await _await_work(asyncio.to_thread(read_resource, params.uri, self._tasks.is_running))
 
 
-async def _answered(work: Awaitable[T]) -> T:
+async def _await_work(work: Awaitable[T]) -> T:
     """Raises MCPError for a WoloError."""
     try:
         return await work

@@ -49,7 +49,7 @@ class Access:
         if scope["type"] != "http":
             return
 
-        shared = self._shared(Headers(scope=scope))
+        shared = self._cross_origin_headers(Headers(scope=scope))
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -62,7 +62,7 @@ class Access:
         else:
             await self._app(scope, receive, send_guarded)
 
-    def _shared(self, headers: Headers) -> dict[str, str]:
+    def _cross_origin_headers(self, headers: Headers) -> dict[str, str]:
         """What lets the page of a permitted site read the response."""
         origin = headers.get("origin", "")
         if origin.lower() not in self._others:

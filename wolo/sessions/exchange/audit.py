@@ -38,23 +38,23 @@ class AuditChain:
         return msgspec.json.encode({**line, "chain": self._last}) + b"\n"
 
 
-def audit_lines(store: Store, since: float, redactor: Redactor) -> Iterator[bytes]:
-    """Everything from `since` (Unix seconds) on, session by session, the latest first; then deletions, and an `end`."""
+def audit_lines(store: Store, start_at: float, redactor: Redactor) -> Iterator[bytes]:
+    """Everything from `start_at` (Unix seconds) on, session by session, the latest first; then deletions, and an `end`."""
     chain = AuditChain()
     where = {"user": getpass.getuser(), "host": platform.node()}
     for info in store.list(with_tasks=True):
-        if info.updated < since:
+        if info.updated < start_at:
             continue
         about = {**where, "session": info.id, "cwd": info.cwd}
         for row in store.raw.rows(info.id):
-            if row.time_utc >= since:
+            if row.time_utc >= start_at:
                 for facts in _facts(row):
                     line = {**facts, "at": _iso(row.time_utc), **about, "seq": row.seq, "hash": row.hash.hex()}
                     yield chain.add(msgspec.json.decode(redactor.body(msgspec.json.encode(line))))
     for deletion, holds in read_deletions(store.data_dir):
         if deletion is None:
             yield chain.add({"type": "deletion", "holds": False})
-        elif deletion.at >= since:
+        elif deletion.at >= start_at:
             facts = msgspec.to_builtins(deletion)
             facts["deletion_chain"] = facts.pop("chain")
             yield chain.add({"type": "deletion", "holds": holds, **where, **facts, "at": _iso(deletion.at)})

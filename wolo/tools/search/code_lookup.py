@@ -168,14 +168,14 @@ def _apply(text: str, edits: Sequence[Any]) -> str:
     starts = [0]
     for line in text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
-    found = []
+    matches = []
     for edit in edits:
         try:
             begin, end = (_offset(text, starts, edit["range"][side]) for side in ("start", "end"))
-            found.append((begin, end, str(edit["newText"])))
+            matches.append((begin, end, str(edit["newText"])))
         except (KeyError, TypeError, IndexError):
             continue
-    for begin, end, new in sorted(found, reverse=True):
+    for begin, end, new in sorted(matches, reverse=True):
         text = text[:begin] + new + text[end:]
     return text
 

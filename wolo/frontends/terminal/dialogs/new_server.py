@@ -74,9 +74,9 @@ async def try_out(choice: ModelChoice, terminal: Terminal) -> bool:
     return True
 
 
-def _in_words(found: ProbeResult, spec: str) -> str:
+def _in_words(result: ProbeResult, spec: str) -> str:
     """One sentence; the findings one by one are for `models probe`."""
-    works = {finding.what: finding.works for finding in found.findings}
+    works = {finding.what: finding.works for finding in result.findings}
     can = [f"can {name}" for name, what in ABILITIES.items() if works.get(what)]
     cannot = [name for name, what in ABILITIES.items() if works.get(what) is False]
     lacks = f"; it cannot {' or '.join(cannot)}" if cannot else ""

@@ -170,7 +170,7 @@ class Viewer:
         number = bisect_right(self._starts, self._top) - 1
         skipped = self._top - self._starts[number]
         while number < len(self._lines) and len(rows) < self._height + skipped:
-            rows += as_rows([self._marked(self._lines[number])], columns)
+            rows += as_rows([self._highlight(self._lines[number])], columns)
             number += 1
         return as_fragments(rows[skipped : skipped + self._height])
 
@@ -186,7 +186,7 @@ class Viewer:
         plain = line.plain
         return 1 if plain.isascii() and len(plain) <= self._columns else len(as_rows([line], self._columns))
 
-    def _marked(self, line: Text) -> Text:
+    def _highlight(self, line: Text) -> Text:
         line = line.copy()
         if self._pattern is not None:
             for hit in self._pattern.finditer(line.plain):

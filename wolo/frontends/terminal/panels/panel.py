@@ -325,7 +325,7 @@ class Panel(Generic[T]):
                 self._in_view = above, above + len(as_rows(lines[at : at + 1], columns))
         rows, below = list(self._wrapped[1]), self.below(columns, room)
         if self._fold is not None:
-            rows = self._folded(rows, self._fold, len(below), columns)
+            rows = self._fold_rows(rows, self._fold, len(below), columns)
         self._page = max(room - len(below), 1)
         if len(rows) > self._page:
             self._page = max(self._page - 1, 1)
@@ -342,7 +342,7 @@ class Panel(Generic[T]):
             page.append([("class:dim", f"{words} · ↑↓ PgUp PgDn scroll" if is_wide else words)])
         return page
 
-    def _folded(self, rows: list[Row], fold: Fold, num_below: int, columns: int) -> list[Row]:
+    def _fold_rows(self, rows: list[Row], fold: Fold, num_below: int, columns: int) -> list[Row]:
         """The rows with the folded ones counted, all in all at most MOST_ROWS; the same rows where nothing has to be folded."""
         start, end, first = fold[:3]
         around = len(self._title_rows()) + start + 1 + num_below if self.is_framed else 0

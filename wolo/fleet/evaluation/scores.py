@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from wolo.fleet.evaluation.statistics import Interval, ShareDifference, compare, pass_at, share
 from wolo.fleet.ledger.run_rows import Row
-from wolo.fleet.statistics import Difference, Interval, compare, pass_at, share
 
 _PASSED = ("passed", "done")
 _NOT_GRADED = ("queued", "leased", "errored", "lost", "cancelled")
@@ -75,7 +75,7 @@ def as_json(scores: Scores, k: int) -> dict[str, Any]:
     }
 
 
-def compare_scores(first: Scores, second: Scores) -> tuple[Difference, list[tuple[str, TaskScore, TaskScore]]]:
+def compare_scores(first: Scores, second: Scores) -> tuple[ShareDifference, list[tuple[str, TaskScore, TaskScore]]]:
     """Over the tasks that both have, and those of them that differ, in their order."""
     both = [(name, first.tasks[name], second.tasks[name]) for name in first.tasks if name in second.tasks]
     return compare([(a.share, b.share) for _, a, b in both]), [each for each in both if each[1].share != each[2].share]

@@ -46,7 +46,7 @@ def pass_at(k: int, tasks: Sequence[tuple[int, int]]) -> Interval:
     return Interval(value, max(value - reach, 0.0), min(value + reach, 1.0))
 
 
-class Difference(Struct, frozen=True):
+class ShareDifference(Struct, frozen=True):
     """Of the same tasks in two runs: the second's mean share minus the first's."""
 
     value: float
@@ -62,16 +62,16 @@ class Difference(Struct, frozen=True):
         return self.p < 0.05
 
 
-def compare(pairs: Sequence[tuple[float, float]]) -> Difference:
+def compare(pairs: Sequence[tuple[float, float]]) -> ShareDifference:
     """`pairs` are shares of the same task in both runs."""
     gains = [after - before for before, after in pairs]
     better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
     if not gains:
-        return Difference(math.nan, -1.0, 1.0, 1.0, 0, 0)
+        return ShareDifference(math.nan, -1.0, 1.0, 1.0, 0, 0)
     value, reach = _mean_and_reach(gains)
     num_unequal = better + worse
     tail = sum(math.comb(num_unequal, each) for each in range(min(better, worse) + 1)) / 2**num_unequal
-    return Difference(value, max(value - reach, -1.0), min(value + reach, 1.0), min(2 * tail, 1.0), better, worse)
+    return ShareDifference(value, max(value - reach, -1.0), min(value + reach, 1.0), min(2 * tail, 1.0), better, worse)
 
 
 def _mean_and_reach(values: Sequence[float]) -> tuple[float, float]:

@@ -1,0 +1,1 @@
+"""Evaluation: data sets, hidden grading, and figures with their intervals."""
