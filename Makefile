@@ -45,9 +45,10 @@ check: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/shellcheck .ci/run
+	$(BIN)/shellcheck .ci/run .ci/packaging/*.sh
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-actions action.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/python tests/architecture/test_figures.py
 	$(BIN)/python -m pytest -q tests/architecture
 

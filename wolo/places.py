@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
+
+from wolo.operating_system import account_home
 
 
 class Places(Struct, frozen=True):
@@ -146,10 +147,7 @@ def find_home() -> Path:
     named = os.environ.get("HOME", "")
     if named.startswith("/"):
         return Path(named)
-    try:
-        return Path("/", pwd.getpwuid(os.geteuid()).pw_dir)
-    except KeyError:
-        return Path("/")
+    return Path("/", account_home())
 
 
 TOOL_PACKAGES = "entry-points"

@@ -49,6 +49,18 @@ def test_workflow_puts_no_foreign_text_into_shell_lines() -> None:
     assert not [step["run"] for step in steps if "${{" in step.get("run", "")]
 
 
+@pytest.mark.parametrize("file", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda file: file.stem)
+def test_workflows_of_the_project_name_commits(tmp_path: Path, file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert complaints(text, tmp_path, "check-jsonschema", "--builtin-schema", "vendor.github-workflows") == ""
+    assert [name for name in re.findall(r"uses: *(\S+)", text) if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name)] == []
+    steps = [step for job in yaml.safe_load(text)["jobs"].values() for step in job["steps"]]
+    assert not [step["run"] for step in steps if "${{" in step.get("run", "")]
+    if sys.platform == "linux":
+        subprocess.run(["git", "init", "-q", tmp_path], check=True)
+        assert complaints(text, tmp_path, "actionlint") == ""
+
+
 PINNED = sorted((ROOT / ".ci" / "requirements").glob("*.txt"))
 
 

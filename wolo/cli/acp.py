@@ -9,8 +9,9 @@ from typing import Any
 from typer.core import TyperCommand
 
 from wolo.cli.options import CommandLine, parse
-from wolo.cli.signals import EXIT_BY_SIGNAL, is_answered
+from wolo.cli.signals import is_answered
 from wolo.errors import UsageError
+from wolo.operating_system import EXIT_BY_SIGNAL
 
 USELESS = {
     "print": "-p",

@@ -46,8 +46,9 @@ def serve(
     import webbrowser
 
     from wolo.cli.crash_log import log_to_file
-    from wolo.cli.signals import EXIT_BY_SIGNAL, is_answered
+    from wolo.cli.signals import is_answered
     from wolo.frontends.server.http_server import serve
+    from wolo.operating_system import EXIT_BY_SIGNAL
 
     log_to_file()
     exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
@@ -122,9 +123,10 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
 
 
 async def _follow(server: ServerClient, session: str, lines: AsyncIterator[str]) -> int:
-    from wolo.cli.signals import EXIT_BY_SIGNAL, is_answered
+    from wolo.cli.signals import is_answered
     from wolo.frontends.attach.attached_session import AttachedSession
     from wolo.frontends.streams import OutputLost
+    from wolo.operating_system import EXIT_BY_SIGNAL
 
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
     exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}

@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from wolo.errors import WoloError
+from wolo.operating_system import EXIT_BY_SIGNAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
-
-EXIT_BY_SIGNAL = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 class InterruptedBySignal(WoloError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ConfigError
+from wolo.operating_system import LOCK_EX, flock, user_id
 from wolo.places import Notices, make_private
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def open_document(path: Path, *, is_secret: bool = False) -> TOMLDocument:
 
 def check_owner(path: Path, status: os.stat_result, notices: Notices, *, is_secret: bool = False) -> None:
     """Accepts files of root, such as packaged settings. Corrects too wide a mode of the user's own file, with a notice."""
-    if status.st_uid not in (os.geteuid(), 0):
-        raise ConfigError(f"{path} belongs to another user, so it is not read.", hint=f"To own it: chown {os.geteuid()} '{path}'")
+    if status.st_uid not in (user_id(), 0):
+        raise ConfigError(f"{path} belongs to another user, so it is not read.", hint=f"To own it: chown {user_id()} '{path}'")
     is_shared_folder = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
     if status.st_mode & OTHERS_WRITE and not is_shared_folder:
         raise ConfigError(
@@ -115,7 +115,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         raise ConfigError(f"{folder} cannot be used: {error.strerror}.") from error
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            flock(handle, LOCK_EX)
         except OSError as error:
             raise ConfigError(
                 f"The file system of {folder} has no file locks, so another wolo could change it at the same time.",

@@ -17,6 +17,7 @@ from wolo.errors import ConfigError, UsageError
 from wolo.guard.modes import MODES, find_mode, is_looser
 from wolo.models.address import display_url
 from wolo.models.provider import ModelChoice
+from wolo.operating_system import user_id
 from wolo.places import Notices
 
 VARIABLE = "WOLO_MANAGED_DIR"
@@ -108,7 +109,7 @@ def find_managed_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
         owner = folder.stat().st_uid
     except OSError as error:
         raise ConfigError(f"{VARIABLE}: {folder} cannot be read: {error.strerror}.") from error
-    if owner not in (0, os.geteuid()):
+    if owner not in (0, user_id()):
         raise ConfigError(f"{VARIABLE}: {folder} belongs to another user, so it is not read.")
     return _files_of(folder)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import json
 import os
@@ -19,6 +18,7 @@ from wolo.config.files import lock_folder, read_own, replace_file
 from wolo.errors import ConfigError
 from wolo.mcp.logins import SavedLogin
 from wolo.messages.secret_values import Secret
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock
 from wolo.places import Notices, Places, make_private
 
 FILE: Final = "mcp_logins.json"
@@ -129,7 +129,7 @@ def _entry(key: str) -> str:
 
 def _try_lock(handle: int) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        flock(handle, LOCK_EX | LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -14,6 +14,7 @@ from wolo.config.dotted_keys import Key
 from wolo.config.files import OTHERS_WRITE
 from wolo.errors import ConfigError, ToolError
 from wolo.foreign_places import UNREAD, Place, first_names, paths_of, present
+from wolo.operating_system import user_id
 from wolo.workspace.files.safe_open import open_regular, read_all
 from wolo.workspace.root import may_be_project
 
@@ -112,10 +113,8 @@ def read_file(path: Path, root: Path) -> bytes:
         raise ConfigError(f"{path} is not read: it is not a regular file.", hint=error.message) from error
     try:
         status = os.fstat(handle)
-        if status.st_uid not in (os.geteuid(), 0):
-            raise ConfigError(
-                f"{path} is not read: it belongs to another user.", hint=f"To own it: chown {os.geteuid()} '{path}'"
-            )
+        if status.st_uid not in (user_id(), 0):
+            raise ConfigError(f"{path} is not read: it belongs to another user.", hint=f"To own it: chown {user_id()} '{path}'")
         if status.st_mode & OTHERS_WRITE:
             raise ConfigError(
                 f"{path} is not read: every user of this machine can write it.",

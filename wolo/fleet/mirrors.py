@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import shutil
 from collections.abc import AsyncIterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from wolo.config.consents import trust_in
 from wolo.fleet.seal import seal_of
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock
 from wolo.places import Notices, Places, make_private
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.git_objects import LentCommit, borrowed_folders, copy_objects, copy_refs
@@ -115,7 +115,7 @@ async def _lock(path: Path) -> AsyncIterator[None]:
     try:
         while True:
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                flock(fd, LOCK_EX | LOCK_NB)
                 break
             except BlockingIOError:
                 await asyncio.sleep(_LOCK_POLL_S)

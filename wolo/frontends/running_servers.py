@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from wolo.config.files import lock_folder
 from wolo.errors import UsageError
+from wolo.operating_system import LOCK_EX, flock, user_id
 from wolo.sessions.locks import is_held
 
 _REDIRECT = (
@@ -57,7 +57,7 @@ def list_server(data: Path, server: RunningServer) -> Iterator[None]:
                 _remove(stale)
         descriptor = _create(path)
         with suppress(OSError):  # without file locks the entry stays after a kill
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            flock(descriptor, LOCK_EX)
     try:
         os.write(descriptor, msgspec.json.encode(server))
         yield
@@ -104,7 +104,7 @@ def _read(path: Path) -> RunningServer | None:
 
 
 def _check(path: Path, status: os.stat_result) -> None:
-    if status.st_uid != os.geteuid():
+    if status.st_uid != user_id():
         raise UsageError(f"{path} belongs to another user, so its token is not used.", hint="Give the whole address.")
     excess = 0o022 if stat.S_ISDIR(status.st_mode) else 0o077
     if status.st_mode & excess:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import SessionError
+from wolo.operating_system import LOCK_EX, flock
 from wolo.sessions.session_rows import DIGEST_BYTES
 from wolo.sessions.storage import storage_error
 
@@ -41,7 +41,7 @@ def record_deletion(data: Path, deletion: Deletion) -> None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            flock(descriptor, LOCK_EX)
             last = b"".join(_read(path)[-1:])
             line = _chain(deletion, _chain_of(last))
             torn = b"" if not last or last.endswith(b"\n") else b"\n"  # a killed writer's; the chain shows it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import time
 from collections.abc import Iterable
@@ -11,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import SessionError
+from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from wolo.sessions.session_rows import check_id
 from wolo.sessions.storage import storage_error
 
@@ -130,7 +130,7 @@ def is_held(path: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        flock(descriptor, LOCK_SH | LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
@@ -154,7 +154,7 @@ def open_lock_file(path: Path) -> int:
 def try_lock(descriptor: int, path: Path) -> bool:
     """False when another process has the lock."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        flock(descriptor, LOCK_EX | LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
@@ -202,7 +202,7 @@ class OpenState:
             """A database existed before."""
             self.lost_log = self.is_exclusive and note_text == _OPEN and logged_bytes is None
             """Changes that were only in the write-ahead log are gone."""
-            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            flock(self._descriptor, LOCK_SH)
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -216,7 +216,7 @@ class OpenState:
         return False
 
     def share(self) -> None:
-        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+        flock(self._descriptor, LOCK_SH)
 
     def mark_open(self) -> None:
         """Marks the database as open, so that a crash makes the next process check it."""

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from wolo.errors import SessionError
+from wolo.operating_system import user_id
 from wolo.places import make_private
 from wolo.workspace.files.safe_open import name_shortage
 from wolo.workspace.files.sqlite_connection import SqliteError, is_damage, reason_of
@@ -115,7 +116,7 @@ def sync_file(path: Path) -> None:
 
 
 def _check_private(path: Path, status: os.stat_result, mode: int) -> list[str]:
-    if status.st_uid != os.geteuid():
+    if status.st_uid != user_id():
         raise StorageFailed(
             f"{path} belongs to another user, so sessions are not saved there.",
             hint="Run wolo as that user, or set WOLO_HOME to a directory that you own.",

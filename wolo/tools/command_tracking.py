@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.operating_system import duplicate
 from wolo.tools.clipping import clean
 from wolo.tools.tool import CallContext
 from wolo.workspace.checkpoints.path_state import ChangedPaths
@@ -123,7 +123,7 @@ def shell_report() -> Iterator[ShellReport]:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     try:
-        high = fcntl.fcntl(writing, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
+        high = duplicate(writing, _LOWEST_FD)
     finally:
         os.close(writing)
     try:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from wolo.errors import ToolError, UsageError
+from wolo.operating_system import user_id
 from wolo.places import Site, find_home, find_places
 
 
@@ -104,7 +105,7 @@ def find_root(cwd: Path | None = None) -> Path:
         # The owner of the start directory may own the repository.
         with suppress(OSError):
             git = (folder / ".git").lstat()
-            if stat.S_ISDIR(git.st_mode) and git.st_uid in (os.geteuid(), 0, start.stat().st_uid):
+            if stat.S_ISDIR(git.st_mode) and git.st_uid in (user_id(), 0, start.stat().st_uid):
                 return folder
     return start
 

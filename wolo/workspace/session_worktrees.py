@@ -6,7 +6,6 @@ Work comes back as a commit on the origin's branch `wolo/NAME`, and from there i
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
@@ -20,6 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import UsageError, WoloError
+from wolo.operating_system import LOCK_EX, flock
 from wolo.places import Notices, make_private
 from wolo.workspace.directory_copy import MAX_BYTES, remove_tree
 from wolo.workspace.files.unfinished import write_whole
@@ -401,7 +401,7 @@ def _lock(folder: Path) -> Iterator[None]:
     make_private(folder)
     descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        flock(descriptor, LOCK_EX)
         yield
     finally:
         os.close(descriptor)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.operating_system import user_id
 from wolo.workspace.git import GitFailed, GitReader
 from wolo.workspace.git_branch import find_worktree
 from wolo.workspace.git_repository import Repository, open_repository
@@ -46,7 +47,7 @@ def find_own_repository(cwd: Path) -> Repository | None:
     top, git_dir = worktree
     common = git_dir if git_dir == top / ".git" else git_dir.parent.parent
     made = (top / ".git").lstat()
-    is_own = made.st_uid in (os.geteuid(), 0, cwd.stat().st_uid) and not stat.S_ISLNK(made.st_mode)
+    is_own = made.st_uid in (user_id(), 0, cwd.stat().st_uid) and not stat.S_ISLNK(made.st_mode)
     borrows = os.path.lexists(common / "objects" / "info" / "alternates")
     return Repository(top, git_dir, common, False) if is_own and not borrows else None
 

@@ -12,11 +12,12 @@ from wolo.cli.crash_log import log_to_file
 from wolo.cli.protocols.claude_options import read_claude_options
 from wolo.cli.protocols.claude_rules import add_rules
 from wolo.cli.protocols.detection import CLAUDE_MARK
-from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered
+from wolo.cli.signals import answer_signals, is_answered
 from wolo.errors import WoloError
 from wolo.frontends.claude_protocol.claude_session import ClaudeSession
 from wolo.frontends.claude_protocol.wire_messages import failure
 from wolo.frontends.streams import OutputLost, print_json, show_error
+from wolo.operating_system import EXIT_BY_SIGNAL
 
 _MARKS = (CLAUDE_MARK, "CLAUDE_CODE_ENTRYPOINT")
 _STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"

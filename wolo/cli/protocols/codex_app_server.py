@@ -9,8 +9,9 @@ import signal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered
+from wolo.cli.signals import answer_signals, is_answered
 from wolo.errors import UsageError
+from wolo.operating_system import EXIT_BY_SIGNAL
 
 if TYPE_CHECKING:
     from wolo.frontends.codex_protocol.app_server import AppServer

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from wolo.cli.crash_log import log_to_file
 from wolo.cli.protocols.codex_options import ExecOptions, read_exec_options
-from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered
+from wolo.cli.signals import answer_signals, is_answered
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.codex_protocol.exec_run import ExecRun, print_failure
 from wolo.frontends.codex_protocol.sandboxes import READ_ONLY
 from wolo.frontends.streams import OutputLost, print_message, show_error
+from wolo.operating_system import EXIT_BY_SIGNAL
 
 _KEY, _ORIGINATOR = "CODEX_API_KEY", "CODEX_INTERNAL_ORIGINATOR_OVERRIDE"
 

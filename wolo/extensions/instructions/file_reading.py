@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from wolo.guard.protected_paths import is_secret
 from wolo.messages.terminal_text import escape_hidden
+from wolo.operating_system import user_id
 from wolo.places import Notices
 
 MAX_BYTES = 32 * 1024
@@ -96,7 +97,7 @@ def read_regular(path: Path, notices: Notices, *, within: Path | None, most_byte
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         why = "it is not a regular file"
-    elif follow and status.st_uid not in (os.geteuid(), 0):
+    elif follow and status.st_uid not in (user_id(), 0):
         why = "it belongs to another user"
     elif follow and status.st_mode & stat.S_IWOTH:
         why = "every user of this machine can write it"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import io
 import os
 import shutil
@@ -22,6 +21,7 @@ from wolo.fleet.attempts import AttemptRunner, AttemptView
 from wolo.fleet.engines.limit_relay import LimitAddress, at_node
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease
 from wolo.fleet.run_folder import RunFolder
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock
 
 _PREFIX = "wolo-attempt-"
 _LOCK = "lock"
@@ -74,11 +74,11 @@ def _scratch() -> Iterator[Path]:
     """A folder for one attempt; also removes those of workers that were killed."""
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError), (left / _LOCK).open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(lock.fileno(), LOCK_EX | LOCK_NB)
             shutil.rmtree(left, ignore_errors=True)
     place = Path(tempfile.mkdtemp(prefix=_PREFIX))
     with (place / _LOCK).open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        flock(lock.fileno(), LOCK_EX)
         try:
             yield place / "run"
         finally:

@@ -48,6 +48,7 @@ from wolo.frontends.mcp_server.tool_values import (
     schema_of,
 )
 from wolo.frontends.streams import flush, print_line
+from wolo.operating_system import EXIT_BY_SIGNAL
 
 INSTRUCTIONS = (
     "wolo is a coding agent. run_task gives it a task and returns its answer and the id of its session; continue_task goes on "
@@ -246,7 +247,6 @@ def _error_result(error: WoloError) -> types.CallToolResult:
 LAST_CALLS_S: Final = 0.05
 """Time for the last requests to begin."""
 HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
-_SIGNALS: Final = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 async def serve_stdio(tasks: ServerTasks) -> int:
@@ -339,7 +339,7 @@ async def _until_stopped(serving: Coroutine[Any, Any, None], tasks: ServerTasks)
         if not stopped.done():
             stopped.set_result(code)
 
-    for number, code in _SIGNALS.items():
+    for number, code in EXIT_BY_SIGNAL.items():
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stop, code)
     served = asyncio.ensure_future(serving)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -18,6 +17,7 @@ from wolo.guard.sandbox.name_watch import Watch, Watched, WatchProcess
 from wolo.guard.sandbox.profile import SandboxProfile, hides
 from wolo.guard.sandbox.protected_names import Names, Nested, names_at_the_top, names_in
 from wolo.guard.sandbox_contract import Restored, Sandbox
+from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from wolo.places import make_private
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class ScratchFolder:
 def mark_in_use(folder: Path) -> int:
     """Protects a new private folder from `remove_abandoned` until the descriptor is closed. Raises OSError."""
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_SH)
+    flock(lock, LOCK_SH)
     return lock
 
 
@@ -225,7 +225,7 @@ def remove_abandoned(above: Path) -> None:
         with suppress(OSError):
             lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                flock(lock, LOCK_EX | LOCK_NB)
                 remove(folder)
             finally:
                 os.close(lock)
@@ -237,7 +237,7 @@ def remove_placeholders(records: Path) -> None:
         return
     for record in filter(Path.is_file, records.iterdir()):
         with suppress(OSError), record.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(file.fileno(), LOCK_EX | LOCK_NB)
             for path in file.read().split(b"\0")[:-1]:
                 with suppress(OSError):  # no longer empty
                     os.rmdir(path)  # noqa: PTH106  # names are bytes here

@@ -20,6 +20,7 @@ from msgspec import Struct
 from wolo.guard.sandbox.backend import SandboxFactory
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, can_use_namespaces, find_binary, find_launcher
 from wolo.guard.sandbox.profile import VERSION
+from wolo.operating_system import resource
 from wolo.places import make_private
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> SandboxSe
         if proof.why:
             return SandboxSelection(tried=(f"Seatbelt: {proof.why}",))
         return proof.selection(Seatbelt, Seatbelt, Seatbelt.not_covered)
+    if resource is None:
+        return SandboxSelection(tried=("This system has no limits for processes; the sandboxes of wolo need Linux or macOS.",))
     tried: list[str] = []
     roots = [os.path.realpath(path) for path in writable]
     if "/" in roots:

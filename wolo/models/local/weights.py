@@ -8,7 +8,6 @@ thread from an event loop.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,7 @@ from wolo.models.local.weight_sources import (
     hash_file,
     open_private,
 )
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock
 from wolo.places import make_private
 
 WEIGHTS: Final = (
@@ -230,7 +230,7 @@ def _lock(path: Path, spec: WeightSpec, progress: Progress) -> Iterator[None]:
     try:
         while True:
             with suppress(BlockingIOError):
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                flock(handle, LOCK_EX | LOCK_NB)
                 break
             progress(0, spec.size_bytes)
             time.sleep(LOCK_LOOK_S)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import resource
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,7 +18,9 @@ MOST_MEMORY_BYTES = 1024**3
 
 def main(ranges: str, most_pages: int, most_chars: int) -> None:
     """`ranges`: pages from 1, such as `1-5,8,20-`. Stops after `most_pages` pages or `most_chars` characters."""
-    with suppress(ValueError, OSError):
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # noqa: PLC0415  # Windows has none
+
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
     try:

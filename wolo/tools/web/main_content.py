@@ -10,6 +10,8 @@ import sys
 from contextlib import suppress
 from importlib.util import find_spec
 
+from wolo.operating_system import resource
+
 MOST_CPU_S = 8
 MOST_MEMORY_BYTES = 1024**3
 
@@ -38,12 +40,11 @@ async def find_main_part(source: str, url: str, most_s: float) -> str:
 
 def main(url: str) -> None:
     """Reads HTML from stdin and writes Markdown to stdout."""
-    import resource  # noqa: PLC0415  # in the child only
-
     import trafilatura  # noqa: PLC0415  # in the child only
 
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+    if resource is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
     markdown = trafilatura.extract(
         sys.stdin.buffer.read().decode(),
         url=url,

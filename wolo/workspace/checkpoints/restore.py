@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
+from wolo.operating_system import user_id
 from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
 from wolo.workspace.checkpoints.path_state import (
     NOT_STORED,
@@ -248,7 +249,7 @@ def _unlock(folder: Path) -> Iterator[None]:
     """Makes an unreadable folder accessible during the block. Raises PermissionError where its mode is not the cause."""
     status = os.lstat(folder)
     mode = stat.S_IMODE(status.st_mode)
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or mode & _OWNER == _OWNER:
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != user_id() or mode & _OWNER == _OWNER:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     change = PathChange(str(folder), State("folder", NOT_STORED, mode), State("folder", NOT_STORED, mode | _OWNER))
     _set_mode(change, mode | _OWNER)

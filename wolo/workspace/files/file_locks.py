@@ -7,7 +7,6 @@ and is cleaned up.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import time
@@ -17,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from wolo.errors import ToolError
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock
 from wolo.places import make_private
 
 _WAIT_S = 4.0
@@ -91,7 +91,7 @@ def _acquire(lock: Path) -> int | None:
 
 def _try_lock(handle: int) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        flock(handle, LOCK_EX | LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:

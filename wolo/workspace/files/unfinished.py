@@ -6,7 +6,6 @@ network disks) leftovers stay.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock, user_id
 
 _NAME = r"\.wolo-[0-9a-f]{16}\.new"
 _HERE, _EXCHANGE = -100, 2
@@ -105,8 +106,8 @@ def remove_leftovers(folder: Path) -> None:
             with suppress(OSError):
                 handle = os.open(path, _READS)
                 try:
-                    if os.fstat(handle).st_uid == os.geteuid():
-                        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if os.fstat(handle).st_uid == user_id():
+                        flock(handle, LOCK_EX | LOCK_NB)
                         if path.is_dir():
                             shutil.rmtree(path, ignore_errors=True)
                         else:
@@ -118,7 +119,7 @@ def remove_leftovers(folder: Path) -> None:
 def _own(handle: int, path: Path) -> bool:
     """Locks a new file or folder. False, and closed, where another process took it for a leftover first."""
     with suppress(OSError):  # no locks, or the other process has this one
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        flock(handle, LOCK_EX | LOCK_NB)
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(handle), path.lstat()):
             return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.operating_system import duplicate
 from wolo.workspace.processes.command_environment import BUILTINS, CommandVariables, find_program
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.run_with_input import run_with_input, unnamed_file
@@ -65,7 +65,7 @@ class LoginShell(Struct, frozen=True):
         with unnamed_file() as file:
             file.write(text.encode("utf-8", "surrogateescape"))
             file.seek(0)
-            fd = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
+            fd = duplicate(file.fileno(), _LOWEST_FD)
         try:
             yield f"IFS= read -r -d '' -u {fd} __wolo; exec {fd}<&-; eval \"$__wolo\"; ", (fd,)
         finally:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import resource
 import signal
 import sys
 import time
@@ -17,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
+
+from wolo.operating_system import resource
 
 MARK_NAME = "WOLO_OWNER"
 MARK_LIMIT = 10
@@ -199,6 +200,9 @@ def limit(number: int, num_tasks: int) -> Iterator[None]:
 
     They are set on wolo itself meanwhile: limits set from outside come too late for a quick program.
     """
+    if resource is None:
+        yield
+        return
     most = {
         MARK_LIMIT: number,
         resource.RLIMIT_CORE: 0,

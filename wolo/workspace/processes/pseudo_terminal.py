@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import struct
-import termios
 from contextlib import suppress
+
+from wolo.operating_system import terminal_control
 
 COLUMNS, ROWS = 80, 24
 """Of a new terminal; a program may change them (`stty cols 120`)."""
@@ -17,6 +17,7 @@ MOST_COLUMNS, MOST_ROWS = 500, 200
 
 def open_terminal() -> tuple[int, int]:
     """Returns the descriptors of wolo's side and of the program's side. Raises OSError."""
+    fcntl, termios = terminal_control()
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     return ours, theirs
@@ -24,6 +25,7 @@ def open_terminal() -> tuple[int, int]:
 
 def read_size(fd: int) -> tuple[int, int]:
     """Columns and rows that the program set last. Raises OSError."""
+    fcntl, termios = terminal_control()
     rows, columns = struct.unpack("HHHH", fcntl.ioctl(fd, termios.TIOCGWINSZ, b"\0" * 8))[:2]
     return min(max(columns, 1), MOST_COLUMNS), min(max(rows, 1), MOST_ROWS)
 

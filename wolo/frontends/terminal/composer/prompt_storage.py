@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ import msgspec
 from prompt_toolkit.history import FileHistory, History
 
 from wolo.frontends.terminal.composer.pastes import MOST_KEPT_CHARS, Pastes, SavedText
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock
 from wolo.places import make_private
 from wolo.workspace.files.unfinished import write_whole
 
@@ -87,7 +87,7 @@ def _append(path: Path, entries: Iterable[SavedText]) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(descriptor, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        flock(descriptor, LOCK_EX)
         size = os.fstat(descriptor).st_size
         if size > MOST_KEPT_BYTES:
             kept = _lines(path)
@@ -151,7 +151,7 @@ class Drafts:
         for place in sorted(places, key=lambda place: not Path(f"{place}.json").exists()):
             descriptor = os.open(f"{place}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                flock(descriptor, LOCK_EX | LOCK_NB)
             except OSError:
                 os.close(descriptor)
                 continue

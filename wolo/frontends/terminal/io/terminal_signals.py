@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, Self
 
-EXIT_STATUS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
+from wolo.operating_system import EXIT_BY_SIGNAL
+
 AGAIN_WITHIN_S = 2.0
 """A second Ctrl-C within this time quits."""
 LOOK_S = 0.5
@@ -55,7 +56,7 @@ class Signals:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None  # a running loop runs a task
         self._stop = task.cancel
-        for number in EXIT_STATUS:
+        for number in EXIT_BY_SIGNAL:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                 loop.add_signal_handler(number, self.on_signal, number)
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
@@ -76,9 +77,9 @@ class Signals:
         if self._ending is not None:
             loop.remove_reader(self._ending.fileno())
             self._ending.close()
-        for number in (*EXIT_STATUS, signal.SIGTSTP, signal.SIGCONT):
+        for number in (*EXIT_BY_SIGNAL, signal.SIGTSTP, signal.SIGCONT):
             loop.remove_signal_handler(number)
-        if self.exit_status == EXIT_STATUS[signal.SIGHUP]:
+        if self.exit_status == EXIT_BY_SIGNAL[signal.SIGHUP]:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the shell's own may come while wolo exits
 
     @contextmanager
@@ -103,13 +104,13 @@ class Signals:
         if self._is_aside and number == signal.SIGINT:
             return
         if number == signal.SIGHUP:
-            if self.exit_status == EXIT_STATUS[number]:
+            if self.exit_status == EXIT_BY_SIGNAL[number]:
                 return  # a shell passes it on before the kernel sends one
             self._target.on_hang_up()
         if self.exit_status:
             self._target.on_kill()
             os._exit(self.exit_status)
-        self.exit_status = EXIT_STATUS[number]
+        self.exit_status = EXIT_BY_SIGNAL[number]
         self._stop()
         if number != signal.SIGINT:
             self._target.on_end()
@@ -147,7 +148,7 @@ class Signals:
 
     def forgive(self) -> bool:
         """Resets the exit status after Ctrl-C. False: another signal ends wolo."""
-        if self.exit_status not in (0, EXIT_STATUS[signal.SIGINT]):
+        if self.exit_status not in (0, EXIT_BY_SIGNAL[signal.SIGINT]):
             return False
         self.exit_status = 0
         return True

@@ -1,0 +1,179 @@
+"""File locks with the functions of Windows, and wolo without the modules that Windows lacks."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock, flock_with
+
+WITHOUT = """
+import os, signal, sys
+
+MISSING = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
+
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name in MISSING:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+for name in MISSING:
+    sys.modules.pop(name, None)
+sys.meta_path.insert(0, Finder())
+del os.fork, os.geteuid, signal.SIGHUP
+from wolo.__main__ import main
+main()
+"""
+
+
+class Kernel32:
+    """The two functions for locks, made of those of Linux: a lock of another kind fails there until the first is released."""
+
+    NOT_LOCKED, VIOLATION, INVALID = 158, 33, 6
+
+    def __init__(self) -> None:
+        self.held: dict[int, tuple[int, int]] = {}
+        self.error = 0
+
+    def LockFileEx(self, file: Any, flags: int, reserved: int, low: int, high: int, place: Any) -> int:
+        assert (reserved, low, high) == (0, 1, 0)
+        try:
+            fcntl.flock(file.value, (fcntl.LOCK_EX if flags & 2 else fcntl.LOCK_SH) | (fcntl.LOCK_NB if flags & 1 else 0))
+        except BlockingIOError:
+            self.error = self.VIOLATION
+            return 0
+        except OSError:
+            self.error = self.INVALID
+            return 0
+        self.held[file.value] = self._offset(place)
+        return 1
+
+    def UnlockFileEx(self, file: Any, reserved: int, low: int, high: int, place: Any) -> int:
+        if file.value not in self.held:
+            self.error = self.NOT_LOCKED
+            return 0
+        assert self.held.pop(file.value) == self._offset(place)
+        fcntl.flock(file.value, fcntl.LOCK_UN)
+        return 1
+
+    def GetLastError(self) -> int:
+        return self.error
+
+    def _offset(self, place: Any) -> tuple[int, int]:
+        overlapped = place._obj
+        assert ctypes.sizeof(overlapped) == 2 * ctypes.sizeof(ctypes.c_void_p) + 8 + ctypes.sizeof(ctypes.c_void_p)
+        return overlapped.offset, overlapped.offset_high
+
+
+@pytest.fixture(params=["here", "Windows"])
+def lock(request: pytest.FixtureRequest) -> Any:
+    kernel = Kernel32()
+    return flock if request.param == "here" else lambda descriptor, operation: flock_with(kernel, descriptor, operation)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[tuple[int, int]]:
+    (tmp_path / "lock").touch()
+    both = os.open(tmp_path / "lock", os.O_RDWR), os.open(tmp_path / "lock", os.O_RDWR)
+    yield both
+    for descriptor in both:
+        os.close(descriptor)
+
+
+def test_an_exclusive_lock_keeps_others_out(lock: Any, opened: tuple[int, int]) -> None:
+    first, second = opened
+    lock(first, LOCK_EX)
+    for kind in (LOCK_EX, LOCK_SH):
+        with pytest.raises(BlockingIOError):
+            lock(second, kind | LOCK_NB)
+
+
+def test_shared_locks_share(lock: Any, opened: tuple[int, int]) -> None:
+    first, second = opened
+    lock(first, LOCK_SH)
+    lock(second, LOCK_SH | LOCK_NB)
+    with pytest.raises(BlockingIOError):
+        lock(first, LOCK_EX | LOCK_NB)
+
+
+def test_a_lock_changes_its_kind(lock: Any, opened: tuple[int, int]) -> None:
+    first, second = opened
+    lock(first, LOCK_EX)
+    lock(first, LOCK_SH)
+    lock(second, LOCK_SH | LOCK_NB)
+
+
+def test_other_failures_of_a_lock_are_errors(lock: Any, opened: tuple[int, int]) -> None:
+    free = os.dup(opened[0])
+    os.close(free)
+    with pytest.raises(OSError, match=r"descriptor|cannot be locked") as failure:
+        lock(free, LOCK_EX | LOCK_NB)
+    assert not isinstance(failure.value, BlockingIOError)
+
+
+def run_without(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT, *args], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "line"), [(["--version"], "wolo "), (["--help"], "Usage: wolo"), (["doctor"], "Python"), (["sessions"], "")]
+)
+def test_wolo_starts_without_posix_modules(args: list[str], line: str) -> None:
+    done = run_without(*args)
+    assert "crashed" not in done.stderr
+    assert line in done.stdout
+    assert done.returncode in ((0, 1) if args == ["doctor"] else (0,))
+
+
+def test_a_prompt_runs_without_posix_modules(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.script(call("write", {"path": "made.txt", "content": "made\n"}), text("Done."))
+    done = run_without(*provider.flags, "--no-session", "--mode", "edit", "-p", "write a file")
+    assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
+    assert Path("made.txt").read_text() == "made\n"
+
+
+def test_an_interactive_session_needs_terminal_modes(provider: ProviderServer) -> None:
+    with pty_terminal() as terminal:
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT, *provider.flags],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert b"WSL" in done.stderr
+
+
+@contextmanager
+def pty_terminal() -> Iterator[int]:
+    ours, theirs = os.openpty()
+    try:
+        yield theirs
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_a_session_needs_locks(provider: ProviderServer) -> None:
+    """On a system that has neither kind of lock: two wolos could damage the database."""
+    done = run_without(*provider.flags, "-p", "hello")
+    assert done.returncode == 3
+    assert "--no-session" in done.stderr
+    assert provider.requests == []

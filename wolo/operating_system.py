@@ -1,0 +1,106 @@
+"""Offers in one form what operating systems have in several or not at all: file locks, accounts, limits, the hang-up signal.
+
+Nothing else in wolo imports `fcntl` for locks, `pwd` or `resource`, so all modules can be imported where these are missing.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import signal
+import sys
+from typing import Any
+
+
+def load(name: str) -> Any:
+    """A module of Python that Windows lacks; None there."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+fcntl, pwd, resource = load("fcntl"), load("pwd"), load("resource")
+LOCK_SH, LOCK_EX, LOCK_NB = 1, 2, 4
+"""As in `fcntl`, on every system."""
+EXIT_BY_SIGNAL = {
+    **({signal.SIGHUP: 129} if hasattr(signal, "SIGHUP") else {}),
+    signal.SIGINT: 130,
+    signal.SIGTERM: 143,
+}
+"""Signals that end wolo, with the exit code of each; Windows has no hang-up."""
+
+_FAIL_AT_ONCE, _EXCLUSIVE = 1, 2
+"""Flags of `LockFileEx`: https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex."""
+_LOCKED_BYTE = 1 << 62
+"""Locks of Windows keep others from the bytes themselves, so the locked one is where no file has any."""
+_LOCK_VIOLATION = 33
+_NOT_LOCKED = 158
+
+
+def flock(descriptor: int, operation: int) -> None:
+    """Locks an open file until its descriptor is closed; a held lock changes its kind.
+
+    Raises BlockingIOError when `LOCK_NB` is asked for and another process has the lock, OSError where files have no locks.
+    """
+    if fcntl is not None:
+        fcntl.flock(descriptor, operation)
+    elif sys.platform == "win32":
+        import ctypes  # noqa: PLC0415  # not needed elsewhere
+        import msvcrt  # noqa: PLC0415  # Windows only
+
+        flock_with(ctypes.WinDLL("kernel32", use_last_error=True), msvcrt.get_osfhandle(descriptor), operation)
+    else:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+
+def flock_with(kernel: Any, handle: int, operation: int) -> None:
+    """`flock` with the functions of Windows' kernel32. Between two kinds of a lock there is a moment without one."""
+    import ctypes  # noqa: PLC0415  # not needed elsewhere
+
+    class Overlapped(ctypes.Structure):
+        _fields_ = (
+            ("internal", ctypes.c_void_p),
+            ("internal_high", ctypes.c_void_p),
+            ("offset", ctypes.c_uint32),
+            ("offset_high", ctypes.c_uint32),
+            ("event", ctypes.c_void_p),
+        )
+
+    place = Overlapped(offset=_LOCKED_BYTE & 0xFFFFFFFF, offset_high=_LOCKED_BYTE >> 32)
+    file = ctypes.c_void_p(handle)
+    if not kernel.UnlockFileEx(file, 0, 1, 0, ctypes.byref(place)) and (code := kernel.GetLastError()) != _NOT_LOCKED:
+        raise OSError(errno.EIO, f"the file's lock cannot be changed (error {code} of Windows)")
+    flags = (_EXCLUSIVE if operation & LOCK_EX else 0) | (_FAIL_AT_ONCE if operation & LOCK_NB else 0)
+    if not kernel.LockFileEx(file, flags, 0, 1, 0, ctypes.byref(place)):
+        if (code := kernel.GetLastError()) == _LOCK_VIOLATION:
+            raise BlockingIOError(errno.EWOULDBLOCK, "another process has the lock")
+        raise OSError(errno.EIO, f"the file cannot be locked (error {code} of Windows)")
+
+
+def duplicate(descriptor: int, lowest: int) -> int:
+    """A copy that programs do not inherit, numbered `lowest` or higher where the system can choose."""
+    return int(fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)) if fcntl is not None else os.dup(descriptor)
+
+
+def user_id() -> int:
+    """The number that files of the user have as their owner; on Windows, where Python knows no owners, that of all files."""
+    return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
+def account_home() -> str:
+    """The home directory that the system has on record for the user; empty when it has none."""
+    if pwd is None:
+        return os.path.expanduser("~").removeprefix("~")  # noqa: PTH111  # Windows: USERPROFILE
+    try:
+        return str(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        return ""
+
+
+def terminal_control() -> tuple[Any, Any]:
+    """The modules `fcntl` and `termios`. Raises OSError where there are no pseudo terminals."""
+    if (termios := load("termios")) is None:
+        raise OSError(errno.ENOSYS, "this system has no pseudo terminals")
+    return fcntl, termios
