@@ -143,6 +143,10 @@ class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Also export prompts, answers, and arguments and results of calls; otherwise only names, counts and durations."""
 
 
+THEMES = ("auto", "dark", "light", "dark-colorblind", "light-colorblind", "high-contrast", "ansi")
+"""Besides the user's own."""
+
+
 class Ui(Struct, frozen=True, forbid_unknown_fields=True):
     theme: str = "auto"
     """`auto`: ask the terminal for its background (OSC 11); without an answer within two seconds by COLORFGBG, otherwise dark.

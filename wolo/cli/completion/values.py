@@ -129,10 +129,19 @@ def assignments(begun: str) -> Iterator[Value]:
 
 def values_of(key: str, begun: str) -> Iterator[Value]:
     """Values of a setting with a fixed set of values."""
-    if live := {"model": models, "fallback_model": models, "mode": modes, "thinking": levels}.get(key):
+    if live := {"model": models, "fallback_model": models, "mode": modes, "thinking": levels, "ui.theme": themes}.get(key):
         yield from live(begun)
     else:
         yield from ((each, "") for each in _choices(key) if each.startswith(begun))
+
+
+def themes(begun: str) -> Iterator[Value]:
+    """The built-in themes, and files of the user's own."""
+    from wolo.config.schema import THEMES
+    from wolo.places import find_places
+
+    own = (path.stem for path in (find_places().config / "themes").glob("*.toml"))
+    yield from ((name, "") for name in (*THEMES, *sorted(own)) if name.startswith(begun))
 
 
 def _choices(key: str) -> list[str]:

@@ -14,7 +14,7 @@ from rich.text import Text
 import wolo
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.own_themes import load_theme
-from wolo.frontends.terminal.io.theme import DARK, GROUNDS, PALETTES, ROLES, STYLES, Depth, paint, select_theme
+from wolo.frontends.terminal.io.theme import BUILT_IN, DARK, GROUNDS, PALETTES, ROLES, STYLES, Depth, paint, select_theme
 from wolo.frontends.terminal.panels.region_styles import RegionColours, as_rows
 
 
@@ -195,3 +195,7 @@ def test_ansi_theme_uses_the_sixteen_colours_only() -> None:
     assert all(f"{attrs.color}".startswith(("ansi", "default")) and attrs.bgcolor == "default" for attrs in shown.values())
     assert shown["added"].color == "ansigreen"
     assert shown["selection"].reverse
+
+
+def test_completion_offers_every_built_in_theme() -> None:
+    assert ("auto", *BUILT_IN) == THEMES
