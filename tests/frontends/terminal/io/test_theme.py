@@ -12,6 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 import wolo
+from wolo.config import schema
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.own_themes import load_theme
 from wolo.frontends.terminal.io.theme import BUILT_IN, DARK, GROUNDS, PALETTES, ROLES, STYLES, Depth, paint, select_theme
@@ -198,4 +199,4 @@ def test_ansi_theme_uses_the_sixteen_colours_only() -> None:
 
 
 def test_completion_offers_every_built_in_theme() -> None:
-    assert ("auto", *BUILT_IN) == THEMES
+    assert ("auto", *BUILT_IN) == schema.THEMES
