@@ -175,6 +175,12 @@ r""m loose.txt
 /bin/rm loose.txt
 RM=1 rm loose.txt
 busybox rm loose.txt
+printf '%b' 'ls\nrm -rf build\n' | bash
+printf 'ls\nrm -rf build\n' | sh
+echo -e 'ls\n\0162m -rf build' | bash
+echo 'rm -rf build' | ssh localhost
+bash -c $'ls\nrm -rf build'
+bash -c 'cd sub && rm deep.txt'
 unlink loose.txt
 {rm,-rf,build}
 ls | xargs rm

@@ -44,7 +44,7 @@ class CommandJudge:
         book, trusts_commands = self._precedence.book, self._precedence.mode.trusts_commands
         if line.commands is not None and not (book.has("deny", "read") or book.has("deny", "write") or book.has("ask", "read")):
             safe = [self._safe.has(command) for command in line.commands]
-            if all(safe):  # the safe list has already checked everything that such commands name
+            if all(safe) and not intent.concern:  # the safe list has already checked everything that such commands name
                 verdicts = self._decide_each(line, safe, extra)
                 return replace(strictest(verdicts), confined=self._is_confined(verdicts, confine))
         named = _paths_of(line, self._boundaries.home)
@@ -66,7 +66,10 @@ class CommandJudge:
             if trusts_commands:
                 return Verdict("deny", "Some commands are denied, so this one must be written as plain words.")
         verdict = replace(verdict, confined=self._is_confined(verdicts, confine))
-        if verdict.decision == "allow" and (concern := self._concern(line, named, confined=verdict.confined)):
+        if trusts_commands and intent.concern and book.has("deny", "shell"):
+            return Verdict("deny", f"Some commands are denied. {intent.concern}")
+        concern = "" if trusts_commands else intent.concern
+        if verdict.decision == "allow" and (concern := concern or self._concern(line, named, confined=verdict.confined)):
             self._trace(f"files and directories: {concern}")
             return Verdict("ask", concern, confined=confine == "always")
         if trusts_commands:

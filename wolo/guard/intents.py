@@ -30,6 +30,8 @@ class WriteIntent(Struct, frozen=True, tag="write"):
 class RunIntent(Struct, frozen=True, tag="run"):
     command: str
     cwd: Path
+    concern: str = ""
+    """Reason to ask in every mode but `yolo`, whatever rules allow: what will run is not known. Empty: it is."""
 
 
 class FetchIntent(Struct, frozen=True, tag="fetch"):

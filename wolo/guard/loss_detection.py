@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from wolo.guard.affected_files import UNKNOWN, Check, ExecutionContext, Loss, describe_count, describe_untracked
 from wolo.guard.shell.nested_commands import NestedCommand, commands_in
 from wolo.guard.shell.parser import ParsedLine
-from wolo.guard.shell.words import WRAPPERS, name_of, split_words, unquote, unwrap
+from wolo.guard.shell.words import WRAPPERS, name_of, print_escapes, split_words, unquote, unwrap
 from wolo.workspace.root import resolve_path
 
 _MOVES = frozenset({"cd", "pushd", "popd"})
@@ -23,13 +23,15 @@ def find_loss(line: ParsedLine, roots: Sequence[str], rules: Sequence[str]) -> s
 
     `rules` are those that allowed its parts. Raises TooComplex.
     """
-    if not any(map(_SUSPECT.search, {line.text, unquote(line.text)})):
+    if not any(map(_SUSPECT.search, {line.text, unquote(line.text), print_escapes(line.text)})):
         return ""
     commands = commands_in(line.text)
     if line.commands is not None:
         directories = tuple(dict.fromkeys(place for command in line.commands for place in command.directories))
         known = tuple(place for place in directories if place is not None)
-        known = known if len(known) == len(directories) else ()
+        num_moves = sum(command.words[0].text in _MOVES for command in line.commands)
+        may_move = sum(each.words[0] in _MOVES for each in commands if each.words) > num_moves  # in text for a shell
+        known = known if len(known) == len(directories) and not may_move else ()
         context = ExecutionContext(known, roots, is_alone=len(line.commands) == 1)
     else:
         moves = any(each.words[:1] and each.words[0] in _MOVES for each in commands)

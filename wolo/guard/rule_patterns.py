@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from wolo.guard.shell.named_paths import TooManyFiles, expand
 from wolo.guard.shell.parser import ParsedLine, PlainCommand
-from wolo.guard.shell.words import Word, name_of, split_words, unquote
+from wolo.guard.shell.words import Word, name_of, print_escapes, split_words, unquote
 
 
 class PathBase(Struct, frozen=True):
@@ -97,12 +97,14 @@ class ShellPattern:
         if isinstance(command, ParsedLine):
             return not self._program or self._may_use(command.text)
         # A cheap first check: most rules are about another program.
-        if self._program not in unquote(command.text).casefold() and not any(word.has_glob for word in command.words):
+        mentioned = f"{unquote(command.text)} {print_escapes(command.text)}".casefold()
+        if self._program not in mentioned and not any(word.has_glob for word in command.words):
             return False
         texts = [text for word in command.words for text in self._expand(word, command)]
         if self._is_among(texts):
             return True
-        return any(self._is_among(re.findall(_PIECES, unquote(text))) for text in texts if not re.fullmatch(_BARE, text))
+        codes = (code for text in texts if not re.fullmatch(_BARE, text) for code in {unquote(text), print_escapes(text)})
+        return any(self._is_among(re.findall(_PIECES, code)) for code in codes)
 
     def _expand(self, word: Word, command: PlainCommand) -> list[str]:
         """Expands a word as bash would: `env /bin/r[m] x` runs rm."""
@@ -152,7 +154,7 @@ class ShellPattern:
 
     def _may_use(self, text: str) -> bool:
         """False if every mention of the program is a word of a parsed command that the rule does not match."""
-        num_mentions = max(len(self._named.findall(each)) for each in (text, unquote(text)))
+        num_mentions = max(len(self._named.findall(each)) for each in (text, unquote(text), print_escapes(text)))
         if not num_mentions:
             return False
         from wolo.guard.shell.nested_commands import all_commands  # noqa: PLC0415  # rarely needed

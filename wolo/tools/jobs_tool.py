@@ -67,12 +67,13 @@ class Jobs:
             read_pattern(args.pattern)
         if args.text is None:
             return ()
-        from wolo.tools.background.job_terminal import read_keys  # noqa: PLC0415  # few jobs have a terminal
+        from wolo.tools.background.job_terminal import explain_keys, read_keys  # noqa: PLC0415  # few jobs have a terminal
 
         keys = read_keys(args.text, services.secrets)
-        job = _find_terminal(args.id, services)[0]
+        job, terminal = _find_terminal(args.id, services)
+        earlier, concern = explain_keys(terminal, job.command, args.text)
         # Judged as the same text in a pipe to the same command
-        return (RunIntent(f"printf '%b' {shlex.quote(keys)} | {job.command}", job.cwd),)
+        return (RunIntent(f"printf '%b' {shlex.quote(earlier + keys)} | {job.command}", job.cwd, concern),)
 
     async def run(self, args: JobsArgs, call: CallContext) -> CallResult:
         if call.services.shell.jobs is None:

@@ -12,6 +12,9 @@ from tests.tools.shell.test_jobs import jobs_of
 from tests.workspace.living import gone, unique_seconds
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
+from wolo.guard.judge import Judge
+from wolo.guard.modes import MODES
+from wolo.guard.rules import Verdict, parse_rule
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Secret
 from wolo.tools import shell
@@ -148,9 +151,78 @@ async def test_input_is_judged_as_piped_command(harness: ToolHarness) -> None:
     await begin(harness, "cat")
     tool, _ = harness.toolbox.decode("jobs", {})
     intents = tool.intents(JobsArgs("input", 1, "it's \\ ü\n\x03"), harness.services)
-    keys = shlex.quote("it's \\\\ ü\\n\\x03")
+    keys = shlex.quote("it's \\\\ ü\n\\x03")
     assert intents == (RunIntent(f"printf '%b' {keys} | cat", harness.root),)
     assert tool.intents(JobsArgs("screen", 1), harness.services) == ()
+
+
+def verdict_of(harness: ToolHarness, text: str, *rules: str, mode: str = "auto") -> Verdict:
+    judge = Judge(MODES[mode], [parse_rule(each, "deny") for each in rules], harness.root, confine="unless_allowed")
+    tool, args = harness.toolbox.decode("jobs", {"action": "input", "id": 1, "text": text})
+    return judge.judge("jobs", tool.intents(args, harness.services))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rm -rf build\n",
+        "ls\nrm -rf build\n",
+        "ls\rrm -rf build\r",
+        "it's\nrm -rf build\n",
+        "cd sub\nrm kept\n",
+        "r",
+        "rx\x7fm -rf build\n",
+        "\x15rm -rf build\n",
+        "\x1b[A\n",
+        "rm -r\t\n",
+        "!!\n",
+        "r\x04",
+    ],
+)
+async def test_irreversible_or_unclear_typing_asks(harness: ToolHarness, text: str) -> None:
+    harness.put("build/x", "1")
+    harness.put("sub/kept", "1")
+    await begin(harness, "bash")
+    assert verdict_of(harness, text).decision == "ask"
+
+
+@pytest.mark.parametrize("text", ["ls\n", "echo hi!\n", "[ a != b ]\n", "\x03", "\x04"])
+async def test_plain_typing_in_shell_does_not_ask(harness: ToolHarness, text: str) -> None:
+    await begin(harness, "bash")
+    assert verdict_of(harness, text).decision == "allow"
+
+
+async def test_keys_in_other_programs_do_not_ask(harness: ToolHarness) -> None:
+    await begin(harness, "python3")
+    assert verdict_of(harness, "\x1b[A").decision == "allow"
+
+
+async def test_line_in_pieces_asks_until_enter(harness: ToolHarness) -> None:
+    await begin(harness, "bash")
+    await type_text(harness, "r")
+    assert verdict_of(harness, "m -rf build\n").decision == "ask"
+    await type_text(harness, "\x03")  # a program may ignore it
+    assert verdict_of(harness, "m -rf build\n").decision == "ask"
+    await type_text(harness, "\n")
+    assert verdict_of(harness, "ls\n").decision == "allow"
+
+
+async def test_earlier_directories_and_variables_count(harness: ToolHarness) -> None:
+    harness.put("sub/kept", "1")
+    await begin(harness, "bash")
+    assert verdict_of(harness, "rm kept\n").decision == "allow"
+    await type_text(harness, "cd sub && ls\n")
+    assert verdict_of(harness, "ls\n").decision == "allow"
+    assert verdict_of(harness, "rm kept\n").decision == "ask"
+    await type_text(harness, "X='rm'\n")
+    assert verdict_of(harness, "$X -rf sub\n").decision == "ask"
+
+
+async def test_denied_program_is_not_typed(harness: ToolHarness) -> None:
+    await begin(harness, "bash")
+    assert verdict_of(harness, "ls\ncurl x\n", "shell:curl *").decision == "deny"
+    assert verdict_of(harness, "cu", "shell:curl *", mode="yolo").decision == "deny"
+    assert verdict_of(harness, "ls\n", "shell:curl *", mode="yolo").decision == "allow"
 
 
 async def test_confined_input_is_not_typed_outside(harness: ToolHarness) -> None:

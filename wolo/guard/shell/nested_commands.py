@@ -6,12 +6,12 @@ Used for warnings only. It never allows anything, and the sandbox confines what 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wolo.guard.shell.parser import TooComplex, parse
-from wolo.guard.shell.words import SHELLS, name_of, unquote, unwrap
+from wolo.guard.shell.words import SHELLS, name_of, print_escapes, unquote, unwrap
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 MAX_DEPTH = 4
 """Levels of shells that pass a command line to another shell."""
 _TAKES_TEXT = SHELLS | {"eval", "su", "ssh", "watch", "script", "trap", "parallel", "env", "flock", "nsenter"}
+_READS_LINES = SHELLS | {"su", "ssh"}
 _BARE = re.compile(r"[\w./:=@%+,-]*")
 """A word that any shell reads as one word."""
 _SPLIT = re.compile(r"[\n;|&(){}`]|\$\(")
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
 _ESCAPED_IN_QUOTES = re.compile(r"\\(?:([$`\"\\])|\n)")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _WRITES_NOTHING = re.compile(r"(?:|:|true|cat /dev/null|echo -n(?: )?|printf(?: )?)")
@@ -54,7 +54,7 @@ def commands_in(text: str, depth: int = 0) -> list[NestedCommand]:
             passed_on |= {word for word in each.words[1:] if not _BARE.fullmatch(word)}
             if each.words[0] == "eval":
                 passed_on.add(" ".join(each.words[1:]))
-    if any(name_of(words[0]) in SHELLS for each in commands for words in unwrap(each.words) if words):
+    if _has_shell(commands):
         passed_on |= set(_shell_input(root))
     passed_on -= {"", text}
     if passed_on and depth == MAX_DEPTH:
@@ -63,6 +63,11 @@ def commands_in(text: str, depth: int = 0) -> list[NestedCommand]:
         )
     commands += [each for inner in sorted(passed_on) for each in commands_in(inner, depth + 1)]
     return commands
+
+
+def reads_lines(text: str) -> bool:
+    """Tells whether a command of the line may run what is typed into it. Raises TooComplex."""
+    return _has_shell(commands_in(text))
 
 
 @lru_cache(maxsize=64)
@@ -151,7 +156,7 @@ def _plain(node: Node, values: Mapping[str, str]) -> str:
         case "raw_string":
             return text[1:-1]
         case "ansi_c_string":
-            return _ESCAPE.sub(_unescape, text[2:-1])
+            return print_escapes(text[2:-1])
         case "concatenation" | "command_name" if node.children:
             return "".join(_plain(child, values) for child in node.children)
         case "string":
@@ -174,11 +179,8 @@ def _values(root: Node) -> dict[str, str]:
     return values
 
 
-def _unescape(escape: re.Match[str]) -> str:
-    code = escape[1]
-    if code[0] in "xu" and len(code) > 1:
-        return chr(int(code[1:], 16))
-    return chr(int(code, 8) % 256) if code[0] in "01234567" else code
+def _has_shell(commands: Sequence[NestedCommand]) -> bool:
+    return any(name_of(words[0]) in _READS_LINES for each in commands for words in unwrap(each.words) if words)
 
 
 def _takes_text(command: NestedCommand) -> bool:
@@ -196,4 +198,4 @@ def _shell_input(root: Node) -> Iterator[str]:
         elif node.type == "herestring_redirect":
             yield from (_plain(child, {}) for child in node.children if child.is_named)
         elif node.type == "command" and (words := _words(node, {})) and name_of(words[0]) in ("echo", "printf"):
-            yield " ".join(words[1:])
+            yield from map(print_escapes, (" ".join(words[1:]), *words[1:]))

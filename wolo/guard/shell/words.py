@@ -6,6 +6,7 @@ Text that is not provably plain is not plain. This is a convenience: the sandbox
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -78,6 +79,18 @@ def unquote(text: str) -> str:
     return re.sub(r"\\\n|[\\'\"]", "", text)
 
 
+def print_escapes(text: str) -> str:
+    """The text as `printf`, `echo -e` and `$'…'` print it; both ends of a line are line feeds."""
+    return _ESCAPE.sub(_print_one, text) if "\\" in text else text
+
+
+def _print_one(escape: re.Match[str]) -> str:
+    code = escape[1]
+    if code[0] in "xuU" and len(code) > 1:
+        return chr(min(int(code[1:], 16), sys.maxunicode))
+    return chr(int(code, 8) % 256) if code[0].isdigit() and code < "8" else _CONTROLS.get(code, code)
+
+
 def printable(text: str) -> str:
     """Escapes control and invisible characters in a name, so that it cannot change what the user reads."""
     if text.isprintable() and not re.search(_BLANK_LOOKING, text):
@@ -86,6 +99,10 @@ def printable(text: str) -> str:
         letter if letter.isprintable() and not re.match(_BLANK_LOOKING, letter) else letter.encode("unicode_escape").decode()
         for letter in text
     )
+
+
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|0[0-7]{1,3}|[0-7]{1,3}|.)", re.DOTALL)
+_CONTROLS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\n", "t": "\t", "v": "\v"}
 
 
 def is_reviewable(text: str) -> bool:

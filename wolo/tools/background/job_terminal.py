@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from wolo.errors import ToolError
 from wolo.guard.secrets.redactor import Secrets
+from wolo.guard.shell.nested_commands import reads_lines
+from wolo.guard.shell.parser import TooComplex
 from wolo.workspace.processes.pseudo_terminal import COLUMNS, ROWS, read_size, type_into
 
 if TYPE_CHECKING:
@@ -36,6 +38,11 @@ _HISTORY_ROWS = 100
 _FEED_EVERY_S = 1.0
 _ASKS = rb"\x1b\[0?(?:5n|6n|c)"
 """The program asks the terminal about itself, and may wait for the answer."""
+_SIGNALS = ("", "\x03", "\x04", "\x1a", "\x1c")
+_EDITS = r"[^\r\n\x20-\x7e\x80-\U0010ffff]|![^\s=]|^\^"
+"""Keys with which a shell completes or changes a line, and its references to earlier lines."""
+_STATE = r"\b(?:cd|pushd|popd)\b[^;&|\r]*|(?:^|(?<=[\s;&|]))\w+=[^\s;&|]*"
+_HALF_LINE = "A shell runs whole lines, and with these keys it is not known which."
 _UNKNOWN = (
     r"\x1b[PX^_][^\x1b\x07]*(?:\x1b\\|\x07)?"  # strings to the terminal
     r"|\x1b\[[<=>][0-?]*[ -/]*[@-~]|\x1b\[[0-?]*[ -/]+[@-~]"  # private sequences, and those with an intermediate byte
@@ -51,6 +58,10 @@ class JobTerminal:
     def __init__(self, secrets: Secrets) -> None:
         self.find_descriptor: Callable[[], int | None] = lambda: None
         """Returns wolo's side of the terminal; None before the start and after the end of the program."""
+        self.is_mid_line = False
+        """Something was typed since the last Enter."""
+        self.state_typed: dict[str, None] = {}
+        """What was typed to change the directory and variables of a shell."""
         self._secrets = secrets
         self._pending = bytearray()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -106,7 +117,10 @@ class JobTerminal:
             num_bytes = await type_into(fd, data, _TYPING_S)
         except OSError as error:
             raise ToolError(f"Nothing more can be typed: {error.strerror}.") from error
-        return len(data[:num_bytes].decode(errors="ignore"))
+        typed = data[:num_bytes].decode(errors="ignore")
+        self.is_mid_line = not typed.endswith("\r") and (self.is_mid_line or typed not in _SIGNALS)
+        self.state_typed |= dict.fromkeys(each.strip() for each in re.findall(_STATE, typed))
+        return len(typed)
 
     async def wait(self, timeout_s: float) -> None:
         """Returns when the program has printed something and pauses, or the timeout has passed."""
@@ -156,8 +170,25 @@ def _make_emulator(answer: Callable[[str], None]) -> tuple[pyte.HistoryScreen, p
     return screen, pyte.Stream(screen)
 
 
+def explain_keys(terminal: JobTerminal, command: str, text: str) -> tuple[str, str]:
+    """Returns earlier lines that decide what the text does in a shell, and the reason to ask whatever it is (empty: none)."""
+    try:
+        if not reads_lines(command):
+            return "", ""
+    except TooComplex as error:
+        return "", str(error)
+    earlier = "".join(f"{each}\n" for each in terminal.state_typed)
+    if text == "\x03" or (text in _SIGNALS and not terminal.is_mid_line):
+        return earlier, ""
+    is_whole = text.endswith(("\n", "\r")) and not terminal.is_mid_line
+    return earlier, "" if is_whole and not re.search(_EDITS, text, re.MULTILINE) else _HALF_LINE
+
+
 def read_keys(text: str, secrets: Secrets) -> str:
-    """The text as a command line shows it, with escapes for keys. Raises ToolError for what is not typed."""
+    """The text as `%b` prints it, with escapes for keys but Enter: a command on a line of its own is found.
+
+    Raises ToolError for what is not typed.
+    """
     if not text or len(text) > MOST_TYPED_CHARS:
         raise ToolError(f"`text` has 1 to {MOST_TYPED_CHARS:,} characters.")
     if secrets.hide(text) != text:
@@ -168,8 +199,7 @@ def read_keys(text: str, secrets: Secrets) -> str:
         raise ToolError("`text` contains half of a surrogate pair.") from error
     if any(len(line) > MOST_LINE_BYTES for line in lines):
         raise ToolError(f"A line of `text` has more than {MOST_LINE_BYTES:,} bytes, which terminals cut; put it into a file.")
-    return "".join(_escape(character) for character in text)
-
-
-def _escape(character: str) -> str:
-    return character if character.isprintable() and character != "\\" else character.encode("unicode_escape").decode()
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # both are Enter
+    return "".join(
+        each if each == "\n" or (each.isprintable() and each != "\\") else each.encode("unicode_escape").decode() for each in text
+    )
