@@ -229,6 +229,12 @@ def test_only_the_wire_format_in_use_is_loaded(provider: ProviderServer) -> None
     assert packages_of("--api", "anthropic", "--base-url", provider.origin, *at) == SHARED | {"anthropic"}
 
 
+def test_without_clouds_nothing_of_them_is_loaded(provider: ProviderServer) -> None:
+    provider.script(text("Hello."))
+    modules = modules_of("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi")
+    assert not {name for name in modules if name.startswith(("wolo.models.cloud", "wolo.models.http.event_stream", "jwt"))}
+
+
 def packages_of(*argv: str) -> set[str]:
     """The rooms of `formats/` that a run enters."""
     inside = [name.split(".")[2:] for name in modules_of(*argv) if name.startswith("wolo.formats.")]

@@ -142,6 +142,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
         '[providers.here]\nbase_url = "{url}"\napi_key = "k-0123456789abcdef"\nauth = "x-api-key"',
         '[providers.here]\nbase_url = "{url}"\napi_key = "k-0123456789abcdef"',
     ),
+    "providers.*.region": Elsewhere("models/cloud/test_cloud_address.py", "test_settings_of_region_and_project_come_first"),
+    "providers.*.project": Elsewhere("models/cloud/test_cloud_address.py", "test_settings_of_region_and_project_come_first"),
     "providers.*.dialect": provider('dialect = {{system_role = "developer"}}', GO),
     "providers.*.edit_tool": provider('edit_tool = "apply_patch"', GO),
     "providers.*.models.*.id": Effect(

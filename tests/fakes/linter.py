@@ -10,6 +10,8 @@ FORMATS = {
     "/chat/completions": "openai-chat",
     "/responses": "openai-responses",
     "/v1/messages": "anthropic",
+    "/invoke-with-response-stream": "anthropic",
+    ":streamRawPredict": "anthropic",
     "/api/chat": "ollama",
     ":streamGenerateContent": "gemini",
 }

@@ -435,7 +435,7 @@ def test_every_provider_file_is_whole(name: str) -> None:
     ids = [model.id for model in provider.models]
     assert len(ids) == len(set(ids))
     assert not provider.default_model or provider.default_model in ids
-    assert all(re.fullmatch(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_(KEY|TOKEN)", variable) for variable in provider.key_env)
+    assert all(re.fullmatch(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_(KEY|TOKEN|TOKEN_BEDROCK)", variable) for variable in provider.key_env)
     assert not provider.base_url or address.check_url(provider.base_url) == provider.base_url
     assert provider.base_url.startswith("https://") or provider.loopback or not provider.base_url
     assert not provider.loopback or address.is_loopback(urlsplit(provider.base_url).hostname or "")

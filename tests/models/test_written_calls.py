@@ -28,7 +28,7 @@ def searches(choice: ModelChoice) -> bool:
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_hosted_provider_sends_calls_as_calls(name: str, format: str) -> None:
     provider = load(name)
-    address = provider.base_url or ("https://example.openai.azure.com/openai/v1" if name == "azure-openai" else "")
+    address = provider.base_url or ("https://example.openai.azure.com/openai/v1" if name.startswith("azure") else "")
     hosted = bool(address) and not provider.loopback
     choice = choice_of(name, format, address)
     choice = replace(choice, provider=replace(choice.provider, base_url=choice.base_url))

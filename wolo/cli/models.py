@@ -159,6 +159,7 @@ async def _run(choice: ModelChoice, window: int | None, *, quiet: bool) -> Probe
     from msgspec.structs import replace
 
     from wolo.models import probe_cache
+    from wolo.models.cloud.cloud_transport import add_credentials
     from wolo.models.http.http_transport import HttpTransport
     from wolo.models.local.driving import decide, known_facts
     from wolo.models.probe import Probe
@@ -170,7 +171,7 @@ async def _run(choice: ModelChoice, window: int | None, *, quiet: bool) -> Probe
         if not quiet:
             print(visible(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip()), flush=True)
 
-    transport = HttpTransport()
+    transport = add_credentials(choice, HttpTransport())
     try:
         result = await Probe(choice, transport, on_finding).run(window)
         facts = await known_facts(transport, choice, find_places().cache, elsewhere=True)

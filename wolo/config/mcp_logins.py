@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
-import os
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Final
 
 import msgspec
@@ -18,12 +14,10 @@ from wolo.config.files import lock_folder, read_own, replace_file
 from wolo.errors import ConfigError
 from wolo.mcp.logins import SavedLogin
 from wolo.messages.secret_values import Secret
-from wolo.operating_system import LOCK_EX, LOCK_NB, flock
-from wolo.places import Notices, Places, make_private
+from wolo.places import Notices, Places
+from wolo.workspace.files.process_lock import hold_process_lock
 
 FILE: Final = "mcp_logins.json"
-_LONGEST_REFRESH_S = 60.0
-_POLL_S = 0.05
 
 
 class MCPLogins:
@@ -79,20 +73,8 @@ class MCPLogins:
     def report_secrets(self, learn: Callable[[Iterable[Secret]], None]) -> None:
         self._learn = learn
 
-    @asynccontextmanager
-    async def refreshing(self, key: str) -> AsyncIterator[None]:
-        """A lock that outlives no process; after a minute it is no longer waited for."""
-        folder = self._places.state / "mcp"
-        make_private(folder)
-        name = hashlib.sha256(key.encode()).hexdigest()[:32]
-        handle = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            deadline = time.monotonic() + _LONGEST_REFRESH_S
-            while not _try_lock(handle) and time.monotonic() < deadline:  # noqa: ASYNC110  # another process releases it
-                await asyncio.sleep(_POLL_S)
-            yield
-        finally:
-            os.close(handle)
+    def refreshing(self, key: str) -> AbstractAsyncContextManager[None]:
+        return hold_process_lock(self._places.state / "mcp", key)
 
     def _login(self, key: str, row: Any) -> SavedLogin | None:
         if row is None:
@@ -125,11 +107,3 @@ class MCPLogins:
 def _entry(key: str) -> str:
     """Name in the keyring, apart from those of API keys."""
     return f"mcp {key}"
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        flock(handle, LOCK_EX | LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

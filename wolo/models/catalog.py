@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from wolo.errors import ConfigError
 from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.formats.format import ThinkingLevel
-from wolo.models import address
+from wolo.models import address, secret_references
 from wolo.models.catalog_files import (
     PROVIDERS,
     Overrides,
+    borrow_facts,
     did_you_mean,
     for_address,
     has_key,
@@ -28,7 +29,7 @@ from wolo.models.catalog_files import (
     resolve_references,
     unknown_provider,
 )
-from wolo.models.provider import Model, ModelChoice, Provider
+from wolo.models.provider import CLOUDS, Model, ModelChoice, Provider
 
 ALIASES: Final = {
     "llama.cpp": "llama-cpp",
@@ -42,6 +43,10 @@ ALIASES: Final = {
     "qwen": "dashscope",
     "alibaba": "dashscope",
     "google": "gemini",
+    "azure": "azure-openai",
+    "foundry": "azure-foundry",
+    "aws": "bedrock",
+    "vertex-ai": "vertex",
 }
 DOTTED: Final = {alias: name for alias, name in ALIASES.items() if "." in alias}
 """Aliases that also count with a base URL, where a model may be called `Qwen/Qwen3-8B`."""
@@ -87,11 +92,39 @@ class Catalog(msgspec.Struct, frozen=True):
             if provider.base_url_env:
                 ways.insert(0, f"export {provider.base_url_env}=…")
             raise ConfigError(f"`{spec}` needs a base URL.", hint=f"You may {', or '.join(ways)}.")
+        if provider.auth in CLOUDS:
+            return self._in_cloud(provider, model, level, api_key)
         key = api_key or own_key(provider, self.environ, self.overrides.get(provider.name))
         if not key and provider.key_env and not provider.loopback:
             raise _no_key(provider, self.environ)
         provider = resolve_references(provider, self.environ)
         return ModelChoice(provider=provider, model=model, base_url=provider.base_url, api_key=clean_key(key), thinking=level)
+
+    def _in_cloud(self, provider: Provider, model: Model, level: ThinkingLevel | None, api_key: str | None) -> ModelChoice:
+        """Without a key the transport fetches credentials; a command that prints tokens is run there too."""
+        from wolo.models.cloud.cloud_address import fill_address  # noqa: PLC0415  # other providers need none
+
+        settings = self.overrides.get(provider.name)
+        if settings and settings.base_url and settings.auth is None and not (api_key or settings.api_key):
+            raise ConfigError(
+                f"{provider.label} has another address here: {address.display_url(provider.base_url)}.",
+                hint=f'Set providers.{provider.name}.auth = "{provider.auth}" to use your credentials there, or an api_key.',
+            )
+        configured = settings.api_key.strip() if settings else ""
+        command = "" if api_key or not configured.startswith(secret_references.COMMAND) else configured
+        # The variables of a provider that usually has a key hold no token.
+        key = api_key or (
+            "" if command or (provider.auth == "entra" and not configured) else own_key(provider, self.environ, settings)
+        )
+        provider = resolve_references(fill_address(provider, self.environ), self.environ)
+        return ModelChoice(
+            provider=provider,
+            model=model,
+            base_url=address.check_url(provider.base_url),
+            api_key=clean_key(key),
+            key_command=command,
+            thinking=level,
+        )
 
     def look_up(self, spec: str, *, api: str | None = None) -> tuple[Provider, Model, ThinkingLevel | None]:
         """Like `find`, for reading only: needs no key and no address. Raises ConfigError with the nearest names."""
@@ -135,6 +168,10 @@ class Catalog(msgspec.Struct, frozen=True):
     def is_usable(self, provider: Provider) -> bool:
         """Check that a key is available or not needed."""
         settings = self.overrides.get(provider.name)
+        if provider.auth in CLOUDS:
+            from wolo.models.cloud.cloud_address import is_set_up  # noqa: PLC0415  # for lists only
+
+            return has_key(provider, self.environ, settings) or is_set_up(provider, self.environ)
         needs_none = provider.loopback or not (provider.key_env or (settings and settings.api_key))
         return needs_none or has_key(provider, self.environ, settings)
 
@@ -153,8 +190,10 @@ class Catalog(msgspec.Struct, frozen=True):
         elif provider.base_url:
             hint = "Check --api-key (or WOLO_API_KEY) and --base-url."
             provider = replace(provider, headers={}, query={}, hint=hint)  # headers and query may contain a key too
+        if provider.auth in CLOUDS:  # their credentials are for addresses of the settings
+            provider = replace(provider, auth="bearer")
         provider = resolve_references(provider, self.environ)
-        model = _exact_model(provider, model_name) or Model(id=model_name)
+        model = _exact_model(provider, model_name) or borrow_facts(provider, model_name)
         provider = in_format(provider, model.format) if model.format else provider
         return ModelChoice(provider=provider, model=model, base_url=base_url, api_key=clean_key(api_key), thinking=level)
 
@@ -260,7 +299,7 @@ def _find_model(provider: Provider, name: str) -> Model:
     if exact := _exact_model(provider, name):
         return exact
     if provider.any_model:
-        return Model(id=name)
+        return borrow_facts(provider, name)
     begun = _models_starting_with(provider, name)
     if len(begun) == 1:
         return begun[0]

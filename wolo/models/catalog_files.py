@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -34,6 +35,9 @@ PROVIDERS: Final = (
     "minimax",
     "nvidia",
     "azure-openai",
+    "azure-foundry",
+    "bedrock",
+    "vertex",
     "github-models",
     "ollama",
     "llama-cpp",
@@ -122,6 +126,8 @@ def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
         "key_env": settings.key_env,
         "label": settings.label,
         "edit_tool": settings.edit_tool,
+        "region": settings.region,
+        "project": settings.project,
         "default_model": settings.default_model,
         "loopback": settings.loopback,
         "any_model": settings.any_model,
@@ -169,6 +175,23 @@ def in_format(provider: Provider, format: str) -> Provider:
             flags = {name: value for name, value in flags.items() if name in FACTS}
         models.append(replace(model, format=format, dialect=flags))
     return replace(provider, base_url=base_url, format=format, dialect=dialect, models=tuple(models))
+
+
+def borrow_facts(provider: Provider, name: str) -> Model:
+    """A model of a cloud, with the window and flags that its maker's own servers have; prices differ, so there is none.
+
+    A name of the same family that is not listed gets the format alone.
+    """
+    for maker in map(load, provider.facts_from):
+        format = "" if maker.format == provider.format else maker.format
+        names = ((known, model) for model in maker.models for known in (model.id, *model.aliases))
+        fits = [(len(known), model) for known, model in names if re.search(rf"{re.escape(known)}(?![-.]?\d{{1,2}}(?!\d))", name)]
+        if fits:
+            model = max(fits, key=lambda fit: fit[0])[1]
+            return replace(model, id=name, aliases=(), price=None, format=format, dialect={**maker.dialect, **model.dialect})
+        if any(model.id.partition("-")[0] in name for model in maker.models):
+            return Model(id=name, format=format)
+    return Model(id=name)
 
 
 def _share_flags(format: str, other: str) -> bool:

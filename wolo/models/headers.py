@@ -77,7 +77,7 @@ def key_headers(choice: ModelChoice, format: str) -> dict[str, str]:
         basic = basic_auth(choice.base_url)
         return {"authorization": basic} if basic else {}
     match choice.provider.auth or AUTH.get(format, "bearer"):
-        case "bearer":
+        case "bearer" | "aws" | "google" | "entra":
             return {"authorization": f"Bearer {choice.api_key}"}
         case "none":
             return {}

@@ -10,8 +10,10 @@ from msgspec import Meta, Struct, field
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import Usage, UsageCost
 
-Auth = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key", "none"]
-"""Key transport: `Authorization: Bearer`, a header of this name, or none."""
+Auth = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key", "none", "aws", "google", "entra"]
+"""Key transport: `Authorization: Bearer`, a header of this name, or none; or the cloud whose credentials sign the requests."""
+CLOUDS: tuple[Auth, ...] = ("aws", "google", "entra")
+"""A key, if there is one, is sent as `Authorization: Bearer`."""
 
 Ability = Literal["tools", "thinking", "images", "audio", "files"]
 MEDIA: tuple[Ability, ...] = ("images", "audio", "files")
@@ -99,6 +101,12 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     edit_tool: EditTool = "edit"
     most_tools: Annotated[int, Meta(gt=1)] | None = None
     """Maximum number of tools per request; None: unknown."""
+    region: str = ""
+    """Region of a cloud; empty: that of its own variables and files. Its place in the base URL is `{region}`."""
+    project: str = ""
+    """Project of Google Cloud; empty: likewise. Its place is `{project}`."""
+    facts_from: tuple[str, ...] = ()
+    """Providers whose models these servers have too, under names that contain theirs."""
     models: tuple[Model, ...] = ()
     default_model: str = ""
     loopback: bool = False
@@ -155,6 +163,10 @@ class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Editing tool of its models."""
     models: tuple[ModelSettings, ...] = ()
     """Additional models; for a catalogue model, only the fields set here change."""
+    region: str | None = None
+    """Region of a cloud, such as `us-east-1` or `europe-west1`."""
+    project: str | None = None
+    """Project of Google Cloud."""
     default_model: str | None = None
     """Model to use when only the provider is named."""
     loopback: bool | None = None
@@ -172,6 +184,8 @@ class ModelChoice(Struct, frozen=True):
     model: Model
     base_url: str
     api_key: str = ""
+    key_command: str = ""
+    """Prints the token of a cloud, again when it has expired."""
     thinking: ThinkingLevel | None = None
     temperature: float | None = None
     """None: provider default."""

@@ -21,7 +21,7 @@ from wolo.models.catalog import CUSTOM, Catalog
 from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown_format
 from wolo.models.local import driving
 from wolo.models.protocol import LazyModelClient, ModelClient
-from wolo.models.provider import DRIVEN, ModelChoice, ProviderSettings, is_known
+from wolo.models.provider import CLOUDS, DRIVEN, ModelChoice, ProviderSettings, is_known
 from wolo.models.retry import LIMITER_VARIABLE, RetrySettings
 from wolo.places import Places, find_places
 from wolo.workspace.root import find_site
@@ -351,6 +351,11 @@ def _over_network(
     transport = access.transport or HttpTransport(
         certificates=load_certificates(choice.base_url) if access.attended else certificates
     )
+
+    if choice.provider.auth in CLOUDS:
+        from wolo.models.cloud.cloud_transport import add_credentials
+
+        transport = add_credentials(choice, transport)
 
     def open_plain(choice: ModelChoice) -> ModelClient:
         return HttpModelClient(choice, format_of(choice), transport, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError
 from wolo.formats.anthropic.encode import THINKING, AnthropicDialect, AnthropicLayout, resolve_dialect
@@ -38,7 +39,7 @@ class Anthropic(BaseFormat[AnthropicDialect]):
     """The last encoded request, and its digest."""
 
     def path(self, model: str) -> str:
-        return "/v1/messages"
+        return self._dialect.path.replace("{model}", quote(model, safe=""))
 
     def encode(self, request: Request) -> bytes:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
@@ -69,7 +70,7 @@ class Anthropic(BaseFormat[AnthropicDialect]):
             system = [with_mark(each, long=long) for each in system]
             for at in mark_positions(kept, cached, room - len(system)):
                 changed[at] = with_mark_at_end(kept[at], long=long)
-        before = [encode_json({"model": request.model, "max_tokens": max_tokens_of(request, self._dialect), "stream": True})[:-1]]
+        before = [encode_json(opening_fields(request, self._dialect))[:-1]]
         if tools:
             before += [b',"tools":', encode_json(tools)]
             before += [] if request.tools else [b',"tool_choice":{"type":"none"}']
@@ -142,6 +143,17 @@ SMALL_LIMIT = 4_096
 UNIONS = ("anyOf", "oneOf", "allOf")
 
 Fields = dict[str, Any]
+
+
+def opening_fields(request: Request, dialect: AnthropicDialect) -> Fields:
+    """The first fields of the body; clouds want some elsewhere."""
+    fields: Fields = {} if "{model}" in dialect.path else {"model": request.model}
+    if dialect.body_version:
+        fields["anthropic_version"] = dialect.body_version
+    if dialect.body_betas:
+        fields["anthropic_beta"] = dialect.body_betas
+    fields["max_tokens"] = max_tokens_of(request, dialect)
+    return {**fields, "stream": True} if dialect.stream_field else fields
 
 
 def max_tokens_of(request: Request, dialect: AnthropicDialect) -> int:

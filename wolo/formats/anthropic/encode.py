@@ -54,6 +54,17 @@ class AnthropicDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     long_cache: bool = False
     """Cache for an hour instead of five minutes: writes cost twice the input instead of 1.25 times."""
 
+    # Address
+
+    path: str = "/v1/messages"
+    """Path below the base URL. With `{model}` in it the body names no model."""
+    body_version: str = ""
+    """Version of the API in the body, where clouds want it instead of in a header."""
+    body_betas: tuple[str, ...] = ()
+    """Beta features in the body."""
+    stream_field: bool = True
+    """The body says that the answer is to be streamed; otherwise the path does."""
+
     # Other
 
     max_tokens: int = 16_384

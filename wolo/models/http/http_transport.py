@@ -39,6 +39,8 @@ ACCEPT: Mapping[Framing, str] = {
     "lines": "application/x-ndjson, application/json",
 }
 
+LARGEST_FETCHED_BYTES = 1 << 20
+
 
 class HttpTransport:
     """Reuses connections within a conversation.
@@ -70,6 +72,23 @@ class HttpTransport:
             raise describe_network_error(error, call, proxy=proxy, answering=True) from error
         finally:
             await response.close()
+
+    async def fetch(self, call: HttpCall) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body of any kind, whatever the status; redirects are not followed. Raises ProviderError."""
+        proxy = proxy_for(call.url, self._environ)
+        try:
+            response = await self._open(call, proxy)
+            try:
+                body = b""
+                while len(body) < LARGEST_FETCHED_BYTES and (piece := await response.read()):
+                    body += piece
+                return response.status, response.headers, body
+            finally:
+                await response.close()
+        except WoloError:
+            raise
+        except Exception as error:
+            raise describe_network_error(error, call, proxy=proxy, answering=False) from error
 
     async def close(self) -> None:
         await self._direct.close()

@@ -18,6 +18,8 @@ from wolo.models.http.transport import PATIENCE, Batch, HttpCall, HttpStatusErro
 if TYPE_CHECKING:
     import zlib
 
+    from wolo.models.http.event_stream import FrameSplitter
+
 MEBIBYTE = 1024 * 1024
 LARGEST_EVENT_BYTES = 32 * MEBIBYTE
 """Large enough for a whole file in one tool call; larger events are errors."""
@@ -171,6 +173,8 @@ AUTOMATIC_HEADER = 32
 
 LINES_KINDS = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")
 
+FRAMES_KIND = "application/vnd.amazon.eventstream"
+
 Shape = Literal["stream", "lines", "document", "page", "nothing"]
 
 
@@ -183,6 +187,10 @@ async def read_batches(response: Response, call: HttpCall) -> AsyncIterator[Batc
         raise await _refusal(response, call)
     body = _Body(response, call)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == FRAMES_KIND:
+        from wolo.models.http.event_stream import FrameSplitter  # noqa: PLC0415  # only Bedrock sends it
+
+        return _payloads(await body.read(), body, call, FrameSplitter(call.url))
     head, shape = await _shape(body, kind)
     if call.framing == "lines" and (head.startswith(b"{") or (shape == "page" and kind in LINES_KINDS)):
         shape = "lines"
@@ -287,7 +295,9 @@ async def _shape(body: _Body, kind: str) -> tuple[bytes, Shape]:
     return head, "stream"
 
 
-async def _payloads(head: bytes, body: _Body, call: HttpCall, splitter: SseSplitter | LineSplitter) -> AsyncIterator[Batch]:
+async def _payloads(
+    head: bytes, body: _Body, call: HttpCall, splitter: SseSplitter | LineSplitter | FrameSplitter
+) -> AsyncIterator[Batch]:
     patience_s = call.idle_s * PATIENCE or inf
     last_event = monotonic()
     piece = head

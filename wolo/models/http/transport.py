@@ -33,7 +33,7 @@ class HttpCall(Struct, frozen=True):
     tap: Callable[[bytes], None] | None = None
     """Receives all bytes unchanged."""
     framing: Framing = "sse"
-    method: Literal["POST", "GET"] = "POST"
+    method: Literal["POST", "GET", "PUT"] = "POST"
 
 
 class Batch(Struct, frozen=True):

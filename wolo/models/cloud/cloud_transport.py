@@ -1,0 +1,138 @@
+"""Adds a cloud's signature or token to each request, and fetches other credentials once when they are refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from binascii import a2b_base64
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Final
+
+from msgspec.structs import replace
+
+from wolo.errors import ConfigError
+from wolo.messages.secret_values import ValueRedactor, encoded_forms
+from wolo.models.cloud.clock import clock_hint
+from wolo.models.cloud.credentials import CredentialCache, Credentials, CredentialSource
+from wolo.models.http.transport import Batch, HttpCall, HttpStatusError, Transport
+from wolo.models.provider import ModelChoice
+from wolo.models.secret_references import resolve_key
+from wolo.places import find_places
+
+EXPIRED: Final = (b"ExpiredToken", b"RequestExpired", b"UnrecognizedClient", b"security token", b"InvalidClientTokenId")
+"""Words of AWS about credentials that are no longer valid; its status is 403 for other reasons too."""
+OTHER_TIME: Final = (b"Signature expired", b"Signature not yet current", b"RequestTimeTooSkewed")
+COMMAND_S: Final = 300.0
+"""Lifetime of a token whose end cannot be read."""
+
+
+class CloudTransport:
+    """Carries the requests of one model choice through another transport."""
+
+    def __init__(self, choice: ModelChoice, inner: Transport, source: CredentialSource) -> None:
+        self._inner = inner
+        self._auth = "command" if choice.key_command else choice.provider.auth
+        self._region = choice.provider.region
+        self._cache = CredentialCache(source, find_places().state / "cloud")
+
+    async def send(self, call: HttpCall) -> AsyncGenerator[Batch, None]:
+        """Raises ConfigError too, for credentials that cannot be had and for a wrong clock."""
+        refused: Credentials | None = None
+        while True:
+            credentials = await self._cache.get(refused)
+            try:
+                async with aclosing(self._inner.send(self._authorize(call, credentials))) as batches:
+                    async for batch in batches:
+                        yield batch
+                return
+            except HttpStatusError as error:
+                self._check_clock(error)
+                if refused is not None or not self._is_about_credentials(error):
+                    raise _without_secrets(error, credentials) from None
+                refused = credentials
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def _authorize(self, call: HttpCall, credentials: Credentials) -> HttpCall:
+        if self._auth == "aws":
+            from wolo.models.cloud.sigv4 import sign  # noqa: PLC0415  # other clouds need none
+
+            added = sign(call, credentials, self._region, "bedrock")
+        else:
+            added = {"authorization": f"Bearer {credentials.token}"}
+        return replace(call, headers={**call.headers, **added})
+
+    def _is_about_credentials(self, error: HttpStatusError) -> bool:
+        if self._auth == "aws":
+            return error.status in (400, 401, 403) and any(words in error.body for words in EXPIRED)
+        return error.status == 401
+
+    def _check_clock(self, error: HttpStatusError) -> None:
+        if self._auth == "aws" and error.status in (400, 403) and any(words in error.body for words in OTHER_TIME):
+            hint = clock_hint(error.headers) or "Set the clock of this machine."
+            raise ConfigError("AWS refused the signature because of its time.", hint=hint) from None
+
+
+def add_credentials(choice: ModelChoice, inner: Transport, environ: Mapping[str, str] | None = None) -> Transport:
+    """Transport that authorizes the requests of this choice; `inner` itself for one with a key. `environ` None: the process's."""
+    values = os.environ if environ is None else environ
+    if choice.key_command:
+        return CloudTransport(choice, inner, CommandSource(choice, values))
+    if choice.api_key:
+        return inner
+    source: CredentialSource
+    match choice.provider.auth:
+        case "aws":
+            from wolo.models.cloud.aws_source import AwsSource  # noqa: PLC0415  # one cloud is used
+
+            source = AwsSource(values)
+        case "google":
+            from wolo.models.cloud.google_source import GoogleSource  # noqa: PLC0415
+
+            source = GoogleSource(values)
+        case "entra":
+            from wolo.models.cloud.entra_source import EntraSource  # noqa: PLC0415
+
+            source = EntraSource(values)
+        case _:
+            return inner
+    return CloudTransport(choice, inner, source)
+
+
+class CommandSource:
+    """Runs the command of `api_key` again when its token expires."""
+
+    shared_name = ""
+
+    def __init__(self, choice: ModelChoice, environ: Mapping[str, str]) -> None:
+        self._choice = choice
+        self._environ = environ
+
+    async def fetch(self) -> Credentials:
+        setting = f"providers.{self._choice.provider.name}.api_key"
+        token = await asyncio.to_thread(resolve_key, self._choice.key_command, self._environ, setting=setting)
+        if not (token.isascii() and token.isprintable()) or " " in token:
+            raise ConfigError(f"{setting}: the command printed something else than a token.")
+        return Credentials(token, expires_at=_end_of(token))
+
+
+def _end_of(token: str) -> float:
+    """The claim `exp` of a JSON web token, which is not verified."""
+    try:
+        payload = token.split(".")[1]
+        claims = json.loads(a2b_base64(payload.translate(str.maketrans("-_", "+/")) + "=" * (-len(payload) % 4)))
+        return float(claims["exp"])
+    except (IndexError, ValueError, KeyError, TypeError, RecursionError):
+        return time.time() + COMMAND_S * 2
+
+
+def _without_secrets(error: HttpStatusError, credentials: Credentials) -> HttpStatusError:
+    """Servers repeat what they were sent."""
+    body = error.body
+    for value in filter(None, (credentials.token, credentials.secret_key)):
+        body = ValueRedactor(encoded_forms(value), lambda _: "[key]").data(body)
+    return HttpStatusError(error.status, error.headers, body, error.url)
