@@ -191,6 +191,13 @@ def test_doctor_warns_of_names_that_a_rule_hides() -> None:
     assert not any(each["name"] == "GITHUB_TOKEN" for each in report["environment"]["hidden"])
 
 
+def test_doctor_warns_of_patterns_without_effect() -> None:
+    write_settings('env = ["CARGO_*"]')
+    assert "the pattern CARGO_*, which has no effect" in doctor().json["environment"]["warnings"][0]
+    write_settings('env = ["CARGO_*"]\ninherit = "core"')
+    assert doctor().json["environment"]["warnings"] == []
+
+
 @pytest.mark.parametrize("pattern", ["*_TOKEN", "LD_*", "GIT_*"])
 def test_pattern_of_hidden_names_is_refused(provider: ProviderServer, pattern: str) -> None:
     done = run_wolo("-p", "--set", f'shell.env=["{pattern}"]', *provider.flags, "go")

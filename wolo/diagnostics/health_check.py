@@ -221,6 +221,11 @@ def _environment(problems: Notices) -> dict[str, list[Any]]:
             f"shell.env passes {name} to every command, which is hidden otherwise ({rule})."
             for name in config.settings.shell.env
             if (rule := rule_against(name))
+        ]
+        + [
+            f"shell.env has the pattern {name}, which has no effect: everything that a pattern may pass is passed already."
+            for name in config.settings.shell.env
+            if "*" in name and config.settings.shell.inherit == "all"
         ],
     }
 

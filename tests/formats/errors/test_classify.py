@@ -23,7 +23,7 @@ from wolo.errors import (
     RateLimited,
     Unavailable,
 )
-from wolo.formats.errors.classify import classify
+from wolo.formats.errors.classify import CHECK_BASE_URL, classify
 from wolo.formats.format import Request
 from wolo.formats.openai_chat import ChatDialect, OpenAIChat
 from wolo.messages.message import Producer, user
@@ -259,6 +259,8 @@ def test_wait_is_read_in_every_form_never_negative(headers: dict[str, str], dela
     ("body", "delay_s"),
     [
         ({"error": {"message": "quota", "details": [{"@type": "x"}, {"retryDelay": "34.4s"}]}}, 34.4),
+        ({"error": {"type": "usage_limit_reached", "message": "limit", "resets_in_seconds": 90}}, 90),
+        ({"error": {"message": "limit", "resets_at": None, "reset_at": [1]}}, None),
         ({"error": {"message": "Rate limit reached. Please try again in 1.2s."}}, 1.2),
         ({"error": {"message": "Please try again in 1m30s"}}, 90.0),
         ({"error": {"message": "Please retry after 20ms"}}, 0.02),
@@ -314,7 +316,7 @@ def test_a_web_page_is_shown_as_its_words(status: int, kind: type[ProviderError]
 
 
 def test_a_missing_path_hints_at_the_base_url() -> None:
-    assert "/v1" in refused(404, b"404 page not found").hint
+    assert refused(404, b"404 page not found").hint == CHECK_BASE_URL
     assert "wolo models list" in refused(404, {"error": {"message": "model 'x' not found, try pulling it first"}}).hint
 
 

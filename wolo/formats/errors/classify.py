@@ -328,6 +328,8 @@ def _delays_s(headers: Mapping[str, str], body: Mapping[str, Any], message: str,
     delays = (each.get("retryDelay") for each in details or () if isinstance(each, Mapping)) if isinstance(details, list) else ()
     google = next((delay for delay in delays if isinstance(delay, str)), "")  # such as "34.4s"
     yield _number(google.removesuffix("s"))
+    for name in ("resets_in_seconds", "resets_at", "reset_at"):  # ChatGPT's usage limits, and gateways
+        yield _window_s(str(error.get(name, "")), now_s) if isinstance(error, Mapping) else None
     if again := re.search(_AGAIN_IN, message, re.IGNORECASE):
         yield sum(float(number) * _UNITS_S[unit.lower()] for number, unit in re.findall(_SPAN, again[1], re.IGNORECASE))
 
