@@ -43,7 +43,7 @@ def command_variables(provider: ProviderServer, *flags: str, cwd: Path | None = 
 
 def write_settings(line: str) -> None:
     config = Path(os.environ["WOLO_HOME"]) / "config"
-    config.mkdir(parents=True)
+    config.mkdir(parents=True, exist_ok=True)
     (config / "config.toml").write_text(f"[shell]\n{line}\n")
 
 
