@@ -64,23 +64,30 @@ settings.load_profile("test")
 
 HEAVY = {
     "api": "examples",
-    "cli": "accounts bundle doctor",
+    "cli": "accounts audit bundle doctor",
     "contrib": "harbor",
     "diagnostics": "package_check",
     "durability": "*",
     "end_to_end": "action compaction custom_tools escape fetch full_window hands hostile_checkout masked_outputs mcp "
     "mcp_features meanwhile panels pickers pictures pipeline_snippets plugins read_turn repl_screen replay sandbox "
-    "searching_files showing_work steering terminal_hygiene typed_commands worktrees",
-    "fleet": "attempts batch batch_from_outside race run_origin simulation",
+    "extensions habits managed reviewer safe_mode searching_files showing_work steering terminal_hygiene typed_commands "
+    "worktrees",
+    "fleet": "attempts batch batch_from_outside eval grading race run_origin simulation",
     "fleet/engines": "ray_engine",
     "frontends/acp": "edges",
-    "frontends/server": "absent_user attach load page_approvals server_api web_page",
+    "extensions": "public_examples",
+    "frontends/claude_protocol": "*",
+    "frontends/codex_protocol": "*",
+    "frontends/server": "absent_user attach background generated_clients load page_approvals page_day server_api version_1 "
+    "web_page",
     "frontends/terminal": "captures",
     "frontends/terminal/panels": "choice_panels",
     "guard": "protected_places safe_list",
     "mcp": "features",
     "replay": "player",
     "sessions": "database",
+    "tools/shell": "job_terminals",
+    "workspace": "worktrees",
 }
 """Files whose tests need more than a fifth of a second of processor time each: `make test-heavy` runs them, not `make test`."""
 
