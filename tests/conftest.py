@@ -68,7 +68,7 @@ HEAVY = {
     "contrib": "harbor",
     "diagnostics": "package_check",
     "durability": "*",
-    "end_to_end": "action compaction custom_tools escape fetch full_window hands hostile_checkout masked_outputs mcp "
+    "end_to_end": "action compaction custom_tools dist escape fetch full_window hands hostile_checkout masked_outputs mcp "
     "mcp_features meanwhile panels pickers pictures pipeline_snippets plugins read_turn repl_screen replay sandbox "
     "extensions habits managed reviewer safe_mode searching_files showing_work steering terminal_hygiene typed_commands "
     "worktrees",

@@ -1,0 +1,188 @@
+"""`make dist`: the packages of the commit, built twice and equal, a folder that needs no Python, the SBOM and the checksums.
+
+Everything has the time of the commit, or of SOURCE_DATE_EPOCH. WOLO_SIGNING_KEY names an SSH key that signs the checksums.
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import gzip
+import hashlib
+import os
+import platform
+import py_compile
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PINNED = ROOT / ".ci" / "requirements" / "run.txt"
+UNUSED = ("test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "site-packages", "dist-packages", "__pycache__")
+"""Of the standard library."""
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--out", type=Path, default=ROOT / "dist")
+    options.add_argument("--only", choices=["packages", "folder"], help="without SBOM and checksums")
+    chosen = options.parse_args()
+    epoch = os.environ.get("SOURCE_DATE_EPOCH") or output("git", "-C", str(ROOT), "log", "-1", "--format=%ct")
+    os.environ |= {"SOURCE_DATE_EPOCH": epoch, "TZ": "UTC"}
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    wheel = build_twice(chosen.out)
+    if chosen.only == "packages":
+        return
+    if sys.platform == "linux":
+        archive(make_folder(wheel, chosen.out), int(epoch))
+    if chosen.only is None:
+        write_sbom(chosen.out, wheel)
+        write_checksums(chosen.out)
+
+
+def build_twice(out: Path) -> Path:
+    """Builds in two clones at different places; the wheel. Files that are not committed do not count."""
+    with tempfile.TemporaryDirectory() as scratch:
+        builds = [build(Path(scratch, name)) for name in ("first", "the other one")]
+        for one, other in zip(*builds, strict=True):
+            if one.name != other.name or one.read_bytes() != other.read_bytes():
+                sys.exit(f"{one.name} is not built the same twice.")
+            shutil.copy(one, out / one.name)
+            print(f"{out / one.name}: built twice, the same")
+        return next(out / path.name for path in builds[0] if path.suffix == ".whl")
+
+
+def build(place: Path) -> list[Path]:
+    output("git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(place))
+    origin = subprocess.run(["git", "-C", ROOT, "remote", "get-url", "origin"], capture_output=True, text=True, check=False)
+    output("git", "-C", str(place), "remote", "set-url", "origin", origin.stdout.strip() or "none")
+    output(sys.executable, "-m", "hatchling", "build", "-d", str(place / "dist"), cwd=place)
+    return sorted((place / "dist").iterdir())
+
+
+def make_folder(wheel: Path, out: Path) -> Path:
+    """Python, its libraries and loader, wolo and what it needs; the folder can be moved."""
+    version = wheel.name.split("-")[1]
+    folder = out / f"wolo-{version}-linux-{platform.machine()}"
+    shutil.rmtree(folder, ignore_errors=True)
+    library = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    leave_out = shutil.ignore_patterns(*UNUSED, "config-*", "*.a", "_test*", "_tkinter*", "_ctypes_test*")
+    shutil.copytree(sysconfig.get_path("stdlib"), library, ignore=leave_out, symlinks=True)
+    shutil.copy(os.path.realpath(sys.executable), folder / "lib" / "interpreter")
+    (folder / "bin").mkdir()
+    compiler = os.environ.get("CC") or "cc"
+    start = folder / "bin" / "python3"
+    output(
+        compiler,
+        "-D_GNU_SOURCE",
+        "-O2",
+        "-s",
+        "-static",
+        "-Wall",
+        "-Werror",
+        "-o",
+        str(start),
+        str(Path(__file__).with_name("start.c")),
+    )
+    copy_libraries(folder)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python3"), "install", "--quiet", "--no-compile"]
+    output(*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(PINNED))
+    output(*pip, "--no-deps", "--no-index", str(wheel))
+    for script in (folder / "bin").iterdir():
+        if script.read_bytes()[:2] == b"#!":
+            script.unlink()  # begins with the path of this machine
+    shutil.copy(start, folder / "bin" / "wolo")
+    copy_libraries(folder)
+    for path in (*folder.glob("lib/*.so*"), *library.glob("lib-dynload/*.so"), folder / "lib" / "interpreter"):
+        output("strip", "--strip-unneeded", str(path))
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH  # no times in them; nobody edits these files
+    compileall.compile_dir(library, quiet=2, stripdir=str(folder), invalidation_mode=unchecked)
+    (folder / "lib" / "self-contained").write_text(f"{folder.name}\n", encoding="utf-8")
+    shutil.copy(ROOT / "LICENSE", folder)
+    return folder
+
+
+def copy_libraries(folder: Path) -> None:
+    """What the dynamic linker would load from the system, and the linker itself."""
+    binaries = [path for path in (folder / "lib").rglob("*") if path.is_file() and not path.is_symlink()]
+    for path in binaries:
+        with path.open("rb") as file:
+            if file.read(4) != b"\x7fELF":
+                continue
+        listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=False).stdout
+        for line in listed.splitlines():
+            if "not found" in line and not (folder / "lib" / line.split()[0]).exists():
+                sys.exit(f"{path} needs {line.strip()}.")
+            if (match := re.search(r"(/\S+) \(0x", line)) and not Path(match[1]).is_relative_to(folder):
+                name = "loader" if re.match(r"ld-(linux|musl)", Path(match[1]).name) else Path(match[1]).name
+                if not (folder / "lib" / name).exists():
+                    shutil.copy(os.path.realpath(match[1]), folder / "lib" / name)
+
+
+def archive(folder: Path, epoch: int) -> None:
+    def same(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.mtime, member.uid, member.gid, member.uname, member.gname = epoch, 0, 0, "root", "root"
+        member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+        return member
+
+    target = folder.with_name(f"{folder.name}.tar.gz")
+    with (
+        target.open("wb") as file,
+        gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=epoch) as packed,
+        tarfile.open(fileobj=packed, mode="w") as tar,
+    ):
+        for path in (folder, *sorted(folder.rglob("*"))):
+            tar.add(path, str(path.relative_to(folder.parent)), recursive=False, filter=same)
+    print(f"{target}: {target.stat().st_size / 1e6:.0f} MB")
+
+
+def write_sbom(out: Path, wheel: Path) -> None:
+    """CycloneDX, of the packages that are installed with wolo."""
+    target = wheel.with_name(f"{'-'.join(wheel.name.split('-')[:2])}.cdx.json")
+    tool = ROOT / ".venv" / "dist" / "bin" / "cyclonedx-py"
+    if not tool.exists():
+        sys.exit(f"{tool} is missing: `make dist` installs it.")
+    output(
+        str(tool),
+        "requirements",
+        str(PINNED),
+        "--pyproject",
+        str(ROOT / "pyproject.toml"),
+        "--output-reproducible",
+        "--of",
+        "JSON",
+        "-o",
+        str(target),
+    )
+    print(target)
+
+
+def write_checksums(out: Path) -> None:
+    files = sorted(path for path in out.iterdir() if path.is_file() and not path.name.startswith("SHA256SUMS"))
+    sums = out / "SHA256SUMS"
+    sums.write_text(
+        "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files), encoding="utf-8"
+    )
+    signature = out / "SHA256SUMS.sig"
+    signature.unlink(missing_ok=True)
+    if key := os.environ.get("WOLO_SIGNING_KEY"):
+        output("ssh-keygen", "-Y", "sign", "-f", key, "-n", "wolo", str(sums))
+        print(signature)
+    else:
+        print(f"{sums}: not signed; WOLO_SIGNING_KEY names no SSH key")
+
+
+def output(*command: str, cwd: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command[:6])} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
