@@ -102,9 +102,18 @@ def make_folder(wheel: Path, out: Path) -> Path:
         output("strip", "--strip-unneeded", str(path))
     unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH  # no times in them; nobody edits these files
     compileall.compile_dir(library, quiet=2, stripdir=str(folder), invalidation_mode=unchecked)
-    (folder / "lib" / "self-contained").write_text(f"{folder.name}\n", encoding="utf-8")
+    (folder / "lib" / "self-contained").write_text(f"{folder.name}\n{releases()}\n", encoding="utf-8")
     shutil.copy(ROOT / "LICENSE", folder)
     return folder
+
+
+def releases() -> str:
+    """Where `wolo update` looks for SHA256SUMS; empty: nowhere."""
+    sys.path.insert(0, str(ROOT / ".ci"))
+    from project_metadata import find_repository  # noqa: PLC0415  # lies beside
+
+    repository = find_repository(str(ROOT))
+    return os.environ.get("WOLO_RELEASES") or (f"{repository}/releases/latest/download" if repository else "")
 
 
 def copy_libraries(folder: Path) -> None:

@@ -16,7 +16,7 @@ from wolo.cli.near_misses import OTHER_NAMES
 from wolo.cli.options import OPTIONS, SUBCOMMANDS, parse
 from wolo.cli.subcommands import OTHERS, build_app, option_groups, run_subcommand
 from wolo.config.layers import load
-from wolo.diagnostics.installation import this_installation, update_command
+from wolo.diagnostics.installation import plan_update, this_installation
 from wolo.errors import UsageError
 from wolo.workspace.root import find_site
 
@@ -160,7 +160,7 @@ def test_help_takes_the_name_of_a_subcommand(capsys: pytest.CaptureFixture[str])
 
 def test_update_prints_the_command_for_this_installation(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_subcommand(["update"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == update_command(this_installation())
+    assert capsys.readouterr().out.splitlines()[-1] == plan_update(this_installation()).text
 
 
 def test_help_shows_subcommands_first_and_options_by_heading() -> None:

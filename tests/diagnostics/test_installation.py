@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.diagnostics.installation import Installation, install_command, update_command
+from wolo.diagnostics.installation import Installation, install_command, plan_update
 
 
 @pytest.mark.parametrize(
@@ -18,16 +18,23 @@ from wolo.diagnostics.installation import Installation, install_command, update_
         (("pipx_metadata.json",), "pip", {}, "pipx upgrade wolo-cli"),
         ((), "pip", {"url": "https://example.com/wolo.git", "vcs_info": {"vcs": "git"}}, "git+https://example.com/wolo.git"),
         ((), "pip", {"url": "file:///src/my%20wolo", "dir_info": {"editable": True}}, "git -C '/src/my wolo' pull"),
-        ((), "pip", {"url": "file:///src/wolo", "dir_info": {}}, "pull && /v/bin/python -m pip install --upgrade /src/wolo"),
+        (
+            (),
+            "pip",
+            {"url": "file:///src/wolo", "dir_info": {}},
+            "pull --ff-only && /v/bin/python -m pip install --upgrade /src/wolo",
+        ),
         ((), "debian", {}, "package manager"),
+        (("lib/self-contained",), "pip", {}, "wolo update --yes"),
     ],
 )
 def test_update_knows_how_wolo_was_installed(
     tmp_path: Path, files: tuple[str, ...], installer: str, origin: dict[str, object], command: str
 ) -> None:
     for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert command in update_command(Installation(tmp_path, "/v/bin/python", installer, origin))
+    assert command in plan_update(Installation(tmp_path, "/v/bin/python", installer, origin)).text
 
 
 @pytest.mark.parametrize(

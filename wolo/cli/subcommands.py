@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from wolo.cli.options import OPTIONS, SUBCOMMANDS, Option
-from wolo.errors import UsageError
+from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import print_line, print_message
 
 # \b keeps Typer from filling the lines up to a paragraph.
@@ -70,7 +70,7 @@ TABLE = {
     "purge": Subcommand("sessions.audit_log", "purge", "Delete everything that wolo has saved about a project."),
     "login": Subcommand("auth", "login", "Save the API key of a provider; same as `auth login`."),
     "logout": Subcommand("auth", "logout", "Remove a saved API key; same as `auth logout`."),
-    "update": Subcommand("subcommands", "update", "Print the command that updates wolo."),
+    "update": Subcommand("subcommands", "update", "Update wolo the way it was installed, after a yes."),
     "help": Subcommand("subcommands", "show_help", "Show this help, or the help of a subcommand."),
 }
 
@@ -191,13 +191,45 @@ def option_groups() -> list[tuple[str, list[Option]]]:
     return [*found, (OTHERS, list(by_name.values()))] if by_name else found
 
 
-def update() -> None:
-    """Print the command that updates wolo.
+def update(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+    """Update wolo the way it was installed, after a yes.
 
-    It depends on how wolo was installed; nothing is changed.
+    Without a terminal and without --yes only the command is printed.
     """
-    from wolo import __version__
-    from wolo.diagnostics.installation import this_installation, update_command
+    import subprocess
+    import sys
 
-    print_message(f"This is wolo {__version__}. To update it, run:")
-    print_line(update_command(this_installation()))
+    from wolo import __version__
+    from wolo.diagnostics.folder_update import find_release, replace_folder
+    from wolo.diagnostics.installation import plan_update, this_installation
+    from wolo.frontends.streams import confirm
+
+    plan = plan_update(this_installation())
+    asks = not yes and sys.stdin is not None and sys.stdin.isatty()
+    if not (yes or asks) or (not plan.steps and plan.folder is None):
+        print_message(f"This is wolo {__version__}, installed with {plan.way}. To update it, run:")
+        print_line(plan.text)
+        raise typer.Exit(1 if yes else 0)
+    release = find_release(plan.folder) if plan.folder is not None else None
+    if plan.folder is not None and release is None:
+        print_line(f"wolo {__version__} is the newest release.")
+        return
+    print_message(f"This is wolo {__version__}, installed with {plan.way}. To update it, wolo")
+    print_message(f"replaces {plan.folder} by {release.name}." if release else f"runs: {plan.text}")
+    if asks and not confirm("Update now?"):
+        print_message("Nothing was changed.")
+        return
+    if plan.folder is not None and release is not None:
+        replace_folder(plan.folder, release)
+        print_line(f"{plan.folder} is {release.name} now.")
+        return
+    for step in plan.steps:
+        try:
+            code = subprocess.run(step, check=False).returncode
+        except OSError as error:
+            raise WoloError(
+                f"{step[0]} cannot be started: {error.strerror}.", hint=f"To update wolo, run: {plan.text}"
+            ) from error
+        if code:
+            raise WoloError(f"{step[0]} failed with exit code {code}; wolo is not updated.", hint="Its own message is above.")
+    print_line("wolo is up to date.")

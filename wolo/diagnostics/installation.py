@@ -18,6 +18,7 @@ from urllib.request import url2pathname
 
 from msgspec import Struct
 
+from wolo.diagnostics.folder_update import MARK
 from wolo.models.local.embedded import ENGINE
 
 PACKAGE = "wolo-cli"
@@ -60,19 +61,38 @@ def this_installation() -> Installation:
     return Installation(Path(sys.prefix), sys.executable, installer, origin if isinstance(origin, dict) else {})
 
 
-def update_command(here: Installation) -> str:
-    """A sentence if no command can do it."""
+class Update(Struct, frozen=True):
+    way: str
+    """How wolo was installed, for the user."""
+    steps: tuple[list[str], ...] = ()
+    """Commands; none: only the user, or wolo itself, can do it."""
+    advice: str = ""
+    folder: Path | None = None
+    """The self-contained folder, which wolo replaces itself."""
+
+    @property
+    def text(self) -> str:
+        return self.advice or " && ".join(map(shlex.join, self.steps))
+
+
+def plan_update(here: Installation) -> Update:
+    if (here.prefix / MARK).is_file():
+        return Update("a self-contained folder", folder=here.prefix, advice=f"wolo update --yes  # replaces {here.prefix}")
     if (folder := here.folder) is not None:
-        pull = shlex.join(["git", "-C", str(folder), "pull"])
-        is_editable = here.origin["dir_info"].get("editable", False)
-        return pull if is_editable else f"{pull} && {shlex.join([*_pip(here), '--upgrade', str(folder)])}"
+        pull = ["git", "-C", str(folder), "pull", "--ff-only"]
+        if here.origin["dir_info"].get("editable", False):
+            return Update("an editable checkout", (pull,))
+        return Update("a checkout", (pull, [*_pip(here), "--upgrade", str(folder)]))
     if (here.prefix / "uv-receipt.toml").is_file():
-        return f"uv tool upgrade {PACKAGE}"
+        return Update("uv tool", (["uv", "tool", "upgrade", PACKAGE],))
     if (here.prefix / "pipx_metadata.json").is_file():
-        return f"pipx upgrade {PACKAGE}"
-    if here.installer not in ("pip", "uv", ""):
-        return f"Use the package manager that installed wolo ({here.installer})."
-    return shlex.join([*_pip(here), "--upgrade", here.source or PACKAGE])
+        return Update("pipx", (["pipx", "upgrade", PACKAGE],))
+    if "Cellar" in here.prefix.parts:
+        return Update("Homebrew", (["brew", "upgrade", "wolo"],))
+    if here.installer not in ("pip", "uv", "") or here.prefix.is_relative_to("/nix/store"):
+        name = here.installer if here.installer not in ("pip", "uv", "") else "nix"
+        return Update(name, advice=f"Use the package manager that installed wolo ({name}).")
+    return Update(here.installer or "pip", ([*_pip(here), "--upgrade", here.source or PACKAGE],))
 
 
 def install_command(here: Installation, extras: str) -> list[str]:

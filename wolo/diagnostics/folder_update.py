@@ -1,0 +1,94 @@
+"""Replaces a self-contained folder of wolo by the newest release, after its hash was checked."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from wolo.errors import ConfigError, SessionError, Unavailable
+
+MARK: Final = "lib/self-contained"
+"""The file that `make dist` puts there: the name of the folder, then the address of its releases."""
+SILENCE_S: Final = 30.0
+MAX_SUMS_BYTES: Final = 1 << 20
+MAX_ARCHIVE_BYTES: Final = 1 << 30
+
+
+class Release(Struct, frozen=True):
+    name: str
+    """Of the archive, without `.tar.gz`: the release and the machine."""
+    address: str
+    sha256: str
+
+
+def find_release(folder: Path) -> Release | None:
+    """The newest release for this machine; None: the folder is of it. Raises ConfigError and Unavailable."""
+    own, _, address = (folder / MARK).read_text(encoding="utf-8").strip().partition("\n")
+    if not address:
+        raise ConfigError(
+            "This folder does not name the place of its releases, so wolo cannot update it.",
+            hint="Unpack a newer archive and replace the folder.",
+        )
+    sums = _load(f"{address}/SHA256SUMS", MAX_SUMS_BYTES).decode(errors="replace")
+    pattern = rf"^([0-9a-f]{{64}})  (wolo-[\w.+-]+-linux-{re.escape(platform.machine())})\.tar\.gz$"
+    if (match := re.search(pattern, sums, re.MULTILINE)) is None:
+        raise Unavailable(f"{address}/SHA256SUMS names no archive for {platform.machine()}; nothing was changed.")
+    sha256, name = match.groups()
+    return None if name == own else Release(name, f"{address}/{name}.tar.gz", sha256)
+
+
+def replace_folder(folder: Path, release: Release) -> None:
+    """Leaves the folder as it is when anything fails. Raises Unavailable and SessionError.
+
+    A wolo that runs in it may find no more of its files and should be ended soon.
+    """
+    data = _load(release.address, MAX_ARCHIVE_BYTES)
+    if hashlib.sha256(data).hexdigest() != release.sha256:
+        raise Unavailable(f"{release.address} has another hash than SHA256SUMS says; nothing was changed.")
+    try:
+        with tempfile.TemporaryDirectory(prefix=".wolo-update-", dir=folder.parent) as scratch:
+            archive = Path(scratch, "archive")
+            archive.write_bytes(data)
+            with tarfile.open(archive, "r:gz") as packed:
+                packed.extractall(scratch, filter="data")
+            new, old = Path(scratch, release.name), Path(scratch, "old")
+            start = subprocess.run([new / "bin" / "wolo", "--version"], capture_output=True, timeout=SILENCE_S, check=False)
+            if start.returncode != 0:
+                raise Unavailable(f"{release.name} does not start on this machine; nothing was changed.")
+            folder.rename(old)
+            try:
+                new.rename(folder)
+            except OSError:
+                old.rename(folder)
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+    except (OSError, tarfile.TarError, subprocess.SubprocessError) as error:
+        raise SessionError(f"{folder} cannot be replaced: {error}. It is as it was.") from error
+
+
+def _load(address: str, most_bytes: int) -> bytes:
+    import httpx2  # noqa: PLC0415  # 60 ms, for this alone
+
+    data = bytearray()
+    try:
+        with httpx2.stream("GET", address, follow_redirects=True, timeout=SILENCE_S) as response:
+            response.raise_for_status()
+            for block in response.iter_bytes():
+                data += block
+                if len(data) > most_bytes:
+                    raise Unavailable(f"{address} is larger than any release; nothing was changed.")
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise Unavailable(
+            f"{address} cannot be loaded: {str(error) or type(error).__name__}. Nothing was changed.",
+            hint="Try again when this machine is online.",
+        ) from error
+    return bytes(data)
