@@ -32,7 +32,7 @@ from wolo.models.catalog_files import (
 )
 from wolo.models.format_selection import dialect_of, format_of
 from wolo.models.local import driving
-from wolo.models.provider import Model, ModelChoice, Price, Provider, ProviderSettings
+from wolo.models.provider import CLOUDS, Model, ModelChoice, Price, Provider, ProviderSettings
 from wolo.places import Notices, Site, find_places
 from wolo.workspace.root import find_site
 
@@ -41,6 +41,7 @@ SHORT = {"thinking": "think", "images": "img", "audio": "aud", "files": "pdf"}
 """Only a lack of tools is mentioned."""
 LEGEND = "* ready to use; SIZE: context window; IN/OUT: dollars per million tokens."
 MORE = "`wolo models show NAME` shows details."
+CLOUD_NAMES = {"aws": "AWS", "google": "Google Cloud", "entra": "Microsoft Entra"}
 PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "cache_write": "written to the cache"}
 
 
@@ -67,7 +68,7 @@ def _own_servers(config: Config, environ: Mapping[str, str]) -> Iterator[ModelCh
             continue  # a listing runs no program
         with contextlib.suppress(ConfigError):  # a reference to a key that is not there
             provider = load(name, overrides, environ)
-            if settings.base_url and provider.any_model:
+            if settings.base_url and provider.any_model and provider.auth not in CLOUDS:
                 key = own_key(provider, environ, settings)
                 provider = resolve_references(provider, environ)
                 yield ModelChoice(provider=provider, model=Model(id=""), base_url=provider.base_url, api_key=key)
@@ -138,7 +139,12 @@ def of_model(name: str, site: Site, config: Config) -> dict[str, Any]:
     overrides = config.settings.providers
     environ = keys.with_stored_keys(site, config)
     provider, model, level = Catalog(environ, overrides).look_up(name)
-    listed = model in provider.models
+    listed = model in provider.models or (bool(provider.facts_from) and model.context is not None)
+    if provider.auth in CLOUDS:
+        from wolo.models.cloud.cloud_address import fill_address  # noqa: PLC0415  # for clouds only
+
+        with contextlib.suppress(ConfigError):  # without a region or project the address keeps their places
+            provider = fill_address(provider, environ)
     choice = ModelChoice(provider=provider, model=model, base_url=provider.base_url, thinking=level)
     followed = follow_card(config, choice, keeps_format=False)
     probed = None if followed is choice else probe_cache.read(site.places.cache, choice)
@@ -261,10 +267,14 @@ def _key(provider: Provider, environ: Mapping[str, str], settings: ProviderSetti
         if configured.startswith(secret_references.COMMAND):
             source = f"a program ({name})"
         return {"source": source, "is_set": has_key(provider, environ, settings)}
-    if variable := key_variable(provider, environ, settings):
+    if provider.auth != "entra" and (variable := key_variable(provider, environ, settings)):
         account = settings.account if settings else ""
         is_own = not account and os.environ.get(variable, "").strip()
         return {"source": f"${variable}" if is_own else _key_place(provider, account), "is_set": True}
+    if cloud := CLOUD_NAMES.get(provider.auth):
+        from wolo.models.cloud.cloud_address import is_set_up  # noqa: PLC0415  # for clouds only
+
+        return {"source": f"the credentials of {cloud}", "is_set": is_set_up(provider, environ)}
     if provider.loopback or not provider.key_env:
         return {"source": "none is needed", "is_set": True}
     return {"source": " or ".join(f"${each}" for each in provider.key_env), "is_set": False}

@@ -41,6 +41,9 @@ NAMES = {
     "moonshot": "moonshot_ai",
     "xai": "x_ai",
     "azure-openai": "azure.ai.openai",
+    "azure-foundry": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
+    "vertex": "gcp.vertex_ai",
 }
 """Providers that the conventions call otherwise."""
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.fakes.command import run_wolo
 from wolo.errors import ConfigError
 from wolo.models.catalog import Catalog
 from wolo.models.provider import ProviderSettings
@@ -75,3 +76,13 @@ def test_entra_ignores_the_usual_key() -> None:
     own = {"azure-openai": ProviderSettings(base_url="https://acme.openai.azure.com", auth="entra")}
     choice = Catalog({"AZURE_OPENAI_API_KEY": "k"}, own).find("azure/my-gpt")
     assert (choice.base_url, choice.api_key) == ("https://acme.openai.azure.com/openai/v1", "")
+
+
+def test_models_show_names_address_and_credentials() -> None:
+    facts = run_wolo("models", "show", "bedrock/us.anthropic.claude-opus-4-6-v1", "--json", env={"AWS_REGION": "us-east-1"}).json
+    assert facts["address"].startswith("https://bedrock-runtime.us-east-1.amazonaws.com/model/us.anthropic.")
+    assert (facts["context"], facts["listed"], facts["price"]) == (1_000_000, True, None)
+    assert facts["key"] == {"source": "the credentials of AWS", "is_set": False}
+    page = run_wolo("models", "show", "vertex/claude-opus-4-6").stdout
+    assert "{project}" in page
+    assert "the credentials of Google Cloud: not set" in page
