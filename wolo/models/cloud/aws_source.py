@@ -68,16 +68,16 @@ class AwsSource:
 
     def _ask_botocore(self) -> Credentials:
         loader = importlib.import_module("botocore.session")  # the user installed it; it is no dependency
-        problem = importlib.import_module("botocore.exceptions").BotoCoreError
         try:
             if self._session is None:
                 self._session = loader.Session()
             found = self._session.get_credentials()
-            if found is None:
-                raise ConfigError("No credentials of AWS were found.", hint=HINT)
-            frozen = found.get_frozen_credentials()
-        except problem as error:
-            raise ConfigError(f"AWS credentials cannot be loaded: {str(error).rstrip('.')}.", hint=HINT) from error
+            frozen = found and found.get_frozen_credentials()
+        except Exception as error:  # of any kind: it runs programs, and reads what they print
+            message = " ".join(str(error).split()).rstrip(".")
+            raise ConfigError(f"AWS credentials cannot be loaded: {message or type(error).__name__}.", hint=HINT) from error
+        if not frozen:
+            raise ConfigError("No credentials of AWS were found.", hint=HINT)
         # It refreshes by itself when it is asked, and is asked for each request.
         return Credentials(frozen.token or "", frozen.access_key, frozen.secret_key, expires_at=0.0)
 

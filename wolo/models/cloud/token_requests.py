@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urljoin
 
 from msgspec import Struct, field
 
-from wolo.errors import ConfigError, Unavailable, Unreachable
+from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.models.address import display_url
 from wolo.models.cloud.clock import clock_hint
 from wolo.models.http.http_transport import HttpTransport
@@ -49,7 +49,9 @@ async def fetch_text(request: TokenRequest, environ: Mapping[str, str]) -> tuple
         async with asyncio.timeout(limit_s):
             status, answer_headers, answer = await transport.fetch(call)
     except TimeoutError:
-        raise Unreachable(f"{where} did not answer within {limit_s:g} s.") from None
+        raise Unavailable(f"{where} did not answer within {limit_s:g} s.") from None
+    except ProviderError as error:  # the hints of others are about the model's server
+        raise Unavailable(f"{where} did not answer: {error.message}") from error
     finally:
         await transport.close()
     if 300 <= status < 400:
