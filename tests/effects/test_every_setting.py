@@ -20,6 +20,7 @@ from wolo.messages.parts import ToolPart
 TESTS = Path(__file__).parents[1]
 ALLOWED = 'mode = "auto"\npermissions.allow = ["shell:*"]\nsandbox.backend = "off"'
 LADDER, SUBAGENTS, CLIENT = "agent/test_ladder.py", "conversation/subagents/test_subagents.py", "mcp/test_client.py"
+DOMAINS = "end_to_end/test_allowed_domains.py"
 OAUTH = "mcp/test_oauth.py"
 NOTIFY, HOOKS, SHARED = "end_to_end/test_notifications.py", "end_to_end/test_hooks.py", "mcp/test_mcp_json.py"
 TYPES = "end_to_end/test_hook_types.py"
@@ -88,6 +89,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "permissions.allow": Effect('permissions.allow = ["shell:touch *"]', 'mode = "ask"', script=(lambda: runs("touch y"), fine)),
     "permissions.ask": Effect('permissions.ask = ["write:**"]', script=(writes, fine)),
     "permissions.deny": Effect('permissions.deny = ["write:**"]', script=(writes, fine)),
+    "sandbox.allowed_domains": Elsewhere(DOMAINS, "test_only_allowed_hosts_are_reached_and_recorded"),
+    "sandbox.denied_domains": Elsewhere(DOMAINS, "test_denied_host_is_not_asked_about"),
     "sandbox.backend": Effect('sandbox.backend = "off"', args=("--output-format", "stream-json", *GO)),
     "shell.timeout_s": Effect("shell.timeout_s = 0.2", ALLOWED, script=(lambda: runs("sleep 1; echo done"), fine)),
     "shell.inherit": Effect('shell.inherit = "core"', ALLOWED, script=(lambda: runs("printenv SHELL_MARK"), fine)),

@@ -216,6 +216,17 @@ def test_without_namespaces_landlock_holds(provider: ProviderServer, ground: Gro
     assert ((ground.work / "made").exists(), outside.exists()) == (True, False)
 
 
+def test_landlock_refuses_allowed_domains_before_a_request(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
+    need("landlock")
+    report = json.loads(without(isolated, UNSHARE, "doctor", "--json").stdout)["sandbox"]
+    assert "sandbox.allowed_domains, which needs namespaces" in report["not_covered"]
+    domains = 'sandbox.allowed_domains=["packages.example.com"]'
+    done = without(isolated, UNSHARE, "-p", "--set", domains, *provider.flags, "go")
+    assert done.returncode == 2
+    assert "sandbox.allowed_domains cannot be used" in done.stderr
+    assert provider.requests == []
+
+
 PLANTING = "python3 -c \"open('.g' + 'it/config', 'a').write('[alias]'); open('.mcp' + '.json', 'w').write('{}')\""
 
 

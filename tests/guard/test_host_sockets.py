@@ -113,12 +113,14 @@ def test_walls_say_that_a_command_has_not_begun(ground: Ground, elsewhere: Path,
 class Unsteady:
     """Walls under which a socket goes away, so many times."""
 
-    backend, covers, not_covered = "bubblewrap", (), ()
+    backend, covers, not_covered, has_proxy = "bubblewrap", (), (), False
 
     def __init__(self, walls: Sandbox, place: Path, times: int) -> None:
         self._walls, self._place, self._times = walls, place, times
 
-    def wrap(self, argv: list[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
+    def wrap(
+        self, argv: list[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False, proxy_fd: int = -1
+    ) -> SandboxedCommand:
         if self._times <= 0:
             return self._walls.wrap(argv, cwd)
         self._times -= 1

@@ -27,11 +27,13 @@ everyone = pytest.mark.parametrize("user", USERS)
 class Open:
     """A sandbox that holds nothing."""
 
-    backend, covers, not_covered = "none", (), ()
+    backend, covers, not_covered, has_proxy = "none", (), (), False
 
     def __init__(self, profile: SandboxProfile) -> None: ...
 
-    def wrap(self, argv: list[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
+    def wrap(
+        self, argv: list[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False, proxy_fd: int = -1
+    ) -> SandboxedCommand:
         return SandboxedCommand(tuple(argv))
 
     def prepare(self) -> None: ...

@@ -207,7 +207,7 @@ Scope = Literal["once", "session", "always", "everywhere"]
 """
 
 
-SandboxState = Literal["", "inside", "outside", "again", "restored"]
+SandboxState = Literal["", "inside", "outside", "again", "restored", "host"]
 """The command would run inside the sandbox, or outside; it failed inside and would run again outside; or the sandbox restored
 files that it changed."""
 

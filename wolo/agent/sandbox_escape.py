@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from wolo.agent.cancellation import Cancelled
 from wolo.agent.events import ApprovalGiven, SandboxState
 from wolo.guard.denial_detection import ADVICE, PREFIX, refuses_shared, what_was_denied
-from wolo.guard.intents import RunIntent
+from wolo.guard.intents import FetchIntent, Intent, RunIntent
 from wolo.guard.precedence import Grants
 from wolo.guard.sandbox_contract import Restored
+from wolo.tools.shell import CONNECTIONS
 from wolo.tools.tool import CallContext
 from wolo.tools.tool_values import CallResult, Output
 
@@ -26,6 +27,7 @@ LOST = (
     "inside the sandbox it changed protected files, which run code or steer agents, and these are not what they were: {names}. "
     "Check them before you use them."
 )
+HOST = "It wants to connect to {host}, which sandbox.allowed_domains does not have. Allow {host}?"
 KEEP = "{denied} Keep its version of them?"
 ACCEPTED = "[the user kept what it changed in protected files: {names}]"
 STAYED_RESTORED = "The user did not want to keep its version."
@@ -39,7 +41,23 @@ class RunningCall(Protocol):
 
     async def run(self, context: CallContext) -> CallResult: ...
 
-    async def ask(self, reason: str, walls: SandboxState) -> ApprovalGiven: ...
+    async def ask(self, reason: str, walls: SandboxState, *more: Intent) -> ApprovalGiven:
+        """`more` are effects that it would have beside those of the call."""
+        ...
+
+
+async def ask_host(running: RunningCall, grants: Grants, host: str, may_ask: bool) -> bool:
+    """Whether the user lets commands connect to the host; without `may_ask` only an earlier answer for the session counts."""
+    key = f"connect {host}"
+    if grants.allows(key) or grants.refusal(key) is not None or not may_ask:
+        return grants.allows(key)
+    try:
+        approval = await running.ask(HOST.format(host=host), "host", FetchIntent(f"https://{host}/"))
+    except Cancelled:
+        return False
+    if (approval.scope != "once" or not approval.allowed) and not approval.is_dismissed:
+        grants.remember(key, allowed=approval.allowed)
+    return approval.allowed
 
 
 class SandboxEscape:
@@ -138,15 +156,18 @@ def _find_denial(result: CallResult, call: CallContext) -> str:
     that display files is ignored."""
     workspace, walls, cwd = call.services.workspace, call.services.sandbox.walls, call.services.shell.cwd
     roots = [str(root) for root in (workspace.root, *workspace.extra)]
+    has_connected = CONNECTIONS in result.metadata  # the proxy has said what failed, and the user has been asked
 
     def is_hidden(path: str) -> bool:  # as a command prints it
         return walls is not None and walls.hides(str(Path(cwd, Path(path).expanduser())))
 
     if result.is_error:
-        return SandboxEscape.why_it_never_ran(result, call) or what_was_denied(result.text, roots, is_hidden)
+        return SandboxEscape.why_it_never_ran(result, call) or what_was_denied(
+            result.text, roots, is_hidden, of_network=not has_connected
+        )
     if call.only_reads or not isinstance(result.view, Output) or re.match(_SHOWS_TEXTS, result.view.command):
         return ""
-    denied = what_was_denied(result.text[-_MOST_CHARS:], roots, is_hidden)
+    denied = what_was_denied(result.text[-_MOST_CHARS:], roots, is_hidden, of_network=not has_connected)
     return f"{denied} The command itself succeeded." if denied else ""
 
 

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -404,7 +405,7 @@ class ToolCalls:
         progress = LiveProgress(part.id, self.emit, secrets.stream())
         escape: SandboxEscape | None = None
         if call.verdict is not None and call.verdict.confined:
-            from wolo.agent.sandbox_escape import SandboxEscape  # noqa: PLC0415  # not needed before the first sandboxed call
+            from wolo.agent.sandbox_escape import SandboxEscape, ask_host  # noqa: PLC0415  # for the first sandboxed call
 
             escape = self._escape = self._escape or SandboxEscape(self._judge.grants)
         name = fingerprint(tool.name, call.intents, part.input) if escape else ""
@@ -415,6 +416,8 @@ class ToolCalls:
         )
 
         running = _RunningCall(tool, replace(call, part=part), self._approvals, cancellation)
+        if escape is not None and self._approvals is not None:
+            context = replace(context, ask_host=partial(ask_host, running, self._judge.grants))
         try:
             result = await running.run(context)
             if escape is not None:
@@ -449,12 +452,10 @@ class _RunningCall:
     async def run(self, context: CallContext) -> CallResult:
         return await self._cancellation.run(run_guarded(self._tool, self._call.args, context))
 
-    async def ask(self, reason: str, walls: SandboxState) -> ApprovalGiven:
+    async def ask(self, reason: str, walls: SandboxState, *more: Intent) -> ApprovalGiven:
         assert self._approvals is not None
-        call = self._call
-        return await self._approvals.request(
-            call.part, self._tool, call.args, call.intents, reason, self._cancellation, walls=walls
-        )
+        call, intents = self._call, (*self._call.intents, *more)
+        return await self._approvals.request(call.part, self._tool, call.args, intents, reason, self._cancellation, walls=walls)
 
 
 def _hook_view(call: PlannedCall, tool: Tool) -> HookedCall:

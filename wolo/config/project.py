@@ -178,6 +178,7 @@ STRICTER: Mapping[Key, Callable[[Any, Any], Any]] = {
     ("tasks", "max_turns"): _lower,
     ("shell", "inherit"): _earlier_in("none", "core", "all"),
     ("shell", "hide"): lambda held, more: (*held, *more),
+    ("sandbox", "denied_domains"): lambda held, more: (*held, *more),
 }
 """Returns the stricter of the current and the project's value."""
 MORE_RULES = (("permissions", "deny"), ("permissions", "ask"))

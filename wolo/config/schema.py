@@ -40,6 +40,11 @@ class SandboxSettings(Struct, frozen=True, forbid_unknown_fields=True):
     backend: Literal["auto", "required", "off"] = "auto"
     """`required`: commands never run outside the sandbox, and wolo does not start without one. `off`: `auto` works like
     `edit`."""
+    allowed_domains: tuple[str, ...] = ()
+    """Hosts that commands in the sandbox may connect to, over HTTP and HTTPS: `packages.example.com`, `*.example.org`,
+    `10.0.0.7:8443`. Needs bubblewrap or namespaces."""
+    denied_domains: tuple[str, ...] = ()
+    """Hosts that they never reach, whatever is allowed; nobody is asked. A project may add to it."""
 
 
 class ShellSettings(Struct, frozen=True, forbid_unknown_fields=True):

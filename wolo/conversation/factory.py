@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +56,7 @@ from wolo.conversation.resources.tool_environment import (
     adopt_login_shell,
     command_variables,
     find_login_shell,
+    load_network,
     make_judge,
     new_shell,
     save_redacted,
@@ -462,6 +463,8 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
         propose_note=partial(_propose_note, state),
         mode=ModeSwitch(judge.mode.name, judge.mode_ceiling),
         sandbox=env.sandbox.sandbox,
+        network=cache(partial(load_network, config)),
+        has_domains=bool(config.settings.sandbox.allowed_domains),
         tracker=env.tracking.tracker,
         edit_checks=partial(_edit_checks, state, env, parent.emit) if config.settings.lsp.enabled else None,
         editor=state.options.editor,

@@ -52,10 +52,13 @@ _PATH = r"(?:^|[\s'\"`‘(=:])(~?/[^\s'\"`’:,;()]+|\.\./[^\s'\"`’:,;()]*)"
 _WORD = r"[^\s'\"`’‘:,;()/]+"
 
 
-def what_was_denied(output: str, roots: Sequence[str], hides: Callable[[str], bool] = lambda path: False) -> str:
+def what_was_denied(
+    output: str, roots: Sequence[str], hides: Callable[[str], bool] = lambda path: False, *, of_network: bool = True
+) -> str:
     """A line for the result, starting with `sandbox denied:`; empty if the sandbox did not cause the failure.
 
-    `roots` are the writable directories; `hides` tells what the command cannot see. The line contains nothing of the output,
+    `roots` are the writable directories; `hides` tells what the command cannot see; without `of_network` its connections are
+    known better. The line contains nothing of the output,
     because the user reads it.
     """
     if output.startswith(_NOT_SET_UP):
@@ -68,7 +71,7 @@ def what_was_denied(output: str, roots: Sequence[str], hides: Callable[[str], bo
     denied = []
     if is_outside or names_protected or any(re.search(_READ_ONLY, line) for line in lines):
         denied.append("only the workspace can be written, and protected names in it cannot")
-    if re.search(_NETWORK, ending):
+    if of_network and re.search(_NETWORK, ending):
         denied.append("there is no network, and no connection to programs outside")
     if refuses_shared(ending):
         denied.append("sockets, semaphores and shared memory are blocked or private")

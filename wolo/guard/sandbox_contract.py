@@ -38,6 +38,8 @@ class Restored(Protocol):
         ...
 
 
+PROXY_PORT = 61128
+"""Where a command in namespaces finds wolo's proxy, on its own loopback address. The launchers have the same number."""
 MOST_TRIES = 4
 """Attempts for a command that has not begun."""
 
@@ -47,9 +49,14 @@ class Sandbox(Protocol):
     """`bubblewrap`, `namespaces`, `landlock` or `seatbelt`."""
     covers: tuple[str, ...]
     not_covered: tuple[str, ...]
+    has_proxy: bool
+    """Commands can reach a proxy of wolo's, and nothing else of the network."""
 
-    def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
-        """`only_reads`: nothing needs to be writable. `in_background`: the command may outlive the call.
+    def wrap(
+        self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False, proxy_fd: int = -1
+    ) -> SandboxedCommand:
+        """`only_reads`: nothing needs to be writable. `in_background`: the command may outlive the call. `proxy_fd`: one end of
+        a pair of sockets, whose other end gets the listener that the command reaches as its proxy; only with `has_proxy`.
 
         Raises ToolError if the sandbox cannot be applied: the command must not run then.
         """

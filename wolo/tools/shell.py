@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -29,8 +29,13 @@ from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import MOST_PROCESSES, Finished, ProgramStart
 
+if TYPE_CHECKING:
+    from wolo.tools.web.command_proxy import CommandProxy
+
 FILES = "files"
 """Metadata key of the files that a command created, changed and removed."""
+CONNECTIONS = "connections"
+"""Metadata key of the hosts that a command in the sandbox connected to, or tried to."""
 _MAX_TIMEOUT_S = 3600.0
 _MAX_COMMAND_BYTES = 120_000
 """The system limits one argument to 128 KiB."""
@@ -108,6 +113,8 @@ class _ShellRun:
         self._moved_to: Path | None = None
         """None when the shell could not report it: it was killed, replaced itself, or its directory is gone."""
         self._left_running = False
+        self._proxy: CommandProxy | None = None
+        """The command's way to allowed hosts."""
         self._why_ended = ""
         """The reason of the sandbox."""
         self._started = time.monotonic()
@@ -135,6 +142,7 @@ class _ShellRun:
                     cleanup=start.cleanup,
                     why_ended=start.why_ended,
                     is_alone=start.is_alone,
+                    is_held=lambda: self._proxy is not None and self._proxy.is_asking,
                 )
                 self._why_ended = start.why_ended()
                 return finished, finished.cause != "exited" or start.has_begun()
@@ -190,7 +198,8 @@ class _ShellRun:
             shell = [*([setsid, "--ctty", "--wait"] if setsid else []), *shell]
             first = f"{_TAKE_TERMINAL}{first}" if not setsid else first
         argv = [*shell, f'{first}__wolo=$1; shift; eval "$__wolo"', name, self._command]
-        enclosed = self._call.enclose(argv, self._place.cwd, in_background=in_background)
+        self._proxy = self._call.open_proxy(in_background=in_background)
+        enclosed = self._call.enclose(argv, self._place.cwd, in_background=in_background, proxy=self._proxy)
         return ProgramStart(
             argv=enclosed.argv,
             cwd=self._place.cwd,
@@ -231,10 +240,13 @@ class _ShellRun:
         if code:
             notes = [*notes, *self._call.explain_hidden(f"{self._command}\n{body}")]
         first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
-        text = "".join([*(f"[{note}]\n" for note in first), body or "(no output)\n", *(f"[{note}]\n" for note in notes)])
+        denial = f"{self._proxy.denial()}\n".lstrip() if self._proxy else ""
+        text = "".join([*(f"[{note}]\n" for note in first), body or "(no output)\n", *(f"[{note}]\n" for note in notes), denial])
         view = Output(self._command, body, code, time.monotonic() - self._started)
-        files = {FILES: kept} if (kept := changes_metadata(changes)) else {}
-        return CallResult(text, view, is_error=code != 0, files_changed=paths_of(changes), metadata=files)
+        metadata: dict[str, Any] = {FILES: kept} if (kept := changes_metadata(changes)) else {}
+        if self._proxy and self._proxy.connections:
+            metadata[CONNECTIONS] = self._proxy.connections
+        return CallResult(text, view, is_error=code != 0, files_changed=paths_of(changes), metadata=metadata)
 
     def _output(self) -> bytes:
         omitted = self._printed.omitted_bytes

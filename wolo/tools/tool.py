@@ -27,6 +27,7 @@ from wolo.workspace.root import Resolved, Workspace
 
 if TYPE_CHECKING:
     from wolo.tools.background.background_jobs import BackgroundJobs
+    from wolo.tools.web.command_proxy import AskHost, CommandNetwork, CommandProxy
     from wolo.tools.web.search_backends import SearchService
     from wolo.workspace.checkpoints.tracker import FileTracker
     from wolo.workspace.files.atomic_write import PendingChange
@@ -185,6 +186,10 @@ class ToolServices(Struct, frozen=True, kw_only=True):
     mode: ModeSwitch | None = None
     """None: for a subagent, and in a replay."""
     sandbox: CommandSandbox = field(default_factory=CommandSandbox)
+    network: Callable[[], CommandNetwork] | None = None
+    """Loads what commands in the sandbox may reach; None: nothing."""
+    has_domains: bool = False
+    """Some hosts may be reached unasked."""
     tracker: Callable[[], FileTracker] | None = None
     """Detects changes of the workspace by commands; None: such changes are not tracked."""
     edit_checks: Callable[[], EditChecks] | None = None
@@ -222,6 +227,8 @@ class CallContext(Struct, frozen=True):
     """The call is allowed inside the sandbox only."""
     only_reads: bool = False
     """The call is known to change nothing."""
+    ask_host: AskHost | None = None
+    """None: no user can be asked about hosts that a command connects to."""
     unsaved: Mapping[Path, bytes] = {}
     """Content of files that differs in the user's editor."""
 
@@ -237,8 +244,22 @@ class CallContext(Struct, frozen=True):
         if self.confined and walls is not None and not self.only_reads:
             await asyncio.to_thread(walls.prepare)
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, in_background: bool = False) -> SandboxedCommand:
-        """The command line as this call may run it; `in_background`: it continues after the call.
+    def open_proxy(self, *, in_background: bool = False) -> CommandProxy | None:
+        """The way of a command of this call to allowed hosts. None: it needs none, or may reach nothing."""
+        services, walls = self.services, self.services.sandbox.walls
+        if services.network is None or not self.confined or self.only_reads or walls is None or not walls.has_proxy:
+            return None
+        if not services.has_domains and self.ask_host is None:
+            return None
+        from wolo.tools.web.command_proxy import CommandProxy  # noqa: PLC0415  # most commands have no network
+
+        return CommandProxy(services.network(), self.ask_host, is_job=in_background)
+
+    def enclose(
+        self, argv: Sequence[str], cwd: Path, *, in_background: bool = False, proxy: CommandProxy | None = None
+    ) -> SandboxedCommand:
+        """The command line as this call may run it; `in_background`: it continues after the call. The end of the command closes
+        the proxy.
 
         Raises ToolError when the call needs a sandbox and there is none.
         """
@@ -248,7 +269,19 @@ class CallContext(Struct, frozen=True):
         if walls is None:
             raise ToolError("This command may run inside the sandbox only, and there is none; it was not run.")
         inside = () if self.services.environment is not None else self.services.variables.set_inside()
-        return walls.wrap((*inside, *argv), cwd, only_reads=self.only_reads, in_background=in_background)
+        if proxy is None:
+            return walls.wrap((*inside, *argv), cwd, only_reads=self.only_reads, in_background=in_background)
+        try:
+            enclosed = walls.wrap((*inside, *argv), cwd, in_background=in_background, proxy_fd=proxy.fd)
+        except BaseException:
+            proxy.close()
+            raise
+
+        def clean_up() -> None:
+            proxy.close()
+            enclosed.cleanup()
+
+        return replace(enclosed, cleanup=clean_up)
 
     @property
     def is_outside(self) -> bool:

@@ -219,6 +219,20 @@ async def test_timeout_leaves_nobody_and_keeps_the_output(
     assert gone(n)
 
 
+async def test_time_stands_still_while_the_user_is_asked(processes: Processes) -> None:
+    looks: list[None] = []
+
+    def is_held() -> bool:
+        looks.append(None)
+        return True
+
+    command = ["bash", "--noprofile", "--norc", "-c", "read -t 1.5 < <(sleep 60); exit 3"]
+    printed = CapturedOutput()
+    finished = await processes.run(command, cwd=Path.cwd(), env=ENV, timeout_s=0.5, printed=printed, is_held=is_held)
+    assert (finished.timed_out, finished.exit_code) == (False, 3)
+    assert len(looks) > 1
+
+
 async def test_program_may_clean_up_before_its_kill(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.workspace.processes.process_runner.GRACE_S", 30)
     script = "trap 'echo tidy; exit 9' TERM; echo start; sleep 60 & wait"

@@ -31,6 +31,7 @@ from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
+    from wolo.tools.web.command_proxy import CommandNetwork
     from wolo.workspace.checkpoints.tracker import FileTracker
     from wolo.workspace.processes.login_shell import Definition, LoginShell
 
@@ -153,7 +154,7 @@ class SandboxPlan(Struct, frozen=True):
 
 
 def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> SandboxPlan:
-    """Raises UsageError if a sandbox is required and none is available."""
+    """Raises UsageError if a sandbox is required and none is available, or it cannot do what the settings say; ConfigError."""
     setting = config.settings.sandbox.backend
     is_reviewed = config.settings.approvals.reviewer == "model"  # what the model approves stays in the sandbox
     in_auto = find_mode(config.settings.mode).name == "auto"
@@ -163,9 +164,28 @@ def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> Sandbo
         raise UsageError(
             "--sandbox required: no sandbox is available on this machine.", hint="; ".join(selection.tried).capitalize()
         )
+    if config.settings.sandbox.allowed_domains or config.settings.sandbox.denied_domains:
+        load_network(config)
+    if config.settings.sandbox.allowed_domains and selection.make is not None and selection.backend in ("landlock", "seatbelt"):
+        raise UsageError(
+            f"sandbox.allowed_domains cannot be used: in the sandbox of this machine ({selection.backend}) commands can reach no "
+            "proxy, and wolo does not open the whole network instead.",
+            hint="Install bubblewrap, or remove the setting: commands then have no network.",
+        )
     mode, notice = effective(config.settings.mode, sandbox_available=selection.make is not None)
     confine: Confine = "never" if selection.make is None else "always" if setting == "required" else "unless_allowed"
     return SandboxPlan(mode, notice, selection, confine)
+
+
+def load_network(config: Config) -> CommandNetwork:
+    """What commands in the sandbox may reach, as the settings say. Raises ConfigError."""
+    from wolo.tools.web.command_proxy import CommandNetwork  # noqa: PLC0415  # few commands connect to anything
+    from wolo.tools.web.domains import Domains  # noqa: PLC0415  # as above
+
+    settings = config.settings.sandbox
+    key = "sandbox.allowed_domains" if settings.allowed_domains else "sandbox.denied_domains"
+    domains = Domains(settings.allowed_domains, settings.denied_domains, source=config.sources.get(key, "the settings"))
+    return CommandNetwork(domains, os.environ)
 
 
 def find_sandbox(config: Config, workspace: Workspace, places: Places) -> SandboxSelection:

@@ -17,8 +17,8 @@ NOT_ASKED = "The program could not be asked, so the call was denied: {error}."
 NOT_UNDERSTOOD = "The program's answer to can_use_tool is not understood, so the call was denied."
 NOT_TRANSLATED = "The program changed the arguments of this call in a way that cannot be applied, so it was denied."
 DONT_ASK = "The permission mode dontAsk denies what no rule allows."
-_RETRIED = frozenset(("again", "restored"))
-"""The command has run in the sandbox and would run outside: its arguments are what they are."""
+_RETRIED = frozenset(("again", "restored", "host"))
+"""The command runs in the sandbox, or has run there: its arguments are what they are."""
 AFTER_PLAN = "edit"
 """The option that approves a plan; the mode is the program's afterwards."""
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SandboxFactory = Callable[[SandboxProfile], Sandbox]
 _LOCK = "in-use"
+NO_DOMAINS = "sandbox.allowed_domains, which needs namespaces"
+"""What is not covered by a backend without `has_proxy`."""
 
 
 Ending = Callable[[], None]
@@ -34,6 +36,7 @@ class Backend:
     """A sandbox of one conversation; `close` removes its private folder."""
 
     backend: str
+    has_proxy = False
 
     def __init__(self, profile: SandboxProfile) -> None:
         self._profile = profile

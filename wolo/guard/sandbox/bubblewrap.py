@@ -21,7 +21,7 @@ from wolo.guard.sandbox.name_watch import Watch
 from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox.protected_names import Names, folders_between
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs
-from wolo.guard.sandbox_contract import SandboxedCommand
+from wolo.guard.sandbox_contract import PROXY_PORT, SandboxedCommand
 from wolo.places import make_private
 
 COVERS = (
@@ -40,6 +40,13 @@ _ROOT_NAMESPACES = (
     *(word for name in _CAPABILITY_BITS for word in ("--cap-add", f"CAP_{name}")),
 )
 _MOST_STATUS_BYTES = 4096
+_PROXY = f"http://127.0.0.1:{PROXY_PORT}"
+_NAMES = ("http_proxy", "https_proxy", "all_proxy")
+PROXY_VARIABLES = {
+    **{spelled: _PROXY for name in _NAMES for spelled in (name, name.upper())},
+    **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
+}
+"""Variables of a command that has a proxy: its own loopback address is reached directly."""
 
 
 def find_binary(writable: Sequence[str]) -> str:
@@ -66,8 +73,8 @@ def _is_of_the_system(binary: str) -> bool:
 class Descriptors:
     """Descriptors that the program inherits; -1 for none."""
 
-    def __init__(self, args_fd: int, status: int, watch: int) -> None:
-        self.args_fd, self.status, self.watch = args_fd, status, watch
+    def __init__(self, args_fd: int, status: int, watch: int, proxy: int) -> None:
+        self.args_fd, self.status, self.watch, self.proxy = args_fd, status, watch, proxy
         self.filter = self.code = self.writable = -1
 
     @property
@@ -77,13 +84,19 @@ class Descriptors:
 
     @property
     def passed(self) -> tuple[int, ...]:
-        return (*self.made, self.watch) if self.watch >= 0 else self.made
+        return (*self.made, *(fd for fd in (self.watch, self.proxy) if fd >= 0))
+
+    @property
+    def last_words(self) -> tuple[str, ...]:
+        """The end of a launcher's arguments; one without a proxy has none of it."""
+        return ("--",) if self.proxy < 0 else (str(self.proxy), "--")
 
 
 class Bubblewrap(Backend):
     backend = "bubblewrap"
     covers: tuple[str, ...] = COVERS
     not_covered: tuple[str, ...] = NOT_COVERED
+    has_proxy = True
 
     def __init__(self, program: str, profile: SandboxProfile, *, of_others: bool = False, is_old: bool = False) -> None:
         """`of_others`: root works on files of other users. `is_old`: this bwrap cannot set modes (before 0.5)."""
@@ -98,7 +111,9 @@ class Bubblewrap(Backend):
     def _inner(self) -> bytes:
         return pack_programs("calls", "launcher")
 
-    def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
+    def wrap(
+        self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False, proxy_fd: int = -1
+    ) -> SandboxedCommand:
         watch: Watch | None = None
         ending: Ending = do_nothing
         try:
@@ -117,7 +132,7 @@ class Bubblewrap(Backend):
             if names and not in_background:  # while a job runs, new names further down cannot be attributed to it
                 saved = [*linked, *(path for each in names.values() for path in each.links)]
                 ending = self._begin(names, saved, [path for each in names.values() for path in each.present], watch)
-            variables = self._environment("/tmp").items()
+            variables = (*self._environment("/tmp").items(), *(PROXY_VARIABLES.items() if proxy_fd >= 0 else ()))
             settings = [word for name, value in variables for word in ("--setenv", name, value)]
             words = [*tree.options(), *settings, "--chdir", str(cwd)]
         except (OSError, ToolError) as error:
@@ -126,7 +141,7 @@ class Bubblewrap(Backend):
                 raise
             raise cannot_apply(error) from error
         descriptors = Descriptors(
-            in_memory(b"".join(os.fsencode(word) + b"\0" for word in words)), in_memory(b""), watch.fd if watch else -1
+            in_memory(b"".join(os.fsencode(word) + b"\0" for word in words)), in_memory(b""), watch.fd if watch else -1, proxy_fd
         )
         if self._filter:
             descriptors.filter = in_memory(self._filter)
@@ -146,7 +161,7 @@ class Bubblewrap(Backend):
         descriptors.writable = in_memory(b"".join(os.fsencode(path) + b"\0" for path in writable))
         kept = ROOT_CAPABILITIES if self._of_others else 0
         arguments = map(str, (-1, -1, kept, descriptors.writable, descriptors.watch))
-        return [*line, "--", *line_for(descriptors.code), *arguments, "--"]
+        return [*line, "--", *line_for(descriptors.code), *arguments, *descriptors.last_words]
 
     def _tree(self, names: Mapping[str, Names]) -> Tree:
         """The mounts of the command. Nothing is writable without `names`. Raises OSError and ToolError."""
@@ -250,4 +265,4 @@ class Namespaces(Bubblewrap):
             line = line_for(descriptors.code)
         kept = ROOT_CAPABILITIES if self._of_others else 0
         fds = (descriptors.args_fd, descriptors.status, descriptors.watch, descriptors.filter)
-        return [*line, *map(str, (*fds, kept)), "--"]
+        return [*line, *map(str, (*fds, kept)), *descriptors.last_words]

@@ -25,6 +25,8 @@ DELETE_SELF, MOVE_SELF, UNMOUNT, OVERFLOW = 0x400, 0x800, 0x2000, 0x4000
 WATCHED = CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | MOVE_SELF
 """Events of names in a folder, and its own."""
 DEFAULT_PATH = b"/bin:/usr/bin"
+PROXY_PORT = 61128
+"""That of `sandbox_contract`."""
 CHANGED_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
 """Python changes their default."""
 
@@ -178,6 +180,24 @@ def report_begin(watch: int) -> None:
     if watch >= 0:
         os.write(watch, b"r")
         os.close(watch)
+
+
+def hand_over_listener(proxy: int) -> None:
+    """Listens where the command finds its proxy, and gives the socket to wolo, which accepts the connections from outside.
+
+    Closes the descriptor: the command must not have it. -1: no proxy.
+    """
+    if proxy < 0:
+        return
+    import _socket  # noqa: PLC0415  # only for commands with a proxy
+
+    channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, proxy)
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", PROXY_PORT))
+    listener.listen(128)
+    channel.sendmsg([b"l"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", listener.fileno()))])
+    listener.close()
+    channel.close()
 
 
 def become(command: list[str], variables: dict[str, str]) -> None:

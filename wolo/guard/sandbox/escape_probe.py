@@ -185,9 +185,12 @@ def _run(make: SandboxFactory, folder: Path, words: list[str]) -> str:
         home=work + "/none", writable=(work,), hidden=(), own=(own,), shown=(), needed=programs, state=Path(state)
     )
     walls = make(profile)
+    channel, proxy = socket.socketpair()
+    proxy_fd = proxy.fileno() if walls.has_proxy else -1
     try:
         for _ in range(MOST_TRIES):
-            enclosed = walls.wrap([bare_python() or sys.executable, "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
+            command = [bare_python() or sys.executable, "-I", "-S", "-c", _ATTEMPTS, *words]
+            enclosed = walls.wrap(command, Path(work), proxy_fd=proxy_fd)
             try:
                 last_words = _last_words(enclosed)
             finally:
@@ -199,6 +202,8 @@ def _run(make: SandboxFactory, folder: Path, words: list[str]) -> str:
     except TimeoutError:
         return f" within {_PATIENCE_S:g} s"
     finally:
+        channel.close()
+        proxy.close()
         walls.close()
     return f" ({last_words[:200]})" if last_words else ""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
-from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
+from wolo.guard.sandbox.backend import NO_DOMAINS, Backend, Ending, cannot_apply
 from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.name_watch import Watch
@@ -39,7 +39,10 @@ class Landlock(Backend):
         self._ruleset = -1
         self.not_covered = not_covered()
 
-    def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
+    def wrap(
+        self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False, proxy_fd: int = -1
+    ) -> SandboxedCommand:
+        assert proxy_fd < 0  # without `has_proxy`
         if in_background:
             raise ToolError(
                 "sandbox denied: without mounts, protected files are restored when a command has ended, and a job may run on, "
@@ -124,6 +127,7 @@ def not_covered() -> tuple[str, ...]:
         *(() if known > 5 else ("signals to your other processes",)),
         *(() if known > 2 else ("truncating files",)),
         "reading system files and other disks",
+        NO_DOMAINS,
     )
 
 

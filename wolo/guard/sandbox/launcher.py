@@ -1,7 +1,8 @@
-"""Applies Landlock and the system call filter, then becomes the command: `RULESET FILTER KEPT WORDS WATCH -- COMMAND…`.
+"""Applies Landlock and the system call filter, then becomes the command: `RULESET FILTER KEPT WORDS WATCH [PROXY] -- …`.
 
 All but KEPT, the set of capabilities to keep, are descriptors (-1: none). WORDS lists variables to set (`NAME=VALUE`) and,
-without a ruleset, the only paths (`/…`) to write below. WATCH is told that the command begins. Runs in a bare Python.
+without a ruleset, the only paths (`/…`) to write below. WATCH is told that the command begins, PROXY gets the
+listener of wolo's proxy. Runs in a bare Python.
 """
 
 import posix as os
@@ -13,6 +14,7 @@ from wolo.guard.sandbox.calls import (
     complain,
     decode_words,
     drop_capabilities,
+    hand_over_listener,
     lower_limits,
     read_whole,
     report_begin,
@@ -23,11 +25,12 @@ from wolo.guard.sandbox.calls import (
 
 def main() -> None:
     at = sys.argv.index("--")
-    ruleset, filter_fd, kept, words_fd, watch = map(int, sys.argv[1:at])
+    ruleset, filter_fd, kept, words_fd, watch, proxy = map(int, (*sys.argv[1:at], "-1")[:6])
     words = decode_words(read_whole(words_fd))
     variables = {name: value for name, _, value in (word.partition("=") for word in words if word[0] != "/")}
     text = read_whole(filter_fd)
     report_begin(watch)
+    hand_over_listener(proxy)
     lower_limits()
     drop_capabilities(kept if os.geteuid() == 0 else 0)
     if ruleset >= 0:

@@ -1,4 +1,4 @@
-/* Builds a sandbox of namespaces and mounts and runs a command in it: `ARGS STATUS WATCH FILTER KEPT -- COMMAND…`.
+/* Builds a sandbox of namespaces and mounts and runs a command in it: `ARGS STATUS WATCH FILTER KEPT [PROXY] -- COMMAND…`.
 
    The compiled form of namespace_launcher.py, which explains the arguments and is used where this one is missing. Both pass the
    same tests. Linked statically: no variable of the command's environment makes it load code before the sandbox stands. */
@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -20,6 +21,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -31,6 +33,7 @@ enum { READ_ONLY = 1, NO_SUID = 2, NO_DEVICES = 4, NO_PROGRAMS = 8 };
 enum { RECURSIVE = 0x8000, EMPTY_PATH = 0x1000, CLONE = 1, BOTH_EMPTY = 0x44, PRIVATE = (1 << 18) | 0x4000, DETACH = 2 };
 enum { NO_LINKS = 0x04 | 0x02 }; /* RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS */
 enum { WRITE_FILE = 1 << 1, REFER = 1 << 13 };
+enum { PROXY_PORT = 61128 };
 enum { OTHERS = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS };
 
 static const char CLOSED[] = "0555";
@@ -300,6 +303,22 @@ static void write_only_below(const char **paths) {
     close(ruleset);
 }
 
+/* Listens where the command finds its proxy, and gives the socket to wolo, which accepts the connections from outside. */
+static void hand_over_listener(int proxy) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PROXY_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int listener = check(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "proxy");
+    check(bind(listener, (struct sockaddr *)&address, sizeof address), "proxy");
+    check(listen(listener, 128), "proxy");
+    union { struct cmsghdr head; char space[CMSG_SPACE(sizeof listener)]; } control = {
+        .head = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof listener)}};
+    memcpy(CMSG_DATA(&control.head), &listener, sizeof listener);
+    struct iovec text = {"l", 1};
+    struct msghdr message = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    check(sendmsg(proxy, &message, MSG_NOSIGNAL), "proxy");
+    close(listener);
+    close(proxy); /* the command must not have it */
+}
+
 static int exit_code(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -324,9 +343,9 @@ static int run(char **command) {
 }
 
 /* The first process of the namespace: builds the sandbox, starts the command and waits for it. */
-static int be_first(char **words, const char **writable, struct sock_fprog filter, uint64_t kept, char **command, int pipes[3]) {
+static int be_first(char **words, const char **writable, struct sock_fprog filter, uint64_t kept, char **command, int pipes[4]) {
     char go;
-    int begun = pipes[0], held = pipes[1], watch = pipes[2];
+    int begun = pipes[0], held = pipes[1], watch = pipes[2], proxy = pipes[3];
     struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     check(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "parent");
     if (read(held, &go, 1) != 1) return 1; /* the parent has already ended */
@@ -338,6 +357,7 @@ static int be_first(char **words, const char **writable, struct sock_fprog filte
     int network = check(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "network");
     check(ioctl(network, SIOCSIFFLAGS, &loopback), "network");
     close(network);
+    if (proxy >= 0) hand_over_listener(proxy);
     check(mount(NULL, "/", NULL, PRIVATE, NULL), "mounts");
     writable[0] = "/dev";
     const char *cwd = build(words, writable + 1);
@@ -360,11 +380,16 @@ int main(int argc, char **argv) {
     size_t length, filter_length, num_words = 0;
     int reading_begun[2], held[2], status;
     char began;
-    if (argc < 8 || strcmp(argv[6], "--")) errno = EINVAL, fail("arguments");
+    int has_proxy = argc > 8 && !strcmp(argv[7], "--");
+    if (argc < 8 || strcmp(argv[6 + has_proxy], "--")) errno = EINVAL, fail("arguments");
+    int proxy = has_proxy ? atoi(argv[6]) : -1;
+    char **command = argv + 7 + has_proxy;
     int status_fd = atoi(argv[2]), watch = atoi(argv[3]);
     uint64_t kept = strtoull(argv[5], NULL, 10);
-    for (int at = 2; at < 4; at++)
-        if (atoi(argv[at]) >= 0) check(fcntl(atoi(argv[at]), F_SETFD, FD_CLOEXEC), "arguments");
+    for (int at = 0; at < 3; at++) {
+        int fd = (int[]){status_fd, watch, proxy}[at];
+        if (fd >= 0) check(fcntl(fd, F_SETFD, FD_CLOEXEC), "arguments");
+    }
     char *text = read_whole(atoi(argv[1]), &length);
     char *filter = read_whole(atoi(argv[4]), &filter_length);
     char **words = check_memory(calloc(length + 1, sizeof *words));
@@ -380,7 +405,7 @@ int main(int argc, char **argv) {
     if (!child) {
         close(held[1]);
         close(reading_begun[0]);
-        _exit(be_first(words, writable, program, kept, argv + 7, (int[]){reading_begun[1], held[0], watch}));
+        _exit(be_first(words, writable, program, kept, command, (int[]){reading_begun[1], held[0], watch, proxy}));
     }
     close(reading_begun[1]);
     close(held[0]);

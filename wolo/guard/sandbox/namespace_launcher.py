@@ -1,8 +1,9 @@
-"""Builds a sandbox of namespaces and mounts and runs a command in it: `ARGS STATUS WATCH FILTER KEPT -- COMMAND…`.
+"""Builds a sandbox of namespaces and mounts and runs a command in it: `ARGS STATUS WATCH FILTER KEPT [PROXY] -- …`.
 
-The first four are descriptors (-1: none): mounts as bubblewrap options, the exit code to report, the watch to
-tell that the command begins, and the system call filter. KEPT is the set of capabilities to keep; above 0 there is no user
-namespace. A bare Python runs this text. Needs Linux 5.12; reports failures without running the command.
+All but KEPT are descriptors (-1: none): mounts as bubblewrap options, the exit code to report, the watch to tell that the
+command begins, the system call filter, and the channel that gets the listener of wolo's proxy. KEPT is the set of capabilities
+to keep; above 0 there is no user namespace. A bare Python runs this text. Needs Linux 5.12; reports failures without running
+the command.
 """
 
 import _socket
@@ -22,6 +23,7 @@ from wolo.guard.sandbox.calls import (
     drop_capabilities,
     encode_text,
     function,
+    hand_over_listener,
     lower_limits,
     read_whole,
     report_begin,
@@ -230,7 +232,7 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun: int, held: int, watch: int) -> int:
+def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun: int, held: int, watch: int, proxy: int) -> int:
     """Runs as the first process of the namespace: builds the sandbox, starts the command and waits for it."""
     control(PARENT_DEATH, KILL)
     if os.read(held, 1) != b"x":  # the parent has already ended
@@ -240,6 +242,7 @@ def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun
     loopback = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
     fcntl.ioctl(loopback.fileno(), SET_INTERFACE_FLAGS, struct.pack("16sH22x", b"lo", UP_AND_RUNNING))
     loopback.close()
+    hand_over_listener(proxy)
     cwd, variables, writable = build(words)
     os.chdir(cwd)
     lower_limits()
@@ -263,8 +266,8 @@ def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun
 
 def main() -> None:
     at = sys.argv.index("--")
-    args, status, watch, filter_fd, kept = map(int, sys.argv[1:at])
-    for fd in (status, watch):
+    args, status, watch, filter_fd, kept, proxy = map(int, (*sys.argv[1:at], "-1")[:6])
+    for fd in (status, watch, proxy):
         if fd >= 0:
             os.set_inheritable(fd, False)
     words = decode_words(read_whole(args))
@@ -279,7 +282,7 @@ def main() -> None:
         os.close(reading)
         code = 1
         try:
-            code = be_first(words, text, kept, sys.argv[at + 1 :], begun, held, watch)
+            code = be_first(words, text, kept, sys.argv[at + 1 :], begun, held, watch, proxy)
         except (OSError, ValueError, StopIteration) as error:
             complain(error)
         os._exit(code)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wolo.guard.protected_paths import AT_THE_TOP, RUNS_CODE
-from wolo.guard.sandbox.backend import Backend, cannot_apply
+from wolo.guard.sandbox.backend import NO_DOMAINS, Backend, cannot_apply
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox_contract import SandboxedCommand
@@ -20,6 +20,7 @@ NOT_COVERED = (
     "macOS services",
     "reading other files, including secrets of other projects",
     "files in the workspace",
+    NO_DOMAINS,
 )
 _DEVICES = ("null", "zero", "random", "urandom", "tty", "ptmx")
 _LAUNCHING = (
@@ -41,7 +42,10 @@ class Seatbelt(Backend):
     def hides(self, path: str) -> bool:
         return any(is_below(path, each) for each in (*self._profile.hidden, *self._profile.own))
 
-    def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
+    def wrap(
+        self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False, proxy_fd: int = -1
+    ) -> SandboxedCommand:
+        assert proxy_fd < 0  # without `has_proxy`
         try:
             tmp = str(self._scratch.tmp)
             names = self._names()

@@ -134,13 +134,16 @@ class Program:
         code = self._process.returncode
         return -signal.SIGKILL if code is None else code
 
-    async def wait(self, timeout_s: float | None) -> Cause:
-        """Waits for the end, or ends it with all it started on a timeout."""
+    async def wait(self, timeout_s: float | None, is_held: Callable[[], bool] = lambda: False) -> Cause:
+        """Waits for the end, or ends it with all it started on a timeout. While `is_held`, its time does not run."""
         ending = asyncio.ensure_future(_exit_of(self._process))
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s) as limit:
                 while not ending.done():
+                    since = time.monotonic()
                     await asyncio.wait({ending}, timeout=_LOOK_EVERY_S)
+                    if is_held() and (ends_at := limit.when()) is not None:
+                        limit.reschedule(ends_at + time.monotonic() - since)
                     self.tree.wait_for_orphans()
                     if not ending.done() and self._end_if_too_many():
                         self.reap()
@@ -210,8 +213,10 @@ class Processes:
         cleanup: Cleanup = lambda: None,
         why_ended: Callable[[], str] = lambda: "",
         is_alone: bool = False,
+        is_held: Callable[[], bool] = lambda: False,
     ) -> Finished:
-        """Runs a program. Returns soon after its end, even when its children hold the output open.
+        """Runs a program. Returns soon after its end, even when its children hold the output open. While `is_held`, its time
+        does not run.
 
         A cancellation ends the whole tree and is passed on; `printed` holds the output so far. Raises OSError when it cannot be
         started.
@@ -225,7 +230,7 @@ class Processes:
         start = ProgramStart(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, cleanup=cleanup, why_ended=why_ended)
         program = self.start(start, take)
         try:
-            cause = await program.wait(timeout_s)
+            cause = await program.wait(timeout_s, is_held)
             if is_alone:
                 program.tree.leader_has_ended()
                 await program.tree.end(INTERRUPT_GRACE_S)

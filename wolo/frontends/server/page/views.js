@@ -156,6 +156,7 @@ const SANDBOX = {
   outside: "Runs outside any sandbox, with all your rights.",
   again: "It ran in the sandbox and failed; outside it has all your rights.",
   restored: "It ran in the sandbox; Yes keeps its version of these files.",
+  host: "It runs in the sandbox and waits; Yes lets this command connect to the host.",
 };
 
 const FOLDED_LINES = 16, FOLDED_CHARACTERS = 1600;

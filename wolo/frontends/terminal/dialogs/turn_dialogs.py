@@ -58,6 +58,8 @@ async def _approve_by_line(
             screen.show_text(f"  v: never, denies {asked.denial} in this workspace from now on", "dim")
         if asked.walls == "again":
             question = "  outside: [y]es, once  [s]ession  [N]o, or type why not › "
+        elif asked.walls == "host":
+            question = "  [y]es, for this command  [s]ession  [N]o, or type why not › "
         elif asked.only_once:
             question = "  [y]es, run it  [N]o, or type why not › "
         else:  # fits 80 columns
@@ -67,7 +69,7 @@ async def _approve_by_line(
             typed = await ask_line(question, screen, terminal.keyboard)
             if may_accept_edits and typed.strip().lower() == "f":
                 return PreviewAnswer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
-            if typed.strip().lower() not in ("e", "edit") or asked.only_once or asked.walls in ("again", "restored"):
+            if typed.strip().lower() not in ("e", "edit") or asked.only_once or asked.walls in ("again", "restored", "host"):
                 return PreviewAnswer(_read_answer(asked, typed, rule))
             edited = (await ask_line("  rule › ", screen, terminal.keyboard, draft=rule)).strip()
             if wrong := conversation.approvals.rule_problem(asked, edited) if edited not in ("", rule) else "":

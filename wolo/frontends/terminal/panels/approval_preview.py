@@ -14,6 +14,7 @@ from wolo.errors import ToolError
 from wolo.frontends.terminal.render.file_diffs import DiffLine, replacement, rewritten, signed_lines, spell
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.modes import MODES
+from wolo.guard.rule_patterns import read_host
 from wolo.messages.call_arguments import call_line, named_arguments
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, escaped_line, escaped_pieces, quantity
@@ -36,6 +37,7 @@ _SANDBOX = {
     "outside": ("no sandbox", "warning"),
     "again": ("all your rights", "error"),
     "restored": ("its version stays", "error"),
+    "host": ("sandboxed", "added"),
 }
 
 
@@ -106,13 +108,17 @@ def outcome(asked: ApprovalAsked, answer: PreviewAnswer) -> Text | None:
         return Text.assemble(("✗ ", "warning"), ("never here", "bold"), f", by the rule {escaped_line(asked.denial)}: {what}")
     if not approval.allowed:
         stays = f" · {escaped_line(approval.reason)}" if approval.reason else ""
-        denied = {"again": "not run outside the sandbox", "restored": "changes not allowed"}.get(asked.walls)
+        denied = {"again": "not run outside the sandbox", "restored": "changes not allowed", "host": "no connection"}.get(
+            asked.walls
+        )
         return Text.assemble(("✗ ", "warning"), (denied, "bold"), f": {what}", (stays, "dim")) if denied else None
     if answer.accepts_edits:
         return Text.assemble(("✓ ", "added"), ("allowed, with all later edits", "bold"), f": {what}")
     rule = approval.rule or asked.rule
     held = {
-        "once": {"again": "once outside the sandbox", "restored": "with its changes"}.get(asked.walls, "once"),
+        "once": {"again": "once outside the sandbox", "restored": "with its changes", "host": "for this command"}.get(
+            asked.walls, "once"
+        ),
         "session": f"for this session{f', by the rule {escaped_line(approval.rule)}' if approval.rule else ''}",
         "always": f"always here, by the rule {escaped_line(rule)}",
         "everywhere": f"always everywhere, by the rule {escaped_line(rule)}",
@@ -126,6 +132,10 @@ def _question(asked: ApprovalAsked) -> Text:
         return Text.assemble(("! ", "bold error"), (f"{owner}The sandbox stopped this command. Run it outside?", "bold"))
     if asked.walls == "restored":
         return Text.assemble(("! ", "bold error"), (f"{owner}This command changed protected files. Keep the changes?", "bold"))
+    if asked.walls == "host":
+        hosts = [read_host(intent.url) for intent in asked.intents if isinstance(intent, FetchIntent)]
+        name = escaped_line(f"{hosts[-1].name}{f':{hosts[-1].port}' if hosts[-1].port else ''}")
+        return Text.assemble(("! ", "bold warning"), (f"{owner}Let this command connect to {name}?", "bold"))
     actions = []
     for intent in asked.intents:
         if not isinstance(intent, CallIntent):

@@ -312,13 +312,14 @@ class ApprovalPanel(Panel[PreviewAnswer]):
     def _answers(self) -> ChoiceList:
         asked = self._asked
         labels = {"again": ("Yes, outside the sandbox", "No, keep it sandboxed; say why…")}
+        labels["host"] = ("Yes, for this command", "No, and say why…")
         labels["restored"] = ("Yes, keep the changes", "No, keep them restored; say why…")
         yes, no = labels.get(asked.walls, ("Yes, run it" if asked.only_once else "Yes, once", "No, and say why…"))
         may_last = asked.walls != "restored" and (asked.walls == "again" or not asked.only_once)
         longer = "Yes, outside for this session" if asked.walls == "again" else "Yes, for this session"
         session = (PanelChoice(SESSION, longer, "s"),) if may_last else ()
         edits = (PanelChoice(_ACCEPT_EDITS, "Yes, and accept edits from now on"),) if self._may_accept_edits else ()
-        others = [(PLAIN_NO, "no"), *([(RULES, "rules…")] if may_last and asked.walls != "again" else [])]
+        others = [(PLAIN_NO, "no"), *([(RULES, "rules…")] if may_last and asked.walls not in ("again", "host") else [])]
         return ChoiceList((PanelChoice(YES, yes, "y"), *session, *edits, PanelChoice(NO, no, "r")), NO, others)
 
     def _rules(self, selected: str) -> ChoiceList:

@@ -1,0 +1,337 @@
+"""The proxy through which a command in the sandbox reaches allowed hosts, and nothing else.
+
+The command's network is its own and empty. Its launcher opens a listener there and hands it over; wolo accepts the connections,
+judges each by the name that it asks for, and only then resolves that name. TLS passes through untouched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from wolo.errors import ConfigError, ToolError
+from wolo.guard.denial_detection import ADVICE, PREFIX
+from wolo.models.address import DEFAULT_PORTS, basic_auth, display_url, proxy_for
+from wolo.tools.web.address import LookUp, WebAddress, is_public, system_look_up
+from wolo.tools.web.domains import Domains
+from wolo.tools.web.proxy_request import MOST_HEAD_BYTES, BadRequest, ProxyRequest, parse_request
+
+HEAD_S, CONNECT_S, LOOK_UP_BEHIND_PROXY_S = 10.0, 30.0, 3.0
+LONGEST_S = 4 * 3600.0
+"""Of one connection, whatever it does."""
+MOST_AT_ONCE, PAUSE_S = 64, 0.5
+MOST_HOSTS, MOST_NAMED, MOST_QUESTIONS = 100, 6, 8
+"""Per command: hosts in the record, those in the result, and those that the user is asked about."""
+_CHUNK_BYTES = 65_536
+FORBIDDEN = "403 Forbidden by sandbox.allowed_domains"
+
+AskHost = Callable[[str, bool], Awaitable[bool]]
+"""Asks the user about `HOST` or `HOST:PORT`; False without a yes. If the second argument is False, only earlier answers count."""
+
+
+class CommandNetwork(Struct):
+    """What the sandboxed commands of a conversation may reach."""
+
+    domains: Domains
+    environ: Mapping[str, str] = {}
+    """Has the user's own proxy."""
+    look_up: LookUp = system_look_up
+    is_open: Callable[[str], bool] = is_public
+    """Like `look_up` for tests in isolated networks; neither user nor model can set them."""
+
+
+class Connection(Struct):
+    """All connections of a command to one host and port."""
+
+    host: str
+    port: int
+    allowed: bool
+    bytes: int = 0
+    """In both directions."""
+
+
+class Forbidden(Exception):
+    """The host may not be reached; the text says why."""
+
+
+class CommandProxy:
+    """Serves one command, from the time its launcher hands over the listener until `close`."""
+
+    def __init__(self, network: CommandNetwork, ask: AskHost | None = None, *, is_job: bool = False) -> None:
+        """Call in the event loop. `ask` is None where no user can be asked. `is_job`: nobody waits for the command."""
+        self._is_job = is_job
+        self._network = network
+        self._ask = ask
+        self._loop = asyncio.get_running_loop()
+        self._channel, self._launcher_end = socket.socketpair()
+        self._channel.setblocking(False)
+        self._loop.add_reader(self._channel, self._take_listener)
+        self._listener: socket.socket | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._questions: dict[str, asyncio.Future[bool]] = {}
+        self._why: dict[str, str] = {}
+        """Why a host was not allowed."""
+        self._seen: dict[tuple[str, int, bool], Connection] = {}
+        self._is_closed = False
+
+    @property
+    def fd(self) -> int:
+        """For the launcher; valid until `close`."""
+        return self._launcher_end.fileno()
+
+    @property
+    def is_asking(self) -> bool:
+        """The user is asked about a host: the command waits for that."""
+        return any(not question.done() for question in self._questions.values())
+
+    @property
+    def connections(self) -> list[dict[str, Any]]:
+        """The record of the call: `host`, `port`, `allowed` and `bytes` of each."""
+        return [{name: getattr(each, name) for name in Connection.__struct_fields__} for each in self._seen.values()]
+
+    def denial(self) -> str:
+        """A line for the result that names the hosts that were not allowed, and the setting; empty if there are none."""
+        if not self._why:
+            return ""
+        more = f", and to {len(self._why) - MOST_NAMED} other hosts" if len(self._why) > MOST_NAMED else ""
+        named = "; ".join(f"{name} ({why})" for name, why in list(self._why.items())[:MOST_NAMED])
+        return f"{PREFIX} no connection to {named}{more}.{ADVICE}"
+
+    def close(self) -> None:
+        """Ends all connections. May be called again, from any thread, and after the loop has ended."""
+        if self._loop.is_closed():
+            self._close_sockets()
+            return
+        with suppress(RuntimeError):  # elsewhere than in its loop, which may end right now
+            if asyncio.get_running_loop() is self._loop:
+                self._end()
+                return
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._loop.remove_reader(self._channel)
+        if self._listener is not None:
+            self._loop.remove_reader(self._listener)
+        for task in (*self._tasks, *self._questions.values()):
+            task.cancel()
+        self._close_sockets()
+
+    def _close_sockets(self) -> None:
+        for each in (self._channel, self._launcher_end, *([self._listener] if self._listener else [])):
+            each.close()
+
+    def _take_listener(self) -> None:
+        """Only the launcher has the other end, and closes it before the command starts."""
+        self._loop.remove_reader(self._channel)
+        with suppress(OSError):
+            _, fds, _, _ = socket.recv_fds(self._channel, 1, 1)
+            for fd in fds:
+                self._listener = socket.socket(fileno=fd)
+                self._listener.setblocking(False)
+                self._loop.add_reader(self._listener, self._accept)
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        try:
+            client, _ = self._listener.accept()
+        except BlockingIOError:
+            return
+        except OSError:  # no descriptor is left
+            self._loop.remove_reader(self._listener)
+            self._loop.call_later(PAUSE_S, self._go_on)
+            return
+        if len(self._tasks) >= MOST_AT_ONCE:
+            client.close()
+            return
+        client.setblocking(False)
+        task = self._loop.create_task(self._serve(client))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _go_on(self) -> None:
+        if self._listener is not None and not self._is_closed:
+            self._loop.add_reader(self._listener, self._accept)
+
+    async def _serve(self, client: socket.socket) -> None:
+        try:
+            reader, writer = await asyncio.open_connection(sock=client, limit=MOST_HEAD_BYTES)
+        except BaseException:
+            client.close()
+            raise
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                try:
+                    async with asyncio.timeout(HEAD_S):
+                        request = parse_request(await reader.readuntil(b"\r\n\r\n"))
+                    await self._forward(request, reader, writer)
+                except asyncio.LimitOverrunError:
+                    await _answer(writer, "431 Request Header Fields Too Large", "The request has too many headers.")
+                except BadRequest as error:
+                    await _answer(writer, error.status, str(error))
+                except Forbidden as error:
+                    await _answer(writer, FORBIDDEN, str(error))
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # the connection is over
+        finally:
+            writer.close()
+
+    async def _forward(self, request: ProxyRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        target, name = request.target, _spell(request.target.host, request.target.port)
+        why = await self._why_not(target)
+        if (entry := self._note(target, allowed=not why)) is None:
+            raise BadRequest("429 Too Many Requests", "This command asked for too many hosts.")
+        if why:
+            self._why[name] = why
+            raise Forbidden(f"no connection to {name}: {why}.")
+        try:
+            server_reader, server_writer, credentials = await self._connect(request)
+        except Forbidden as error:
+            self._why[name], entry.allowed = str(error), False
+            raise Forbidden(f"no connection to {name}: {error}.") from error
+        except (OSError, TimeoutError, ToolError, ConfigError) as error:
+            reason = error.message if isinstance(error, ToolError | ConfigError) else str(error) or "no answer in time"
+            raise BadRequest("502 Bad Gateway", f"{name} cannot be reached: {reason}.") from error
+        try:
+            if request.is_tunnel:
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(_copy(reader, server_writer, entry))
+                    group.create_task(_copy(server_reader, writer, entry))
+                return
+            server_writer.write(request.head_for_server(through=credentials))
+            async with asyncio.TaskGroup() as group:
+                sending = group.create_task(_copy(reader, server_writer, entry, num_bytes=request.num_body_bytes))
+                await _copy(server_reader, writer, entry)
+                sending.cancel()
+        except BaseExceptionGroup as failed:
+            raise OSError("the connection broke") from failed
+        finally:
+            server_writer.close()
+
+    def _note(self, target: WebAddress, *, allowed: bool) -> Connection | None:
+        """None: too many hosts are in the record already."""
+        key = (target.host, target.port, allowed)
+        if key not in self._seen and len(self._seen) >= MOST_HOSTS:
+            return None
+        return self._seen.setdefault(key, Connection(*key))
+
+    async def _why_not(self, target: WebAddress) -> str:
+        """Why the host is not allowed; empty if it is."""
+        decision = self._network.domains.decide(target.host, target.port)
+        if decision == "deny":
+            return "sandbox.denied_domains has it"
+        unnamed = "sandbox.allowed_domains does not have it"
+        if decision == "allow" or self._ask is None or (target.is_literal and not self._network.is_open(target.host)):
+            return "" if decision == "allow" else unnamed
+        name = target.host if target.port in DEFAULT_PORTS.values() else _spell(target.host, target.port)
+        if name not in self._questions:
+            if len(self._questions) >= MOST_QUESTIONS:
+                return unnamed
+            self._questions[name] = asyncio.ensure_future(self._ask(name, not self._is_job))
+        # A program that gives up and tries again finds the same question.
+        return "" if await asyncio.shield(self._questions[name]) else "the user did not allow it"
+
+    async def _connect(self, request: ProxyRequest) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, str | None]:
+        """The connection to the server, or to the user's proxy: with credentials for a plain request through it, else None.
+
+        Raises Forbidden, ToolError, ConfigError and OSError.
+        """
+        target = request.target
+        proxy = proxy_for(target.url, self._network.environ)
+        async with asyncio.timeout(CONNECT_S):
+            if not proxy:
+                *others, last = await self._addresses(target)
+                for address in others:
+                    with suppress(OSError):
+                        return *await asyncio.open_connection(address, target.port, limit=_CHUNK_BYTES), None
+                return *await asyncio.open_connection(last, target.port, limit=_CHUNK_BYTES), None
+            with suppress(OSError, TimeoutError):  # perhaps only the proxy knows the name
+                async with asyncio.timeout(LOOK_UP_BEHIND_PROXY_S):
+                    await self._addresses(target)
+            return await _through(proxy, request, self._network.environ)
+
+    async def _addresses(self, target: WebAddress) -> list[str]:
+        """Raises Forbidden if any leads to this machine or its network, unless the user named that address; OSError."""
+        host = target.host
+        addresses = [host] if target.is_literal else list(dict.fromkeys(await self._network.look_up(host, target.port)))
+        if not addresses:
+            raise OSError("the name has no address")
+        for address in addresses:
+            if not (self._network.is_open(address) or self._network.domains.names(address)):
+                raise Forbidden(
+                    f"it leads to {address}, in a private network or on this machine, which sandbox.allowed_domains must have too"
+                )
+        return addresses
+
+
+async def _through(
+    proxy: str, request: ProxyRequest, environ: Mapping[str, str]
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, str | None]:
+    """Raises ToolError and OSError."""
+    parts = urlsplit(proxy)
+    if parts.scheme not in DEFAULT_PORTS:
+        raise ToolError(f"commands in the sandbox cannot use the proxy {display_url(proxy)}, only http and https proxies")
+    context = None
+    if parts.scheme == "https":
+        from wolo.models.http.tls import ssl_context  # noqa: PLC0415  # loads ssl
+
+        context = await asyncio.to_thread(ssl_context, environ)
+    port = parts.port or DEFAULT_PORTS[parts.scheme]
+    reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=context, limit=_CHUNK_BYTES)
+    credentials = basic_auth(proxy)
+    if not request.is_tunnel:
+        return reader, writer, credentials
+    name = _spell(request.target.host, request.target.port)
+    shown = f"proxy-authorization: {credentials}\r\n" if credentials else ""
+    try:
+        writer.write(f"CONNECT {name} HTTP/1.1\r\nhost: {name}\r\n{shown}\r\n".encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        writer.close()
+        raise ToolError(f"the proxy {display_url(proxy)} gives no answer that is understood") from error
+    except BaseException:
+        writer.close()
+        raise
+    status = head.split(b"\r\n")[0].split()
+    if len(status) < 2 or not status[0].startswith(b"HTTP/1.") or status[1] != b"200":
+        writer.close()
+        said = status[1].decode("latin-1")[:3] if len(status) > 1 else "nothing"
+        raise ToolError(f"the proxy {display_url(proxy)} answers {said}")
+    return reader, writer, None
+
+
+async def _copy(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, entry: Connection, *, num_bytes: int | None = None
+) -> None:
+    """Copies to the end, which it passes on, or a number of bytes."""
+    left = num_bytes
+    while left != 0 and (data := await reader.read(_CHUNK_BYTES if left is None else min(left, _CHUNK_BYTES))):
+        entry.bytes += len(data)
+        left = None if left is None else left - len(data)
+        writer.write(data)
+        await writer.drain()
+    if num_bytes is None and writer.can_write_eof():
+        writer.write_eof()
+
+
+async def _answer(writer: asyncio.StreamWriter, status: str, text: str) -> None:
+    body = f"wolo: {text}\n".encode()
+    writer.write(
+        f"HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
+        + body
+    )
+    await writer.drain()
+
+
+def _spell(host: str, port: int) -> str:
+    return f"{f'[{host}]' if ':' in host else host}:{port}"
