@@ -195,3 +195,12 @@ def test_subagents_check_counts_for_its_work(provider: ProviderServer) -> None:
     assert done.stderr.strip().endswith(PASSED)
     saved = json.dumps([request.json for request in provider.requests])
     assert not re.search("final answer again", saved)
+
+
+@pytest.mark.parametrize("way", ["edit", "sed"])
+def test_edit_taken_back_is_no_work(provider: ProviderServer, way: str) -> None:
+    back = edit("two", "one") if way == "edit" else sh("sed -i s/two/one/ a.py")
+    provider.script(FIRST, sh("make test"), back, DONE)
+    done = run_wolo("-p", *provider.flags, "--yolo", "--output-format", "json", "go")
+    assert done.json["verification"]["status"] == "none"
+    assert len(provider.requests) == 4, "nothing is asked"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import tomllib
@@ -49,6 +50,7 @@ def open_finish_check(
         shows=shows,
         list_checks=lambda: tuple(filter(None, (verify, *find_checks(root)))),
         may_run=may_run,
+        is_as_before=lambda path: services.tracker is not None and services.tracker().is_as_before(os.path.realpath(path)),
         jobs=lambda: services.shell.jobs.all if services.shell.jobs else (),
         user_runs=lambda: tuple(services.shell.user_runs),
     )

@@ -83,6 +83,8 @@ class FinishCheck(Struct, frozen=True, kw_only=True):
     may_run: Callable[[str], bool] = lambda command: True
     """False: nobody could allow the command."""
     jobs: Callable[[], Sequence[Job]] = tuple
+    is_as_before: Callable[[str], bool] = lambda path: False
+    """True: the file was edited in this turn, and edited back."""
     user_runs: Callable[[], Sequence[UserRun]] = tuple
     """The user's own commands of this conversation."""
 
@@ -121,13 +123,17 @@ class _TurnWork:
             steps += (replace(step, is_in_turn=at >= start) for part in message.calls for step in self._steps_of(part))
         self._steps = steps
         self._files: dict[str, int] = {}
-        """Position of the last edit of each file; without files that were made in this turn and are gone."""
+        """Position of the last edit of each file; without files that are as they were before."""
         made: set[str] = set()
         for at, step in enumerate(steps):
             if step.edited and step.is_in_turn and PurePath(step.edited).is_relative_to(self._policy.root):
                 made |= {step.edited} if step.is_made and step.edited not in self._files else set()
                 self._files[step.edited] = at
-        self._files = {path: at for path, at in self._files.items() if path not in made or os.path.lexists(path)}
+        self._files = {
+            path: at
+            for path, at in self._files.items()
+            if (path not in made or os.path.lexists(path)) and not self._policy.is_as_before(path)
+        }
         self.last_edit = max((at for path, at in self._files.items() if not is_document(path)), default=-1)
         self._after = [step for step in steps[self.last_edit + 1 :] if step.check is not None]
 

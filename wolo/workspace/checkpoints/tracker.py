@@ -36,6 +36,7 @@ from wolo.workspace.checkpoints.path_state import (
     Source,
     State,
     as_line,
+    observe,
 )
 from wolo.workspace.checkpoints.scan import DirectoryListing, LeftOut, Scan, decode
 from wolo.workspace.files.atomic_write import PendingChange
@@ -175,6 +176,17 @@ class FileTracker:
                 self._catch_up(self._store, ended)
                 self._running = {call: number for call, number in self._running.items() if number not in ended}
             self.turn = ""
+
+    def is_as_before(self, path: str) -> bool:
+        """Tells whether a file has the content that it had before the first change of this turn. `path` is real."""
+        with self._lock:
+            if self._store is None or not self.turn:
+                return False
+            try:
+                changes = [noted.change for noted in self._store.of_turns([self.turn]) if noted.change.path == path]
+                return bool(changes) and observe(path).is_like(changes[0].before)
+            except (ToolError, OSError):
+                return False
 
     def recover_killed(self) -> None:
         """Records what the commands of a killed wolo did in this session. The session must be locked; never raises."""
