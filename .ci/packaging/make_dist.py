@@ -41,7 +41,8 @@ def main() -> None:
     if sys.platform == "linux":
         archive(make_folder(wheel, chosen.out), int(epoch))
     if chosen.only is None:
-        write_sbom(chosen.out, wheel)
+        write_sbom(wheel)
+        write_recipes(chosen.out, wheel)
         write_checksums(chosen.out)
 
 
@@ -107,13 +108,16 @@ def make_folder(wheel: Path, out: Path) -> Path:
     return folder
 
 
-def releases() -> str:
-    """Where `wolo update` looks for SHA256SUMS; empty: nowhere."""
+def repository() -> str:
     sys.path.insert(0, str(ROOT / ".ci"))
     from project_metadata import find_repository  # noqa: PLC0415  # lies beside
 
-    repository = find_repository(str(ROOT))
-    return os.environ.get("WOLO_RELEASES") or (f"{repository}/releases/latest/download" if repository else "")
+    return str(find_repository(str(ROOT)))
+
+
+def releases() -> str:
+    """Where `wolo update` looks for SHA256SUMS; empty: nowhere."""
+    return os.environ.get("WOLO_RELEASES") or (f"{home}/releases/latest/download" if (home := repository()) else "")
 
 
 def copy_libraries(folder: Path) -> None:
@@ -150,7 +154,7 @@ def archive(folder: Path, epoch: int) -> None:
     print(f"{target}: {target.stat().st_size / 1e6:.0f} MB")
 
 
-def write_sbom(out: Path, wheel: Path) -> None:
+def write_sbom(wheel: Path) -> None:
     """CycloneDX, of the packages that are installed with wolo."""
     target = wheel.with_name(f"{'-'.join(wheel.name.split('-')[:2])}.cdx.json")
     tool = ROOT / ".venv" / "dist" / "bin" / "cyclonedx-py"
@@ -169,6 +173,27 @@ def write_sbom(out: Path, wheel: Path) -> None:
         str(target),
     )
     print(target)
+
+
+def write_recipes(out: Path, wheel: Path) -> None:
+    """The formula of Homebrew and the file of nix, for the archives that are in the folder."""
+    version = wheel.name.split("-")[1]
+    if not (address := releases().replace("/latest/download", f"/download/v{version}")):
+        print("No recipes for Homebrew and nix: neither WOLO_RELEASES nor the remote `origin` says where the archives will be.")
+        return
+    archives = {
+        "SDIST": f"wolo_cli-{version}",
+        "X86_64": f"wolo-{version}-linux-x86_64",
+        "AARCH64": f"wolo-{version}-linux-aarch64",
+    }
+    values = {"VERSION": version, "ADDRESS": address, "HOMEPAGE": repository() or address}
+    for key, name in archives.items():
+        path = out / f"{name}.tar.gz"
+        values[key] = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
+    for recipe in ("wolo.rb", "wolo.nix"):
+        text = Path(__file__).with_name(recipe).read_text(encoding="utf-8")
+        (out / recipe).write_text(re.sub(r"@([A-Z0-9_]+)@", lambda match: values[match[1]], text), encoding="utf-8")
+        print(out / recipe)
 
 
 def write_checksums(out: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
 import subprocess
@@ -11,18 +12,73 @@ from typing import Any
 
 import pytest
 
+from tests.components import find, require
+from wolo.cli.options import OPTIONS
+
 ROOT = Path(__file__).parents[2]
 HOME = "https://git.example.com/someone/wolo"
 
 
-@pytest.fixture(scope="module")
-def metadata() -> Any:
-    spec = importlib.util.spec_from_file_location("project_metadata", ROOT / ".ci" / "project_metadata.py")
+def load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def metadata() -> Any:
+    return load(ROOT / ".ci" / "project_metadata.py")
+
+
+@pytest.fixture
+def dist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Archives as `make dist` names them, with their recipes and checksums, signed."""
+    subprocess.run([require("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
+    monkeypatch.setenv("WOLO_SIGNING_KEY", str(tmp_path / "key"))
+    monkeypatch.setenv("WOLO_RELEASES", f"{HOME}/releases/latest/download")
+    out = tmp_path / "dist"
+    out.mkdir()
+    for name in (wheel := "wolo_cli-1.2.3-py3-none-any.whl", "wolo_cli-1.2.3.tar.gz", "wolo-1.2.3-linux-x86_64.tar.gz"):
+        (out / name).write_text(name)
+    program = load(ROOT / ".ci" / "packaging" / "make_dist.py")
+    program.write_recipes(out, out / wheel)
+    program.write_checksums(out)
+    return out
+
+
+def test_recipes_are_what_their_programs_read(dist: Path) -> None:
+    checksum = hashlib.sha256(b"wolo_cli-1.2.3.tar.gz").hexdigest()
+    for command, name in (([require("ruby"), "-c"], "wolo.rb"), ([require("nix-instantiate"), "--parse"], "wolo.nix")):
+        done = subprocess.run([*command, dist / name], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        text = (dist / name).read_text()
+        assert f"{HOME}/releases/download/v1.2.3/wolo" in text
+        assert not re.search("@[A-Z0-9_]+@", text)
+    assert checksum in (dist / "wolo.rb").read_text()
+    assert 'name = "aarch64"; sha256 = "";' in (dist / "wolo.nix").read_text()
+
+
+def test_checksums_are_signed_for_every_file(dist: Path, tmp_path: Path) -> None:
+    listed = [line.split()[1] for line in (dist / "SHA256SUMS").read_text().splitlines()]
+    assert sorted([*listed, "SHA256SUMS", "SHA256SUMS.sig"]) == sorted(path.name for path in dist.iterdir())
+    signers = tmp_path / "allowed_signers"
+    signers.write_text(f"wolo {(tmp_path / 'key.pub').read_text()}")
+    verify = [require("ssh-keygen"), "-Y", "verify", "-f", signers, "-I", "wolo", "-n", "wolo", "-s", dist / "SHA256SUMS.sig"]
+    sums = (dist / "SHA256SUMS").read_bytes()
+    assert subprocess.run(verify, input=sums, capture_output=True, check=False).returncode == 0
+    assert subprocess.run(verify, input=sums + b"\n", capture_output=True, check=False).returncode != 0
+
+
+def test_the_manual_page_names_every_option() -> None:
+    page = (ROOT / "docs" / "reference" / "wolo.1").read_text(encoding="utf-8").replace("\\-", "-")
+    missing = [option.name for option in OPTIONS if f".B {', '.join(option.spellings)}" not in page]
+    assert missing == []
+    if program := find("man"):
+        done = subprocess.run([program, "--warnings", "-l", "-"], input=page, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_links_of_the_description_are_absolute(metadata: Any) -> None:
