@@ -17,8 +17,9 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.fakes.screen import pty_wolo
 from wolo.config.layers import load
-from wolo.config.managed import ManagedSettings, find_managed_files
+from wolo.config.managed import Allowed, ManagedSettings, find_managed_files
 from wolo.errors import ConfigError, UsageError
+from wolo.places import find_places
 from wolo.workspace.root import find_site
 
 Write = Callable[..., Path]
@@ -243,4 +244,93 @@ except wolo.errors.WoloError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert "The provider custom is not allowed" in done.stdout, done.stderr
+    assert not provider.requests
+
+
+@pytest.mark.parametrize(
+    ("url", "pattern", "allowed"),
+    [
+        ("https://llm.example.com/v1", "https://*.example.com/*", True),
+        ("https://evil.example/.example.com/", "https://*.example.com/*", False),
+        ("https://evil.example?.example.com/", "https://*.example.com/*", False),
+        ("https://evil.example\\.example.com/", "https://*.example.com/*", False),
+        ("https://llm.example.com@evil.example/", "https://llm.example.com*/*", False),
+        ("https://me:key@llm.example.com/v1", "https://llm.example.com/*", True),
+        ("https://llm.example.com/a/../b", "https://llm.example.com/a/*", False),
+        ("http://llm.example.com/v1", "https://llm.example.com/*", False),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/*", True),
+        ("http://1:8000/v1", "http://[1]:8000/*", False),
+        ("https://llm.example.com/v1", "*", True),
+        ("https://llm.example.com/v1", "*://llm.example.com/*", True),
+        ("command:npx @example/a", "command:npx @example/*", True),
+        ("command:https://x/", "https://x/*", False),
+    ],
+)
+def test_patterns_of_urls_keep_to_the_host(url: str, pattern: str, allowed: bool) -> None:
+    assert Allowed((pattern,)).has(url) is allowed
+
+
+@pytest.mark.parametrize("option", [("--base-url", "URL"), ("--api-key", "other"), ("--api", "openai-responses")])
+def test_fixed_provider_is_not_redirected(provider: ProviderServer, managed: Write, option: tuple[str, str]) -> None:
+    managed(
+        f'providers.corp = {{base_url = "{provider.base_url}", api_key = "k", api = "openai-chat"}}\n'
+        'providers.other.base_url = "http://127.0.0.1:9/v1"\n'
+    )
+    done = run_wolo("-p", "-m", "corp/test", *(provider.base_url if word == "URL" else word for word in option), "hello")
+    assert done.exit_code == 2
+    assert f"{option[0]} has no effect here: providers.corp.{option[0][2:].replace('-', '_')} is fixed" in done.stderr
+    assert not provider.requests
+
+
+def test_fixed_provider_is_not_redirected_by_a_variable(
+    provider: ProviderServer, managed: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    managed('providers.corp.base_url = "http://127.0.0.1:9/v1"\nproviders.corp.api = "openai-chat"\n')
+    monkeypatch.setenv("WOLO_BASE_URL", provider.base_url)
+    done = run_wolo("-p", "-m", "corp/test", "hello")
+    assert done.exit_code == 2
+    assert "WOLO_BASE_URL has no effect here" in done.stderr
+    assert not provider.requests
+
+
+def test_fixed_settings_stay_in_a_session(provider: ProviderServer, managed: Write) -> None:
+    managed('mode = "edit"\nmodel = "custom/test-model"\nthinking = "low"\n')
+    with pty_wolo("--base-url", provider.base_url) as terminal:
+        wait_for_prompt(terminal)
+        terminal.enter("/mode auto")
+        terminal.wait_for("Mode auto is not allowed")
+        terminal.enter("/mode plan")
+        terminal.wait_for("· plan ")
+        terminal.enter("/model custom/other")
+        terminal.wait_for("The model is fixed on this machine: custom/test-model")
+        terminal.enter("/model custom/test-model:high")
+        terminal.wait_for("The thinking level is fixed on this machine: low")
+        leave(terminal)
+
+
+def test_agent_keeps_the_fixed_model(provider: ProviderServer, managed: Write) -> None:
+    corp = f'providers.corp = {{base_url = "{provider.base_url}", api_key = "key", api = "openai-chat"}}\n'
+    managed(corp + 'model = "corp/test-model"\nthinking = "low"\n')
+    agents = find_places().config / "agents"
+    agents.mkdir(parents=True)
+    (agents / "own.md").write_text("---\nname: own\ndescription: own\nmodel: corp/other\nthinking: high\n---\nbody\n")
+    provider.script(text("hi"), text("again"))
+    done = run_wolo("-p", "--agent", "own", "hello")
+    assert done.exit_code == 0, done.stderr
+    managed(corp + 'model = "corp/third"\n')
+    assert run_wolo("-p", "-c", "--agent", "own", "hello").exit_code == 0
+    assert [each.json["model"] for each in provider.requests] == ["test-model", "third"]
+
+
+@pytest.mark.parametrize("content", ["file", "link"])
+def test_unreadable_folder_of_managed_files_starts_nothing(provider: ProviderServer, managed: Write, content: str) -> None:
+    folder = managed("").with_name("managed.d")
+    folder.rmdir()
+    if content == "file":
+        folder.write_text("x")
+    else:
+        folder.symlink_to("/nowhere/at/all")
+    done = ask(provider)
+    assert done.exit_code == 2
+    assert f"{folder} cannot be read" in done.stderr
     assert not provider.requests

@@ -9,7 +9,9 @@ import pytest
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
+from wolo.config.layers import load
 from wolo.places import find_places
+from wolo.workspace.root import find_site
 
 SKILL = "---\nname: {name}\ndescription: SKILL-MARK\n---\nbody\n"
 
@@ -68,6 +70,24 @@ def test_managed_hooks_run_in_safe_mode(
     assert run_wolo("-p", *provider.flags, "--safe-mode", "hello").exit_code == 0
     assert not Path("hooked").exists()
     assert [*tmp_path.rglob("managed-ran")]
+
+
+def test_programs_of_settings_are_left_out(extended: Path) -> None:
+    (find_places().config / "config.toml").write_text(
+        'verify.command = "touch verified"\nshell.snapshot = true\nlsp.servers.own = {command = ["x"], extensions = [".x"]}\n'
+        'ui = {status_command = ["x"], notify_command = ["x"], theme = "light"}\n'
+    )
+    config = load(find_site(), {"safe_mode": True})
+    settings = config.settings
+    assert (settings.verify.command, settings.shell.snapshot, settings.lsp.enabled, dict(settings.lsp.servers)) == (
+        "",
+        False,
+        False,
+        {},
+    )
+    assert (settings.ui.status_command, settings.ui.notify_command, settings.ui.theme) == ((), (), "light")
+    named = load(find_site(), {"safe_mode": True, "verify": "true"}).settings
+    assert named.verify.command == "true"
 
 
 @pytest.mark.parametrize("option", [("--agent", "explore"), ("--mcp-config", "x.json"), ("--trust",)])

@@ -27,7 +27,7 @@ from wolo.config.project import MORE_RULES, STRICTER
 from wolo.config.schema import Config, Endpoint, Settings
 from wolo.errors import ConfigError, UsageError
 from wolo.extensions.hooks.definitions import mistake
-from wolo.guard.modes import SPELLINGS, find_mode
+from wolo.guard.modes import MODES, SPELLINGS, find_mode, is_looser
 from wolo.guard.rules import Rule
 from wolo.messages.secret_values import is_secret_name
 from wolo.messages.terminal_text import clean_line
@@ -64,8 +64,16 @@ MOST_NAMED = 20
 """Ignored settings of a project to name."""
 HIDDEN = "(hidden)"
 SAFE_MODE = (
-    "Safe mode: project files, instructions, hooks, MCP servers, plugins, skills, agents, commands and custom tools are not used."
+    "Safe mode: project files, instructions, hooks, MCP servers, plugins, skills, agents, commands, custom tools,"
+    " language servers and programs of your settings are not used."
 )
+_EXTENDING: frozenset[tuple[str, ...]] = frozenset(
+    {
+        *(("agent",), ("hooks",), ("mcp_servers",), ("verify", "command")),
+        *(("lsp", "servers"), ("shell", "snapshot"), ("ui", "status_command"), ("ui", "notify_command")),
+    }
+)
+"""Settings that bring programs and files of the user into wolo."""
 MANAGED = "managed"
 """Source of settings that the administrator of this machine has fixed."""
 
@@ -181,9 +189,13 @@ class _Layers:
             if flags.get(name):
                 raise UsageError(f"--safe-mode does not go with --{name.replace('_', '-')}.")
         self.notices.add(SAFE_MODE)
-        for key in [key for key in self._values if key[0] in ("agent", "hooks", "mcp_servers")]:
+        for key in [key for key in self._values if key[:1] in _EXTENDING or key[:2] in _EXTENDING]:
+            if key[0] == "verify" and self.sources.get(join_key(key), "").startswith("--"):
+                continue
             del self._values[key]
             self.sources.pop(join_key(key), None)
+        self._values["lsp", "enabled"] = False
+        self.sources["lsp.enabled"] = "--safe-mode"
 
     def add_managed(self, data: Mapping[str, Any], place: SettingsPlace) -> None:
         """Adds settings that no other layer changes. Rules and hooks of the user stay beside them."""
@@ -196,8 +208,14 @@ class _Layers:
             self.add(Leaf(key, value), f"{MANAGED} ({place.name})", place)
 
     def lower_mode(self) -> None:
-        """Applies the modes that managed files allow. Raises UsageError for another one that was named for this run."""
+        """Applies the modes that managed files allow. Raises UsageError for another one that was named for this run.
+
+        A fixed mode allows only stricter ones, unless the files list some.
+        """
         settings = self._settings()
+        if self.sources.get("mode", "").startswith(MANAGED) and settings.managed.modes.allow is None:
+            self._values["managed", "modes", "allow"] = tuple(mode for mode in MODES if not is_looser(mode, settings.mode))
+            self.sources["managed.modes.allow"] = self.sources["mode"]
         if settings.managed.modes.has(settings.mode):
             return
         if self.sources.get("mode", "").startswith(("--", "WOLO_")):

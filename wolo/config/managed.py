@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -24,6 +25,8 @@ VARIABLE = "WOLO_MANAGED_DIR"
 """A folder that is read where the system's has no file."""
 FOLDERS = {"darwin": "/Library/Preferences/wolo"}
 FOLDER = "/etc/wolo"
+_URL = r"([^:/]+)://([^/?#\\]*)(.*)"
+"""Scheme, host and the rest."""
 
 
 class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,7 +34,7 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
     """Patterns with `*` and `?`; not set: all."""
 
     def has(self, *names: str) -> bool:
-        return self.allow is None or any(fnmatchcase(name, pattern) for name in names for pattern in self.allow)
+        return self.allow is None or any(_matches(name, pattern) for name in names for pattern in self.allow)
 
 
 class ManagedSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,6 +95,19 @@ class ManagedSettings(Struct, frozen=True, forbid_unknown_fields=True):
             raise ConfigError(f"The marketplace {name} is not allowed on this machine.", hint=_list(self.marketplaces))
 
 
+def _matches(name: str, pattern: str) -> bool:
+    """In URLs, `*` of the scheme and of the host stays there, so that no path of another host matches."""
+    pattern = pattern.replace("[", "[[]")  # only * and ? are patterns
+    allowed, url = re.match(_URL, pattern, re.DOTALL), re.match(_URL, name, re.DOTALL)
+    if not (allowed and url):
+        return not allowed and fnmatchcase(name, pattern)
+    scheme, host, path = url.groups()
+    if "@" not in allowed[2]:
+        host = host.rpartition("@")[2]
+    rest = allowed[3] or ("*" if allowed[2].endswith("*") else "")
+    return all(map(fnmatchcase, (scheme, host, path), (allowed[1], allowed[2], rest))) and ".." not in re.split(r"[/\\]", path)
+
+
 def _list(allowed: Allowed) -> str:
     return f"Allowed are: {', '.join(allowed.allow or ()) or 'none'}."
 
@@ -119,9 +135,9 @@ def _files_of(folder: Path) -> tuple[Path, ...]:
     for below in ("", "managed.d"):
         try:
             listed = sorted(os.listdir(folder / below))  # noqa: PTH208  # at every start
-        except (FileNotFoundError, NotADirectoryError):
-            continue
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and not (folder / below).is_symlink():
+                continue
             raise ConfigError(f"{folder / below} cannot be read: {error.strerror}.") from error
         names += [name for name in listed if name == "managed.toml"] if not below else []
         names += [f"{below}/{name}" for name in listed if name.endswith(".toml") and name[0] != "."] if below else []

@@ -51,7 +51,7 @@ def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last:
     """
     named = named or _model_of_run(config)
     choice = find(config, environ, named) if named else None
-    if choice is None and last:
+    if choice is None and last and not _is_fixed(config, "model"):
         try:
             choice = find(config, environ, last)
         except ConfigError:
@@ -62,8 +62,27 @@ def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last:
         choice = _whatever_is_there(config, environ)
     if config.endpoint.account:
         keys.check_account(config.endpoint.account, choice, environ)
-    level = choice.thinking or config.settings.thinking
-    return replace(choice, thinking=level) if level != choice.thinking else choice
+    return _at_level(config, _check_fixed_model(config, environ, choice))
+
+
+def _is_fixed(config: Config, key: str) -> bool:
+    """By a managed file."""
+    return config.sources.get(key, "").startswith(layers.MANAGED)
+
+
+def _check_fixed_model(config: Config, environ: Mapping[str, str], choice: ModelChoice) -> ModelChoice:
+    """Returns the choice. Raises ConfigError where the administrator has fixed another model."""
+    if _is_fixed(config, "model") and choice.label != (fixed := find(config, environ, config.settings.model)).label:
+        raise ConfigError(f"The model is fixed on this machine: {fixed.label}.", hint=f"By {config.sources['model']}.")
+    return choice
+
+
+def _at_level(config: Config, choice: ModelChoice) -> ModelChoice:
+    """At its own thinking level, else that of the settings. Raises ConfigError where another one is fixed."""
+    level = config.settings.thinking
+    if choice.thinking not in (None, level) and _is_fixed(config, "thinking"):
+        raise ConfigError(f"The thinking level is fixed on this machine: {level}.", hint=f"By {config.sources['thinking']}.")
+    return choice if choice.thinking else replace(choice, thinking=level)
 
 
 def gone_notice(config: Config, choice: ModelChoice, last: str) -> str:
@@ -94,6 +113,8 @@ def choose_other(config: Config, cwd: Path, first: ModelChoice, spec: str) -> Mo
     """The model that answers instead of `first` for a while; None: the same. Raises UsageError if it cannot be used."""
     environ = keys.with_stored_keys(find_site(cwd), config)
     choice = _choose_further(config, environ, first, spec)
+    if choice is not None:
+        _check_fixed_model(config, environ, choice)
     check_prices(config, choice)
     return choice
 
@@ -107,8 +128,7 @@ def _choose_further(config: Config, environ: Mapping[str, str], first: ModelChoi
     if (choice.label, choice.base_url) == (first.label, first.base_url):
         return None
     format_of(choice)
-    level = choice.thinking or config.settings.thinking
-    return replace(choice, thinking=level) if level != choice.thinking else choice
+    return _at_level(config, choice)
 
 
 SMALL_ALIASES = frozenset(("haiku", "fast"))
@@ -172,7 +192,13 @@ def choose_now() -> ModelChoice:
 
 def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool = True) -> ModelChoice:
     """Applies the result of a probe. Raises ConfigError with the nearest names, and for a model that is not allowed."""
-    return config.settings.managed.check_model(_find(config, environ, spec, follows_card=follows_card))
+    choice = config.settings.managed.check_model(_find(config, environ, spec, follows_card=follows_card))
+    for name in ("base_url", "api_key", "api"):
+        key = f"providers.{choice.provider.name}.{name}"
+        if getattr(config.endpoint, name) and _is_fixed(config, key):
+            source = config.sources.get(name) or "The address"
+            raise ConfigError(f"{source} has no effect here: {key} is fixed on this machine.", hint=f"By {config.sources[key]}.")
+    return choice
 
 
 def _find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool) -> ModelChoice:

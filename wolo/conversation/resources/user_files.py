@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.config import project
+from wolo.config import layers, project
 from wolo.config.project import Kind
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import alias_notice, resolve_alias
@@ -246,10 +246,10 @@ def as_agent(config: Config, profile: AgentProfile) -> Config:
     if profile.max_turns is not None:
         limits = replace(limits, max_turns=min(profile.max_turns, limits.max_turns or profile.max_turns))
     model, wanted = settings.model, _model_of(profile, config)
-    if wanted and not config.endpoint.base_url and not sources.get("model", "").startswith(("--", "WOLO_")):
+    if wanted and not config.endpoint.base_url and not sources.get("model", "").startswith(("--", "WOLO_", layers.MANAGED)):
         model = wanted
         sources["model"] = f"the agent {profile.name}"
-    if profile.thinking is not None and not sources.get("thinking", "").startswith("--"):
+    if profile.thinking is not None and not sources.get("thinking", "").startswith(("--", layers.MANAGED)):
         settings = replace(settings, thinking=profile.thinking)
     return replace(config, settings=replace(settings, tools=tools, limits=limits, model=model), sources=sources)
 
