@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,12 @@ import pytest
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
-from wolo.places import find_places
+from tests.fakes.repositories import repository
+from wolo.frontends.terminal.composer.prompt_storage import named_after
+from wolo.places import Notices, find_places
 from wolo.sessions.deletions import FILE, read_deletions
 from wolo.sessions.store import Store
+from wolo.workspace.session_worktrees import open_worktree
 
 SECRET = "sk-audit0123456789abcdefghijklmn"
 COMMAND = f"echo https://user@packages.example.com/simple {SECRET}"
@@ -155,3 +160,43 @@ def test_retention_deletes_what_is_old(provider: ProviderServer, session: str, m
 
 def test_doctor_tells_the_size_of_the_database(session: str) -> None:
     assert run_wolo("doctor", "--json").json["sqlite"]["bytes"] > 4096
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("DELETE FROM entries WHERE seq = 3", ("answer", 4)),
+        ("DELETE FROM entries WHERE seq = 1", ("answer", 2)),
+        ("DELETE FROM entries WHERE seq = (SELECT max(seq) FROM entries)", ("damaged", 6)),
+        ("UPDATE entries SET body = replace(body, 'touch', 'rm') WHERE seq = 5", ("damaged", 5)),
+        ("UPDATE entries SET time_utc = 1.0 WHERE seq = 3", ("damaged", 3)),
+    ],
+)
+def test_changed_store_shows_in_the_export(session: str, change: str, told: tuple[str, int]) -> None:
+    assert not [line for line in exported() if not line.get("holds", True)]
+    with closing(sqlite3.connect(find_places().data / "wolo.db")) as database, database:
+        database.execute(change)
+    for since in ((), ("--since", "1h")):
+        broken = [line for line in exported(*since) if not line.get("holds", True)]
+        assert [(line["type"], line["seq"]) for line in broken][:1] == [told]
+
+
+def test_purge_removes_prompts_and_sessions_of_worktrees(provider: ProviderServer, tmp_path: Path) -> None:
+    source = repository(tmp_path / "source", {"a.txt": "one\n"})
+    places = find_places()
+    worktree = open_worktree(places.worktrees, source, "own", "", Notices())
+    with Store.open(places.data) as store:
+        kept = store.create(tmp_path).id
+        store.create(worktree.folder)
+        store.create(source / "sub")
+    for folder in ("history", "drafts"):
+        (places.state / folder).mkdir(parents=True)
+        for directory in (source, source / "sub", tmp_path):
+            (places.state / folder / f"{named_after(directory)}.{'0.json' if folder == 'drafts' else 'jsonl'}").write_text("x")
+    done = run_wolo("purge", str(source), "--yes")
+    assert "(2 sessions)" in done.stdout
+    with Store.open(places.data) as store:
+        assert [info.id for info in store.list()] == [kept]
+    left = [path.name for folder in ("history", "drafts") for path in (places.state / folder).iterdir()]
+    assert [name.partition(".")[0] for name in left] == [named_after(tmp_path)] * 2
+    assert (worktree.folder / "a.txt").exists()

@@ -57,7 +57,7 @@ def purge(
     directory: Annotated[str, typer.Argument(metavar="[DIR]", help="Any directory of the project; else this one.")] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete everything that wolo has saved about a project: sessions, undo data, trust, consents, rules and notes.
+    """Delete everything that wolo has saved about a project: sessions, prompts, undo data, trust, consents, rules and notes.
 
     Its files stay as they are. The record of deletions names the sessions (`wolo audit export`).
     """
@@ -65,12 +65,17 @@ def purge(
 
     from wolo.cli.sessions.lookup import open_store
     from wolo.messages.terminal_text import quantity
-    from wolo.workspace.root import find_site
+    from wolo.workspace.root import find_root, find_site, origin_of
 
     site = find_site(Path(directory).expanduser()) if directory else find_site()
-    root, places = site.root, site.places
+    places, root = site.places, origin_of(site.places.worktrees, site.root)
     with open_store() as store:
-        sessions = [info for info in store.list() if Path(info.cwd).is_relative_to(root)]
+        # Sessions in worktrees of the project are its own.
+        sessions = [
+            info
+            for info in store.list()
+            if (cwd := Path(info.cwd)).is_relative_to(root) or origin_of(places.worktrees, find_root(cwd)) == root
+        ]
         if live := next((info for info in sessions if info.live), None):
             raise SessionError(f"Session {live.id} of {root} is open, so nothing was deleted.", hint="Quit it first.")
         what = f"everything about {root} ({quantity(len(sessions), 'session')})"
@@ -82,7 +87,7 @@ def purge(
                 return
         for info in sessions:
             store.delete(info.id, "purged")
-    remains = _remove_settings(root)
+    remains = _remove_settings(root, {root, *(Path(info.cwd) for info in sessions)})
     for problem in remains:
         print_message(problem)
     print_line(f"Deleted {what}, from {places.data} and {places.config}.")
@@ -90,13 +95,14 @@ def purge(
         raise typer.Exit(1)
 
 
-def _remove_settings(root: Path) -> list[str]:
-    """Undo data, trust, consents, rules, servers and notes. Returns what could not be removed."""
+def _remove_settings(root: Path, directories: set[Path]) -> list[str]:
+    """Undo data, trust, consents, rules, servers, notes, and prompts of the directories. Returns what could not be removed."""
     from wolo.config import consents
     from wolo.config.server_scopes import FILE
     from wolo.config.settings_writer import remove_workspace
     from wolo.conversation.resources.file_tracking import checkpoints_folder
     from wolo.conversation.resources.request_prefix import notes_files
+    from wolo.frontends.terminal.composer.prompt_storage import files_of
     from wolo.places import find_places
     from wolo.workspace.checkpoints.checkpoint_store import store_path
 
@@ -112,6 +118,7 @@ def _remove_settings(root: Path) -> list[str]:
     for path in (
         *(undo.with_name(f"{undo.name}{ending}") for ending in ("", "-wal", "-shm", "-journal")),
         notes_files(places, root)[1],
+        *(file for directory in directories for file in files_of(places.state, directory)),
     ):
         try:
             path.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ import msgspec
 from wolo.messages.parts import ToolPart
 from wolo.sessions.deletions import read_deletions
 from wolo.sessions.entries import AnyEntry, MessageEntry, ResultsEntry, SettingEntry
+from wolo.sessions.exchange.jsonl import ChainCheck
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.session_rows import DIGEST_BYTES, StoredRow
 from wolo.sessions.store import Store
@@ -39,18 +40,26 @@ class AuditChain:
 
 
 def audit_lines(store: Store, start_at: float, redactor: Redactor) -> Iterator[bytes]:
-    """Everything from `start_at` (Unix seconds) on, session by session, the latest first; then deletions, and an `end`."""
+    """Everything from `start_at` (Unix seconds) on, session by session, the latest first; then deletions, and an `end`.
+
+    Where the chain of a session is broken, whenever that was, a line has `holds` false.
+    """
     chain = AuditChain()
     where = {"user": getpass.getuser(), "host": platform.node()}
     for info in store.list(with_tasks=True):
         if info.updated < start_at:
             continue
         about = {**where, "session": info.id, "cwd": info.cwd}
+        check, last = ChainCheck(), 0
         for row in store.raw.rows(info.id):
-            if row.time_utc >= start_at:
-                for facts in _facts(row):
-                    line = {**facts, "at": _iso(row.time_utc), **about, "seq": row.seq, "hash": row.hash.hex()}
+            proof = {} if check.add(row) else {"holds": False}
+            last = row.seq
+            if row.time_utc >= start_at or proof:
+                for facts in _facts(row) if row.time_utc >= start_at else ({"type": "damaged"},):
+                    line = {**facts, "at": _iso(row.time_utc), **about, "seq": row.seq, "hash": row.hash.hex(), **proof}
                     yield chain.add(msgspec.json.decode(redactor.body(msgspec.json.encode(line))))
+        if (head := store.head(info.id)) > last:
+            yield chain.add({"type": "damaged", "at": _iso(info.updated), **about, "seq": head, "holds": False})
     for deletion, holds in read_deletions(store.data_dir):
         if deletion is None:
             yield chain.add({"type": "deletion", "holds": False})

@@ -70,6 +70,12 @@ def named_after(directory: Path) -> str:
     return f"{called}-{hashlib.sha256(os.fsencode(directory)).hexdigest()[:12]}"
 
 
+def files_of(state: Path, directory: Path) -> list[Path]:
+    """The history and the drafts that are saved for a directory."""
+    name = named_after(directory)
+    return [path for folder in ("history", "drafts") for path in (state / folder).glob(f"{name}.*") if path.suffix != ".lock"]
+
+
 def _lines(path: Path) -> list[bytes]:
     """The newest lines, without a first one that was cut."""
     try:
