@@ -92,9 +92,34 @@ def test_swe_bench_patches_are_left_to_their_grader(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.stderr
     assert "not graded" in done.stdout
+    assert "1 task " in done.stdout
+    (model,) = json.loads(Path("r/report.json").read_text())["models"].values()
+    assert model["pass@1"]["value"] is None, "a patch that nobody has graded is no success"
     assert "swebench.harness.run_evaluation" in done.stderr
     exported = run_wolo("batch", "export", "r/default", "--format", "swebench")
     assert json.loads(exported.stdout)["instance_id"] == "acme__lib-1"
+
+
+@pytest.mark.parametrize("change", [("--slice", ":1"), ("-k", "2"), ("--set", "thinking=low"), ("--mode", "auto")])
+def test_other_evaluation_is_not_continued(folder: Path, provider: ProviderServer, change: tuple[str, ...]) -> None:
+    args = ("eval", str(folder), "--slice", ":2", "--mode", "yolo", "--out", "report")
+    assert run_wolo(*args, timeout=120).exit_code == 0
+    asked, report = len(provider.requests), Path("report/report.json").read_bytes()
+    done = run_wolo(*args, *change)
+    assert done.exit_code == 2
+    assert "holds an evaluation of other tasks or with other settings" in done.stderr
+    assert len(provider.requests) == asked
+    assert Path("report/report.json").read_bytes() == report
+
+
+def test_figures_without_results_are_null(folder: Path, provider: ProviderServer) -> None:
+    lines = [json.loads(line) for line in (folder / "tasks.jsonl").read_text().splitlines()]
+    (folder / "tasks.jsonl").write_text("".join(json.dumps({**line, "setup": "false"}) + "\n" for line in lines))
+    done = run_wolo("eval", str(folder), "--mode", "yolo", "--out", "report", "--json", timeout=120)
+    assert "NaN" not in done.stdout
+    (model,) = done.json["models"].values()
+    assert model["pass@1"]["value"] is None
+    assert model["ungraded"] == 4
 
 
 @pytest.mark.parametrize(
@@ -108,6 +133,8 @@ def test_swe_bench_patches_are_left_to_their_grader(tmp_path: Path) -> None:
         (("FOLDER", "--slice", "9:"), "leaves none of 4 tasks"),
         (("FOLDER", "-k", "0"), "-k takes 1 to 999"),
         (("FOLDER", "-m", "a,,b"), "-m takes names of models"),
+        (("FOLDER", "-m", "a/b,a/b"), "-m names a/b twice"),
+        (("FOLDER", "-m", "a/b,a-b"), "two models whose runs would have one folder"),
     ],
 )
 def test_wrong_evaluations_start_nothing(folder: Path, args: tuple[str, ...], problem: str, provider: ProviderServer) -> None:

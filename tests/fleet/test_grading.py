@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,34 @@ def test_test_patch_restores_what_it_changes(env: dict[str, str], provider: Prov
     assert results(Path("second"))[0]["state"] == "passed"
 
 
+MOVE = """\
+diff --git a/tests/visible.sh b/tests/moved.sh
+similarity index 100%
+rename from tests/visible.sh
+rename to tests/moved.sh
+"""
+
+
+def test_test_patch_moves_original_files(env: dict[str, str], provider: ProviderServer, tmp_path: Path) -> None:
+    source = repository(tmp_path / "strict", {"tests/visible.sh": "test -f made.txt\n"})
+    does(provider, "echo exit 0 > tests/visible.sh")
+    task = {"id": "t", "repo": str(source), "verify": "sh tests/moved.sh", "test_patch": MOVE}
+    assert run_tasks(tmp_path, [task]).exit_code == 1
+    (line,) = results(Path("run"))
+    assert line["error"]["kind"] == "verify", "the file of the agent was moved, or the patch was refused"
+    assert line["verify"]["exit_code"] == 1
+
+
+def test_unusable_test_patch_is_errored(env: dict[str, str], provider: ProviderServer, source: Path, tmp_path: Path) -> None:
+    does(provider, "echo x > made.txt")
+    wrong = PATCH.replace(" true\n", " something else\n")
+    task = {"id": "t", "repo": str(source), "verify": "true", "test_patch": wrong}
+    assert run_tasks(tmp_path, [task]).exit_code == 2
+    (line,) = results(Path("run"))
+    assert line["state"] == "errored"
+    assert "The test patch does not apply" in line["error"]["message"]
+
+
 @pytest.mark.parametrize(
     "command",
     ["rm -r tests; ln -s /tmp tests", "rm -r tests; echo x > tests", "mkdir -p tests/hidden.sh/x; touch tests/hidden.sh/x/y"],
@@ -129,6 +159,46 @@ def test_run_is_graded_again_without_an_agent(
     assert len(provider.requests) == asked
     assert json.loads(Path("run/verified.jsonl").read_text()) == line
     assert results(Path("run"))[0]["state"] == "failed", "the run stays as it was"
+
+
+def test_faults_are_not_graded_again(env: dict[str, str], source: Path, tmp_path: Path) -> None:
+    tasks = [{"id": "broken", "setup": "false"}, {"id": "whole"}]
+    run_tasks(tmp_path, [{**task, "repo": str(source), "verify": "true"} for task in tasks])
+    assert [line["id"] for line in run_wolo("batch", "verify", "run", "--json").json] == ["whole"]
+
+
+@pytest.mark.parametrize("fields", [{"mode": "yolo"}, {"setup_env": ["PRIVATE_TOKEN"]}])
+def test_tasks_of_others_are_graded_within_bounds(
+    env: dict[str, str], source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
+) -> None:
+    """The ledger of a run that has ended was changed by whoever sent it."""
+    monkeypatch.setenv("PRIVATE_TOKEN", "hunter2-long-secret")
+    marker = tmp_path / "ran"
+    file = tmp_path / "tasks.jsonl"
+    file.write_text(json.dumps({"id": "t", "prompt": "go", "repo": str(source), "verify": f"touch {marker}; true"}) + "\n")
+    run_wolo("batch", "run", str(file), "--out", "run", timeout=120)
+    with closing(sqlite3.connect("run/ledger.db")) as ledger, ledger:
+        (task,) = ledger.execute("SELECT task FROM tasks").fetchone()
+        ledger.execute("UPDATE tasks SET task = ?", (json.dumps({**json.loads(task), **fields}).encode(),))
+    done = run_wolo("batch", "verify", "run", "--as-saved")
+    assert done.exit_code == 2
+    assert "t (" in done.stderr
+    assert not marker.exists()
+
+
+def test_runs_without_verification_have_no_figure(env: dict[str, str], tmp_path: Path) -> None:
+    run_tasks(tmp_path, [{"id": "t"}], out="a")
+    run_tasks(tmp_path, [{"id": "t"}], out="b")
+    done = run_wolo("batch", "compare", "a", "b")
+    assert done.exit_code == 2
+    assert "no graded task in common" in done.stderr
+
+
+def test_predictions_have_one_patch_of_an_instance(env: dict[str, str], tmp_path: Path) -> None:
+    run_tasks(tmp_path, [{"id": "t", "verify": "true"}], "--tries", "3")
+    done = run_wolo("batch", "export", "run", "--format", "swebench")
+    assert [line["instance_id"] for line in done.lines] == ["t"]
+    assert "2 further tries are left out" in done.stderr
 
 
 def test_runs_are_compared_by_task(env: dict[str, str], tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +138,11 @@ def options_of(meta: Meta) -> BatchOptions:
     return msgspec.convert(meta.settings, BatchOptions)
 
 
-def check_origin(ledger: Ledger, *, as_saved: bool) -> None:
-    """Raises UsageError for a run whose files allow more than this user has chosen; `as_saved` accepts its maker's options."""
+def check_origin(ledger: Ledger, *, as_saved: bool, states: Collection[str] = ("queued", "leased")) -> None:
+    """Raises UsageError for a run whose files allow more than this user has chosen; `as_saved` accepts its maker's options.
+
+    `states` of the tasks whose commands are about to run; empty: all.
+    """
     options = options_of(ledger.meta())
     if not as_saved and not options.is_own:
         cluster = options.ray_address if options.engine == "ray" else ""
@@ -154,7 +157,7 @@ def check_origin(ledger: Ledger, *, as_saved: bool) -> None:
                 f"This run was not made here, and its maker has chosen {', '.join(foreign)}.",
                 hint="--as-saved uses that; or run its tasks.jsonl anew with options of your own.",
             )
-    waiting = [row.task for row in ledger.rows(states=("queued", "leased"))]
+    waiting = [row.task for row in ledger.rows(states=states)]
     mode = ModelCheck(options.agent).mode
     looser = [f"{task.id} ({task.mode})" for task in waiting if task.mode and is_looser(task.mode, mode)]
     if looser:

@@ -70,6 +70,8 @@ def evaluate(
     names = [name.strip() for name in models.split(",")] if models else [""]
     if models and not all(names):
         raise UsageError("-m takes names of models, with commas between.")
+    if taken := next((name for name in names if [_slug(each) for each in names].count(_slug(name)) > 1), ""):
+        raise UsageError(f"-m names {taken} twice, or two models whose runs would have one folder.")
     chosen = read_data_set(source, data, repos)
     lines = _choose(chosen, part, shuffle)
     folder = (out or Path(f"eval-{chosen.name}")).absolute()
@@ -122,11 +124,11 @@ def _run(
     """The scores of one model; a run that is there already is continued."""
     from wolo.cli.fleet.run_progress import work_on_run
     from wolo.fleet.agent_run import AgentSettings
-    from wolo.fleet.coordinator import BatchLimits, BatchOptions, check_origin, create_run, open_run
+    from wolo.fleet.coordinator import BatchLimits, BatchOptions, check_origin, create_run, open_run, options_of
     from wolo.fleet.evaluation.scores import scores_of
     from wolo.fleet.ledger.ledger_folder import has_ledger
     from wolo.fleet.preflight import ModelCheck
-    from wolo.fleet.tasks import with_tries
+    from wolo.fleet.tasks import key_of, with_tries
 
     run = folder / _slug(model or "default")
     settings = AgentSettings(model=model, mode=mode, sets=tuple(sets or ()))
@@ -134,13 +136,19 @@ def _run(
     check.default(priced=max_cost is not None)
     text = "".join(json.dumps(line) + "\n" for line in lines).encode()
     tasks = with_tries(read_task_file(chosen.name, io.BytesIO(text), chosen.folder.absolute(), check), tries)
+    identity = check.identity(settings, tasks)
     if has_ledger(run):
         ledger = open_run(run)
         check_origin(ledger, as_saved=False)
+        keys = {key_of(task, identity) for task in tasks}
+        if options_of(ledger.meta()).agent != settings or keys != {row.key for row in ledger.rows()}:
+            ledger.close()
+            raise UsageError(
+                f"{run} holds an evaluation of other tasks or with other settings.", hint="--out names another folder."
+            )
         print_message(f"Continuing the run in {run}.")
     else:
-        options = BatchOptions(agent=settings, jobs=jobs or 4)
-        identity, lease_s = check.identity(settings, tasks), check.batch.lease_s
+        options, lease_s = BatchOptions(agent=settings, jobs=jobs or 4), check.batch.lease_s
         limits = BatchLimits(max_cost)
         ledger = create_run(run, tasks, options, limits, identity, lease_s=lease_s, provider_of=check.provider_of)
     with closing(ledger):
@@ -159,15 +167,14 @@ def _row(model: str, scores: Scores, tries: int, *, is_graded: bool) -> str:
     if is_graded and tries > 1 and not math.isnan(scores.pass_at(tries).value):
         figures.append(f"pass@{tries} {scores.pass_at(tries)}")
     missing = f"  {quantity(scores.num_ungraded, 'try', 'tries')} not graded" if scores.num_ungraded else ""
-    return f"{model:32} {'  '.join(figures)}  {quantity(len(scores.tasks), 'task')}  {money(scores.cost_usd)}{missing}"
+    return f"{model:32} {'  '.join(figures)}  {quantity(scores.num_tasks, 'task')}  {money(scores.cost_usd)}{missing}"
 
 
 def _write_report(folder: Path, report: dict[str, Any]) -> None:
     """Raises UsageError."""
     from wolo.workspace.files.unfinished import write_whole
 
-    plain = json.loads(json.dumps(report), parse_constant=lambda _: None)
     try:
-        write_whole(folder / REPORT, json.dumps(plain, indent=2).encode() + b"\n", mode=0o666)
+        write_whole(folder / REPORT, json.dumps(report, indent=2, allow_nan=False).encode() + b"\n", mode=0o666)
     except OSError as error:
         raise UsageError(f"Cannot write {folder / REPORT}: {error.strerror}.") from error

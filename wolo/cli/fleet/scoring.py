@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,12 +35,12 @@ def verify(
     from wolo.fleet.coordinator import check_origin, open_run
 
     with closing(open_run(run.absolute(), reads=True)) as ledger:
-        check_origin(ledger, as_saved=as_saved)
+        check_origin(ledger, as_saved=as_saved, states=())
         rows = ledger.rows()
         meta = ledger.meta()
     if running := [row.task.id for row in rows if row.state == "leased"]:
         raise UsageError(f"{running[0]} runs at the moment.", hint="`wolo batch status RUN --watch` waits for the end.")
-    graded = [row for row in rows if row.task.verify and row.outcome is not None and row.state not in ("cancelled", "lost")]
+    graded = [row for row in rows if row.task.verify and row.outcome is not None and _has_agents_work(row)]
     if not graded:
         raise UsageError("No ended task of this run has a verify command.")
     lines = asyncio.run(_grade_all(run.absolute(), graded, meta.settings))
@@ -63,6 +62,12 @@ def verify(
             print_line(f"{line['state']:8} {name}{change}{'  ' + line['error'] if line['error'] else ''}")
     states = {line["state"] for line in lines}
     raise typer.Exit(2 if "errored" in states else 1 if "failed" in states else 0)
+
+
+def _has_agents_work(row: Row) -> bool:
+    """Its agent has ended by itself or at a limit, so that what is there can be judged."""
+    error = row.outcome.error if row.outcome else None
+    return row.state not in ("cancelled", "lost", "errored") or (error is not None and error.kind == "verify")
 
 
 async def _grade_all(run: Path, rows: list[Row], settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -147,8 +152,7 @@ def compare(
 def _figures(scores: Scores) -> dict[str, Any]:
     from wolo.fleet.evaluation.scores import as_json
 
-    figures = as_json(scores, scores.num_tries)
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in figures.items()}
+    return as_json(scores, scores.num_tries)
 
 
 def _scores(run: Path) -> Scores:

@@ -90,18 +90,31 @@ async def grade(
             file = work / "tests.diff"
             git = tools.git
             await asyncio.to_thread(_write_text, file, task.test_patch)
-            listed = await git.run("apply", "--numstat", "-z", str(file), cwd=worktree.folder, env=worktree.environment)
-            for name in [entry.split("\t", 2)[2] for entry in listed.split("\0") if entry.count("\t") >= 2]:
+            for name in await _names_in(file, worktree, git):
                 await asyncio.to_thread(_clear_place, worktree.folder, name)
                 known = await git.run("ls-tree", "-z", worktree.base, "--", name, cwd=worktree.folder, env=worktree.environment)
                 if known:
                     await git.run("checkout", "-q", worktree.base, "--", name, cwd=worktree.folder, env=worktree.environment)
-            await _apply(worktree, file, git, "The test patch")
+            try:
+                await _apply(worktree, file, git, "The test patch")
+            except PatchUnfit as error:
+                raise GitFailed(error.message) from error  # of the task, since all that it changes is as it was
         for name, content in task.verify_files.items():
             await asyncio.to_thread(_write, worktree.folder, name, content)
         return await commands.run(task.verify, None)
     finally:
         commands.close()
+
+
+async def _names_in(patch: Path, worktree: Worktree, git: Git) -> set[str]:
+    """Files that it changes, with the former names of those that it moves: these are what it has read backwards."""
+    names = set()
+    for direction in ((), ("-R",)):
+        listed = await git.run(
+            *("apply", *direction, "--numstat", "-z", str(patch)), cwd=worktree.folder, env=worktree.environment
+        )
+        names |= {entry.split("\t", 2)[2] for entry in listed.split("\0") if entry.count("\t") >= 2}
+    return names
 
 
 async def _apply(worktree: Worktree, file: Path, git: Git, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,9 +11,8 @@ from msgspec import Struct
 from wolo.fleet.evaluation.statistics import Interval, ShareDifference, compare, pass_at, share
 from wolo.fleet.ledger.run_rows import Row
 
-_PASSED = ("passed", "done")
-_NOT_GRADED = ("queued", "leased", "errored", "lost", "cancelled")
-"""Their tasks were not tried to the end, so they count in no share."""
+_NOT_GRADED = ("queued", "leased", "errored", "lost", "cancelled", "done")
+"""Not tried to the end, or nothing judges them: they count in no share."""
 
 
 class TaskScore(Struct, frozen=True):
@@ -29,7 +29,8 @@ class Scores(Struct, frozen=True):
     """Of one run."""
 
     tasks: Mapping[str, TaskScore]
-    """By id, without those that no try of was graded."""
+    """By id, without those that have no graded try."""
+    num_tasks: int
     num_rows: int
     num_ungraded: int
     cost_usd: float | None
@@ -51,17 +52,19 @@ class Scores(Struct, frozen=True):
 
 def scores_of(rows: Iterable[Row]) -> Scores:
     passed: dict[str, list[bool]] = {}
+    names = set()
     num_rows, num_ungraded, cost, is_priced = 0, 0, 0.0, True
     for row in rows:
         num_rows += 1
+        names.add(row.task.base_id)
         spent = row.outcome.usage.cost_usd if row.outcome else row.cost_usd
         is_priced, cost = is_priced and spent is not None, cost + (spent or 0.0)
         if row.state in _NOT_GRADED:
             num_ungraded += 1
         else:
-            passed.setdefault(row.task.base_id, []).append(row.state in _PASSED)
+            passed.setdefault(row.task.base_id, []).append(row.state == "passed")
     tasks = {name: TaskScore(sum(tries), len(tries)) for name, tries in passed.items()}
-    return Scores(tasks, num_rows, num_ungraded, cost if is_priced else None)
+    return Scores(tasks, len(names), num_rows, num_ungraded, cost if is_priced else None)
 
 
 def as_json(scores: Scores, k: int) -> dict[str, Any]:
@@ -70,9 +73,14 @@ def as_json(scores: Scores, k: int) -> dict[str, Any]:
         "tasks": len(scores.tasks),
         "rows": scores.num_rows,
         "ungraded": scores.num_ungraded,
-        **{name: {"value": each.value, "low": each.low, "high": each.high} for name, each in figures.items()},
+        **{name: _plain(each) for name, each in figures.items()},
         "cost_usd": scores.cost_usd,
     }
+
+
+def _plain(figure: Interval) -> dict[str, float | None]:
+    """Null, which JSON has, for what was not measured."""
+    return {"value": None if math.isnan(figure.value) else figure.value, "low": figure.low, "high": figure.high}
 
 
 def compare_scores(first: Scores, second: Scores) -> tuple[ShareDifference, list[tuple[str, TaskScore, TaskScore]]]:

@@ -191,24 +191,33 @@ INSTANCE = "instance_id"
 
 def write_predictions(run: ExportedRun, out: TextIO) -> list[str]:
     """The fields that `swebench.harness.run_evaluation` reads. A task that changed nothing has an empty patch; one without a
-    result is left out, so that the harness reports it as missing.
+    result is left out, so that the harness reports it as missing. Of several tries the first is written, as an instance has one
+    patch.
 
     Source: https://www.swebench.com/SWE-bench/guides/evaluation/
     """
-    notices, left_out = [], 0
+    notices, left_out, num_further = [], 0, 0
+    instances = set[str]()
     for row in run.rows:
         if row.outcome is None or row.state in ("queued", "leased"):
             left_out += 1
             continue
+        instance = str(row.task.meta.get(INSTANCE) or row.task.base_id)
+        if instance in instances:
+            num_further += 1
+            continue
+        instances.add(instance)
         patch, notice = _patch_of(run, row)
         notices += [notice] if notice else []
         prediction = {
-            "instance_id": str(row.task.meta.get(INSTANCE) or row.task.id),
+            "instance_id": instance,
             "model_name_or_path": row.task.model or run.model or "wolo",
             "model_patch": patch,
         }
         out.write(msgspec.json.encode(prediction).decode() + "\n")
-    return [*notices, *([f"{left_out} tasks have no result yet and are left out."] if left_out else [])]
+    notices += [f"{left_out} tasks have no result yet and are left out."] if left_out else []
+    notices += [f"{num_further} further tries are left out: the harness takes one patch of an instance."] if num_further else []
+    return notices
 
 
 def _patch_of(run: ExportedRun, row: Row) -> tuple[str, str]:
