@@ -10,6 +10,7 @@ import pytest
 
 from tests.fakes.command import run_wolo
 from wolo.config.schema import Settings
+from wolo.places import find_places
 
 
 @pytest.fixture
@@ -38,3 +39,14 @@ def test_settings_that_load_are_valid(schema: Any, settings: dict[str, Any]) -> 
 def test_settings_that_fail_are_invalid(schema: Any, settings: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(settings, schema)
+
+
+def test_unknown_theme_is_not_set() -> None:
+    done = run_wolo("config", "set", "ui.theme", "nonsense")
+    assert done.exit_code == 2
+    assert "There is no theme nonsense." in done.stderr
+    folder = find_places().config / "themes"
+    folder.mkdir(parents=True)
+    (folder / "nonsense.toml").write_text("[colors]\n")
+    assert run_wolo("config", "set", "ui.theme", "nonsense").exit_code == 0
+    assert run_wolo("config", "set", "ui.theme", "high-contrast").exit_code == 0

@@ -13,6 +13,7 @@ from wolo.config.dotted_keys import SettingsPlace, join_key, leaf, parse_key
 from wolo.config.files import lock_folder, open_document, read_own, replace_file
 from wolo.config.layers import check_user_file
 from wolo.config.permission_rules import EVERYWHERE
+from wolo.config.schema import THEMES
 from wolo.errors import ConfigError, UsageError
 from wolo.guard.rules import Decision, parse_rule
 from wolo.models.secret_references import COMMAND, is_reference
@@ -48,6 +49,9 @@ def write_setting(places: Places, key: str, value: str) -> str:
             "API keys cannot be arguments: other users could read them.",
             hint='`wolo auth login` saves it; the setting may be "$VARIABLE" or "!command".',
         )
+    if name == "ui.theme" and value not in THEMES and not (places.config / "themes" / f"{value}.toml").is_file():
+        hint = f"Built in: {', '.join(THEMES)}; your own are files in {places.config / 'themes'}."
+        raise UsageError(f"There is no theme {value}.", hint=hint)
     set_value(places, key, value)
     return name
 
