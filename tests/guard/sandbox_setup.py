@@ -250,6 +250,15 @@ ATTACKS = (
     _stolen("a key", "cat $HOME/.ssh/id_rsa"),
     _stolen("a password", "cat $HOME/.netrc"),
     _stolen("a key through a link", "ln -s $HOME/.ssh k; cat k/id_rsa"),
+    _stolen(
+        "a key through what the first process has open",
+        "for root in /proc/self/root /proc/1/fd/*; do cat $root/$HOME/.ssh/id_rsa; done",
+    ),
+    Attack(
+        "removal through what the first process has open",
+        "for root in /proc/self/root /proc/1/fd/*; do rm $root/$OUT/kept; done",
+        lambda ground: not ground.text("outside/kept"),
+    ),
     _stolen("wolo's sessions", "cat $OWN/data/wolo.db"),
     _stolen("another project's passwords", "cat ../other/.env"),
     _stolen("another project's key", "cat ../other/deep/server.key"),

@@ -367,6 +367,7 @@ static int be_first(char **words, const char **writable, struct sock_fprog filte
     lower_limit(RLIMIT_CPU, MOST_PROCESSOR_S);
     drop_capabilities(kept);
     write_only_below(writable);
+    check(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "descriptors"); /* the command cannot reach what this process has open */
     if (filter.len) {
         check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "system calls");
         check(prctl(PR_SET_SECCOMP, 2, &filter, 0, 0), "system calls");
@@ -405,6 +406,7 @@ int main(int argc, char **argv) {
     if (!child) {
         close(held[1]);
         close(reading_begun[0]);
+        if (status_fd >= 0) close(status_fd);
         _exit(be_first(words, writable, program, kept, command, (int[]){reading_begun[1], held[0], watch, proxy}));
     }
     close(reading_begun[1]);

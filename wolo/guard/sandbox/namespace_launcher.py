@@ -41,7 +41,7 @@ READ_ONLY, NO_SUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8
 NO_LINKS = 0x04 | 0x02
 """RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS: mounts never follow links."""
 PRIVATE, DETACH = 1 << 18, 2
-PARENT_DEATH, KILL = 1, 9
+PARENT_DEATH, DUMPABLE, KILL = 1, 4, 9
 FILE_TYPE, FOLDER = 0o170000, 0o040000
 CLOSED = "0555"
 SET_INTERFACE_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
@@ -69,6 +69,7 @@ class Root:
         tree = call(OPEN_TREE, place, b"", CLONE | RECURSIVE | EMPTY_PATH | os.O_CLOEXEC)
         set_attributes(tree, attributes)
         if self.fd < 0:
+            os.close(place)  # it leads out of the new tree
             self.become(tree)
             return
         is_folder = os.stat(f"/proc/self/fd/{place}").st_mode & FILE_TYPE == FOLDER
@@ -248,6 +249,7 @@ def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun
     lower_limits()
     drop_capabilities(kept)
     write_only_below(writable)
+    control(DUMPABLE, 0)  # the command cannot reach what this process has open, or its memory
     if text:
         close_calls(text)
     os.write(begun, b"x")
@@ -278,8 +280,9 @@ def main() -> None:
     held, holding = os.pipe()
     child = os.fork()
     if not child:
-        os.close(holding)
-        os.close(reading)
+        for fd in (holding, reading, status):
+            if fd >= 0:
+                os.close(fd)
         code = 1
         try:
             code = be_first(words, text, kept, sys.argv[at + 1 :], begun, held, watch, proxy)
