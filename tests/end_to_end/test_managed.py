@@ -164,6 +164,12 @@ def test_model_list_is_not_asked_elsewhere(provider: ProviderServer, managed: Wr
     assert not provider.requests
 
 
+def test_forbidden_address_is_not_probed(provider: ProviderServer, managed: Write) -> None:
+    managed('managed.base_urls.allow = ["https://llm.example.com/*"]\n')
+    assert run_wolo("models", "probe", provider.base_url).exit_code == 2
+    assert not provider.requests
+
+
 def test_allowed_address_is_used(provider: ProviderServer, managed: Write) -> None:
     managed(f'managed.base_urls.allow = ["{provider.base_url}"]\nmanaged.models.allow = ["custom/*"]\n')
     provider.script(text("hi"))

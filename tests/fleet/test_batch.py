@@ -53,6 +53,21 @@ def test_twenty_tasks_end_once_each(env: dict[str, str], tmp_path: Path) -> None
     assert run_wolo("batch", "status", "runs/x", "--json").json["states"] == {"queued": 1, "passed": 20}
 
 
+def test_lost_cluster_is_replaced_by_another_engine(env: dict[str, str], tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "t.jsonl", 2)
+    where = ("--engine", "ray", "--ray-address", "127.0.0.1:1")
+    assert run_wolo("batch", "run", str(tasks), "--mode", "yolo", "--out", "q", "-j", "0", *where).exit_code == 0
+    for wrong, told in (
+        (("--engine", "moon"), "There is no engine moon"),
+        (("--engine", "local", where[2], "x"), "needs --engine ray"),
+    ):
+        refused = run_wolo("batch", "resume", "q", *wrong)
+        assert (refused.exit_code, told in refused.stderr) == (2, True)
+    assert run_wolo("batch", "work", "q", "--engine", "local", "--max", "1", timeout=120).exit_code == 0
+    assert run_wolo("batch", "resume", "q", "--engine", "local", timeout=120).exit_code == 0
+    assert [line["engine"] for line in results(Path("q"))] == ["local", "local"]
+
+
 def test_limits_of_the_settings_hold_for_all_agents(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 1)
     limits = ("--set", "batch.requests_per_minute=9000", "--set", "batch.tokens_per_minute=8000000")

@@ -102,9 +102,24 @@ def test_interrupted_race_ends_runs_and_still_asks(tmp_path: Path, provider: Pro
     assert git(source, "status", "--short") == ""
 
 
+def test_several_models_have_several_tries(tmp_path: Path) -> None:
+    source = repository(tmp_path / "source", {"a.txt": "one\n"})
+    done = run_wolo(*RACE, "--models", "custom/a,custom/b", "-n", "2", "--json", cwd=source)
+    assert sorted(each["model"] for each in done.json["tries"]) == ["custom/a", "custom/a", "custom/b", "custom/b"]
+
+
 @pytest.mark.parametrize(
     "wrong",
-    [(), ("-n", "1"), ("-n", "2", "--models", "a,b"), ("--models", "a"), ("--models", "a,,b"), ("-n", "2", "-j", "0")],
+    [
+        (),
+        ("-n", "1"),
+        ("-n", "0", "--models", "a,b"),
+        ("-n", "99", "--models", "a,b"),
+        ("-n", "1", "--models", "a"),
+        ("--models", "a"),
+        ("--models", "a,,b"),
+        ("-n", "2", "-j", "0"),
+    ],
 )
 def test_options_that_make_no_race_are_refused(wrong: tuple[str, ...]) -> None:
     refused = run_wolo("race", "go", *wrong)

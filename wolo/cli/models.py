@@ -143,7 +143,8 @@ def _choose(url: str, model: str, api_key: str, api: str) -> ModelChoice:
         from wolo.models.catalog import Catalog
         from wolo.models.http.server_lookup import served_models
 
-        served = served_models(Catalog({}).find("custom/any", base_url=url, api_key=api_key))
+        allowed = layers.load(find_site()).settings.managed
+        served = served_models(allowed.check_address(Catalog({}).find("custom/any", base_url=url, api_key=api_key)))
         if len(served) == 1:
             flags["model"] = served[0]
         else:

@@ -21,7 +21,7 @@ from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from wolo.fleet.agent_run import AgentSettings
-    from wolo.fleet.coordinator import BatchLimits
+    from wolo.fleet.coordinator import BatchLimits, BatchOptions
     from wolo.fleet.ledger.ledger import Ledger
     from wolo.fleet.ledger.run_rows import Row
     from wolo.fleet.preflight import ModelCheck
@@ -38,6 +38,10 @@ MaxErrors = Annotated[
 ]
 RayAddress = Annotated[
     str, typer.Option("--ray-address", help="The Ray cluster; without it that of this machine.", metavar="ADDR")
+]
+OtherEngine = Annotated[
+    str,
+    typer.Option("--engine", help="Run attempts there now, instead of where the run says.", metavar="NAME", show_default=False),
 ]
 Sets = Annotated[
     list[str] | None,
@@ -149,6 +153,8 @@ def resume(
     max_tokens: MaxTokens = None,
     max_errors: MaxErrors = None,
     as_saved: AsSaved = False,
+    engine: OtherEngine = "",
+    ray_address: RayAddress = "",
 ) -> None:
     """Continue a run: tasks that have ended are not run again; a provider that has refused is asked again.
 
@@ -180,7 +186,7 @@ def resume(
         count = jobs if jobs is not None else options_of(meta).jobs or _JOBS
         if count < 1:
             raise UsageError("-j takes 1 or more here.")
-        raise typer.Exit(work_until_done(ledger, run, count))
+        raise typer.Exit(work_until_done(ledger, run, count, options=_with_engine(ledger, engine, ray_address)))
 
 
 @app.command("work")
@@ -192,6 +198,8 @@ def work(
     ] = None,
     any_version: Annotated[bool, typer.Option("--any-version", help="Also on a queue of another version of wolo.")] = False,
     as_saved: AsSaved = False,
+    engine: OtherEngine = "",
+    ray_address: RayAddress = "",
 ) -> None:
     """Work on a queue until it is empty; for schedulers, and for further machines.
 
@@ -205,7 +213,8 @@ def work(
     with closing(_open(run)) as ledger:
         check_version(ledger.meta(), any_version=any_version)
         check_origin(ledger, as_saved=as_saved)
-        raise typer.Exit(work_until_done(ledger, run, jobs or 1, most=most, waits=False))
+        options = _with_engine(ledger, engine, ray_address)
+        raise typer.Exit(work_until_done(ledger, run, jobs or 1, most=most, waits=False, options=options))
 
 
 @app.command("cancel")
@@ -394,6 +403,20 @@ def _check_models(check: ModelCheck, tasks: Sequence[BatchTask], *, priced: bool
         check.default(priced=False)
     if priced:
         check.require_prices(tasks)
+
+
+def _with_engine(ledger: Ledger, engine: str, ray_address: str) -> BatchOptions:
+    """The options of the run, with the engine that this command names. Raises UsageError."""
+    from msgspec.structs import replace
+
+    from wolo.fleet.coordinator import options_of
+
+    saved = options_of(ledger.meta())
+    if not (engine or ray_address):
+        return saved
+    engine = engine or saved.engine
+    _check_elsewhere(engine, ray_address, saved.agent.account, [*saved.images])
+    return replace(saved, engine=engine, ray_address=ray_address or (saved.ray_address if engine == "ray" else ""))
 
 
 def _check_elsewhere(engine: str, ray_address: str, account: str, images: list[str] | None) -> None:

@@ -28,7 +28,7 @@ _AT_ONCE = 8
 
 def race(
     task: Annotated[str, typer.Argument(metavar="TASK", help="The prompt; - for stdin.", show_default=False)],
-    models: Annotated[str, typer.Option("--models", help="One try of each, with commas.", metavar="MODELS")] = "",
+    models: Annotated[str, typer.Option("--models", help="One try of each, or -n, with commas between.", metavar="MODELS")] = "",
     tries: Annotated[int | None, typer.Option("-n", "--tries", help="Tries.", metavar="N", show_default=False)] = None,
     verify: Annotated[str, typer.Option("--verify", help="Command that decides: status 0 passes.", metavar="COMMAND")] = "",
     setup: Annotated[str, typer.Option("--setup", help="Command that prepares each worktree.", metavar="COMMAND")] = "",
@@ -99,13 +99,16 @@ def _name_folder() -> Path:
 
 def _racers(models: str, tries: int | None, model: str) -> list[str]:
     """The model of each try; empty: the user's default."""
-    if bool(models) == (tries is not None):
+    if not models and tries is None:
         raise UsageError("Name the models, or the number of tries.", hint="wolo race 'TASK' --models a,b   or   -n 3")
-    if tries is not None:
+    if not models and tries is not None:
         if not 2 <= tries <= _MOST:
             raise UsageError(f"-n takes 2 to {_MOST}.")
         return [model] * tries
     named = [name.strip() for name in models.split(",")]
+    if tries is not None and not (tries >= 1 and len(named) * tries <= _MOST):
+        raise UsageError(f"-n takes 1 or more, and at most {_MOST} tries of all models together.")
+    named *= tries or 1
     if not all(named) or not 2 <= len(named) <= _MOST:
         raise UsageError("--models takes two names or more, with commas between.", hint="-n 3 lets one model try three times.")
     if model:

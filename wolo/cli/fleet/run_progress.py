@@ -18,7 +18,7 @@ from wolo.messages.terminal_text import clean_line, quantity
 
 if TYPE_CHECKING:
     from wolo.fleet.attempts import AttemptView
-    from wolo.fleet.coordinator import Interruption
+    from wolo.fleet.coordinator import BatchOptions, Interruption
     from wolo.fleet.ledger.ledger import Ledger
     from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease
     from wolo.fleet.ledger.run_rows import Meta
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 _REPAINT_S = 1.0
 
 
-def work_until_done(ledger: Ledger, run: Path, jobs: int, *, most: int | None = None, waits: bool = True) -> int:
+def work_until_done(
+    ledger: Ledger, run: Path, jobs: int, *, most: int | None = None, waits: bool = True, options: BatchOptions | None = None
+) -> int:
     """Returns the exit status."""
     from wolo.fleet.coordinator import exit_code_of
 
-    signalled = work_on_run(ledger, run, jobs, most=most, waits=waits)
+    signalled = work_on_run(ledger, run, jobs, most=most, waits=waits, options=options)
     now = status_of(ledger)
     print_status(now)
     if left := now["states"].get("queued"):
@@ -42,13 +44,15 @@ def work_until_done(ledger: Ledger, run: Path, jobs: int, *, most: int | None = 
     return signalled.exit_code or exit_code_of(now["states"])
 
 
-def work_on_run(ledger: Ledger, run: Path, jobs: int, *, most: int | None = None, waits: bool = True) -> Interruption:
-    """Progress is shown on stderr: a table, or a line for each task that ends."""
+def work_on_run(
+    ledger: Ledger, run: Path, jobs: int, *, most: int | None = None, waits: bool = True, options: BatchOptions | None = None
+) -> Interruption:
+    """Progress is shown on stderr: a table, or a line for each task that ends. `options`: instead of those of the run."""
     from wolo.cli.crash_log import log_to_file
     from wolo.fleet.coordinator import make_engine, options_of, work_on
 
     log_to_file(has_screen=sys.stderr.isatty())
-    engine = make_engine(ledger.folder, options_of(ledger.meta()))
+    engine = make_engine(ledger.folder, options or options_of(ledger.meta()))
     progress = _Progress(ledger)
     try:
         return asyncio.run(work_on(ledger, engine, jobs, most=most, waits=waits, watch=progress.watch, say=progress.show))
