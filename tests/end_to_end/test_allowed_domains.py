@@ -102,7 +102,7 @@ def test_user_is_asked_before_the_command_fails(provider: ProviderServer, ground
     assert second == "hello from http://packages.example.com/\n[exit 0]\n"
 
 
-def test_yes_holds_for_one_command_and_no_ends_it(provider: ProviderServer, ground: Ground, internet: list[str]) -> None:
+def test_yes_holds_for_one_command(provider: ProviderServer, ground: Ground, internet: list[str]) -> None:
     provider.script(shell(GET), shell(GET), text("Well."))
     with pty_wolo("--sandbox", "auto", *provider.flags, "go on", rows=40, columns=150) as terminal:
         terminal.wait_for("[y]es, for this command")

@@ -20,7 +20,7 @@ from wolo.guard.denial_detection import ADVICE, PREFIX
 from wolo.models.address import DEFAULT_PORTS, basic_auth, display_url, proxy_for
 from wolo.tools.web.address import LookUp, WebAddress, is_public, system_look_up
 from wolo.tools.web.domains import Domains
-from wolo.tools.web.proxy_request import MOST_HEAD_BYTES, BadRequest, ProxyRequest, parse_request
+from wolo.tools.web.proxy_request import MOST_HEAD_BYTES, ProxyRequest, RefusedRequest, parse_request
 
 HEAD_S, CONNECT_S, LOOK_UP_BEHIND_PROXY_S = 10.0, 30.0, 3.0
 LONGEST_S = 4 * 3600.0
@@ -46,7 +46,7 @@ class CommandNetwork(Struct):
     """Like `look_up` for tests in isolated networks; neither user nor model can set them."""
 
 
-class Connection(Struct):
+class HostRecord(Struct):
     """All connections of a command to one host and port."""
 
     host: str
@@ -77,7 +77,7 @@ class CommandProxy:
         self._questions: dict[str, asyncio.Future[bool]] = {}
         self._why: dict[str, str] = {}
         """Why a host was not allowed."""
-        self._seen: dict[tuple[str, int, bool], Connection] = {}
+        self._seen: dict[tuple[str, int, bool], HostRecord] = {}
         self._is_closed = False
 
     @property
@@ -93,7 +93,7 @@ class CommandProxy:
     @property
     def connections(self) -> list[dict[str, Any]]:
         """The record of the call: `host`, `port`, `allowed` and `bytes` of each."""
-        return [{name: getattr(each, name) for name in Connection.__struct_fields__} for each in self._seen.values()]
+        return [{name: getattr(each, name) for name in HostRecord.__struct_fields__} for each in self._seen.values()]
 
     def denial(self) -> str:
         """A line for the result that names the hosts that were not allowed, and the setting; empty if there are none."""
@@ -176,7 +176,7 @@ class CommandProxy:
                     await self._forward(request, reader, writer)
                 except asyncio.LimitOverrunError:
                     await _answer(writer, "431 Request Header Fields Too Large", "The request has too many headers.")
-                except BadRequest as error:
+                except RefusedRequest as error:
                     await _answer(writer, error.status, str(error))
                 except Forbidden as error:
                     await _answer(writer, FORBIDDEN, str(error))
@@ -189,7 +189,7 @@ class CommandProxy:
         target, name = request.target, _spell(request.target.host, request.target.port)
         why = await self._why_not(target)
         if (entry := self._note(target, allowed=not why)) is None:
-            raise BadRequest("429 Too Many Requests", "This command asked for too many hosts.")
+            raise RefusedRequest("429 Too Many Requests", "This command asked for too many hosts.")
         if why:
             self._why[name] = why
             raise Forbidden(f"no connection to {name}: {why}.")
@@ -200,7 +200,7 @@ class CommandProxy:
             raise Forbidden(f"no connection to {name}: {error}.") from error
         except (OSError, TimeoutError, ToolError, ConfigError) as error:
             reason = error.message if isinstance(error, ToolError | ConfigError) else str(error) or "no answer in time"
-            raise BadRequest("502 Bad Gateway", f"{name} cannot be reached: {reason}.") from error
+            raise RefusedRequest("502 Bad Gateway", f"{name} cannot be reached: {reason}.") from error
         try:
             if request.is_tunnel:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -218,12 +218,12 @@ class CommandProxy:
         finally:
             server_writer.close()
 
-    def _note(self, target: WebAddress, *, allowed: bool) -> Connection | None:
+    def _note(self, target: WebAddress, *, allowed: bool) -> HostRecord | None:
         """None: too many hosts are in the record already."""
         key = (target.host, target.port, allowed)
         if key not in self._seen and len(self._seen) >= MOST_HOSTS:
             return None
-        return self._seen.setdefault(key, Connection(*key))
+        return self._seen.setdefault(key, HostRecord(*key))
 
     async def _why_not(self, target: WebAddress) -> str:
         """Why the host is not allowed; empty if it is."""
@@ -311,7 +311,7 @@ async def _through(
 
 
 async def _copy(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, entry: Connection, *, num_bytes: int | None = None
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, entry: HostRecord, *, num_bytes: int | None = None
 ) -> None:
     """Copies to the end, which it passes on, or a number of bytes."""
     left = num_bytes

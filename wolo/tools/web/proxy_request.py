@@ -18,7 +18,7 @@ _OF_THIS_CONNECTION = {b"connection", b"keep-alive", b"proxy-connection", b"te",
 _CREDENTIALS = b"proxy-"
 
 
-class BadRequest(Exception):
+class RefusedRequest(Exception):
     """`status` and the message are the answer."""
 
     def __init__(self, status: str, message: str) -> None:
@@ -47,21 +47,21 @@ class ProxyRequest(Struct, frozen=True):
 
 
 def parse_request(head: bytes) -> ProxyRequest:
-    """`head` ends with an empty line. Raises BadRequest."""
+    """`head` ends with an empty line. Raises RefusedRequest."""
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     if not (match := _FIRST_LINE.fullmatch(first)):
-        raise BadRequest("400 Bad Request", "The first line is not that of a request to a proxy.")
+        raise RefusedRequest("400 Bad Request", "The first line is not that of a request to a proxy.")
     if len(lines) > MOST_HEADERS:
-        raise BadRequest("431 Request Header Fields Too Large", f"More than {MOST_HEADERS} headers.")
+        raise RefusedRequest("431 Request Header Fields Too Large", f"More than {MOST_HEADERS} headers.")
     headers = []
     for line in lines:
         if not (pair := _HEADER.fullmatch(line)):  # also a line that continues the one above
-            raise BadRequest("400 Bad Request", "A header is not well-formed.")
+            raise RefusedRequest("400 Bad Request", "A header is not well-formed.")
         headers.append((pair[1].lower(), pair[2]))
     target = _read_target(match[1], match[2].decode())
     hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
     if len(hosts) > 1 or any(not _is_same(host, target) for host in hosts):
-        raise BadRequest("400 Bad Request", "The Host header names another host than the request.")
+        raise RefusedRequest("400 Bad Request", "The Host header names another host than the request.")
     size = _body_size(match[1], headers)
     named = {word.strip().lower() for name, value in headers if name == b"connection" for word in value.split(b",")}
     dropped = _OF_THIS_CONNECTION | named | {b"host"}
@@ -79,7 +79,7 @@ def _read_target(method: bytes, text: str) -> WebAddress:
             raise ToolError("CONNECT takes HOST:PORT.")
         return read_address(f"https://{text}/")
     except ToolError as error:
-        raise BadRequest("400 Bad Request", error.message) from error
+        raise RefusedRequest("400 Bad Request", error.message) from error
 
 
 def _is_same(host: str, target: WebAddress) -> bool:
@@ -94,10 +94,10 @@ def _is_same(host: str, target: WebAddress) -> bool:
 
 def _body_size(method: bytes, headers: list[tuple[bytes, bytes]]) -> int:
     if any(name == b"transfer-encoding" for name, _ in headers):
-        raise BadRequest("411 Length Required", "wolo's proxy forwards bodies with a Content-Length only.")
+        raise RefusedRequest("411 Length Required", "wolo's proxy forwards bodies with a Content-Length only.")
     sizes = [value for name, value in headers if name == b"content-length"]
     if len(sizes) > 1 or any(not re.fullmatch(rb"\d{1,15}", size) for size in sizes):
-        raise BadRequest("400 Bad Request", "The Content-Length is not one number.")
+        raise RefusedRequest("400 Bad Request", "The Content-Length is not one number.")
     if method == b"CONNECT" and sizes and int(sizes[0]):
-        raise BadRequest("400 Bad Request", "CONNECT has no body.")
+        raise RefusedRequest("400 Bad Request", "CONNECT has no body.")
     return int(sizes[0]) if sizes else 0
