@@ -145,6 +145,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
         '[providers.here]\nbase_url = "{url}"\napi_key = "k-0123456789abcdef"\nauth = "x-api-key"',
         '[providers.here]\nbase_url = "{url}"\napi_key = "k-0123456789abcdef"',
     ),
+    "providers.*.client_cert": Elsewhere("models/test_client_certificates.py", "test_server_that_requires_a_certificate_gets_it"),
+    "providers.*.client_key": Elsewhere("models/test_client_certificates.py", "test_server_that_requires_a_certificate_gets_it"),
     "providers.*.region": Elsewhere("models/cloud/test_cloud_address.py", "test_settings_of_region_and_project_come_first"),
     "providers.*.project": Elsewhere("models/cloud/test_cloud_address.py", "test_settings_of_region_and_project_come_first"),
     "providers.*.dialect": provider('dialect = {{system_role = "developer"}}', GO),

@@ -162,6 +162,7 @@ async def _run(choice: ModelChoice, window: int | None, *, quiet: bool) -> Probe
     from wolo.models import probe_cache
     from wolo.models.cloud.cloud_transport import add_credentials
     from wolo.models.http.http_transport import HttpTransport
+    from wolo.models.http.tls import certificates_of
     from wolo.models.local.driving import decide, known_facts
     from wolo.models.probe import Probe
     from wolo.models.probe_cache import SIGNS, ProbeFinding
@@ -172,7 +173,7 @@ async def _run(choice: ModelChoice, window: int | None, *, quiet: bool) -> Probe
         if not quiet:
             print(visible(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip()), flush=True)
 
-    transport = add_credentials(choice, HttpTransport())
+    transport = add_credentials(choice, HttpTransport(certificates=certificates_of(choice)))
     try:
         result = await Probe(choice, transport, on_finding).run(window)
         facts = await known_facts(transport, choice, find_places().cache, elsewhere=True)

@@ -26,6 +26,7 @@ from wolo.models.format_selection import LEAST_CHARS, format_of, mask_key, redac
 from wolo.models.headers import request_headers
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import served_models
+from wolo.models.http.tls import certificates_of
 from wolo.models.http.transport import HttpCall, HttpStatusError
 from wolo.models.provider import ModelChoice, ModelSettings, Provider, ProviderSettings
 from wolo.places import Notices, find_places
@@ -298,7 +299,7 @@ async def _ask(choice: ModelChoice) -> None:
         first_byte_s=TRY_S,
         idle_s=TRY_S,
     )
-    transport, decoder = HttpTransport(), format.decoder(request)
+    transport, decoder = HttpTransport(certificates=certificates_of(choice)), format.decoder(request)
     try:
         async with asyncio.timeout(TRY_S), contextlib.aclosing(transport.send(call)) as batches:
             async for batch in batches:

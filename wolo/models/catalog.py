@@ -189,7 +189,8 @@ class Catalog(msgspec.Struct, frozen=True):
             api_key = api_key or own_key(provider, self.environ, self.overrides.get(provider.name))
         elif provider.base_url:
             hint = "Check --api-key (or WOLO_API_KEY) and --base-url."
-            provider = replace(provider, headers={}, query={}, hint=hint)  # headers and query may contain a key too
+            # Headers and query may contain a key too, and the certificate is one.
+            provider = replace(provider, headers={}, query={}, client_cert="", client_key="", hint=hint)
         if provider.auth in CLOUDS:  # their credentials are for addresses of the settings
             provider = replace(provider, auth="bearer")
         provider = resolve_references(provider, self.environ)

@@ -123,6 +123,8 @@ def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
         base_url = _own_address(settings.base_url, provider, called=f"providers.{provider.name}.base_url")
     changes = {
         "auth": settings.auth,
+        "client_cert": settings.client_cert,
+        "client_key": settings.client_key,
         "key_env": settings.key_env,
         "label": settings.label,
         "edit_tool": settings.edit_tool,

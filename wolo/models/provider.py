@@ -94,6 +94,10 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     """Query parameters of every request, as some gateways require (Azure's `api-version`)."""
     auth: Auth | Literal[""] = ""
     """Empty: the format's default."""
+    client_cert: str = ""
+    """File of the certificate that its servers require of clients; empty: none."""
+    client_key: str = ""
+    """File of its key; empty: in the file of the certificate."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
     """Dialect flags of the wire format."""
     also: Mapping[str, OtherApi] = field(default_factory=dict)
@@ -157,6 +161,10 @@ class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Query parameters of every request; `${NAME}` refers to the environment."""
     auth: Auth | None = None
     """How requests carry the key."""
+    client_cert: str | None = None
+    """PEM file of the certificate that the server requires of clients (mTLS). Only for `https` addresses."""
+    client_key: str | None = None
+    """PEM file of its key, without a passphrase; unset: the key is in the file of the certificate."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
     """Dialect flags for this server."""
     edit_tool: EditTool | None = None

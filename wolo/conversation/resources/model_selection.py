@@ -343,10 +343,10 @@ def _to(access: ModelAccess, choice: ModelChoice, *, has_fallback: bool = False)
         embedded = EmbeddedModel(choice, access.places, access.cwd, progress=access.progress)
         embedded.start()  # it loads while the project is read
         return embedded
-    from wolo.models.http.tls import load_certificates
+    from wolo.models.http.tls import certificates_of
 
     # Without a terminal the request follows at once, so they load while the project is read.
-    certificates = None if access.attended or access.transport else load_certificates(choice.base_url)
+    certificates = None if access.attended or access.transport else certificates_of(choice)
     if choice.provider.name in access.settings.providers:
         return _over_network(
             access, has_fallback, certificates, choice
@@ -360,7 +360,7 @@ def _over_network(
     from wolo.models.client import ClientOptions, HttpModelClient
     from wolo.models.format_selection import format_of
     from wolo.models.http.http_transport import HttpTransport
-    from wolo.models.http.tls import load_certificates
+    from wolo.models.http.tls import certificates_of
 
     settings, cache = access.settings, access.places.cache
     options = ClientOptions(
@@ -374,9 +374,7 @@ def _over_network(
         limiter=os.environ.get(LIMITER_VARIABLE, ""),
         secrets=lambda: access.secrets.exact,
     )
-    transport = access.transport or HttpTransport(
-        certificates=load_certificates(choice.base_url) if access.attended else certificates
-    )
+    transport = access.transport or HttpTransport(certificates=certificates_of(choice) if access.attended else certificates)
 
     if choice.provider.auth in CLOUDS:
         from wolo.models.cloud.cloud_transport import add_credentials

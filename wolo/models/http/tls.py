@@ -8,8 +8,13 @@ import sys
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wolo.errors import ConfigError
+from wolo.models.address import display_url
+
+if TYPE_CHECKING:
+    from wolo.models.provider import ModelChoice
 
 BUNDLES = (
     "/etc/ssl/cert.pem",
@@ -22,18 +27,36 @@ BUNDLES = (
 CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 
 
-def load_certificates(url: str, environ: Mapping[str, str] = os.environ) -> Future[ssl.SSLContext] | None:
-    """Start to build the context for a URL in a thread; None: it needs none."""
+def certificates_of(choice: ModelChoice) -> Future[ssl.SSLContext] | None:
+    """Like `load_certificates`, with the client certificate of the provider. Raises ConfigError if it cannot be shown."""
+    provider = choice.provider
+    if not (provider.client_cert or provider.client_key):
+        return load_certificates(choice.base_url)
+    setting = f"providers.{provider.name}.client_cert"
+    if not provider.client_cert:
+        raise ConfigError(f"providers.{provider.name}.client_key is set without a certificate.", hint=f"Set {setting}.")
+    if not choice.base_url.startswith("https:"):
+        raise ConfigError(f"{setting} is only shown to an https address, not to {display_url(choice.base_url)}.")
+    return load_certificates(choice.base_url, client=(provider.client_cert, provider.client_key))
+
+
+def load_certificates(
+    url: str, environ: Mapping[str, str] = os.environ, client: tuple[str, str] = ("", "")
+) -> Future[ssl.SSLContext] | None:
+    """Start to build the context for a URL in a thread; None: it needs none. `client`: see `ssl_context`."""
     if not url.startswith("https:"):
         return None
     thread = ThreadPoolExecutor(1, thread_name_prefix="wolo-tls")
-    context = thread.submit(ssl_context, environ)
+    context = thread.submit(ssl_context, environ, client)
     thread.shutdown(wait=False)
     return context
 
 
-def ssl_context(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """Verifying context. Takes up to 20 ms, mostly without the interpreter's lock. Raises ConfigError."""
+def ssl_context(environ: Mapping[str, str], client: tuple[str, str] = ("", "")) -> ssl.SSLContext:
+    """Verifying context. Takes up to 20 ms, mostly without the interpreter's lock. Raises ConfigError.
+
+    `client`: files of a certificate to show and of its key; empty: none, and in the same file.
+    """
     context = _system_context()
     file, directory = environ.get("SSL_CERT_FILE") or None, environ.get("SSL_CERT_DIR") or None
     try:
@@ -44,6 +67,17 @@ def ssl_context(environ: Mapping[str, str]) -> ssl.SSLContext:
             f"The certificates in {file or directory} cannot be read: {error.strerror or error}.",
             hint="SSL_CERT_FILE names a file in PEM format, SSL_CERT_DIR a directory of such files.",
         ) from error
+    certificate, key = (str(Path(name).expanduser()) if name else "" for name in client)
+    if certificate:
+        try:
+            context.load_cert_chain(certificate, key or None, password=lambda: b"")  # without it OpenSSL asks on the terminal
+        except (OSError, ssl.SSLError) as error:
+            missing = next((name for name in (certificate, key) if name and not Path(name).is_file()), "")
+            why = "is not a file" if missing else "cannot be used, or its key does not fit or needs a passphrase"
+            raise ConfigError(
+                f"The client certificate {missing or certificate} {why}.",
+                hint="client_cert and client_key of the provider name files in PEM format.",
+            ) from error
     return context
 
 

@@ -170,9 +170,12 @@ class DrivenModelClient:
     async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         if self._client is None:
             from wolo.models.http.http_transport import HttpTransport  # noqa: PLC0415  # loaded by the first question
+            from wolo.models.http.tls import certificates_of  # noqa: PLC0415  # as above
 
             choice = self._choice
-            look_up = HttpTransport()  # the connection of a look-up is not kept: a request on it might be sent twice
+            look_up = HttpTransport(
+                certificates=certificates_of(choice)
+            )  # the connection of a look-up is not kept: a request on it might be sent twice
             try:
                 facts = await known_facts(look_up, choice, self._cache)
             finally:
