@@ -149,6 +149,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "providers.*.client_key": Elsewhere("models/test_client_certificates.py", "test_server_that_requires_a_certificate_gets_it"),
     "providers.*.region": Elsewhere("models/cloud/test_cloud_address.py", "test_settings_of_region_and_project_come_first"),
     "providers.*.project": Elsewhere("models/cloud/test_cloud_address.py", "test_settings_of_region_and_project_come_first"),
+    "providers.*.token_scope": Elsewhere("end_to_end/test_clouds.py", "test_scope_of_a_token_may_be_set"),
     "providers.*.dialect": provider('dialect = {{system_role = "developer"}}', GO),
     "providers.*.edit_tool": provider('edit_tool = "apply_patch"', GO),
     "providers.*.models.*.id": Effect(

@@ -206,6 +206,31 @@ def test_bad_metadata_server_is_one_sentence(provider: ProviderServer, cloud: Cl
     assert provider.requests == []
 
 
+def test_kind_of_an_error_may_be_in_its_header(provider: ProviderServer, cloud: CloudServer) -> None:
+    ends_at = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    keys = {"AccessKeyId": ACCESS_KEY, "SecretAccessKey": SECRET_KEY, "Token": "t", "Expiration": ends_at}
+    numbers = iter("ab")
+    cloud.answers["GET /keys"] = lambda _: CloudAnswer({**keys, "Token": next(numbers)})
+    refused = replies.error(403, {"message": "No."}, {"x-amzn-errortype": "ExpiredTokenException:http://x/"})
+    provider.script(refused, signed(framed(text("Hi.")), token="b"))
+    env = {"AWS_REGION": "us-east-1", "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{cloud.url}/keys"}
+    assert ask_bedrock(provider, env).stdout == "Hi.\n"
+
+
+def test_session_token_in_an_error_is_hidden(provider: ProviderServer) -> None:
+    secret = "session-token-0123456789abcdef0123456789"
+    provider.script(
+        refusal(403, "InvalidSignatureException", f"The Canonical String should have been x-amz-security-token:{secret}")
+    )
+    provider.script(
+        refusal(403, "InvalidSignatureException", f"The Canonical String should have been x-amz-security-token:{secret}")
+    )
+    done = ask_bedrock(provider, {**KEYS, "AWS_SESSION_TOKEN": secret})
+    assert done.exit_code == 1
+    assert "Canonical String" in done.stderr
+    assert secret not in done.stderr + done.stdout
+
+
 def test_errors_within_the_stream_are_classified(provider: ProviderServer) -> None:
     provider.script(signed(framed(replies.Reply(), exception("throttlingException", "Too many requests, slow down"))))
     done = ask_bedrock(provider)
@@ -338,6 +363,46 @@ def test_revoked_login_and_wrong_clock_are_named(provider: ProviderServer, cloud
     assert "60 minutes behind the server's" in done.stderr
 
 
+def test_calls_thinking_and_marks_on_vertex(provider: ProviderServer, cloud: CloudServer) -> None:
+    Path("a").write_text("this is a\n")
+    env = {"GOOGLE_APPLICATION_CREDENTIALS": service_account(cloud)}
+    cloud.answers["POST /token"] = token("t")
+    thought = text("Read.", thinking="Hm.", signature="s")
+    provider.script(bearer("t", call("read", {"path": "a"})), bearer("t", thought))
+    configure("vertex", "google", provider.origin + "/v1/projects/{project}/locations/{region}/publishers")
+    done = run_wolo("-p", "-m", "vertex/claude-sonnet-4-5:low", "read a", env=env)
+    assert done.stdout == "Read.\n", done.stderr
+    first, second = provider.requests
+    assert first.json["thinking"]["type"] == "enabled"
+    assert first.json["system"][0]["cache_control"] == {"type": "ephemeral"}
+    assert "this is a" in second.messages[-1]["content"][0]["content"]
+    assert len(cloud.asked) == 1
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gemini-3.8-flash"])
+@pytest.mark.parametrize(("status", "kind", "exit_code"), [(429, "RESOURCE_EXHAUSTED", 75), (404, "NOT_FOUND", 1)])
+def test_errors_of_vertex_are_classified(
+    provider: ProviderServer, cloud: CloudServer, model: str, status: int, kind: str, exit_code: int
+) -> None:
+    cloud.answers["POST /token"] = token("t")
+    body = json.dumps([{"error": {"code": status, "message": "Publisher Model is not served.", "status": kind}}])
+    provider.script(bearer("t", replies.error(status, body)))
+    done = ask_vertex(provider, {"GOOGLE_APPLICATION_CREDENTIALS": service_account(cloud)}, model)
+    assert (done.exit_code, "Publisher Model is not served." in done.stderr) == (exit_code, True), done.stderr
+
+
+def test_gemini_calls_run_on_vertex(provider: ProviderServer, cloud: CloudServer) -> None:
+    Path("a").write_text("this is a\n")
+    cloud.answers["POST /token"] = token("t")
+    provider.script(
+        bearer("t", replies_gemini.calls(replies_gemini.called("read", {"path": "a"}, "c2ln"))),
+        bearer("t", replies_gemini.text("Read.")),
+    )
+    done = ask_vertex(provider, {"GOOGLE_APPLICATION_CREDENTIALS": service_account(cloud)}, "gemini-3.8-flash")
+    assert done.stdout == "Read.\n", done.stderr
+    assert "this is a" in json.dumps(provider.requests[1].json)
+
+
 # Azure
 
 
@@ -393,3 +458,12 @@ def test_foundry_takes_entra_tokens(provider: ProviderServer, cloud: CloudServer
     done = run_wolo("-p", "-m", "azure-foundry/claude-opus-4-5", "hi", env={"IDENTITY_ENDPOINT": f"{cloud.url}/identity"})
     assert done.stdout == "Hi.\n", done.stderr
     assert provider.requests[0].path == "/anthropic/v1/messages"
+    assert "resource=https%3A%2F%2Fai.azure.com&" in cloud.asked[0].path
+
+
+def test_scope_of_a_token_may_be_set(provider: ProviderServer, cloud: CloudServer) -> None:
+    cloud.answers["GET /identity"] = CloudAnswer({"access_token": "mi-token", "expires_on": "4000000000"})
+    provider.script(bearer("mi-token", replies.text("Hi.")))
+    env = {"IDENTITY_ENDPOINT": f"{cloud.url}/identity"}
+    assert ask_azure(provider, env, 'token_scope = "https://cognitiveservices.azure.us/.default"').stdout == "Hi.\n"
+    assert "resource=https%3A%2F%2Fcognitiveservices.azure.us&" in cloud.asked[0].path

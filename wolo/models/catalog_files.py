@@ -130,6 +130,7 @@ def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
         "edit_tool": settings.edit_tool,
         "region": settings.region,
         "project": settings.project,
+        "token_scope": settings.token_scope,
         "default_model": settings.default_model,
         "loopback": settings.loopback,
         "any_model": settings.any_model,

@@ -109,6 +109,8 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     """Region of a cloud; empty: that of its own variables and files. Its place in the base URL is `{region}`."""
     project: str = ""
     """Project of Google Cloud; empty: likewise. Its place is `{project}`."""
+    token_scope: str = ""
+    """Scope of tokens of Microsoft Entra."""
     facts_from: tuple[str, ...] = ()
     """Providers whose models these servers have too, under names that contain theirs."""
     models: tuple[Model, ...] = ()
@@ -175,6 +177,8 @@ class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Region of a cloud, such as `us-east-1` or `europe-west1`."""
     project: str | None = None
     """Project of Google Cloud."""
+    token_scope: str | None = None
+    """Scope of tokens of Microsoft Entra; other clouds of Azure have others."""
     default_model: str | None = None
     """Model to use when only the provider is named."""
     loopback: bool | None = None

@@ -68,7 +68,8 @@ class CloudTransport:
 
     def _is_about_credentials(self, error: HttpStatusError) -> bool:
         if self._auth == "aws":
-            return error.status in (400, 401, 403) and any(words in error.body for words in EXPIRED)
+            kind = error.headers.get("x-amzn-errortype", "").encode("ascii", "replace")
+            return error.status in (400, 401, 403) and any(words in kind + b" " + error.body for words in EXPIRED)
         return error.status == 401
 
     def _check_clock(self, error: HttpStatusError) -> None:
@@ -97,7 +98,7 @@ def add_credentials(choice: ModelChoice, inner: Transport, environ: Mapping[str,
         case "entra":
             from wolo.models.cloud.entra_source import EntraSource  # noqa: PLC0415
 
-            source = EntraSource(values)
+            source = EntraSource(values, choice.provider.token_scope)
         case _:
             return inner
     return CloudTransport(choice, inner, source)

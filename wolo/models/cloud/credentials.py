@@ -98,8 +98,8 @@ def _read(path: Path) -> Credentials | None:
 
 
 def _write(path: Path, credentials: Credentials) -> None:
-    """A full disk does not keep the credentials from being used."""
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    """A full disk does not keep the credentials from being used; what a killed process left is overwritten."""
+    new = path.with_name(f"{path.name}.new")
     with suppress(OSError):
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(handle, "wb") as file:

@@ -16,7 +16,8 @@ from wolo.models.cloud.google_source import token_in
 from wolo.models.cloud.token_requests import TokenRequest, fetch_document
 
 AUTHORITY: Final = "https://login.microsoftonline.com"
-RESOURCE: Final = "https://cognitiveservices.azure.com"
+SCOPE: Final = "https://cognitiveservices.azure.com/.default"
+SCOPE_ENDING: Final = "/.default"
 METADATA_HOST: Final = "http://169.254.169.254"
 COMMAND: Final = "!az account get-access-token --resource https://cognitiveservices.azure.com --query accessToken -o tsv"
 HINT: Final = f'Set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or api_key = "{COMMAND}".'
@@ -25,12 +26,14 @@ HINT: Final = f'Set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or
 class EntraSource:
     """Tokens by the AZURE_ variables, else those of the machine."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], scope: str = "") -> None:
+        """`scope` empty: that of Azure OpenAI."""
+        self._scope = scope or SCOPE
         self._environ = {name: value.strip() for name, value in environ.items()}
         names = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_AUTHORITY_HOST", "IDENTITY_ENDPOINT")
         secret = hashlib.sha256(self._environ.get("AZURE_CLIENT_SECRET", "").encode()).hexdigest()
         metadata = self._environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST", "-")
-        self.shared_name = " ".join(("entra", *(self._environ.get(name, "-") for name in names), metadata, secret))
+        self.shared_name = " ".join(("entra", self._scope, *(self._environ.get(name, "-") for name in names), metadata, secret))
 
     async def fetch(self) -> Credentials:
         environ = self._environ
@@ -40,7 +43,7 @@ class EntraSource:
             return await self._ask_machine(client)
         if not client or not tenant:
             raise ConfigError(f"{'AZURE_TENANT_ID' if client else 'AZURE_CLIENT_ID'} is not set.", hint=HINT)
-        form = {"client_id": client, "grant_type": "client_credentials", "scope": f"{RESOURCE}/.default"}
+        form = {"client_id": client, "grant_type": "client_credentials", "scope": self._scope}
         if secret:
             form["client_secret"] = secret
         else:
@@ -59,7 +62,7 @@ class EntraSource:
         """The managed identity of an app or of a virtual machine."""
         environ = self._environ
         named = environ.get("IDENTITY_ENDPOINT") or environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST")
-        query = {"resource": RESOURCE, **({"client_id": client} if client else {})}
+        query = {"resource": self._scope.removesuffix(SCOPE_ENDING), **({"client_id": client} if client else {})}
         if endpoint := environ.get("IDENTITY_ENDPOINT"):
             query["api-version"] = "2019-08-01"
             headers = {"x-identity-header": environ.get("IDENTITY_HEADER", "")}
