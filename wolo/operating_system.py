@@ -10,18 +10,15 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-
-def load(name: str) -> Any:
-    """A module of Python that Windows lacks; None there."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
-
-
-fcntl, pwd, resource = load("fcntl"), load("pwd"), load("resource")
+fcntl: Any = None
+pwd: Any = None
+resource: Any = None
+with suppress(ImportError):  # Windows has none of them
+    fcntl, pwd, resource = map(importlib.import_module, ("fcntl", "pwd", "resource"))
 LOCK_SH, LOCK_EX, LOCK_NB = 1, 2, 4
 """As in `fcntl`, on every system."""
 EXIT_BY_SIGNAL = {
@@ -39,20 +36,24 @@ _LOCK_VIOLATION = 33
 _NOT_LOCKED = 158
 
 
-def flock(descriptor: int, operation: int) -> None:
-    """Locks an open file until its descriptor is closed; a held lock changes its kind.
-
-    Raises BlockingIOError when `LOCK_NB` is asked for and another process has the lock, OSError where files have no locks.
-    """
-    if fcntl is not None:
-        fcntl.flock(descriptor, operation)
-    elif sys.platform == "win32":
+def flock_elsewhere(descriptor: int, operation: int) -> None:
+    """`flock` where Python has no `fcntl`."""
+    if sys.platform == "win32":
         import ctypes  # noqa: PLC0415  # not needed elsewhere
         import msvcrt  # noqa: PLC0415  # Windows only
 
         flock_with(ctypes.WinDLL("kernel32", use_last_error=True), msvcrt.get_osfhandle(descriptor), operation)
     else:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+
+flock: Callable[[int, int], object] = fcntl.flock if fcntl is not None else flock_elsewhere
+"""Locks an open file until its descriptor is closed; a held lock changes its kind.
+
+Raises BlockingIOError when `LOCK_NB` is asked for and another process has the lock, OSError where files have no locks.
+"""
+user_id: Callable[[], int] = getattr(os, "geteuid", lambda: 0)
+"""The number that files of the user have as their owner; on Windows, where Python knows no owners, that of all files."""
 
 
 def flock_with(kernel: Any, handle: int, operation: int) -> None:
@@ -84,11 +85,6 @@ def duplicate(descriptor: int, lowest: int) -> int:
     return int(fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)) if fcntl is not None else os.dup(descriptor)
 
 
-def user_id() -> int:
-    """The number that files of the user have as their owner; on Windows, where Python knows no owners, that of all files."""
-    return os.geteuid() if hasattr(os, "geteuid") else 0
-
-
 def account_home() -> str:
     """The home directory that the system has on record for the user; empty when it has none."""
     if pwd is None:
@@ -101,6 +97,14 @@ def account_home() -> str:
 
 def terminal_control() -> tuple[Any, Any]:
     """The modules `fcntl` and `termios`. Raises OSError where there are no pseudo terminals."""
-    if (termios := load("termios")) is None:
+    if not has_terminal_modes():
         raise OSError(errno.ENOSYS, "this system has no pseudo terminals")
-    return fcntl, termios
+    return fcntl, importlib.import_module("termios")
+
+
+def has_terminal_modes() -> bool:
+    try:
+        importlib.import_module("termios")
+    except ImportError:
+        return False
+    return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests.sessions.samples import environment, said
 from wolo.errors import SessionError
+from wolo.operating_system import flock
 from wolo.sessions.store import Store
 
 HOLDER = """
@@ -106,7 +106,7 @@ def test_lock_on_a_vanished_file_does_not_count(data: Path, monkeypatch: pytest.
     with Store.open(data) as store:
         session = store.create("/")
         path = data / "locks" / f"{session.id}.lock"
-        lock_for_real = fcntl.flock
+        lock_for_real = flock
         vanishing = iter([True])
 
         def lock_as_the_last_owner_leaves(descriptor: int, operation: int) -> None:
@@ -114,7 +114,7 @@ def test_lock_on_a_vanished_file_does_not_count(data: Path, monkeypatch: pytest.
             if next(vanishing, False):
                 path.unlink()
 
-        monkeypatch.setattr(fcntl, "flock", lock_as_the_last_owner_leaves)
+        monkeypatch.setattr("wolo.sessions.locks.flock", lock_as_the_last_owner_leaves)
         with store.lock(session.id), pytest.raises(SessionError, match="in use"):
             store.lock(session.id)
 
@@ -127,7 +127,7 @@ def test_a_file_system_without_locks_is_refused(data: Path, monkeypatch: pytest.
         session = store.create("/")
         with monkeypatch.context() as kernel:
             # No file system here lacks locks, so the kernel's answer is what has to be pretended.
-            kernel.setattr(fcntl, "flock", unsupported)
+            kernel.setattr("wolo.sessions.locks.flock", unsupported)
             with pytest.raises(SessionError, match="has no file locks"):
                 store.lock(session.id)
             with pytest.raises(SessionError, match="has no file locks"):
