@@ -268,6 +268,11 @@ def test_sequence_cut_in_two_stays_invisible() -> None:
         assert screen_of(whole[:cut], whole[cut:]).startswith("abcd\n")
 
 
+@pytest.mark.parametrize("hidden", ["\ufe0f", "\u200b", "\u200d", "\u202e", "\ufeff", "\u2028", "\U000e0041"])
+def test_invisible_character_hides_no_text(hidden: str) -> None:
+    assert screen_of(f"one{hidden} two\n".encode()).startswith("one two\n")
+
+
 def test_drawn_screen_is_shown_as_drawn() -> None:
     shown = screen_of(b"old\x1b[2J\x1b[3;5Hmenu\x1b[1;1Htop \x1b[31mred\x1b[0m \xe4\xbd\xa0\xe5\xa5\xbd")
     assert shown == "top red 你好\n\n    menu\n[screen of 80×24; the cursor is in row 1, column 13]\n"

@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import time
+import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import accumulate
@@ -148,6 +149,7 @@ class JobTerminal:
         held = re.search(_UNFINISHED, text[-_HELD_CHARS:])
         self._unfinished = held[0] if held else ""
         text = re.sub(_UNKNOWN, "", text[: len(text) - len(self._unfinished)])
+        text = re.sub(r"[^\x00-\x9f]", _visible, text)
         try:
             stream.feed(text)
         except Exception:  # a sequence that the emulator does not know; its parser has ended
@@ -160,6 +162,13 @@ class JobTerminal:
         if fd is not None:
             with suppress(OSError):
                 os.write(fd, data.encode())
+
+
+def _visible(character: re.Match[str]) -> str:
+    """Empty for what takes no place on a screen: at such a character the emulator would drop the rest of the text."""
+    from wcwidth import wcwidth  # noqa: PLC0415  # the emulator needs it, too
+
+    return character[0] if wcwidth(character[0]) > 0 or unicodedata.combining(character[0]) else ""
 
 
 def _make_emulator(answer: Callable[[str], None]) -> tuple[pyte.HistoryScreen, pyte.Stream]:
