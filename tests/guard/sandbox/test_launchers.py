@@ -75,6 +75,22 @@ def test_compiled_launcher_refuses_wrong_arguments(tmp_path: Path, words: bytes,
     assert done.stderr.startswith("Cannot set up the sandbox: ")
 
 
+@pytest.mark.parametrize("launcher", ["compiled", "namespaces"])
+@pytest.mark.parametrize("filter", [b"", b"\x06"])
+def test_launcher_without_whole_filter_runs_nothing(launcher: str, filter: bytes) -> None:
+    need(launcher)
+    fds = [in_memory(each) for each in (pack_programs("calls", "namespace_launcher"), b"--ro-bind\0/\0/\0", filter)]
+    line = [find_launcher([])] if launcher == "compiled" else line_for(fds[0])
+    try:
+        command = [*line, str(fds[1]), "-1", "-1", str(fds[2]), "0", "--", "/bin/echo", "begun"]
+        done = subprocess.run(command, pass_fds=fds, capture_output=True, text=True, check=False, timeout=20)
+    finally:
+        for fd in fds:
+            os.close(fd)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Cannot set up the sandbox: ")
+
+
 def test_compiled_launcher_needs_no_library() -> None:
     need("compiled")
     assert b"/ld-linux" not in Path(find_launcher([])).read_bytes()

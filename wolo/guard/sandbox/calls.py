@@ -175,6 +175,14 @@ def read_whole(fd: int) -> bytes:
         return file.read()
 
 
+def read_filter(fd: int) -> bytes:
+    """As `read_whole`. Raises OSError for one that is empty: the command would have every system call."""
+    text = read_whole(fd)
+    if fd >= 0 and not text:
+        raise OSError(22, "The filter of system calls is empty")
+    return text
+
+
 def report_begin(watch: int) -> None:
     """Closes the descriptor: the command must not have it."""
     if watch >= 0:

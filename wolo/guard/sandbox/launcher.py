@@ -16,6 +16,7 @@ from wolo.guard.sandbox.calls import (
     drop_capabilities,
     hand_over_listener,
     lower_limits,
+    read_filter,
     read_whole,
     report_begin,
     restrict,
@@ -28,7 +29,7 @@ def main() -> None:
     ruleset, filter_fd, kept, words_fd, watch, proxy = map(int, (*sys.argv[1:at], "-1")[:6])
     words = decode_words(read_whole(words_fd))
     variables = {name: value for name, _, value in (word.partition("=") for word in words if word[0] != "/")}
-    text = read_whole(filter_fd)
+    text = read_filter(filter_fd)
     report_begin(watch)
     hand_over_listener(proxy)
     lower_limits()

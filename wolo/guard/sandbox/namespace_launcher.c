@@ -397,7 +397,10 @@ int main(int argc, char **argv) {
     const char **writable = check_memory(calloc(length + 2, sizeof *writable));
     for (char *word = text; word < text + length; word += strlen(word) + 1) words[num_words++] = word;
     if (length && text[length - 1]) errno = EINVAL, fail("arguments");
-    struct sock_fprog program = {(unsigned short)(filter_length / sizeof(struct sock_filter)), (struct sock_filter *)filter};
+    size_t num_lines = filter_length / sizeof(struct sock_filter);
+    int is_filter = num_lines && num_lines <= BPF_MAXINSNS && filter_length % sizeof(struct sock_filter) == 0;
+    if (atoi(argv[4]) >= 0 && !is_filter) errno = EINVAL, fail("system calls");
+    struct sock_fprog program = {(unsigned short)num_lines, (struct sock_filter *)filter};
     enter_namespaces(kept);
     check(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "parent");
     check(pipe2(reading_begun, O_CLOEXEC), "pipes");

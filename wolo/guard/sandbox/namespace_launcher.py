@@ -25,6 +25,7 @@ from wolo.guard.sandbox.calls import (
     function,
     hand_over_listener,
     lower_limits,
+    read_filter,
     read_whole,
     report_begin,
     spawn,
@@ -273,7 +274,7 @@ def main() -> None:
         if fd >= 0:
             os.set_inheritable(fd, False)
     words = decode_words(read_whole(args))
-    text = read_whole(filter_fd)
+    text = read_filter(filter_fd)
     enter_namespaces(kept)
     control(PARENT_DEATH, KILL)
     reading, begun = os.pipe()
