@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -200,3 +202,12 @@ def test_purge_removes_prompts_and_sessions_of_worktrees(provider: ProviderServe
     left = [path.name for folder in ("history", "drafts") for path in (places.state / folder).iterdir()]
     assert [name.partition(".")[0] for name in left] == [named_after(tmp_path)] * 2
     assert (worktree.folder / "a.txt").exists()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+def test_nothing_is_deleted_without_a_record(session: str, make: Callable[[Path], None]) -> None:
+    make(find_places().data / FILE)
+    assert run_wolo("sessions", "delete", session, "--yes", timeout=30).exit_code == 3
+    assert run_wolo("audit", "export", timeout=30).exit_code == 3
+    with Store.open(find_places().data) as store:
+        assert [info.id for info in store.list()] == [session]

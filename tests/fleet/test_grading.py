@@ -73,6 +73,20 @@ def test_test_patch_restores_what_it_changes(env: dict[str, str], provider: Prov
     assert results(Path("second"))[0]["state"] == "passed"
 
 
+def test_agent_cannot_prevent_its_judgement(env: dict[str, str], provider: ProviderServer, source: Path, tmp_path: Path) -> None:
+    does(provider, "mkdir -p ../verify/source/tests; echo exit 0 > ../verify/source/tests/hidden.sh")
+    run_tasks(tmp_path, [{"id": "t", "repo": str(source), "verify": "sh tests/hidden.sh", "verify_files": HIDDEN}])
+    assert results(Path("run"))[0]["state"] == "failed"
+
+
+def test_patch_is_judged_as_it_was_made(env: dict[str, str], provider: ProviderServer, source: Path, tmp_path: Path) -> None:
+    binary = "printf '\\000\\377' > blob; printf '#!/bin/sh\\nexit 0\\n' > run.sh; chmod +x run.sh; ln -s blob link"
+    does(provider, f"{binary}; echo x > made.txt; echo '*.txt text eol=crlf' > .gitattributes")
+    check = "sh tests/hidden.sh && ./run.sh && test -L link && test $(wc -c < blob) = 2"
+    run_tasks(tmp_path, [{"id": "t", "repo": str(source), "verify": check, "verify_files": HIDDEN}])
+    assert results(Path("run"))[0]["state"] == "passed"
+
+
 MOVE = """\
 diff --git a/tests/visible.sh b/tests/moved.sh
 similarity index 100%

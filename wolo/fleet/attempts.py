@@ -259,7 +259,8 @@ class _Attempt:
             tools = self._runner.grading_tools
             try:
                 ended = await grade(
-                    *(self._task, self._work / "verify", file, tools, self._note),
+                    # Of a name that the agent cannot have taken.
+                    *(self._task, self._work / f"verify-{secrets.token_hex(8)}", file, tools, self._note),
                     seat=self._lease.fence,
                     container=self._container,
                 )

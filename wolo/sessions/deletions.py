@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -39,8 +40,10 @@ def record_deletion(data: Path, deletion: Deletion) -> None:
     """Saves it before the session goes. Raises SessionError."""
     path = data / FILE
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise SessionError(f"{path} is not a regular file, so no deletion can be recorded.", hint="Move it away.")
             flock(descriptor, LOCK_EX)
             last = b"".join(_read(path)[-1:])
             line = _chain(deletion, _chain_of(last))
@@ -94,6 +97,8 @@ def _chain_of(line: bytes) -> str:
 def _read(path: Path) -> list[bytes]:
     """Raises SessionError."""
     try:
+        if path.exists() and not path.is_file():  # a FIFO would wait for ever
+            raise SessionError(f"{path} cannot be read: it is not a regular file.")
         return path.read_bytes().splitlines(keepends=True)
     except FileNotFoundError:
         return []
