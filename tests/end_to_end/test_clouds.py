@@ -206,7 +206,7 @@ def test_bad_metadata_server_is_one_sentence(provider: ProviderServer, cloud: Cl
     assert provider.requests == []
 
 
-def test_kind_of_an_error_may_be_in_its_header(provider: ProviderServer, cloud: CloudServer) -> None:
+def test_kind_of_error_may_be_in_its_header(provider: ProviderServer, cloud: CloudServer) -> None:
     ends_at = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     keys = {"AccessKeyId": ACCESS_KEY, "SecretAccessKey": SECRET_KEY, "Token": "t", "Expiration": ends_at}
     numbers = iter("ab")
@@ -229,6 +229,23 @@ def test_session_token_in_an_error_is_hidden(provider: ProviderServer) -> None:
     assert done.exit_code == 1
     assert "Canonical String" in done.stderr
     assert secret not in done.stderr + done.stdout
+
+
+def test_doctor_asks_with_credentials_of_the_cloud(provider: ProviderServer) -> None:
+    configure("bedrock", "aws", provider.origin)
+    env = {**KEYS, "WOLO_MODEL": f"bedrock/{MODEL}"}
+    provider.script(signed(framed(text("Hi."))))
+    assert run_wolo("doctor", "--online", "--json", env=env).json["answer"]["works"]
+    missing = {"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true", "WOLO_MODEL": f"bedrock/{MODEL}"}
+    answer = run_wolo("doctor", "--online", "--json", env=missing).json["answer"]
+    assert answer == {"model": f"bedrock/{MODEL}", "works": False, "message": "No credentials of AWS were found."}
+
+
+def test_probe_asks_with_credentials_of_the_cloud(provider: ProviderServer) -> None:
+    configure("bedrock", "aws", provider.origin)
+    provider.linted, provider.otherwise = False, signed(framed(text("OK")))
+    done = run_wolo("models", "probe", "-m", f"bedrock/{MODEL}", env=KEYS)
+    assert (done.exit_code, "yes  answers" in done.stdout) == (0, True)
 
 
 def test_errors_within_the_stream_are_classified(provider: ProviderServer) -> None:

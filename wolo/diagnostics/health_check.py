@@ -28,7 +28,7 @@ from wolo.conversation.resources.web_search import find_search_service
 from wolo.diagnostics import model_info
 from wolo.diagnostics.hook_trial import hooks_here
 from wolo.diagnostics.installation import changed_packages
-from wolo.errors import SessionError, WoloError
+from wolo.errors import ConfigError, SessionError, WoloError
 from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.messages.terminal_text import clean_line
 from wolo.models.http.server_lookup import find_servers
@@ -157,7 +157,11 @@ def _answer(problems: Notices) -> dict[str, Any] | None:
         choice = choose_now()
     except WoloError:
         return None  # whoever looks for the model says why
-    check = asyncio.run(check_model(choice))
+    try:
+        check = asyncio.run(check_model(choice))
+    except ConfigError as error:
+        problems.add(f"{error.message} {error.hint}".strip())
+        return {"model": choice.label, "works": False, "message": error.message}
     if check.verdict != "works":
         problems.add(f"{check.message} {check.hint}".strip())
     return {"model": choice.label, "works": check.verdict == "works", "message": check.message}

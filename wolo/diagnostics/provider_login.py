@@ -22,6 +22,7 @@ from wolo.models import address, secret_references
 from wolo.models.address import join_url
 from wolo.models.catalog import ALIASES, Catalog, clean_key
 from wolo.models.catalog_files import Overrides, key_variable, load, names_of, unknown_provider
+from wolo.models.cloud.cloud_transport import add_credentials
 from wolo.models.format_selection import LEAST_CHARS, format_of, mask_key, redact
 from wolo.models.headers import request_headers
 from wolo.models.http.http_transport import HttpTransport
@@ -84,7 +85,7 @@ async def check_key(provider: Provider, key: str) -> KeyCheck:
 
 
 async def check_model(choice: ModelChoice) -> KeyCheck:
-    """Asks the model once."""
+    """Asks the model once. Raises ConfigError for credentials of a cloud that cannot be had."""
     try:
         await _ask(choice)
     except ProviderError as error:
@@ -283,7 +284,7 @@ def _trial(verdict: Literal["works", "refused", "unclear"], text: str, error: Pr
 
 
 async def _ask(choice: ModelChoice) -> None:
-    """Returns when an answer starts. Raises ProviderError."""
+    """Returns when an answer starts. Raises ProviderError or ConfigError."""
     format = format_of(choice)
     request = Request(
         model=choice.model.id,
@@ -299,7 +300,7 @@ async def _ask(choice: ModelChoice) -> None:
         first_byte_s=TRY_S,
         idle_s=TRY_S,
     )
-    transport, decoder = HttpTransport(certificates=certificates_of(choice)), format.decoder(request)
+    transport, decoder = add_credentials(choice, HttpTransport(certificates=certificates_of(choice))), format.decoder(request)
     try:
         async with asyncio.timeout(TRY_S), contextlib.aclosing(transport.send(call)) as batches:
             async for batch in batches:

@@ -57,7 +57,7 @@ async def test_damaged_file_is_fetched_anew(tmp_path: Path, damage: str) -> None
     assert (await CredentialCache(source, tmp_path).get()).token == "token-2"
 
 
-async def test_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
+async def test_link_in_place_of_file_is_not_followed(tmp_path: Path) -> None:
     source = Source()
     await CredentialCache(source, tmp_path).get()
     (file,) = tmp_path.glob("*.json")
