@@ -35,4 +35,6 @@ uv)
 esac
 "$bin/wolo" --version
 "$bin/wolo" --help >/dev/null
-"$bin/wolo" doctor || [ $? = 1 ]  # 1: no key is set up
+report=$("$bin/wolo" doctor 2>&1) || [ $? = 1 ]  # 1: no key is set up
+echo "$report"
+case $report in *crashed*) exit 1 ;; esac

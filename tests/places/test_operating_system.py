@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import fcntl
 import os
@@ -14,10 +15,12 @@ from typing import Any
 
 import pytest
 
+import wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock, flock_with
 
+PACKAGE = Path(wolo.__file__).parent
 WITHOUT = """
 import os, signal, sys
 
@@ -33,7 +36,7 @@ class Finder:
 for name in MISSING:
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Finder())
-del os.fork, os.geteuid, signal.SIGHUP
+del os.fork, os.geteuid, os.killpg, signal.SIGHUP
 from wolo.__main__ import main
 main()
 """
@@ -124,6 +127,27 @@ def test_other_failures_of_a_lock_are_errors(lock: Any, opened: tuple[int, int])
     assert not isinstance(failure.value, BlockingIOError)
 
 
+POSIX_ONLY = {
+    "guard/sandbox/calls.py": "launchers of Linux",
+    "guard/sandbox/escape_probe.py": "tries the sandboxes of Linux and macOS",
+    "guard/sandbox/namespace_launcher.py": "launcher of Linux",
+    "frontends/terminal/io/keyboard.py": "the terminal, which `wolo -p` does not load",
+}
+"""Modules that may import what Windows lacks, and why."""
+
+
+def test_few_modules_import_what_windows_lacks() -> None:
+    """At the top, where the import of the module would fail."""
+    missing, importers = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}, set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if missing & {name.partition(".")[0] for name in names}:
+                importers.add(path.relative_to(PACKAGE).as_posix())
+    assert importers == set(POSIX_ONLY)
+
+
 def run_without(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", WITHOUT, *args], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
@@ -145,6 +169,13 @@ def test_a_prompt_runs_without_posix_modules(provider: ProviderServer, tmp_path:
     done = run_without(*provider.flags, "--no-session", "--mode", "edit", "-p", "write a file")
     assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
     assert Path("made.txt").read_text() == "made\n"
+
+
+def test_a_command_is_refused_without_process_groups(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "echo hi"}), text("Done."))
+    done = run_without(*provider.flags, "--no-session", "--mode", "yolo", "-p", "run it")
+    assert done.stdout == "Done.\n", done.stderr
+    assert "WSL" in provider.requests[-1].json["messages"][-1]["content"]
 
 
 def test_an_interactive_session_needs_terminal_modes(provider: ProviderServer) -> None:

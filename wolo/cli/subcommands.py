@@ -207,14 +207,14 @@ def update(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
     plan = plan_update(this_installation())
     asks = not yes and sys.stdin is not None and sys.stdin.isatty()
     if not (yes or asks) or (not plan.steps and plan.folder is None):
-        print_message(f"This is wolo {__version__}, installed with {plan.way}. To update it, run:")
+        print_message(f"This is wolo {__version__} ({plan.way}). To update it, run:")
         print_line(plan.text)
         raise typer.Exit(1 if yes else 0)
     release = find_release(plan.folder) if plan.folder is not None else None
     if plan.folder is not None and release is None:
         print_line(f"wolo {__version__} is the newest release.")
         return
-    print_message(f"This is wolo {__version__}, installed with {plan.way}. To update it, wolo")
+    print_message(f"This is wolo {__version__} ({plan.way}). To update it, wolo")
     print_message(f"replaces {plan.folder} by {release.name}." if release else f"runs: {plan.text}")
     if asks and not confirm("Update now?"):
         print_message("Nothing was changed.")

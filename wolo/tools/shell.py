@@ -291,6 +291,8 @@ def _place(services: ToolServices) -> _Place:
 def _refuse_unusable(args: ShellArgs) -> None:
     if not args.command.strip():
         raise ToolError("The command is empty.")
+    if not hasattr(os, "killpg"):
+        raise ToolError("No command can run on this system: wolo needs process groups to end it. The user may start wolo in WSL.")
     if "\0" in args.command:
         raise ToolError("The command contains a NUL character.")
     try:
