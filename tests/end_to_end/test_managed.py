@@ -230,13 +230,20 @@ def test_forbidden_marketplace_is_not_added(managed: Write) -> None:
     managed('managed.marketplaces.allow = ["corp"]\n')
     folder = Path("market/.claude-plugin")
     folder.mkdir(parents=True)
-    (folder / "marketplace.json").write_text('{"name": "open", "owner": {"name": "x"}, "plugins": []}')
+    plugins = '[{"name": "one", "source": "./one"}]'
+    (folder / "marketplace.json").write_text(f'{{"name": "open", "owner": {{"name": "x"}}, "plugins": {plugins}}}')
     add = ("plugin", "marketplace", "add", str(Path("market").resolve()))
     done = run_wolo(*add)
     assert done.exit_code == 2
     assert "The marketplace open is not allowed on this machine." in done.stderr
     managed('managed.marketplaces.allow = ["open"]\n')
     assert run_wolo(*add).exit_code == 0
+    assert "one" in run_wolo("plugin", "search", "one").stdout
+    managed('managed.marketplaces.allow = ["corp"]\n')
+    done = run_wolo("plugin", "search", "one")
+    assert "one" not in done.stdout.split()
+    assert "The marketplace open is not allowed on this machine." in done.stderr
+    assert run_wolo("plugin", "add", "one@open", "--yes").exit_code != 0
 
 
 def test_python_programs_obey_too(provider: ProviderServer, managed: Write) -> None:

@@ -248,6 +248,22 @@ def test_nonsense_of_a_server_costs_only_itself(provider: ProviderServer, reply:
         assert client.turn()[-1]["subtype"] == "success"
 
 
+def test_forbidden_server_of_the_program_is_not_used(
+    provider: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "managed-settings"
+    folder.mkdir()
+    (folder / "managed.toml").write_text('managed.mcp.allow = ["other"]\n')
+    monkeypatch.setenv("WOLO_MANAGED_DIR", str(folder))
+    provider.script(text("Done."))
+    config = json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}})
+    with ProtocolClient(provider, "--mcp-config", config) as client:
+        client.request("initialize")
+        assert client.request("mcp_status")["response"]["mcpServers"] == []
+        assert client.turn()[-1]["subtype"] == "success"
+    assert "mcp_message" not in [each["subtype"] for each in client.asked]
+
+
 def test_call_of_a_server_ends_at_its_timeout(provider: ProviderServer) -> None:
     provider.script(call("mcp__calc__add", {}), text("It did not answer."))
 

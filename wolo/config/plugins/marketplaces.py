@@ -76,6 +76,7 @@ def listed_plugins(index: PluginIndex, places: Places, notices: Notices) -> Iter
     """Sorted by marketplace and name. A damaged marketplace becomes a notice."""
     for name, marketplace in sorted(index.marketplaces.items()):
         try:
+            read_policy(os.environ).check_marketplace(name, marketplace.source)
             table = _read(root_of(marketplace, places))
         except WoloError as error:
             notices.add(f"The marketplace {name} is not searched: {error.message}")

@@ -54,6 +54,11 @@ async def find_servers(
     for an invalid server in the settings.
     """
     site = replace(site, notices=Notices())
+    if refused := sorted(name for name in hosted if not config.settings.managed.mcp.has(name)):
+        hosted = {name: each for name, each in hosted.items() if name not in refused}
+        site.notices.extend(
+            f"The MCP server {name} of the program is not allowed on this machine, so it is not used." for name in refused
+        )
     written = [each for each in wanted_servers(config, site) if each.name not in hosted]
     written += [ConfiguredServer(name=name, server=Server(), source="the program", scope="run") for name in hosted]
     configured = tuple(
