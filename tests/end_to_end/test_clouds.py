@@ -417,7 +417,9 @@ def test_gemini_calls_run_on_vertex(provider: ProviderServer, cloud: CloudServer
     )
     done = ask_vertex(provider, {"GOOGLE_APPLICATION_CREDENTIALS": service_account(cloud)}, "gemini-3.8-flash")
     assert done.stdout == "Read.\n", done.stderr
-    assert "this is a" in json.dumps(provider.requests[1].json)
+    asked = json.dumps(provider.requests[1].json)
+    assert "this is a" in asked
+    assert '"id"' not in asked  # this server assigned none, and would refuse one
 
 
 # Azure
