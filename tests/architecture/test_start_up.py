@@ -52,7 +52,11 @@ LATER = {
     "email",
 }
 MOST_OF_SERVERS = 15
-MOST_MODULES = 208
+MOST_MODULES = 202
+MOST_ANNOTATIONS = 75
+"""That are text and are compiled; those of NamedTuples count."""
+NEEDLESS = {"typing_extensions", "platform", "shutil", "bz2", "lzma", "tomllib", "shlex", "termios", "platformdirs"}
+"""Modules of the library that a plain turn without settings does not use; together a fifteenth of its instructions."""
 UNPACKED = {
     "wolo.agent.compaction.history_cut.Move",
     "wolo.cli.options.CommandLine",
@@ -80,8 +84,8 @@ runpy.run_module("wolo", run_name="__main__")
 """
 
 COUNTING = """
-import atexit, collections, dataclasses, json, re, runpy, sys
-patterns, tuples, classes = [], [], []
+import atexit, collections, dataclasses, json, re, runpy, sys, typing
+patterns, tuples, classes, annotations = [], [], [], []
 compile_pattern, make_tuple, make_class = re._compiler.compile, collections.namedtuple, dataclasses._process_class
 
 def on_pattern(pattern, flags=0):
@@ -100,11 +104,19 @@ def on_class(made, *args):
     classes.append(made.__qualname__)
     return make_class(made, *args)
 
+make_reference = typing.ForwardRef.__init__
+
+def on_reference(self, text, *args, **options):
+    annotations.append(text)
+    make_reference(self, text, *args, **options)
+
+typing.ForwardRef.__init__ = on_reference
+
 re._compiler.compile, collections.namedtuple, dataclasses._process_class = on_pattern, on_tuple, on_class
 sys.argv = ["wolo", *ARGV]
 
 def print_counts():
-    print("COUNTED", json.dumps([patterns, tuples, classes, sorted(sys.modules)]), file=sys.stderr)
+    print("COUNTED", json.dumps([patterns, tuples, classes, len(annotations), sorted(sys.modules)]), file=sys.stderr)
 
 atexit.register(print_counts)
 runpy.run_module("wolo", run_name="__main__")
@@ -143,6 +155,19 @@ def test_a_headless_turn_loads_no_heavy_library(provider: ProviderServer, tmp_pa
     assert not modules & (HEAVY | PROXIES)
 
 
+def test_stand_ins_are_gone_after_the_start() -> None:
+    code = """
+import sys
+from wolo.cli.app import _import_msgspec
+_import_msgspec()
+assert {"msgspec", "uuid"} <= {*sys.modules}
+import platform, typing_extensions
+print(platform.machine())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip(), done.stderr
+
+
 def test_a_proxy_loads_the_library_for_it(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", provider.origin)
     provider.script(text("Hello."))
@@ -156,7 +181,9 @@ def test_a_plain_turn_makes_and_loads_little(provider: ProviderServer) -> None:
     imported_by(*argv)  # the first one creates the database and tries the sandbox out
     code = COUNTING.replace("ARGV", repr(argv))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
-    patterns, tuples, classes, modules = json.loads(done.stderr.rpartition("COUNTED")[2])
+    patterns, tuples, classes, num_annotations, modules = json.loads(done.stderr.rpartition("COUNTED")[2])
+    assert NEEDLESS & {*modules} == set()
+    assert num_annotations <= MOST_ANNOTATIONS, "msgspec compiles each annotation of a decoded struct that is text"
     assert not classes, "a msgspec.Struct costs a fiftieth of a dataclass"
     assert {name for name in tuples if name.startswith("wolo.")} <= UNPACKED, "a msgspec.Struct costs a sixth of a NamedTuple"
     assert {name for name in patterns if name.startswith("wolo.")} <= COMPILED, "re.search(PATTERN, …) compiles at the first use"

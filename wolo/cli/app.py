@@ -6,6 +6,8 @@ import errno
 import gc
 import sys
 import time
+from types import ModuleType, SimpleNamespace
+from typing import cast
 
 from wolo.cli.options import CommandLine, asks_for_json, parse
 from wolo.cli.signals import InterruptedBySignal, answer_signals, hold, leave
@@ -86,8 +88,25 @@ def _dispatch(line: CommandLine) -> int:
         print(f"wolo {__version__}")
         return 0
     with hold():
+        _import_msgspec()
         from wolo.cli.run import run
     return run(line)
+
+
+def _import_msgspec() -> None:
+    """Without two modules that it needs under other Pythons and systems; to load them takes as long as to read the settings.
+
+    msgspec asks typing_extensions first for what `typing` has, and uuid asks platform for the name of the system.
+    """
+    stand_ins = {"typing_extensions": None, "platform": SimpleNamespace(system=lambda: "Linux")}
+    is_first = sys.platform == "linux" and "msgspec" not in sys.modules
+    missing = {name: module for name, module in stand_ins.items() if is_first and name not in sys.modules}
+    sys.modules.update(cast("dict[str, ModuleType]", missing))
+    try:
+        import msgspec  # noqa: F401  # loads uuid
+    finally:
+        for name in missing:
+            del sys.modules[name]
 
 
 def _end_in_json(argv: list[str], error: WoloError) -> int:

@@ -5,7 +5,6 @@ A consent applies to exactly what the user saw, in one folder. When anything abo
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +48,10 @@ def wanted_servers(config: Config, site: Site) -> tuple[ConfiguredServer, ...]:
 
 def _filter_allowed(servers: dict[str, ConfiguredServer], config: Config, notices: Notices) -> tuple[ConfiguredServer, ...]:
     """Those that managed files allow. Also names the servers whose `elicitation` is not used."""
+    if not servers:
+        return ()
+    import shlex  # noqa: PLC0415  # only where there are servers
+
     for name, each in [*servers.items()]:
         server, program = each.server, f"command:{shlex.join((each.server.command, *each.server.args))}"
         if not config.settings.managed.mcp.has(name, server.url or program):
@@ -157,6 +160,8 @@ def _runs_relative_program(server: Server, cwd: Path, named_in: Path) -> bool:
     """Tells whether it starts a program by a relative name, which is then looked up next to the settings, not in the checkout."""
     if not server.command:
         return False
-    from wolo.extensions.referenced_files import runs_relative_program  # noqa: PLC0415  # most starts have no server
+    import shlex  # noqa: PLC0415  # only where there are servers
+
+    from wolo.extensions.referenced_files import runs_relative_program  # noqa: PLC0415
 
     return runs_relative_program(shlex.join((server.command, *server.args)), cwd, named_in)

@@ -1,6 +1,6 @@
 """Differences between Chat Completions servers, as flags; the format never checks provider names."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: msgspec would compile the text of each annotation at every start.
 
 from typing import Literal
 

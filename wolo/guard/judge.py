@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,6 @@ class Judge:
         self._start = os.path.realpath(cwd or workspace_root)
         self._base = PathBase(self._root, os.path.realpath(self._boundaries.home), fold_case=sys.platform == "darwin")
         self._book = Rulebook(rules, self._base)
-        self._everything = Rulebook((parse_rule(rule, "allow") for rule in EVERYTHING), self._base)
         self._precedence = Precedence(mode, self._book, self.grants, self._base)
         self._safe = SafeList(self._boundaries, os.environ.get("PATH", os.defpath))
         self._commands = CommandJudge(self._precedence, self._boundaries, self._safe)
@@ -76,14 +74,19 @@ class Judge:
 
     def under(self, ceiling: Ceiling) -> Judge:
         """The same judge for an agent with fewer rights; mode and grants stay shared, and so do limits that this judge has."""
-        limits = copy(self)
+        limits = self._copy()
         limits._session, limits._confine, limits._ceilings = limits, "never", ()
         limits._book = Rulebook(ceiling.rules, self._base)
         limits._precedence = Precedence(ceiling.judge_mode, limits._book, self.grants, self._base, ceiling.limits)
         limits._commands = CommandJudge(limits._precedence, self._boundaries, self._safe)
-        limited = copy(self)
+        limited = self._copy()
         limited._ceilings = (*self._ceilings, (ceiling, limits))
         return limited
+
+    def _copy(self) -> Judge:
+        from copy import copy  # noqa: PLC0415  # only with ceilings, and where a denial is suggested
+
+        return copy(self)
 
     @property
     def confine(self) -> Confine:
@@ -167,7 +170,8 @@ class Judge:
 
         Protected names, ask rules and irreversible effects need the person's own approval.
         """
-        allowed = strictest([self.judge_one(intent, self._everything) for intent in intents])
+        everything = Rulebook((parse_rule(rule, "allow") for rule in EVERYTHING), self._base)
+        allowed = strictest([self.judge_one(intent, everything) for intent in intents])
         if allowed.decision != "allow":
             return verdict
         return Verdict("allow", f"Allowed by a {source}.", source=source, confined=allowed.confined)
@@ -183,7 +187,7 @@ class Judge:
         rules = self._rules_for(intents)
         if len(rules) != 1 or not rules[0]:
             return ""
-        trial = copy(self)
+        trial = self._copy()
         trial._book = Rulebook([parse_rule(rules[0], "deny")], self._base)
         trial._precedence = Precedence(self.mode, trial._book, Grants(), self._base)
         trial._commands = CommandJudge(trial._precedence, self._boundaries, self._safe)

@@ -1,6 +1,6 @@
 """Messages: role, parts, usage and cost; and their JSON codec."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: msgspec would compile the text of each annotation at every start.
 
 import contextlib
 import time
@@ -191,7 +191,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
     def of(self, kind: type[P]) -> tuple[P, ...]:
         return tuple(part for part in self.parts if isinstance(part, kind))
 
-    def with_parts(self, changed: Iterable[ToolPart]) -> Message:
+    def with_parts(self, changed: Iterable[ToolPart]) -> "Message":
         """Replace tool parts with the same id."""
         by_id = {part.id: part for part in changed}
         return replace(self, parts=tuple(by_id.get(part.id, part) for part in self.parts))
@@ -215,7 +215,7 @@ class UserPrompt(Message, frozen=True, kw_only=True, omit_defaults=True):
         ) -> None: ...
 
     @classmethod
-    def from_message(cls, message: Message, origin: Origin) -> UserPrompt:
+    def from_message(cls, message: Message, origin: Origin) -> "UserPrompt":
         """The same message, with the same id."""
         return cls(**{**asdict(message), "origin": origin})
 

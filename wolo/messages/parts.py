@@ -1,6 +1,6 @@
 """The typed parts of messages."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: msgspec would compile the text of each annotation at every start.
 
 import base64
 import os
@@ -96,7 +96,7 @@ class ImagePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="image"
     """Of its file or resource, for notices; never sent."""
 
     @classmethod
-    def of(cls, source: str | bytes | media.Picture) -> ImagePart:
+    def of(cls, source: str | bytes | media.Picture) -> "ImagePart":
         """`source`: an http address, which is not fetched, or what `media.image_bytes` takes. Raises ValueError otherwise."""
         if isinstance(source, str) and source.startswith(media.ADDRESSES):
             return cls(url=source)
@@ -104,7 +104,7 @@ class ImagePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="image"
         return cls(media_type=media_type, data=data)
 
     @classmethod
-    def from_file(cls, path: str | Path) -> ImagePart:
+    def from_file(cls, path: str | Path) -> "ImagePart":
         """Raises OSError when the file cannot be read, ValueError when it is no image."""
         data, name = Path(path).read_bytes(), Path(path).name
         part = cls(media_type=media.image_type(data[: media.HEAD_BYTES]) or media.named_image_type(name), data=data, name=name)
@@ -113,7 +113,7 @@ class ImagePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="image"
         return part
 
     @classmethod
-    def from_url(cls, url: str) -> ImagePart:
+    def from_url(cls, url: str) -> "ImagePart":
         """Nothing is fetched. Raises ValueError unless it is an http address or a data URL."""
         if not url.startswith((*media.ADDRESSES, media.DATA)):
             shown = url[: media.SHOWN_CHARACTERS]
@@ -136,7 +136,7 @@ class AudioPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="audio"
     """Of its file or resource, for notices; never sent."""
 
     @classmethod
-    def of(cls, source: str | bytes) -> AudioPart:
+    def of(cls, source: str | bytes) -> "AudioPart":
         """`source`: bytes, base64, a data URL, or `file:` and a path.
 
         Raises ValueError for other text, OSError when the file cannot be read.
@@ -147,13 +147,13 @@ class AudioPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="audio"
         return cls(media_type=media_type, data=data)
 
     @classmethod
-    def from_file(cls, path: str | Path) -> AudioPart:
+    def from_file(cls, path: str | Path) -> "AudioPart":
         """Raises OSError when the file cannot be read."""
         media_type, data = media.audio_bytes(Path(path).read_bytes())
         return cls(media_type=media_type, data=data, name=Path(path).name)
 
     @classmethod
-    def from_base64(cls, data: str) -> AudioPart:
+    def from_base64(cls, data: str) -> "AudioPart":
         """`data` may be a data URL. Raises ValueError for other text."""
         media_type, decoded = media.audio_bytes(data)
         return cls(media_type=media_type, data=decoded)

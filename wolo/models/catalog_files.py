@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -57,12 +56,25 @@ LEAST_PART: Final = 3
 """Minimum length for substring matches: `sonnet` finds the Claude models."""
 
 Overrides = Mapping[str, ProviderSettings]
+CUSTOM: Final = Provider(
+    name="custom",
+    label="this server",
+    base_url="",
+    any_model=True,
+    dialect={"thinking_param_style": "effort"},  # sent only where a level was asked for, and left out once it was refused
+    hint="Check --api-key (or WOLO_API_KEY) and --base-url.",
+)
+"""Any server that speaks Chat Completions, at the address of --base-url. Nothing is assumed about it."""
 
 
 def load(name: str, overrides: Overrides | None = None, environ: Mapping[str, str] | None = None) -> Provider:
     """Load a provider by exact name, with the user's settings applied."""
     settings = (overrides or {}).get(name)
-    if name in PROVIDERS:
+    if name == "custom":
+        provider = CUSTOM
+    elif name in PROVIDERS:
+        import tomllib  # noqa: PLC0415  # half as long to load as all that reads the settings
+
         file = Path(__file__).with_name("providers") / f"{name}.toml"
         provider = msgspec.convert(tomllib.loads(file.read_text("utf-8")), Provider)
     elif settings is not None:

@@ -104,7 +104,7 @@ def key_of(choice: ModelChoice) -> ValueRedactor:
 def _dialect(choice: ModelChoice, format: str, kind: type[D]) -> D:
     provider = choice.provider
     shared = provider.dialect if format == provider.format else provider.also.get(format, OtherApi()).dialect
-    known = {each.name for each in msgspec.structs.fields(kind)}
+    known = {*kind.__struct_fields__}
     own = {name: value for name, value in choice.model.dialect.items() if name in known or name not in FACTS}
     flags = {**shared, **own}
     if WRITTEN_CALLS in known and _is_hosted(choice):
@@ -134,7 +134,7 @@ def _takes(kind: Any) -> str:
 
 def _wrong_flag(choice: ModelChoice, flags: Mapping[str, object], kind: type[msgspec.Struct], message: str) -> ConfigError:
     setting = f"providers.{choice.provider.name}.dialect"
-    known = [each.name for each in msgspec.structs.fields(kind)]
+    known = [*kind.__struct_fields__]
     unknown = next((name for name in flags if name not in known), None)
     if unknown is None:
         name = message.rpartition("`$.")[2].partition("`")[0].partition("[")[0]

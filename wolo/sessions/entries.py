@@ -1,6 +1,6 @@
 """Defines the entries of a session."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: msgspec would compile the text of each annotation at every start.
 
 from collections.abc import Iterable
 from typing import Any
@@ -96,7 +96,7 @@ STEERING = "steering"
 """`custom_type` of words for a running turn; the turn saves them again as a message when the model gets them."""
 
 
-def unsent_steering(entries: Iterable[AnyEntry]) -> tuple[str, ...]:
+def unsent_steering(entries: "Iterable[AnyEntry]") -> tuple[str, ...]:
     """Words that were accepted for a turn which was killed before the model got them."""
     unsent: list[str] = []
     for entry in entries:

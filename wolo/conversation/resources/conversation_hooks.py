@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -257,9 +256,11 @@ def _wrong_program(command: str, folder: Path | None, named_in: Path | None, cwd
         if not os.access(path, os.X_OK):
             return str(path), "cannot be run" if path.exists() else "is not there"
     elif re.fullmatch(r"[\w.+-]+", first):
-        from wolo.guard.shell.words import BUILTINS  # noqa: PLC0415  # only where there are hooks
+        from shutil import which  # noqa: PLC0415  # only where there are hooks
 
-        if first not in BUILTINS | _KEYWORDS and not shutil.which(first, path=environment(cwd, folder)["PATH"]):
+        from wolo.guard.shell.words import BUILTINS  # noqa: PLC0415
+
+        if first not in BUILTINS | _KEYWORDS and not which(first, path=environment(cwd, folder)["PATH"]):
             return first, "is not on the PATH"
     return None
 

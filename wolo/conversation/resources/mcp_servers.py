@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -92,6 +91,8 @@ def _programs(configured: Sequence[ConfiguredServer], workspace: Workspace, cwd:
     run = [each for each in configured if each.server.command and each.server.enabled]
     if not run:
         return ()
+    import shlex  # noqa: PLC0415  # only where there are servers
+
     from wolo.extensions.referenced_files import find_programs  # noqa: PLC0415  # most starts have no server
 
     roots = (workspace.root, *workspace.extra)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,7 +120,9 @@ def adopt_login_shell(shell: ShellState, login: LoginShell, judge: Judge, secret
         if secrets.hide(definition.text) != definition.text:
             return False
         if definition.is_alias:
-            command = " ".join(shlex.split(definition.text.partition("=")[2]))
+            from shlex import split  # noqa: PLC0415  # only for aliases
+
+            command = " ".join(split(definition.text.partition("=")[2]))
             return judge.judge("shell", [RunIntent(command, shell.cwd)]).decision == "allow"
         if not has_rules:  # a function is like a script, which is not analysed either
             return True

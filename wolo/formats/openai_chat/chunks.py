@@ -1,6 +1,6 @@
 """Parses the chunks of a Chat Completions stream and assembles their tool calls."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: msgspec would compile the text of each annotation at every start.
 
 import json
 from collections.abc import Mapping, Sequence
@@ -259,7 +259,7 @@ class OpenCalls:
     def has(self, tool: str, arguments: str) -> bool:
         return any(self._names.get(call.name, call.name) == tool and _same(call.text, arguments) for call in self.calls)
 
-    def add_written(self, leaked: LeakedCall, deltas: list[Delta]) -> None:
+    def add_written(self, leaked: "LeakedCall", deltas: list[Delta]) -> None:
         """Add a call that was written as text, with our own tool name and all arguments."""
         call = self._begin()
         call.name, call.size = leaked.tool, len(leaked.arguments)

@@ -150,8 +150,6 @@ class _Proof(Struct, frozen=True):
 
 
 def _prove(make: SandboxFactory, what: str, state: Path, cache: Path | None) -> _Proof:
-    from wolo.guard.sandbox.escape_probe import find_gap  # noqa: PLC0415  # not needed after a cached pass
-
     mark = sha256(f"{VERSION} {what} {_environment_facts()}".encode()).hexdigest()
     proofs = cache / "sandbox-probes" if cache else None
     if proofs is not None:
@@ -160,6 +158,8 @@ def _prove(make: SandboxFactory, what: str, state: Path, cache: Path | None) -> 
                 known, *known_gaps = line.split("\t")
                 if known == mark:
                     return _Proof(gaps=tuple(known_gaps))
+    from wolo.guard.sandbox.escape_probe import find_gap  # noqa: PLC0415  # not needed after a cached pass
+
     proof = _evaluate(*find_gap(make, state), what)
     if proofs is not None and not proof.why:
         with suppress(OSError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -87,6 +86,8 @@ def unfinished_folder(parent: Path | None = None) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        import shutil  # noqa: PLC0415  # slow to load, and it loads the libraries of archives
+
         shutil.rmtree(folder, ignore_errors=True)
         os.close(handle)
 
@@ -109,6 +110,8 @@ def remove_leftovers(folder: Path) -> None:
                     if os.fstat(handle).st_uid == user_id():
                         flock(handle, LOCK_EX | LOCK_NB)
                         if path.is_dir():
+                            import shutil  # noqa: PLC0415  # slow to load
+
                             shutil.rmtree(path, ignore_errors=True)
                         else:
                             path.unlink()

@@ -40,7 +40,6 @@ from wolo.workspace.processes.process_tree import (
     mark_detached,
     write_marker,
 )
-from wolo.workspace.processes.pseudo_terminal import open_terminal
 
 GRACE_S = 1.5
 """Between TERM and KILL after a timeout or a cancellation."""
@@ -245,7 +244,12 @@ class Processes:
         mark = self._next_mark()
         tasks, since = count_tasks(), uptime_s()
         try:
-            reading, writing = open_terminal() if start.has_terminal else os.pipe()
+            if start.has_terminal:
+                from wolo.workspace.processes.pseudo_terminal import open_terminal  # noqa: PLC0415  # few commands have one
+
+                reading, writing = open_terminal()
+            else:
+                reading, writing = os.pipe()
         except OSError:
             start.cleanup()
             raise
