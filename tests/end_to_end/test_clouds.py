@@ -417,9 +417,11 @@ def test_gemini_calls_run_on_vertex(provider: ProviderServer, cloud: CloudServer
     )
     done = ask_vertex(provider, {"GOOGLE_APPLICATION_CREDENTIALS": service_account(cloud)}, "gemini-3.8-flash")
     assert done.stdout == "Read.\n", done.stderr
-    asked = json.dumps(provider.requests[1].json)
-    assert "this is a" in asked
-    assert '"id"' not in asked  # this server assigned none, and would refuse one
+    asked = provider.requests[1].json["contents"]
+    assert "this is a" in json.dumps(asked)
+    called = [part[kind] for each in asked for part in each["parts"] for kind in part if kind.startswith("function")]
+    assert len(called) == 2
+    assert not any("id" in each for each in called)  # this server assigned none, and would refuse one
 
 
 # Azure
