@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from wolo.errors import ProviderError, WoloError
-from wolo.guard.intents import Intent
+from wolo.guard.intents import Intent, RunIntent
 from wolo.messages.call_arguments import named_arguments
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import IN_FENCE, ToolKind, ToolPart
@@ -255,8 +255,8 @@ class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
 
     @property
     def only_once(self) -> bool:
-        """An approval cannot extend beyond this call: the call may be an example in a text."""
-        return IN_FENCE in self.part.metadata
+        """An approval cannot extend beyond this call: it may be an example in a text, or does something else the next time."""
+        return IN_FENCE in self.part.metadata or any(isinstance(each, RunIntent) and each.concern for each in self.intents)
 
 
 class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):

@@ -145,7 +145,8 @@ class Judge:
         if refusal is not None:
             reason = f": {refusal}" if refusal else "."
             return Verdict("deny", f"The user has already denied this exact call{reason}", source="session")
-        if self.grants.allows(call):
+        is_known = not any(isinstance(intent, RunIntent) and intent.concern for intent in intents)
+        if is_known and self.grants.allows(call):
             return Verdict("allow", "The user allowed this exact call for the session.", source="session")
         return verdict
 

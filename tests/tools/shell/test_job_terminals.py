@@ -10,12 +10,14 @@ import pytest
 from tests.tools.harness import ToolHarness
 from tests.tools.shell.test_jobs import jobs_of
 from tests.workspace.living import gone, unique_seconds
+from wolo.agent.events import ApprovalAsked
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import MODES
 from wolo.guard.rules import Verdict, parse_rule
 from wolo.guard.secrets.redactor import Secrets
+from wolo.messages.parts import ToolPart
 from wolo.messages.secret_values import Secret
 from wolo.tools import shell
 from wolo.tools.background import job_terminal
@@ -205,6 +207,18 @@ async def test_line_in_pieces_asks_until_enter(harness: ToolHarness) -> None:
     assert verdict_of(harness, "m -rf build\n").decision == "ask"
     await type_text(harness, "\n")
     assert verdict_of(harness, "ls\n").decision == "allow"
+
+
+async def test_yes_to_unclear_keys_is_not_remembered(harness: ToolHarness) -> None:
+    await begin(harness, "bash")
+    judge = Judge(MODES["auto"], [], harness.root, confine="unless_allowed")
+    tool, args = harness.toolbox.decode("jobs", {"action": "input", "id": 1, "text": "\x1b[A\n"})
+    intents = tool.intents(args, harness.services)
+    assert judge.suggest_rule(intents) == ""
+    judge.remember("jobs", intents, allowed=True)
+    assert judge.judge("jobs", intents).decision == "ask"
+    part = ToolPart(id="1", call_id="1", tool="jobs", input={})
+    assert ApprovalAsked(id="1", part=part, intents=tuple(intents), reason="", rule="").only_once
 
 
 async def test_earlier_directories_and_variables_count(harness: ToolHarness) -> None:
