@@ -126,6 +126,24 @@ def test_denied_host_is_not_asked_about(provider: ProviderServer, ground: Ground
     assert "packages.example.com:80 (sandbox.denied_domains has it)" in provider.requests[1].results[0]
 
 
+def test_verification_reaches_allowed_hosts(provider: ProviderServer, ground: Ground, internet: list[str]) -> None:
+    provider.script(call("write", {"path": "new", "content": "x"}), text("ok"))
+    run_wolo("-p", "--verify", GET, *DOMAINS, *provider.flags, "go")
+    assert set(internet) == {"http://packages.example.com/"}
+
+
+def test_panel_takes_a_yes_for_the_session(provider: ProviderServer, ground: Ground, internet: list[str]) -> None:
+    provider.script(shell(GET), shell(GET), text("Well."))
+    with pty_wolo("--sandbox", "auto", *provider.flags, rows=40, columns=100) as terminal:
+        terminal.wait_for("›")
+        terminal.enter("go on")
+        terminal.wait_for("Let this command connect to packages.example.com?")
+        terminal.wait_for("2 Yes, for this session")
+        terminal.type("2")
+        terminal.wait_for("Well.")
+    assert internet == ["http://packages.example.com/"] * 2
+
+
 def test_job_reaches_allowed_hosts(provider: ProviderServer, ground: Ground, internet: list[str]) -> None:
     provider.script(
         shell(f"{GET}; curl -sS http://evil.example/; echo done", background=True),

@@ -27,7 +27,7 @@ LOST = (
     "inside the sandbox it changed protected files, which run code or steer agents, and these are not what they were: {names}. "
     "Check them before you use them."
 )
-HOST = "It wants to connect to {host}, which sandbox.allowed_domains does not have. Allow {host}?"
+HOST = "It wants to connect to {host}, which sandbox.allowed_domains does not have."
 KEEP = "{denied} Keep its version of them?"
 ACCEPTED = "[the user kept what it changed in protected files: {names}]"
 STAYED_RESTORED = "The user did not want to keep its version."

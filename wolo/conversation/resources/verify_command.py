@@ -57,7 +57,7 @@ async def check(command: str, timeout_s: float, services: ToolServices, *, confi
     await call.prepare()
     for _ in range(MOST_TRIES):
         printed = CapturedOutput(_KEPT_BYTES)
-        enclosed = call.enclose([shell, *options, "-c", command], place)
+        enclosed = call.enclose([shell, *options, "-c", command], place, proxy=call.open_proxy())
         finished = await services.shell.processes.run(
             enclosed.argv,
             cwd=place,

@@ -13,7 +13,7 @@ from wolo.agent.events import ApprovalAsked, SandboxState
 from wolo.frontends.terminal.panels.approval_preview import proposal
 from wolo.frontends.terminal.panels.region_styles import as_rows
 from wolo.frontends.terminal.render.file_diffs import replacement
-from wolo.guard.intents import Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.guard.intents import FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.parts import ToolPart
 from wolo.tools.editing.matching import with_line_endings_of
 
@@ -54,6 +54,14 @@ def test_sandbox_refusal_looks_different() -> None:
     lines = plain(asked(part, RunIntent("make", Path("/w")), walls="again"))
     assert lines[0] == "! The sandbox stopped this command. Run it outside?"
     assert lines[2] == "  all your rights"
+
+
+def test_host_of_a_running_command_is_the_question() -> None:
+    part = ToolPart(tool="shell", input={"command": "pip install x"})
+    intents = (RunIntent("pip install x", Path("/w")), FetchIntent("https://packages.example.com:8443/"))
+    lines = plain(asked(part, *intents, walls="host"))
+    assert lines[0] == "! Let this command connect to packages.example.com:8443?"
+    assert lines[1:] == ["  $ pip install x", "  sandboxed", "  It needs an approval."]
 
 
 def test_changes_are_whole_under_any_model_name() -> None:

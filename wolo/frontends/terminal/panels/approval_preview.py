@@ -68,6 +68,8 @@ def effects(asked: ApprovalAsked) -> list[Text]:
     """The command, the files, the addresses; a file that is read and written is named once."""
     described: dict[str, list[Text]] = {}
     for intent in asked.intents:
+        if asked.walls == "host" and isinstance(intent, FetchIntent):
+            continue  # the question names it
         lines = _describe(intent)
         described.setdefault("\n".join(line.plain for line in lines), lines)
     return list(chain.from_iterable(described.values()))
