@@ -144,6 +144,20 @@ def test_panel_takes_a_yes_for_the_session(provider: ProviderServer, ground: Gro
     assert internet == ["http://packages.example.com/"] * 2
 
 
+@pytest.mark.parametrize("is_panel", [True, False])
+def test_question_ends_with_its_command(provider: ProviderServer, ground: Ground, internet: list[str], is_panel: bool) -> None:
+    provider.script(shell(f"{GET} --max-time 1"), text("Well."))
+    first = () if is_panel else ("go on",)
+    with pty_wolo("--sandbox", "auto", *provider.flags, *first, rows=40, columns=100) as terminal:
+        if is_panel:
+            terminal.wait_for("›")
+            terminal.enter("go on")
+        terminal.wait_for("Let this command connect to packages.example.com?")
+        terminal.wait_for("Well.")
+    assert internet == []
+    assert "no connection to packages.example.com:80 (the user has not answered)" in provider.requests[1].results[0]
+
+
 def test_job_reaches_allowed_hosts(provider: ProviderServer, ground: Ground, internet: list[str]) -> None:
     provider.script(
         shell(f"{GET}; curl -sS http://evil.example/; echo done", background=True),

@@ -238,8 +238,15 @@ class CommandProxy:
             if len(self._questions) >= MOST_QUESTIONS:
                 return unnamed
             self._questions[name] = asyncio.ensure_future(self._ask(name, not self._is_job))
+        spelled = _spell(target.host, target.port)
+        if not self._questions[name].done() and self._note(target, allowed=False):  # until there is an answer, it is refused
+            self._why[spelled] = "the user has not answered"
         # A program that gives up and tries again finds the same question.
-        return "" if await asyncio.shield(self._questions[name]) else "the user did not allow it"
+        if not await asyncio.shield(self._questions[name]):
+            return "the user did not allow it"
+        self._why.pop(spelled, None)
+        self._seen.pop((target.host, target.port, False), None)
+        return ""
 
     async def _connect(self, request: ProxyRequest) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, str | None]:
         """The connection to the server, or to the user's proxy: with credentials for a plain request through it, else None.
