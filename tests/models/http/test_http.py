@@ -147,7 +147,7 @@ async def test_page_is_named_with_address_and_words(server: ProviderServer, kind
     assert kind in failed.value.message
     assert "Sign in" in failed.value.message
     assert "<b>" not in failed.value.message
-    assert "/v1" in failed.value.hint
+    assert "--api names another" in failed.value.hint
     assert not failed.value.retryable
 
 
