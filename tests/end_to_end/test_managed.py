@@ -166,7 +166,9 @@ def test_model_list_is_not_asked_elsewhere(provider: ProviderServer, managed: Wr
 
 def test_forbidden_address_is_not_probed(provider: ProviderServer, managed: Write) -> None:
     managed('managed.base_urls.allow = ["https://llm.example.com/*"]\n')
-    assert run_wolo("models", "probe", provider.base_url).exit_code == 2
+    done = run_wolo("models", "probe", provider.base_url)
+    assert done.exit_code == 2
+    assert f"The address {provider.base_url} is not allowed on this machine." in done.stderr
     assert not provider.requests
 
 
