@@ -53,6 +53,7 @@ LATER = {
 }
 MOST_OF_SERVERS = 15
 MOST_MODULES = 202
+PROBE_OF_SANDBOX = "wolo.guard.sandbox.escape_probe"
 MOST_ANNOTATIONS = 75
 """That are text and are compiled; those of NamedTuples count."""
 NEEDLESS = {"typing_extensions", "platform", "shutil", "bz2", "lzma", "tomllib", "shlex", "termios", "platformdirs"}
@@ -182,6 +183,7 @@ def test_a_plain_turn_makes_and_loads_little(provider: ProviderServer) -> None:
     code = COUNTING.replace("ARGV", repr(argv))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
     patterns, tuples, classes, num_annotations, modules = json.loads(done.stderr.rpartition("COUNTED")[2])
+    assert PROBE_OF_SANDBOX not in modules, "the compiled launcher is older than its source: install wolo again"
     assert NEEDLESS & {*modules} == set()
     assert num_annotations <= MOST_ANNOTATIONS, "msgspec compiles each annotation of a decoded struct that is text"
     assert not classes, "a msgspec.Struct costs a fiftieth of a dataclass"
