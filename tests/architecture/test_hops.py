@@ -6,7 +6,7 @@ from tests.architecture.hop_probe import BEFORE, TURN, probe
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 
-MOST_FILES_OF_A_PROMPT = 55
+MOST_FILES_OF_A_PROMPT = 56
 MOST_MOVES_OF_A_PROMPT = 400
 """A few more than there are: how many pieces a response arrives in varies."""
 PROBES = 2

@@ -60,10 +60,10 @@ class AwsSource:
             unsupported = "AWS_WEB_IDENTITY_TOKEN_FILE"
         if unsupported:
             raise ConfigError(f"Credentials by {unsupported} need botocore, which is not installed.", hint=BOTOCORE)
-        if found := await self._ask_container():
-            return found
-        if found := await self._ask_instance():
-            return found
+        if credentials := await self._ask_container():
+            return credentials
+        if credentials := await self._ask_instance():
+            return credentials
         raise ConfigError("No credentials of AWS were found.", hint=HINT)
 
     def _ask_botocore(self) -> Credentials:

@@ -44,7 +44,7 @@ class FrameSplitter:
             size_bytes = int.from_bytes(self._held[:4])
             _check(self._held, 8)
             if not PRELUDE_BYTES + CHECKSUM_BYTES <= size_bytes <= LARGEST_FRAME_BYTES:
-                raise _damaged(f"a frame of {size_bytes:,} bytes")
+                raise _damage(f"a frame of {size_bytes:,} bytes")
             if len(self._held) < size_bytes:
                 break
             frame = bytes(self._held[:size_bytes])
@@ -56,14 +56,14 @@ class FrameSplitter:
 
     def end(self) -> list[bytes]:
         if self._held:
-            raise _damaged("the stream ends within a frame")
+            raise _damage("the stream ends within a frame")
         return []
 
     def _read(self, frame: bytes) -> bytes | None:
         """None for events that are no piece of the answer."""
         headers_end = PRELUDE_BYTES + int.from_bytes(frame[4:8])
         if headers_end > len(frame) - CHECKSUM_BYTES:
-            raise _damaged("headers longer than their frame")
+            raise _damage("headers longer than their frame")
         headers, body = _read_headers(frame[PRELUDE_BYTES:headers_end]), frame[headers_end:-CHECKSUM_BYTES]
         if headers.get(":message-type") != "event":
             kind = headers.get(":exception-type") or headers.get(":error-code") or "internalServerException"
@@ -75,13 +75,13 @@ class FrameSplitter:
         try:
             return binascii.a2b_base64(json.loads(body)["bytes"])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise _damaged("a chunk without bytes") from error
+            raise _damage("a chunk without bytes") from error
 
 
 def _check(frame: bytes | bytearray, at: int) -> None:
     """The checksum covers everything before it."""
     if zlib.crc32(frame[:at]) != int.from_bytes(frame[at : at + CHECKSUM_BYTES]):
-        raise _damaged("a wrong checksum")
+        raise _damage("a wrong checksum")
 
 
 def _read_headers(block: bytes) -> dict[str, str]:
@@ -103,7 +103,7 @@ def _read_headers(block: bytes) -> dict[str, str]:
                 headers[name] = block[at : at + size_bytes].decode()
             at += size_bytes
     except (IndexError, KeyError, UnicodeDecodeError) as error:
-        raise _damaged("unreadable headers") from error
+        raise _damage("unreadable headers") from error
     return headers
 
 
@@ -115,7 +115,7 @@ def _message_of(body: bytes) -> str:
     return str(document.get("message") or document.get("Message") or "") if isinstance(document, dict) else ""
 
 
-def _damaged(what: str) -> Unavailable:
+def _damage(what: str) -> Unavailable:
     return Unavailable(
         f"The event stream of Bedrock is damaged: {what}.", hint="Something between here and AWS may change answers."
     )
