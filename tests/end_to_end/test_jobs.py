@@ -280,3 +280,14 @@ def test_watched_lines_reach_model_as_they_come(provider: ProviderServer) -> Non
     messages = [m["content"] for m in provider.requests[-1].messages if m["role"] == "user"]
     lines = [each for message in messages[1:] for each in message.splitlines()]
     assert [each.rpartition("] ")[2] for each in lines] == ["ERROR one", "ERROR two"]
+
+
+def test_irreversible_command_typed_into_shell_is_denied(provider: ProviderServer) -> None:
+    Path("build").mkdir()
+    Path("build/kept").write_text("kept")
+    typed = {"action": "input", "id": 1, "text": "true\nrm -rf build\n"}
+    shell = call("shell", {"command": "bash", "background": True, "pty": True})
+    provider.script(shell, call("jobs", typed), text("It was denied."))
+    assert run_wolo("-p", "--mode=auto", *provider.flags, "go").exit_code == 4
+    assert "`rm` cannot be undone: build: 1 file" in provider.requests[2].results[-1]
+    assert Path("build/kept").exists()
