@@ -167,7 +167,8 @@ def test_a_bare_repository_that_was_there_stays_usable(backend: str) -> None:
 LIFTS = {
     "replaced": "echo mine > $W/n; mv $W/n $W/AGENTS.md",
     "removed": "rm $W/AGENTS.md",
-    "cleaned": "git init -q $W/../g; git --git-dir=$W/../g/.git --work-tree=$W clean -qfdx -e begun -e .git",
+    # the job goes on planting, so that a folder may stay
+    "cleaned": "git init -q $W/../g; git --git-dir=$W/../g/.git --work-tree=$W clean -qfdx -e begun -e .git || :",
     "moved": "mv $W/AGENTS.md $W/old",
     "a nested one": "rm -r $W/sub/.git",
 }
