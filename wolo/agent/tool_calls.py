@@ -368,8 +368,7 @@ class ToolCalls:
                 if most is not None and review is not None and review.verdict is not None and intents == reviewed:
                     part = replace(part, metadata={**part.metadata, "decided_by": "model"})
                     return replace(call, part=part, intents=intents, verdict=review.verdict)
-            verdict = verdict if self._approvals or verdict.source == PLANNING else verdict.without_person()
-            if verdict.decision == "deny":
+            if verdict.decision == "deny" or (verdict.decision == "ask" and not self._approvals):
                 return await self._deny_by_rule(replace(call, part=part), tool, verdict, cancellation)
             if verdict.decision == "allow" or intents == approved:
                 decided_by = {} if approved is None else {"decided_by": "person"}
@@ -388,8 +387,9 @@ class ToolCalls:
                 part = replace(call.part, metadata={**call.part.metadata, APPROVED_INPUT: call.part.input})
 
     async def _deny_by_rule(self, call: PlannedCall, tool: Tool, verdict: Verdict, cancellation: Cancellation) -> EndedCall:
-        if verdict.source == PLANNING:  # what the model was told, not a decision about it
+        if verdict.decision == "deny" and verdict.source == PLANNING:  # what the model was told, not a decision about it
             return EndedCall(part=end(call.part, "denied_by_rule", READ_ONLY.format(reason=verdict.reason)))
+        verdict = verdict if verdict.decision == "deny" else verdict.without_person()
         reply = NOT_CONFIRMED if verdict.source == IN_FENCE else DENIED_BY_RULE
         denied = _deny(call.part, "denied_by_rule", verdict.reason, reply)
         part = await self._hooks.on_denial(_hook_view(call, tool), denied.part, verdict.reason, cancellation)
