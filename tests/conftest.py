@@ -68,28 +68,32 @@ HEAVY = {
     "contrib": "harbor",
     "diagnostics": "package_check",
     "durability": "*",
-    "end_to_end": "action compaction custom_tools dist escape fetch full_window hands hostile_checkout masked_outputs mcp "
-    "mcp_features meanwhile panels pickers pictures pipeline_snippets plugins read_turn repl_screen replay sandbox "
+    "end_to_end": "action compaction composer custom_tools dist escape fetch full_window hands hostile_checkout masked_outputs "
+    "mcp mcp_features meanwhile panels pickers pictures pipeline_snippets plugins read_turn repl_screen replay sandbox "
     "extensions habits managed reviewer safe_mode searching_files showing_work steering terminal_hygiene typed_commands "
     "worktrees",
     "fleet": "attempts batch batch_from_outside eval grading race run_origin simulation",
     "fleet/engines": "ray_engine",
-    "frontends/acp": "edges",
+    "frontends/acp": "acp edges",
     "extensions": "public_examples",
     "frontends/claude_protocol": "*",
     "frontends/codex_protocol": "*",
+    "frontends/mcp_server": "mcp_server",
     "frontends/server": "absent_user attach background generated_clients load page_approvals page_day server_api version_1 "
     "web_page",
     "frontends/terminal": "captures",
     "frontends/terminal/panels": "choice_panels",
     "guard": "protected_places safe_list",
-    "mcp": "features",
+    "mcp": "client features oauth",
+    "models/http": "direct_connection",
     "replay": "player",
     "sessions": "database",
+    "tools": "pdf",
     "tools/shell": "job_terminals",
     "workspace": "worktrees",
+    "workspace/processes": "runner",
 }
-"""Files whose tests need more than a fifth of a second of processor time each: `make test-heavy` runs them, not `make test`."""
+"""Files whose tests need more than a seventh of a second of processor time each: `make test-heavy` runs them, not `make test`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
