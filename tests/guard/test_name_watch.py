@@ -424,4 +424,4 @@ def test_the_watch_goes_on_without_wolo(backend: str, number: int, tmp_path: Pat
                 wait_for(lambda: bool(list((tmp_path / "put-aside").glob("*"))))
             wolo.kill()
         wait_for(lambda: not (work / ".bashrc").exists())
-        shutil.rmtree(work)
+        shutil.rmtree(work, ignore_errors=True)  # the watch may still be removing what it set aside
