@@ -73,6 +73,6 @@ def check_network(table: Mapping[str, Any]) -> None:
             raise UsageError(f"wolo does not have the setting sandbox_workspace_write.{name} of Codex.")
         if value is True:
             raise UsageError(
-                "sandbox_workspace_write.network_access = true is not supported: commands of wolo's sandbox have no network.",
-                hint='Use sandboxMode "danger-full-access", or leave it out.',
+                "sandbox_workspace_write.network_access = true is not supported: only hosts that the settings name are reached.",
+                hint='sandbox.allowed_domains names hosts; sandboxMode "danger-full-access" has no sandbox.',
             )
