@@ -165,6 +165,17 @@ def test_ignored_file_is_not_overwritten(origin: Path, tmp_path: Path) -> None:
     assert (origin / ".gitignore").read_text() == "*.log\n"
 
 
+def test_folder_that_a_link_replaces_is_named_so(origin: Path, tmp_path: Path) -> None:
+    commit(origin, {"kept/b.txt": "b\n"})
+    each = _made(tmp_path)
+    (each.folder / "kept/b.txt").unlink()
+    (each.folder / "kept").rmdir()
+    (each.folder / "kept").symlink_to("a.txt")
+    with pytest.raises(WoloError, match=r"kept in .* would be overwritten: it is a folder"):
+        merge_work(each)
+    assert (origin / "kept/b.txt").read_text() == "b\n"
+
+
 def test_changes_move_and_count_once(origin: Path, tmp_path: Path) -> None:
     files(origin, {"a.txt": TEN.replace("line 3", "begun"), "new.txt": "begun\n"})
     each = _made(tmp_path, moves_changes=True)

@@ -315,7 +315,8 @@ def _write_files(repository: OpenRepository, before: str, after: str) -> None:
     top = repository.repository.top
     new = repository.read("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z", before, after).split("\0")
     if taken := [name for name in new if name and os.path.lexists(top / name)]:
-        raise WoloError(f"{taken[0]} in {top} is ignored by git and would be overwritten.", hint="Move it away first.")
+        what = "a folder that a file or link of the worktree replaces" if (top / taken[0]).is_dir() else "ignored by git"
+        raise WoloError(f"{taken[0]} in {top} would be overwritten: it is {what}.", hint="Move it away first.")
     with tempfile.TemporaryDirectory(prefix="wolo-index-") as folder:
         env = _index_in(repository, Path(folder))
         repository.read("read-tree", before, env=env)
