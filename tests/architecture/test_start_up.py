@@ -56,8 +56,11 @@ MOST_MODULES = 202
 PROBE_OF_SANDBOX = "wolo.guard.sandbox.escape_probe"
 MOST_ANNOTATIONS = 75
 """That are text and are compiled; those of NamedTuples count."""
-NEEDLESS = {"typing_extensions", "platform", "shutil", "bz2", "lzma", "tomllib", "shlex", "termios", "platformdirs"}
-"""Modules of the library that a plain turn without settings does not use; together a fifteenth of its instructions."""
+NEEDLESS = {
+    *("typing_extensions", "platform", "shutil", "bz2", "lzma", "tomllib", "shlex", "termios", "platformdirs"),
+    *("inspect", "ast", "dis", "tokenize", "textwrap", "ipaddress", "locale"),
+}
+"""Modules of the library that a plain turn without settings does not use; together a ninth of its instructions."""
 UNPACKED = {
     "wolo.agent.compaction.history_cut.Move",
     "wolo.cli.options.CommandLine",
@@ -159,10 +162,20 @@ def test_a_headless_turn_loads_no_heavy_library(provider: ProviderServer, tmp_pa
 def test_stand_ins_are_gone_after_the_start() -> None:
     code = """
 import sys
-from wolo.cli.app import _import_msgspec
-_import_msgspec()
-assert {"msgspec", "uuid"} <= {*sys.modules}
-import platform, typing_extensions
+from wolo.cli.app import _import_libraries
+_import_libraries()
+assert {"asyncio", "msgspec", "uuid"} <= {*sys.modules}
+assert not {"inspect", "ipaddress", "locale", "textwrap"} & {*sys.modules}
+import asyncio.coroutines, functools, inspect, ipaddress, locale, platform, subprocess, textwrap, typing_extensions, urllib.parse
+from unittest.mock import AsyncMock
+
+async def function(): pass
+
+assert all(map(asyncio.iscoroutinefunction, (function, functools.partial(function), AsyncMock())))
+assert not asyncio.iscoroutinefunction(len) and not asyncio.iscoroutinefunction(lambda: None)
+assert asyncio.coroutines.inspect.isfunction is inspect.isfunction
+assert urllib.parse.urlsplit("http://[::1]:8").port == 8
+assert subprocess.check_output(["echo", "é"], text=True) == "é\\n"
 print(platform.machine())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -177,14 +190,14 @@ def test_a_proxy_loads_the_library_for_it(provider: ProviderServer, monkeypatch:
 
 def test_a_plain_turn_makes_and_loads_little(provider: ProviderServer) -> None:
     """A dataclass costs 2 to 10 million instructions at every start, a NamedTuple 0.8, a pattern 0.3 and a module 0.5."""
-    provider.script(text("Hello."), text("Hello."))
+    provider.script(text("Hello."), text("Hello."), text("Hello."))
     argv = ["-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi"]
     imported_by(*argv)  # the first one creates the database and tries the sandbox out
+    assert modules_of(*argv) & NEEDLESS == set()
     code = COUNTING.replace("ARGV", repr(argv))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
     patterns, tuples, classes, num_annotations, modules = json.loads(done.stderr.rpartition("COUNTED")[2])
     assert PROBE_OF_SANDBOX not in modules, "the compiled launcher is older than its source: install wolo again"
-    assert NEEDLESS & {*modules} == set()
     assert num_annotations <= MOST_ANNOTATIONS, "msgspec compiles each annotation of a decoded struct that is text"
     assert not classes, "a msgspec.Struct costs a fiftieth of a dataclass"
     assert {name for name in tuples if name.startswith("wolo.")} <= UNPACKED, "a msgspec.Struct costs a sixth of a NamedTuple"

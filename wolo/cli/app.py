@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import errno
 import gc
+import importlib
 import sys
 import time
-from types import ModuleType, SimpleNamespace
-from typing import cast
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any, cast
 
 from wolo.cli.options import CommandLine, asks_for_json, parse
 from wolo.cli.signals import InterruptedBySignal, answer_signals, hold, leave
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import OutputLost, abandon, flush, print_message, show_error
+
+CO_COROUTINE = 0x80
+"""The flag of `async def`, as in `inspect`."""
 
 
 def main(argv: list[str]) -> int:
@@ -88,25 +92,47 @@ def _dispatch(line: CommandLine) -> int:
         print(f"wolo {__version__}")
         return 0
     with hold():
-        _import_msgspec()
+        _import_libraries()
         from wolo.cli.run import run
     return run(line)
 
 
-def _import_msgspec() -> None:
-    """Without two modules that it needs under other Pythons and systems; to load them takes as long as to read the settings.
+class _LateModule(ModuleType):
+    """Stands in for a module until one of its names is used; whoever imports it meanwhile has this object for good."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def _import_libraries() -> None:
+    """Without what they load for rare cases, or for other Pythons and systems; that takes longer than to read the settings.
 
     msgspec asks typing_extensions first for what `typing` has, and uuid asks platform for the name of the system.
     """
-    stand_ins = {"typing_extensions": None, "platform": SimpleNamespace(system=lambda: "Linux")}
-    is_first = sys.platform == "linux" and "msgspec" not in sys.modules
+    late = {name: _LateModule(name) for name in ("inspect", "ipaddress", "linecache", "locale", "textwrap")}
+    late["inspect"].__dict__["iscoroutinefunction"] = _is_coroutine_function
+    stand_ins = {"typing_extensions": None, "platform": SimpleNamespace(system=lambda: "Linux"), **late}
+    is_first = sys.platform == "linux" and "asyncio" not in sys.modules
     missing = {name: module for name, module in stand_ins.items() if is_first and name not in sys.modules}
     sys.modules.update(cast("dict[str, ModuleType]", missing))
     try:
+        import asyncio  # noqa: F401
+        import pathlib  # noqa: F401  # loads urllib.parse
+
         import msgspec  # noqa: F401  # loads uuid
     finally:
-        for name in missing:
-            del sys.modules[name]
+        for name, module in missing.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+
+
+def _is_coroutine_function(function: object) -> bool:
+    """The loop asks it about the callback of a signal, in every turn."""
+    if isinstance(function, FunctionType) and not function.__dict__:  # nothing wrapped or marked
+        return bool(function.__code__.co_flags & CO_COROUTINE)
+    return bool(importlib.import_module("inspect").iscoroutinefunction(function))
 
 
 def _end_in_json(argv: list[str], error: WoloError) -> int:
