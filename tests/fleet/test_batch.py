@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -20,7 +21,7 @@ import pytest
 from tests.end_to_end.test_limits import limit
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
-from tests.fakes.replies import Reply, error, text
+from tests.fakes.replies import Reply, call, error, text
 from tests.fakes.repositories import commit, files, git, repository
 from tests.fleet.batches import results, write_tasks
 from wolo.fleet.agent_run import AgentSettings
@@ -51,6 +52,26 @@ def test_twenty_tasks_end_once_each(env: dict[str, str], tmp_path: Path) -> None
     assert (again.exit_code, results(Path("runs/x"))) == (1, found), "what has ended is not run again"
     assert run_wolo("batch", "retry", "runs/x", "--state", "failed").stdout == "1 task is queued again.\n"
     assert run_wolo("batch", "status", "runs/x", "--json").json["states"] == {"queued": 1, "passed": 20}
+
+
+def test_attempts_share_a_worktree_and_see_no_trace(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
+    source = repository(tmp_path / "source", {"a.txt": "one\n", "b.txt": "two\n", ".gitignore": "*.tmp\n"})
+    look = "stat -c %i b.txt; cat a.txt; ls -A; git status --porcelain --ignored; git log --format=%s"
+    spoil = "cp -p a.txt was; echo ohn >a.txt; touch -r was a.txt; touch x.tmp; (git update-index --skip-worktree a.txt) 2>&- ||:"
+    provider.otherwise = lambda asked: text("Done.") if asked.results else call("shell", {"command": f"{look}; {spoil}"})
+    for mode in ("auto", "yolo"):
+        look += "; ls -A ../.." * (mode == "yolo")
+        provider.requests.clear()
+        tasks = write_tasks(tmp_path / "t.jsonl", 3, repo="source")
+        assert run_wolo("batch", "run", str(tasks), "--mode", mode, "--out", mode, "-j", "1", timeout=120).exit_code == 0
+        seen = [asked.results[0] for asked in provider.requests if asked.results]
+        inodes = {re.search(r"\d{2,}", each)[0] for each in seen}  # type: ignore[index]  # the first line is one
+        assert len({re.sub(r"\d{2,}|\bt\d-1-\d", "N", each) for each in seen}) == 1, seen
+        assert len(inodes) == 1 or mode == "yolo"
+        assert not any(".pool" in each for each in seen), "without a sandbox each is new"
+        assert not [path for path in Path(mode, "work").iterdir() if path.name != "mirrors"]
+        assert "+ohn" in next(Path(mode).glob("attempts/t2/*/patch.diff")).read_text()
+    assert git(source, "status", "--short") == ""
 
 
 def test_lost_cluster_is_replaced_by_another_engine(env: dict[str, str], tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.task_commands import CommandEnd, TaskCommands
 from wolo.fleet.task_file import check_saved
+from wolo.fleet.worktree_pool import WorktreePool
 from wolo.fleet.worktrees import Worktree, make_patch, make_worktree, rebase
 from wolo.places import find_places, make_private
 from wolo.workspace.directory_copy import remove_tree
@@ -74,6 +75,7 @@ class AttemptRunner:
         self.processes = Processes(self.places.state / "commands")
         self.git = Git(self.processes)
         self.mirrors = Mirrors(folder.mirrors, self.git, self.places)
+        self.pool = WorktreePool(folder, self.git)
 
     async def run(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
         """Ends with the attempt's folder in place. Raises OSError when the disk of the run's folder is full.
@@ -89,6 +91,9 @@ class AttemptRunner:
             outcome = await attempt.run()
         finally:
             await asyncio.shield(asyncio.to_thread(attempt.close))
+            if attempt.worktree is not None:
+                is_clean = attempt.is_enclosed and not self.processes.has_orphans()
+                await asyncio.shield(self.pool.give_back(attempt.worktree.folder, is_clean=is_clean))
             await asyncio.shield(asyncio.to_thread(_finish, private, place, work))
         return outcome
 
@@ -98,6 +103,7 @@ class AttemptRunner:
 
     def close(self) -> None:
         self.processes.close_all()
+        self.pool.close()
 
 
 class _Attempt:
@@ -109,7 +115,9 @@ class _Attempt:
         self._log = (private / LOG).open("ab", buffering=0)
         self._started = now()
         self._commands: TaskCommands | None = None
-        self._worktree: Worktree | None = None
+        self.worktree: Worktree | None = None
+        self.is_enclosed = False
+        """It came to its end, and no command of it could leave the sandbox."""
         self._container: Container | None = None
         self._exit_code: int | None = None
         self._verify_result: VerifyResult | None = None
@@ -143,6 +151,7 @@ class _Attempt:
             if error.errno in _DISK_FULL:
                 raise
             end = AgentEnd("errored", Failure("system", f"{error.filename or 'The attempt'}: {error.strerror}"))
+        self.is_enclosed = self._commands is not None and self._commands.is_enclosed
         if end.failure is not None:
             self._note(f"{end.state}: {end.failure.message}")
         return AttemptOutcome(
@@ -181,8 +190,8 @@ class _Attempt:
             name = f"wolo-{self._lease.fence}-{secrets.token_hex(4)}"
             self._container = make_container(self._task, name, (self._work, self._private), (mirrors,), self._runner.places)
             make_private(mirrors)
-        self._worktree = await make_worktree(self._task, self._work, self._runner.mirrors, git, self._note)
-        folder, places, seat = self._worktree.folder, self._runner.places, self._lease.fence
+        self.worktree = await make_worktree(self._task, self._work, self._runner.mirrors, git, self._note, self._runner.pool)
+        folder, places, seat = self.worktree.folder, self._runner.places, self._lease.fence
         self._commands = TaskCommands(self._task, self._runner.settings, folder, places, self._runner.processes, seat)
         self._commands.container = self._container
         if not self._task.setup:
@@ -194,22 +203,22 @@ class _Attempt:
         if not ended.succeeded:
             said = f"The setup command {ended.why}."
             raise _Stopped(AgentEnd("errored", Failure("setup", said), retryable=ended.end.how == "memory"))
-        self._worktree = await rebase(self._worktree, git)
+        self.worktree = await rebase(self.worktree, git)
 
     async def _agent(self, deadline_at: float | None) -> AgentEnd:
-        assert self._worktree is not None
+        assert self.worktree is not None
         assert self._commands is not None
         self._view.phase = "agent"
         stream_file, data = self._private / STREAM, self._private / SESSION
         self._view.stream = stream = AgentStream(stream_file)
         argv = agent_argv(self._task, self._runner.settings, self._allowance, self._commands.variables)
         if self._container is not None:
-            argv = [*self._container.agent_argv(argv, self._worktree.folder)]
+            argv = [*self._container.agent_argv(argv, self.worktree.folder)]
         left = None if deadline_at is None else max(deadline_at - asyncio.get_running_loop().time(), 0.0)
         with stream_file.open("wb") as output, _prompt_file(self._private, self._task.prompt) as prompt:
             start = ProgramStart(
                 argv=argv,
-                cwd=self._worktree.folder,
+                cwd=self.worktree.folder,
                 env=agent_environment(data, self._runner.limiter),
                 stdin=prompt.fileno(),
                 stdout=output.fileno(),
@@ -242,11 +251,11 @@ class _Attempt:
 
     async def _patch(self) -> Patch | None:
         """An attempt whose changes cannot be read has none."""
-        assert self._worktree is not None
+        assert self.worktree is not None
         self._view.phase = "patch"
         file, path = self._private / PATCH, f"{self._lease.folder}/{PATCH}"
         try:
-            return await make_patch(self._worktree, file, path, self._runner.git, self._note)
+            return await make_patch(self.worktree, file, path, self._runner.git, self._note)
         except GitFailed as error:
             raise _Stopped(AgentEnd("errored", Failure("patch", error.message))) from error
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from pathlib import Path
 
 from msgspec import Struct
 
 from wolo.fleet.ledger.outcomes import Lease, place_in
 from wolo.fleet.ledger.run_rows import Row
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock
 from wolo.places import make_private
+
+_LOCK = "lock"
 
 
 def work_name(lease: Lease | Row) -> str:
@@ -33,7 +38,7 @@ class RunFolder(Struct, frozen=True):
         """Folders of attempts that run, or whose worker was killed. Raises WoloError for a run with links to elsewhere."""
         for name in ("work/mirrors", "attempts"):
             place_in(self.path, name)
-        works = [path for path in self.path.glob("work/*") if path != self.mirrors]
+        works = [path for path in self.path.glob("work/*") if path != self.mirrors and not _is_in_use(path)]
         parts = self.path.glob("attempts/*/.*.part")
         return [*works, *(place_in(self.path, str(path.relative_to(self.path))) for path in parts)]
 
@@ -41,9 +46,31 @@ class RunFolder(Struct, frozen=True):
         """Of one attempt; removed after it. Raises WoloError for a run with links to elsewhere."""
         return place_in(self.path, f"work/{name}")
 
+    def make_pool(self) -> tuple[Path, int]:
+        """A folder for idle worktrees, which stands while its lock is held: the descriptor. Raises OSError, WoloError."""
+        place = self.work(f".pool-{secrets.token_hex(8)}")
+        make_private(place)
+        lock = os.open(place / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flock(lock, LOCK_EX | LOCK_NB)
+        return place, lock
+
     def make(self) -> None:
         """Raises OSError."""
         make_private(self.path)
         ignore = self.path / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n")  # a run inside a repository does not show up in its status
+
+
+def _is_in_use(pool: Path) -> bool:
+    try:
+        lock = os.open(pool / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        flock(lock, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False

@@ -26,6 +26,7 @@ from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.bounded_programs import ProgramEnd, run_bounded
 from wolo.fleet.containers import Container
 from wolo.fleet.tasks import BatchTask
+from wolo.guard.modes import find_mode
 from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
 from wolo.messages.secret_values import ValueRedactor
 from wolo.messages.terminal_text import clean
@@ -84,6 +85,12 @@ class TaskCommands:
     def variables(self) -> tuple[str, ...]:
         """Names that `shell.env` and the task list."""
         return tuple(dict.fromkeys((*self._config.settings.shell.env, *self._task.env)))
+
+    @property
+    def is_enclosed(self) -> bool:
+        """Neither these commands nor the agent's can hand the worktree to a program that outlives them."""
+        settings = self._config.settings
+        return self.container is None and find_mode(settings.mode).name != "yolo" and settings.sandbox.backend != "off"
 
     async def run(self, command: str, timeout_s: float | None) -> CommandEnd:
         """Does not raise for a failing command. A cancellation ends it with all it started. Raises OSError, ToolError."""

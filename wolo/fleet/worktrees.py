@@ -18,9 +18,10 @@ from wolo.errors import SessionError
 from wolo.fleet.ledger.outcomes import Patch
 from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.tasks import BatchTask
+from wolo.fleet.worktree_pool import WorktreePool, check_out
 from wolo.workspace.directory_copy import copy_tree
 from wolo.workspace.git import Git, GitFailed
-from wolo.workspace.git_objects import add_words, lend_objects, make_git_dir
+from wolo.workspace.git_objects import add_words, make_git_dir
 
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 MAX_COPY_BYTES = 4 << 30
@@ -39,8 +40,10 @@ class Worktree(Struct, frozen=True):
         return {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.folder)}
 
 
-async def make_worktree(task: BatchTask, work: Path, mirrors: Mirrors, git: Git, note: Callable[[str], None]) -> Worktree:
-    """Makes a fresh worktree below the new folder `work`. Raises GitFailed, OSError."""
+async def make_worktree(
+    task: BatchTask, work: Path, mirrors: Mirrors, git: Git, note: Callable[[str], None], pool: WorktreePool | None = None
+) -> Worktree:
+    """Makes a fresh worktree below the new folder `work`, or one of the pool as good as fresh. Raises GitFailed, OSError."""
     # Prompts and paths that the agent sees name the repository.
     name = task.repo.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")
     is_safe = name.strip(".") and name != "base" and not name.startswith("-")
@@ -48,9 +51,7 @@ async def make_worktree(task: BatchTask, work: Path, mirrors: Mirrors, git: Git,
     _make_folder(work)
     if task.repo and (not task.repo.startswith("/") or is_repository(Path(task.repo))):
         source = await mirrors.find(task.repo, task.ref)
-        make_git_dir(folder / ".git", source)
-        lend_objects(source.lender, folder)
-        await git.run("reset", "-q", "--hard", cwd=folder)
+        await (pool.check_out(source, folder) if pool else check_out(source, folder, git))
         make_git_dir(git_dir, source)
         shutil.copyfile(folder / ".git/index", git_dir / "index")
         return Worktree(folder, git_dir, source.commit)

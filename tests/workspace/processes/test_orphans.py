@@ -92,6 +92,13 @@ async def test_command_sees_the_end_of_detached_processes(processes: Processes) 
     assert (finished.cause, finished.exit_code, finished.leftovers) == ("exited", 0, ())
 
 
+async def test_process_left_by_an_ended_program_is_known(processes: Processes, earlier: list[int]) -> None:
+    await run(processes, "true")
+    assert not processes.has_orphans() or earlier
+    await run(processes, DETACHED.format(n=unique_seconds()))
+    assert processes.has_orphans()
+
+
 async def test_later_command_sees_their_end_too(processes: Processes, earlier: list[int]) -> None:
     assert (await run(processes, "(setsid sh -c 'echo $$ > pid; exec sleep 60' >/dev/null 2>&1 &); sleep 0.1")).leftovers
     finished = await run(processes, "kill $(cat pid); while kill -0 $(cat pid); do sleep 0.02; done")

@@ -322,6 +322,10 @@ class Processes:
     def is_anything_alive(self) -> bool:
         return any(program.tree.is_alive() for program in self._running)
 
+    def has_orphans(self) -> bool:
+        """Tells whether an ended program has left a process; True also where that cannot be known."""
+        return self._orphans is None or bool(self._orphans.living())
+
     def close_all(self) -> None:
         """Ends all trees, gently where that is quick. Needs no event loop; may be called again."""
         running, self._running = self._running, []
