@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import subprocess
+import tracemalloc
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,8 +16,9 @@ from tests.fakes.repositories import repository
 from tests.frontends.server.test_web_page import all_of, browser, say_in, wait
 from wolo.fleet.exports.export_formats import WRITERS
 from wolo.fleet.exports.tables import ExportedRun
+from wolo.fleet.ledger.ledger_folder import create_ledger
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Patch, Spent, State, VerifyResult
-from wolo.fleet.ledger.run_rows import Row
+from wolo.fleet.ledger.run_rows import Meta, Row
 from wolo.fleet.tasks import BatchTask
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"> ]]> \x00\x1b[31m & \u2028 =1+1"
@@ -134,6 +136,20 @@ def test_predictions_hold_harness_fields_and_applicable_patches(exported: Export
     assert notices == ["1 tasks have no result yet and are left out."]
     source = repository(tmp_path / "source", {"a.txt": "one\n"})
     subprocess.run(["git", "apply", "--check", "-"], cwd=source, input=good["model_patch"].encode(), check=True)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_large_run_is_never_whole_in_memory(run: Path, name: str) -> None:
+    ledger = create_ledger(run, Meta(version="1"))
+    ledger.add((BatchTask(id=f"t{number}", prompt="x" * 4000), str(number)) for number in range(3000))
+    with (run / "out").open("w", encoding="utf-8") as out:
+        tracemalloc.start()
+        WRITERS[name](ExportedRun(folder=run, model="m", rows=ledger.each_row()), out)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak_bytes < 8_000_000, "the tasks are 12 MB, and as much again when they are read"
+    assert [each.task.id for each in ledger.each_row()] == [each.task.id for each in ledger.rows()]
+    ledger.close()
 
 
 def test_report_filters_opens_and_keeps_hostile_text_inert(exported: ExportedRun, tmp_path: Path) -> None:

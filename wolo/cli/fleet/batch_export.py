@@ -33,12 +33,12 @@ def export(
         raise UsageError(f"There is no format {format}.", hint=f"Formats: {', '.join(WRITERS)}.")
     folder = run.absolute()
     with closing(open_run(folder, reads=True)) as ledger:
-        exported = ExportedRun(folder=folder, model=options_of(ledger.meta()).agent.model, rows=ledger.rows())
-    if out is None:
-        with stdout_bytes() as take:
-            notices = write(exported, cast("TextIO", _Encoder(take)))
-    else:
-        notices = _write_file(out, lambda file: write(exported, file))
+        exported = ExportedRun(folder=folder, model=options_of(ledger.meta()).agent.model, rows=ledger.each_row())
+        if out is None:
+            with stdout_bytes() as take:
+                notices = write(exported, cast("TextIO", _Encoder(take)))
+        else:
+            notices = _write_file(out, lambda file: write(exported, file))
     for notice in notices:
         print_message(notice)
 

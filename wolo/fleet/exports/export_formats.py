@@ -6,6 +6,9 @@ import base64
 import hashlib
 import html
 import re
+import shutil
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from importlib.resources import files
@@ -33,12 +36,6 @@ def write_html(run: ExportedRun, out: TextIO) -> list[str]:
     """A filterable table; each task opens to its timeline, patch, checks and steps."""
     page = files("wolo.fleet.exports").joinpath("report.html").read_text("utf-8")
     notices = Notices()
-    tasks = list(_tasks(run, notices))
-    starts = [task["started_s"] for task in tasks if task["started_s"] is not None]
-    data = {"name": run.name, "began_s": min(starts, default=0), "tasks": tasks}
-    encoded = msgspec.json.encode(data).decode()
-    # in a script element only these could end it or begin a comment
-    safe = encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     # Content security policy: only this page's own style and script, and no request to anywhere.
     style, script = (re.search(rf"<{name}>(.*?)</{name}>", page, re.DOTALL) for name in ("style", "script"))
     assert style is not None  # the page is ours
@@ -48,8 +45,19 @@ def write_html(run: ExportedRun, out: TextIO) -> list[str]:
         "@POLICY@", f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'"
     )
     before, after = page.split("@DATA@")
-    out.writelines((before, safe, after))
+    out.write(before + f'{{"name":{_in_script(run.name)},"tasks":[')
+    began_s: float | None = None
+    for number, task in enumerate(_tasks(run, notices)):
+        out.write("," * (number > 0) + _in_script(task))
+        began_s = min((each for each in (began_s, task["started_s"]) if each is not None), default=None)
+    out.write(f'],"began_s":{began_s or 0}}}' + after)
     return list(notices)
+
+
+def _in_script(value: object) -> str:
+    """In a script element only these characters could end it or begin a comment."""
+    encoded = msgspec.json.encode(value).decode()
+    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _tasks(run: ExportedRun, notices: Notices) -> Iterator[dict[str, Any]]:
@@ -149,32 +157,43 @@ _FAILED, _BROKEN, _ENDED_WELL = ("failed", "timeout", "budget"), ("errored", "lo
 
 def write_junit(run: ExportedRun, out: TextIO) -> list[str]:
     """One test case per task: `failure` if it failed, `error` for infrastructure, `skipped` without a result."""
-    rows = run.rows
-    states = [row.state for row in rows]
-    failed, broken = (sum(state in some for state in states) for some in (_FAILED, _BROKEN))
-    skipped = len(rows) - failed - broken - sum(state in _ENDED_WELL for state in states)
-    total_s = sum(seconds_of(row.outcome) for row in rows if row.outcome)
-    counts = f'tests="{len(rows)}" failures="{failed}" errors="{broken}" skipped="{skipped}" time="{total_s:.3f}"'
-    started = min((row.began for row in rows if row.began), default="")
-    when = f" timestamp={_attribute(started[:19])}" if started else ""
-    out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-    out.write(f"<testsuites {counts}>\n<testsuite name={_attribute(run.name)} {counts}{when}>\n")
-    for row in rows:
-        ended = row.outcome
-        spent_s = seconds_of(ended) if ended else 0.0
-        out.write(f'<testcase classname={_attribute(run.name)} name={_attribute(row.task.id)} time="{spent_s:.3f}">')
-        message = ended.error.message if ended and ended.error else ""
-        if row.state in _FAILED or row.state in _BROKEN:
-            element = "failure" if row.state in _FAILED else "error"
-            kind = ended.error.kind if ended and ended.error else row.state
-            out.write(f"<{element} type={_attribute(kind)} message={_attribute(message or row.state)}/>")
-        elif row.state not in _ENDED_WELL:
-            out.write(f"<skipped message={_attribute(message or row.state)}/>")
-        if ended and ended.verify and ended.verify.tail:
-            out.write(f"<system-out>{_text(ended.verify.tail)}</system-out>")
-        out.write("</testcase>\n")
+    num: Counter[str] = Counter()
+    total_s, started = 0.0, ""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as cases:  # their numbers come before them
+        for row in run.rows:
+            num["tests"] += 1
+            num["failures"] += row.state in _FAILED
+            num["errors"] += row.state in _BROKEN
+            num["skipped"] += row.state not in (*_FAILED, *_BROKEN, *_ENDED_WELL)
+            total_s += seconds_of(row.outcome) if row.outcome else 0.0
+            started = min(filter(None, (started, row.began)), default="")
+            _write_case(run.name, row, cases)
+        counts = (
+            " ".join(f'{name}="{num[name]}"' for name in ("tests", "failures", "errors", "skipped")) + f' time="{total_s:.3f}"'
+        )
+        when = f" timestamp={_attribute(started[:19])}" if started else ""
+        out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+        out.write(f"<testsuites {counts}>\n<testsuite name={_attribute(run.name)} {counts}{when}>\n")
+        cases.seek(0)
+        shutil.copyfileobj(cases, out)
     out.write("</testsuite>\n</testsuites>\n")
     return []
+
+
+def _write_case(suite: str, row: Row, out: TextIO) -> None:
+    ended = row.outcome
+    spent_s = seconds_of(ended) if ended else 0.0
+    out.write(f'<testcase classname={_attribute(suite)} name={_attribute(row.task.id)} time="{spent_s:.3f}">')
+    message = ended.error.message if ended and ended.error else ""
+    if row.state in _FAILED or row.state in _BROKEN:
+        element = "failure" if row.state in _FAILED else "error"
+        kind = ended.error.kind if ended and ended.error else row.state
+        out.write(f"<{element} type={_attribute(kind)} message={_attribute(message or row.state)}/>")
+    elif row.state not in _ENDED_WELL:
+        out.write(f"<skipped message={_attribute(message or row.state)}/>")
+    if ended and ended.verify and ended.verify.tail:
+        out.write(f"<system-out>{_text(ended.verify.tail)}</system-out>")
+    out.write("</testcase>\n")
 
 
 def _text(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,7 +20,8 @@ class ExportedRun(Struct, frozen=True, kw_only=True):
     folder: Path
     model: str
     """Of the tasks that name none; empty: the user's default."""
-    rows: Sequence[Row]
+    rows: Iterable[Row]
+    """Gone through once, so that they need not be in memory."""
 
     @property
     def name(self) -> str:

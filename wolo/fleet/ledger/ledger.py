@@ -28,7 +28,7 @@ _LEASE = """UPDATE tasks SET state = 'leased', attempt = ?, fence = ?, host = ?,
 _BEGIN = "INSERT INTO attempts (fence, seq, key, attempt, state, host, began) VALUES (?, ?, ?, ?, 'leased', ?, ?)"
 _END = """INSERT INTO attempts (fence, seq, key, attempt, state, host, began, outcome, number)
     VALUES (?, ?, ?, ?, 'cancelled', ?, '', ?, ?)"""
-_ROWS = """SELECT t.task, t.key, t.state, t.attempt, t.fence, a.host, a.began, a.note, a.tokens, a.cost_usd, a.outcome
+_ROWS = """SELECT t.seq, t.task, t.key, t.state, t.attempt, t.fence, a.host, a.began, a.note, a.tokens, a.cost_usd, a.outcome
     FROM tasks t LEFT JOIN attempts a ON a.fence = t.fence"""
 
 
@@ -308,7 +308,14 @@ class Ledger:
         where += ["t.id = ?"] if task_id else []
         query = f"{_ROWS} {'WHERE ' + ' AND '.join(where) if where else ''} ORDER BY t.seq"
         values = (*states, *((task_id,) if task_id else ()))
-        return [_row(*row) for row in self._run(query, values)]
+        return [_row(*row) for _, *row in self._run(query, values)]
+
+    def each_row(self) -> Iterator[Row]:
+        """All tasks in the order of their file, in memory only a part at a time."""
+        last, query = 0, f"{_ROWS} WHERE t.seq > ? ORDER BY t.seq LIMIT {_ROWS_AT_ONCE}"
+        while some := self._run(query, (last,)):
+            yield from (_row(*row) for _, *row in some)
+            last = some[-1][0]
 
     def counts(self) -> dict[str, int]:
         """Tasks by state; only states that some task has."""
