@@ -113,6 +113,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "batch.lease_s": Elsewhere("fleet/test_batch.py", "test_queue_is_made_first_and_worked_later"),
     "batch.requests_per_minute": Elsewhere("fleet/test_batch.py", "test_limits_of_the_settings_hold_for_all_agents"),
     "batch.tokens_per_minute": Elsewhere("fleet/test_batch.py", "test_limits_of_the_settings_hold_for_all_agents"),
+    "batch.container": Elsewhere("fleet/test_containers.py", "test_second_engine_answers_for_a_dead_first"),
+    "batch.wolo_folder": Elsewhere("fleet/test_containers.py", "test_wolo_comes_from_its_folder"),
     "server.cors": Elsewhere("frontends/server/test_version_1.py", "test_permitted_site_may_use_the_api"),
     "telemetry.content": Elsewhere("telemetry/test_telemetry.py", "test_content_is_exported_where_the_setting_allows_it"),
     "verify.command": Effect('verify.command = "test ! -e written.txt"', script=(writes, fine)),

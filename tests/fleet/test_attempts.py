@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
 from tests.fakes.replies import Hold, call, delta, error, sse, text
-from tests.fakes.repositories import commit, files, git, repository
+from tests.fakes.repositories import commit, git, repository
 from wolo.fleet.agent_run import AgentSettings, AgentStream, Allowance
 from wolo.fleet.attempts import AttemptRunner, AttemptView
 from wolo.fleet.bounded_programs import run_bounded
@@ -182,40 +181,6 @@ async def test_a_cancelled_attempt_ends_everything_it_has_started(provider: Prov
     assert b"4711.25" not in subprocess.run(["ps", "axww"], capture_output=True, check=True).stdout
     assert (tmp_path / "run/attempts/t/1-7/session/wolo.db").exists()
     assert not worktree(tmp_path).exists()
-
-
-FAKE_DOCKER = """#!/bin/sh
-echo "$@" >> "$HOME/docker.log"
-[ "$1" != image ] || echo sha256:4711
-[ "$1" = run ] || exit 0
-shift
-while :; do case "$1" in
-  -v|--tmpfs) shift 2;;
-  -e) case "$2" in *=*) ;; *) names="$names $2";; esac; shift 2;;
-  -w) cd "$2"; shift 2;;
-  -*) shift;;
-  *) break;;
-esac; done
-shift
-exec "$@"
-"""
-
-
-async def test_an_attempt_in_an_image(
-    provider: ProviderServer, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    programs = files(tmp_path / "bin", {"docker": FAKE_DOCKER})
-    monkeypatch.setenv("PATH", f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}")
-    provider.script(call("write", {"path": "b.txt", "content": "two"}), text("Done."))
-    done = await attempt(tmp_path, repo=str(source), image="img:1", setup="touch x.tmp", verify="test -f b.txt -a -f x.tmp")
-    assert (done.state, done.error) == ("passed", None)
-    assert done.provenance.image_digest == "sha256:4711"
-    setup, agent, _, verify, removed = (tmp_path / "home/docker.log").read_text().splitlines()
-    assert setup.endswith("img:1 sh -c touch x.tmp")
-    assert "-e WOLO_API_KEY" in agent
-    assert KEY not in agent
-    assert "-e WOLO_API_KEY" not in verify
-    assert removed.startswith("rm -f wolo-7-")
 
 
 async def test_an_image_needs_docker_or_podman(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

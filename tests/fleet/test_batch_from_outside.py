@@ -101,7 +101,10 @@ def test_command_killing_its_parent_costs_only_itself(env: dict[str, str], tmp_p
     tasks = write_tasks(tmp_path / "t.jsonl", 1, verify="kill -9 $PPID; sleep 60")
     assert run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "x").exit_code == 1
     (result,) = results(Path("x"))
-    assert (result["state"], result["error"]["message"]) == ("failed", "The verify command was ended by SIGKILL.")
+    assert (result["state"], result["error"]["message"]) == (
+        "failed",
+        "The verify command was ended by SIGKILL (without a sandbox, with network).",
+    )
 
 
 def test_ledger_file_on_network_file_system_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,6 +200,19 @@ def test_tasks_of_others_are_graded_within_bounds(
     assert not marker.exists()
 
 
+def test_grading_again_ends_at_the_budget(env: dict[str, str], tmp_path: Path) -> None:
+    marker = tmp_path / "slow"
+    run_tasks(tmp_path, [{"id": "t", "verify": f"test ! -e {marker} || sleep 100", "budget": {"seconds": 600}}])
+    marker.touch()
+    with closing(sqlite3.connect("run/ledger.db")) as database, database:
+        database.execute("UPDATE tasks SET task = json_set(task, '$.budget.seconds', 1)")
+    done = run_wolo("batch", "verify", "run", "--json", timeout=60)
+    assert (done.exit_code, [(line["state"], line["error"]) for line in done.json]) == (
+        1,
+        [("timeout", "It took longer than 1 s.")],
+    )
+
+
 def test_runs_without_verification_have_no_figure(env: dict[str, str], tmp_path: Path) -> None:
     run_tasks(tmp_path, [{"id": "t"}], out="a")
     run_tasks(tmp_path, [{"id": "t"}], out="b")

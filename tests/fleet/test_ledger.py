@@ -39,7 +39,7 @@ def test_tasks_lease_in_order_and_results_write_once(ledger: Ledger, host: TestH
     assert list(line) == [
         *("id", "try", "key", "attempt", "state", "session_id", "exit_code", "patch", "verify", "usage", "cost_usd"),
         *("started", "ended", "host", "engine", "error"),
-        *("model", "model_resolved", "thinking", "wolo_version", "prefix_hash", "image_digest", "verify_hash"),
+        *("model", "model_resolved", "thinking", "wolo_version", "prefix_hash", "image_digest", "verify_hash", "sandbox"),
     ]
     assert [(line["id"], line["state"]) for line in results(run)] == [("b", "passed"), ("a", "failed")]
     assert ledger.is_finished()

@@ -26,6 +26,8 @@ WHOLE = {
     "resources": {"cpus": 2, "memory_mb": 512},
     "image": "python:3.12-slim",
     "env": ["A_B"],
+    "setup_network": False,
+    "verify_network": True,
     "tags": ["x"],
     "meta": {"any": [1, None]},
 }

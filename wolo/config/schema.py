@@ -69,6 +69,10 @@ class BatchSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Limit of all workers of a batch with one key; none: as the provider says when it refuses."""
     tokens_per_minute: Annotated[float, Meta(gt=0)] | None = None
     """The same for tokens, of prompts and answers."""
+    container: str = ""
+    """Program that runs images of tasks: `docker`, `podman` or a path; empty: the first of the two that answers."""
+    wolo_folder: str = ""
+    """Self-contained folder of wolo that containers get; empty: the one that runs, or else the image has wolo itself."""
 
 
 class SessionSettings(Struct, frozen=True, forbid_unknown_fields=True):

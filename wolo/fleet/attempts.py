@@ -11,21 +11,26 @@ import tempfile
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import IO
 
+from msgspec.structs import replace
+
 from wolo import __version__
-from wolo.errors import WoloError
+from wolo.errors import UsageError, WoloError
 from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, totals_of
 from wolo.fleet.bounded_programs import run_bounded
-from wolo.fleet.containers import Container, make_container
-from wolo.fleet.evaluation.grading import GradingTools, PatchUnfit, SetupFailed, grade, is_hidden, verify_hash
+from wolo.fleet.containers import ContainerEngine, ContainerFailed, find_engine
+from wolo.fleet.evaluation.grading import PatchUnfit, grade, is_hidden, judgement, verify_hash
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Lease, Patch, Provenance, Spent, VerifyResult, place_in
 from wolo.fleet.mirrors import Mirrors
+from wolo.fleet.preflight import ModelCheck
 from wolo.fleet.run_folder import RunFolder, work_name
-from wolo.fleet.task_commands import CommandEnd, TaskCommands
+from wolo.fleet.task_commands import CommandEnd
 from wolo.fleet.task_file import check_saved
+from wolo.fleet.task_place import PlaceTools, SetupFailed, TaskPlace
 from wolo.fleet.worktree_pool import WorktreePool
-from wolo.fleet.worktrees import Worktree, make_patch, make_worktree, rebase
+from wolo.fleet.worktrees import make_patch
 from wolo.places import find_places, make_private
 from wolo.workspace.directory_copy import remove_tree
 from wolo.workspace.git import Git, GitFailed
@@ -76,6 +81,8 @@ class AttemptRunner:
         self.git = Git(self.processes)
         self.mirrors = Mirrors(folder.mirrors, self.git, self.places)
         self.pool = WorktreePool(folder, self.git)
+        self._engine: ContainerEngine | None = None
+        self._lock = Lock()
 
     async def run(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
         """Ends with the attempt's folder in place. Raises OSError when the disk of the run's folder is full.
@@ -91,15 +98,30 @@ class AttemptRunner:
             outcome = await attempt.run()
         finally:
             await asyncio.shield(asyncio.to_thread(attempt.close))
-            if attempt.worktree is not None:
+            if attempt.place.folder is not None:
                 is_clean = attempt.is_enclosed and not self.processes.has_orphans()
-                await asyncio.shield(self.pool.give_back(attempt.worktree.folder, is_clean=is_clean))
+                await asyncio.shield(self.pool.give_back(attempt.place.folder, is_clean=is_clean))
             await asyncio.shield(asyncio.to_thread(_finish, private, place, work))
         return outcome
 
     @property
-    def grading_tools(self) -> GradingTools:
-        return GradingTools(self.settings, self.mirrors, self.git, self.places, self.processes)
+    def place_tools(self) -> PlaceTools:
+        own = self.settings, self.mirrors, self.folder.mirrors, self.git, self.places, self.processes
+        return PlaceTools(*own, self.find_engine)
+
+    def require_engine(self) -> None:
+        """Call before the first task in an image. Raises UsageError where no engine answers. May block."""
+        try:
+            self.find_engine()
+        except ContainerFailed as error:
+            raise UsageError(f"No task was started. {error.message}", hint=error.hint) from error
+
+    def find_engine(self) -> ContainerEngine:
+        """Raises ContainerFailed. May block."""
+        with self._lock:
+            if self._engine is None:
+                self._engine = find_engine(ModelCheck(self.settings).batch, self.places)
+        return self._engine
 
     def close(self) -> None:
         self.processes.close_all()
@@ -114,13 +136,11 @@ class _Attempt:
         self._task, self._allowance, self._view = lease.task, allowance, view
         self._log = (private / LOG).open("ab", buffering=0)
         self._started = now()
-        self._commands: TaskCommands | None = None
-        self.worktree: Worktree | None = None
+        self.place = TaskPlace(lease.task, work, runner.place_tools, self._note, seat=lease.fence, begin_phase=self._begin_phase)
         self.is_enclosed = False
         """It came to its end, and no command of it could leave the sandbox."""
-        self._container: Container | None = None
+        self._graded: CommandEnd | None = None
         self._exit_code: int | None = None
-        self._verify_result: VerifyResult | None = None
         self._usage = Spent()
         self._session_id = ""
         self._image_digest = ""
@@ -151,7 +171,7 @@ class _Attempt:
             if error.errno in _DISK_FULL:
                 raise
             end = AgentEnd("errored", Failure("system", f"{error.filename or 'The attempt'}: {error.strerror}"))
-        self.is_enclosed = self._commands is not None and self._commands.is_enclosed
+        self.is_enclosed = self.place.is_enclosed
         if end.failure is not None:
             self._note(f"{end.state}: {end.failure.message}")
         return AttemptOutcome(
@@ -159,7 +179,7 @@ class _Attempt:
             exit_code=self._exit_code,
             session_id=self._session_id,
             patch=patch,
-            verify=self._verify_result,
+            verify=_verify_result(self._graded) if self._graded else None,
             usage=self._usage,
             started=self._started,
             ended=now(),
@@ -180,45 +200,35 @@ class _Attempt:
             prefix_hash=stream.prefix_hash or None if stream else None,
             image_digest=self._image_digest or None,
             verify_hash=verify_hash(self._task),
+            sandbox=self._graded.sandbox if self._graded else self.place.sandbox,
         )
 
     async def _prepare(self) -> None:
-        self._view.phase = "worktree"
         check_saved(self._task)
-        git, mirrors = self._runner.git, self._runner.folder.mirrors
-        if self._task.image:
-            name = f"wolo-{self._lease.fence}-{secrets.token_hex(4)}"
-            self._container = make_container(self._task, name, (self._work, self._private), (mirrors,), self._runner.places)
-            make_private(mirrors)
-        self.worktree = await make_worktree(self._task, self._work, self._runner.mirrors, git, self._note, self._runner.pool)
-        folder, places, seat = self.worktree.folder, self._runner.places, self._lease.fence
-        self._commands = TaskCommands(self._task, self._runner.settings, folder, places, self._runner.processes, seat)
-        self._commands.container = self._container
-        if not self._task.setup:
-            return
-        self._view.phase = "setup"
-        self._note(f"$ {self._task.setup}")
-        ended = await self._commands.run(self._task.setup, None)
-        self._note(ended.output)
-        if not ended.succeeded:
-            said = f"The setup command {ended.why}."
-            raise _Stopped(AgentEnd("errored", Failure("setup", said), retryable=ended.end.how == "memory"))
-        self.worktree = await rebase(self.worktree, git)
+        make_private(session := self._private / SESSION)
+        limiter = (Path(self._runner.limiter),) if self._runner.limiter else ()
+        try:
+            await self.place.prepare(pool=self._runner.pool, writable=(session,), readable=limiter)
+        except SetupFailed as error:
+            raise _Stopped(AgentEnd("errored", Failure(error.kind, error.message), retryable=error.is_for_memory)) from error
+
+    def _begin_phase(self, name: str) -> None:
+        self._view.phase = name
 
     async def _agent(self, deadline_at: float | None) -> AgentEnd:
-        assert self.worktree is not None
-        assert self._commands is not None
-        self._view.phase = "agent"
+        container, folder = self.place.container, self.place.worktree.folder
+        self._begin_phase("agent")
         stream_file, data = self._private / STREAM, self._private / SESSION
         self._view.stream = stream = AgentStream(stream_file)
-        argv = agent_argv(self._task, self._runner.settings, self._allowance, self._commands.variables)
-        if self._container is not None:
-            argv = [*self._container.agent_argv(argv, self.worktree.folder)]
+        argv = agent_argv(self._task, self._runner.settings, self._allowance, self.place.commands.variables)
+        if container is not None:
+            await asyncio.to_thread(container.enter, network=True)
+            argv = [*await asyncio.to_thread(container.agent_argv, argv)]
         left = None if deadline_at is None else max(deadline_at - asyncio.get_running_loop().time(), 0.0)
         with stream_file.open("wb") as output, _prompt_file(self._private, self._task.prompt) as prompt:
             start = ProgramStart(
                 argv=argv,
-                cwd=self.worktree.folder,
+                cwd=folder,
                 env=agent_environment(data, self._runner.limiter),
                 stdin=prompt.fileno(),
                 stdout=output.fileno(),
@@ -233,11 +243,14 @@ class _Attempt:
                 slept_s=stream.read_slept_s,
             )
         stream.follow()
-        if self._container is not None:  # now the image is here in any case
-            self._image_digest = await asyncio.to_thread(self._container.image_digest)
         result = stream.result()
         self._session_id = stream.session_id
         self._usage = totals_of(result) if result else stream.spent
+        if container is not None:
+            self._image_digest = await asyncio.to_thread(container.image_digest)
+            if ended.exit_code and await asyncio.to_thread(container.ran_out_of_memory):
+                ended = replace(ended, how="memory")
+            await asyncio.to_thread(container.leave)
         if ended.how == "timed_out":
             self._exit_code = None
             return self._too_slow()
@@ -251,28 +264,22 @@ class _Attempt:
 
     async def _patch(self) -> Patch | None:
         """An attempt whose changes cannot be read has none."""
-        assert self.worktree is not None
-        self._view.phase = "patch"
+        self._begin_phase("patch")
         file, path = self._private / PATCH, f"{self._lease.folder}/{PATCH}"
         try:
-            return await make_patch(self.worktree, file, path, self._runner.git, self._note)
+            return await make_patch(self.place.worktree, file, path, self._runner.git, self._note)
         except GitFailed as error:
             raise _Stopped(AgentEnd("errored", Failure("patch", error.message))) from error
 
     async def _verify(self, patch: Patch | None) -> AgentEnd:
         """In place, or, where files come after the agent, in a fresh worktree with its patch."""
-        assert self._commands is not None
-        self._view.phase = "verify"
+        self._begin_phase("verify")
         if is_hidden(self._task):
             file = self._private / PATCH if patch else None
-            tools = self._runner.grading_tools
+            work = self._work / f"verify-{secrets.token_hex(8)}"  # a name that the agent cannot have taken
+            tools, seat = self._runner.place_tools, self._lease.fence
             try:
-                ended = await grade(
-                    # Of a name that the agent cannot have taken.
-                    *(self._task, self._work / f"verify-{secrets.token_hex(8)}", file, tools, self._note),
-                    seat=self._lease.fence,
-                    container=self._container,
-                )
+                ended = await grade(self._task, work, file, tools, self._note, seat=seat)
             except SetupFailed as error:
                 return AgentEnd("errored", Failure(error.kind, error.message), retryable=error.is_for_memory)
             except PatchUnfit as error:
@@ -280,13 +287,10 @@ class _Attempt:
             except GitFailed as error:
                 return AgentEnd("errored", Failure("verify", error.message))
         else:
-            ended = await self._commands.run(self._task.verify, None)
+            ended = await self.place.commands.run(self._task.verify, "verify")
         (self._private / VERIFY_LOG).write_text(ended.output, "utf-8", "replace")
-        self._verify_result = _verify_result(ended)
-        if ended.succeeded:
-            return AgentEnd("passed")
-        said = Failure("verify", f"The verify command {ended.why}.")
-        return AgentEnd("timeout" if ended.end.how == "timed_out" else "failed", said)
+        self._graded = ended
+        return judgement(ended)
 
     def _too_slow(self) -> AgentEnd:
         return AgentEnd("timeout", Failure("seconds", f"It took longer than {self._task.budget.seconds:g} s."))
@@ -299,10 +303,7 @@ class _Attempt:
         self._log.write(data)
 
     def close(self) -> None:
-        if self._commands is not None:
-            self._commands.close()
-        if self._container is not None:
-            self._container.remove()
+        self.place.close()
         self._log.close()
 
 

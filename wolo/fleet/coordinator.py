@@ -213,6 +213,8 @@ async def work_on(
     try:
         await asyncio.to_thread(_clear, ledger)
         options = options_of(await asyncio.to_thread(ledger.meta))
+        if isinstance(engine, LocalEngine) and options.images and await asyncio.to_thread(_needs_containers, ledger):
+            await asyncio.to_thread(engine.runner.require_engine)
         limits = ledger.limits(requests=options.requests_per_minute, tokens=options.tokens_per_minute)
         async with LimitService(limits) as service:
             engine.limit_by(service.path)
@@ -232,6 +234,10 @@ def _clear(ledger: Ledger) -> None:
     for path in left:
         if path.name not in kept:
             remove_tree(path)
+
+
+def _needs_containers(ledger: Ledger) -> bool:
+    return any(row.task.image for row in ledger.rows(states=("queued", "leased")))
 
 
 def _complete(ledger: Ledger) -> None:

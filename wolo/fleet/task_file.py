@@ -166,6 +166,9 @@ class _TaskFileReader:
         if image and image not in self._images:
             problem = f"image: {image} would get your keys and the network; --image {image} allows it"
             self._mistake(whole.fields["image"].column, problem)
+        if values.get("workdir") and (not image or "repo" in values):
+            wrong = "workdir is a repository in the image, so repo has no meaning" if image else "workdir needs an image"
+            self._mistake(whole.fields["workdir"].column, wrong)
         for name in values.get("setup_env", ()):
             if name not in self._setup_env:
                 problem = f"setup_env: {name} would reach setup and verify; --setup-env {name} allows it"
@@ -314,6 +317,19 @@ def _image(place: JsonPlace) -> str:
     return text
 
 
+def _workdir(place: JsonPlace) -> str:
+    text = _text(place)
+    if not text.startswith("/") or not text.strip("/") or ".." in text.split("/") or re.search(r"[:,\0]", text):
+        raise _Wrong(f"{text!r} is not the absolute path of a folder in the image")
+    return text.rstrip("/")
+
+
+def _flag(place: JsonPlace) -> bool:
+    if not isinstance(place.value, bool):
+        raise _Wrong(f"true or false is expected, not {_name_of(place.value)}")
+    return place.value
+
+
 def _texts(place: JsonPlace) -> tuple[str, ...]:
     if not isinstance(place.value, list):
         raise _Wrong(f"a list of texts is expected, not {_name_of(place.value)}")
@@ -385,6 +401,7 @@ _FIELDS: dict[str, Callable[[JsonPlace], Any]] = {
     **dict.fromkeys(("prompt", "prompt_file", "repo", "setup", "verify", "goal", "until", "test_patch"), _text),
     **{"verify_files": _verify_files, "setup_env": _setup_env, "tries": _count},
     **{"ref": _ref, "model": _model, "mode": _mode, "image": _image, "env": _env, "tags": _texts},
+    **{"workdir": _workdir, "setup_network": _flag, "verify_network": _flag},
     **dict.fromkeys(("budget", "resources", "meta"), _object),
 }
 _SAVED = {**_FIELDS, "task": _id, "try_number": _count}

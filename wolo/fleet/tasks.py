@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from wolo import __version__
 from wolo.errors import UsageError
 
+Phase = Literal["setup", "verify"]
+"""Commands of a task, before and after its agent."""
 MAX_ID = 100
 _ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?")
 
@@ -71,10 +73,15 @@ class BatchTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     resources: Resources = Resources()
     image: str = ""
     """Container image in which the attempt runs."""
+    workdir: str = ""
+    """Folder of the image that is the repository; the worktree is a copy of it, at its place."""
     env: tuple[str, ...] = ()
     """Names of variables that commands get, in addition to the usual ones."""
     setup_env: tuple[str, ...] = ()
     """Names of variables that only setup and verify get, also of secrets; whoever runs the file allows them."""
+    setup_network: bool | None = None
+    """True or False is a demand: where it cannot be met, nothing runs. None: as `allows_network` says, where that can be."""
+    verify_network: bool | None = None
     tries: int = 1
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = field(default_factory=dict)
@@ -86,6 +93,14 @@ class BatchTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def base_id(self) -> str:
         return self.task or self.id
+
+    def network_demand(self, phase: Phase) -> bool | None:
+        return self.setup_network if phase == "setup" else self.verify_network
+
+    def allows_network(self, phase: Phase) -> bool:
+        """Setup may use the network, and verify not, unless the task says otherwise."""
+        demand = self.network_demand(phase)
+        return phase == "setup" if demand is None else demand
 
 
 def with_tries(tasks: Iterable[BatchTask], num_tries: int | None) -> list[BatchTask]:

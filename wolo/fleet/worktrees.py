@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +20,9 @@ from wolo.fleet.ledger.outcomes import Patch
 from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.tasks import BatchTask
 from wolo.fleet.worktree_pool import WorktreePool, check_out
-from wolo.workspace.directory_copy import copy_tree
+from wolo.workspace.directory_copy import copy_tree, remove_tree
 from wolo.workspace.git import Git, GitFailed
-from wolo.workspace.git_objects import add_words, make_git_dir
+from wolo.workspace.git_objects import LentCommit, add_words, make_git_dir
 
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 MAX_COPY_BYTES = 4 << 30
@@ -68,6 +69,35 @@ async def make_worktree(
     make_git_dir(git_dir)
     worktree = Worktree(folder, git_dir, _EMPTY_TREE)
     return await rebase(worktree, git) if task.repo else worktree
+
+
+async def adopt_folder(folder: Path, work: Path, git: Git) -> Worktree:
+    """Makes a worktree of a copied repository: every file stays, of its history one commit. Raises GitFailed, OSError."""
+    git_dir, own = work / "base.git", folder / ".git"
+    make_git_dir(git_dir)
+    worktree = Worktree(folder, git_dir, _EMPTY_TREE)
+    if (own / "index").is_file() and not own.is_symlink():
+        # Files of its commit may be ignored at once; their objects are in the other repository.
+        (index := git_dir / "index").write_bytes((own / "index").read_bytes())
+        listed = await git.run("ls-files", "-z", cwd=folder, env=worktree.environment)
+        index.unlink()
+        names = work / "names"
+        names.write_bytes(b"\0".join(os.fsencode(each) for each in listed.split("\0") if each and (folder / each).is_file()))
+        await git.run(
+            *("add", "-f", "--ignore-errors", f"--pathspec-from-file={names}", "--pathspec-file-nul"),
+            cwd=folder,
+            env={**worktree.environment, "GIT_LITERAL_PATHSPECS": "1"},
+        )
+    tree = (await rebase(worktree, git)).base
+    identity = ("-c", "user.name=wolo", "-c", "user.email=wolo@localhost")
+    commit = await git.run(
+        *identity, "commit-tree", "-m", "The repository of the image", tree, cwd=folder, env=worktree.environment
+    )
+    await asyncio.to_thread(remove_tree, own)
+    own.unlink(missing_ok=True)  # a file or a link
+    make_git_dir(own, LentCommit(git_dir, commit, "sha1"))
+    shutil.copyfile(git_dir / "index", own / "index")
+    return Worktree(folder, git_dir, tree)
 
 
 async def rebase(worktree: Worktree, git: Git) -> Worktree:

@@ -96,7 +96,7 @@ def test_json_lines_hold_result_fields_of_every_task(exported: ExportedRun) -> N
     lines = [json.loads(line) for line in export(exported, "jsonl")[0].rstrip("\n").split("\n")]
     assert [(line["id"], line["state"]) for line in lines] == [(each.task.id, each.state) for each in exported.rows]
     wanted = "id try key attempt state session_id exit_code patch verify usage cost_usd started ended host engine error"
-    made = "model model_resolved thinking wolo_version prefix_hash image_digest verify_hash tags meta"
+    made = "model model_resolved thinking wolo_version prefix_hash image_digest verify_hash sandbox tags meta"
     assert {tuple(line) for line in lines} == {(*wanted.split(), *made.split())}
     assert lines[2]["cost_usd"] is None, "an unknown price is never 0"
 

@@ -28,7 +28,7 @@ def verify(
     as_json: AsJson = False,
     as_saved: Annotated[bool, typer.Option("--as-saved", help="Also a run that was not made here, with its settings.")] = False,
 ) -> None:
-    """Grade the patches of a run again, without the agent, each in a fresh worktree.
+    """Grade the patches of a run again, without the agent, each in a fresh worktree; budget.seconds of a task holds for that.
 
     Prints what has changed, and writes verified.jsonl. Exit status: 0 all pass; 1 some fail; 2 some could not be graded.
     """
@@ -61,7 +61,7 @@ def verify(
             change = "" if line["state"] == line["state_before"] else f"  was {line['state_before']}"
             print_line(f"{line['state']:8} {name}{change}{'  ' + line['error'] if line['error'] else ''}")
     states = {line["state"] for line in lines}
-    raise typer.Exit(2 if "errored" in states else 1 if "failed" in states else 0)
+    raise typer.Exit(2 if "errored" in states else 0 if states == {"passed"} else 1)
 
 
 def _has_agents_work(row: Row) -> bool:
@@ -79,6 +79,8 @@ async def _grade_all(run: Path, rows: list[Row], settings: dict[str, Any]) -> li
 
     options = msgspec.convert(settings, BatchOptions)
     runner = AttemptRunner(RunFolder(run), options.agent, "local")
+    if any(row.task.image for row in rows):
+        await asyncio.to_thread(runner.require_engine)
     try:
         return [await _grade_one(run, row, runner) for row in rows]
     finally:
@@ -86,24 +88,27 @@ async def _grade_all(run: Path, rows: list[Row], settings: dict[str, Any]) -> li
 
 
 async def _grade_one(run: Path, row: Row, runner: Any) -> dict[str, Any]:
-    from wolo.fleet.evaluation.grading import PatchUnfit, grade, verify_hash
+    from wolo.fleet.evaluation.grading import PatchUnfit, grade, judgement, verify_hash
     from wolo.fleet.task_file import check_saved
     from wolo.workspace.directory_copy import remove_tree
 
     assert row.outcome is not None
     task, patch = row.task, row.outcome.patch
     line = {"id": task.base_id, "try": task.try_number, "state_before": row.state, "verify_hash": verify_hash(task)}
-    work = runner.folder.work(f"{task.id}-verify")
+    work, seconds = runner.folder.work(f"{task.id}-verify"), task.budget.seconds
     try:
         check_saved(task)
-        if task.image:
-            raise UsageError("Tasks in images are graded by their run only.")
         file = patch.file_in(run) if patch else None
-        ended = await grade(task, work, file, runner.grading_tools, lambda text: None)
+        async with asyncio.timeout(seconds):
+            ended = await grade(task, work, file, runner.place_tools, lambda text: None)
         tail = {"exit_code": ended.end.exit_code, "seconds": round(ended.end.seconds, 3), "tail": ended.output[-4000:]}
-        return {**line, "state": "passed" if ended.succeeded else "failed", "verify": tail, "error": ""}
+        judged = judgement(ended)
+        said = judged.failure.message if judged.failure and judged.state != "failed" else ""
+        return {**line, "state": judged.state, "verify": tail, "sandbox": ended.sandbox, "error": said}
     except PatchUnfit as error:
         return {**line, "state": "failed", "verify": None, "error": error.message}
+    except TimeoutError:
+        return {**line, "state": "timeout", "verify": None, "error": f"It took longer than {seconds:g} s."}
     except (WoloError, OSError) as error:
         return {**line, "state": "errored", "verify": None, "error": getattr(error, "message", str(error))}
     finally:

@@ -178,14 +178,18 @@ def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> Sandbo
     return SandboxPlan(mode, notice, selection, confine)
 
 
-def load_network(config: Config) -> CommandNetwork:
-    """What commands in the sandbox may reach, as the settings say. Raises ConfigError."""
+def load_network(config: Config, *, is_open: bool = False) -> CommandNetwork:
+    """What commands in the sandbox may reach, as the settings say. Raises ConfigError.
+
+    `is_open`: any public host, where the settings allow none by name.
+    """
     from wolo.tools.web.command_proxy import CommandNetwork  # noqa: PLC0415  # few commands connect to anything
     from wolo.tools.web.domains import Domains  # noqa: PLC0415  # as above
 
     settings = config.settings.sandbox
     key = "sandbox.allowed_domains" if settings.allowed_domains else "sandbox.denied_domains"
-    domains = Domains(settings.allowed_domains, settings.denied_domains, source=config.sources.get(key, "the settings"))
+    allowed = settings.allowed_domains or (("*",) if is_open else ())
+    domains = Domains(allowed, settings.denied_domains, source=config.sources.get(key, "the settings"))
     return CommandNetwork(domains, os.environ)
 
 

@@ -36,13 +36,13 @@ class LocalEngine:
     name = "local"
 
     def __init__(self, folder: RunFolder, settings: AgentSettings) -> None:
-        self._runner = AttemptRunner(folder, settings, self.name)
+        self.runner = AttemptRunner(folder, settings, self.name)
 
     def limit_by(self, path: str) -> None:
-        self._runner.limiter = path
+        self.runner.limiter = path
 
     async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
-        return await self._runner.run(lease, allowance, view)
+        return await self.runner.run(lease, allowance, view)
 
     async def close(self) -> None:
-        self._runner.close()
+        self.runner.close()

@@ -5,48 +5,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from wolo.errors import WoloError
-from wolo.fleet.agent_run import AgentSettings
-from wolo.fleet.containers import Container
-from wolo.fleet.mirrors import Mirrors
-from wolo.fleet.task_commands import CommandEnd, TaskCommands
+from wolo.fleet.agent_run import AgentEnd
+from wolo.fleet.ledger.outcomes import Failure
+from wolo.fleet.task_commands import CommandEnd, Note
+from wolo.fleet.task_place import PlaceTools, TaskPlace
 from wolo.fleet.tasks import BatchTask
-from wolo.fleet.worktrees import Worktree, make_worktree, rebase
-from wolo.places import Places
+from wolo.fleet.worktrees import Worktree
 from wolo.workspace.git import Git, GitFailed
-from wolo.workspace.processes.process_runner import Processes
-
-
-class SetupFailed(WoloError):
-    """The setup command failed, so nothing was graded."""
-
-    kind = "setup"
-
-    def __init__(self, ended: CommandEnd) -> None:
-        super().__init__(f"The setup command {ended.why}.")
-        self.is_for_memory = ended.end.how == "memory"
 
 
 class PatchUnfit(WoloError):
     """The patch, or its links, leave no place for what judges it."""
 
     kind = "patch"
-
-
-class GradingTools(Struct, frozen=True):
-    """What a process grades with."""
-
-    settings: AgentSettings
-    mirrors: Mirrors
-    git: Git
-    places: Places
-    processes: Processes
 
 
 def is_hidden(task: BatchTask) -> bool:
@@ -62,27 +38,12 @@ def verify_hash(task: BatchTask) -> str | None:
     return hashlib.sha256(msgspec.json.encode(judges, order="deterministic")).hexdigest()
 
 
-async def grade(
-    task: BatchTask,
-    work: Path,
-    patch: Path | None,
-    tools: GradingTools,
-    note: Callable[[str], None],
-    *,
-    seat: int = 0,
-    container: Container | None = None,
-) -> CommandEnd:
-    """Runs the verify command below the new folder `work`. Raises SetupFailed, PatchUnfit, GitFailed, OSError."""
-    worktree = await make_worktree(task, work, tools.mirrors, tools.git, note)
-    commands = TaskCommands(task, tools.settings, worktree.folder, tools.places, tools.processes, seat)
-    commands.container = container
+async def grade(task: BatchTask, work: Path, patch: Path | None, tools: PlaceTools, note: Note, *, seat: int = 0) -> CommandEnd:
+    """Runs the verify command below the new folder `work`. Raises SetupFailed, PatchUnfit, GitFailed, WoloError, OSError."""
+    place = TaskPlace(task, work, tools, note, seat=seat)
     try:
-        if task.setup:
-            ended = await commands.run(task.setup, None)
-            note(ended.output)
-            if not ended.succeeded:
-                raise SetupFailed(ended)
-            worktree = await rebase(worktree, tools.git)
+        await place.prepare()
+        worktree = place.worktree
         if patch is not None:
             await _apply(worktree, patch, tools.git, "The patch")
         if task.test_patch:
@@ -101,9 +62,22 @@ async def grade(
                 raise GitFailed(error.message) from error  # of the task, since all that it changes is as it was
         for name, content in task.verify_files.items():
             await asyncio.to_thread(_write, worktree.folder, name, content)
-        return await commands.run(task.verify, None)
+        return await place.commands.run(task.verify, "verify")
     finally:
-        commands.close()
+        await asyncio.shield(asyncio.to_thread(place.close))
+
+
+def judgement(ended: CommandEnd) -> AgentEnd:
+    """What the end of the verify command means for the task."""
+    if ended.succeeded:
+        return AgentEnd("passed")
+    failure = Failure("verify", ended.failure)
+    match ended.end.how:
+        case "timed_out":
+            return AgentEnd("timeout", failure)
+        case "memory":
+            return AgentEnd("errored", Failure("memory", ended.failure), retryable=True)
+    return AgentEnd("failed", failure)
 
 
 async def _names_in(patch: Path, worktree: Worktree, git: Git) -> set[str]:

@@ -110,6 +110,8 @@ class Provenance(Struct, frozen=True, omit_defaults=True):
     image_digest: str | None = None
     verify_hash: str | None = None
     """Of everything that judges the task; None: nothing does."""
+    sandbox: str | None = None
+    """Of setup and verify: its backend, `docker`, `podman` or `none`; None: neither has run."""
 
 
 class AttemptOutcome(Struct, frozen=True, kw_only=True):
