@@ -83,6 +83,11 @@ class Asked:
         return b"<aside>" in self.body and "tools" not in self.json
 
     @property
+    def is_search(self) -> bool:
+        """It has the provider search the web, and does not join the conversation."""
+        return b"<query>" in self.body and b"_search" in json.dumps(self.json.get("tools")).encode()
+
+    @property
     def results(self) -> list[str]:
         """The text of every tool message, in order."""
         return [message["content"] for message in self.messages if message["role"] == "tool"]
@@ -286,10 +291,11 @@ class ProviderServer:
         session = next((asked.headers[name] for name in SESSION_HEADERS if name in asked.headers), "")
         if asked.is_summary:  # after it less is sent
             self._previous.pop(session, None)
-        previous = None if asked.is_aside or asked.is_review else self._previous.get(session)
+        is_apart = asked.is_aside or asked.is_review or asked.is_search
+        previous = None if is_apart else self._previous.get(session)
         found = lint(asked.path, asked.whole, previous, strict_template=self.strict_template)
         self.problems.extend(f"{label}: {problem}" for problem in found)
-        if not (asked.is_summary or asked.is_aside or asked.is_review):
+        if not (asked.is_summary or is_apart):
             self._previous[session] = asked.whole
 
     def _play(self, connection: socket.socket, asked: Asked, reply: Reply) -> bool:

@@ -34,7 +34,7 @@ def server() -> Iterator[SearchServer]:
 def service(server: SearchServer, backend: str, key: str = KEY) -> SearchService:
     given = WebSearchSettings(backend=backend, url=server.url, api_key=key)  # type: ignore[arg-type]  # one of them
     found = find_search_service(Config(settings=Settings(web_search=given)), {}, Notices())
-    assert found is not None
+    assert isinstance(found, SearchService)
     return found
 
 
@@ -169,7 +169,9 @@ def test_an_address_may_hold_part_of_the_path(base: str, whole: str) -> None:
 def find(environ: dict[str, str] | None = None, **given: str) -> tuple[SearchService | None, list[str]]:
     notices = Notices()
     config = Config(settings=Settings(web_search=WebSearchSettings(**given)))  # type: ignore[arg-type]  # as in the settings
-    return find_search_service(config, environ or {}, notices), list(notices)
+    service = find_search_service(config, environ or {}, notices)
+    assert service is None or isinstance(service, SearchService)
+    return service, list(notices)
 
 
 def test_key_comes_from_its_sources() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from functools import reduce
 
 from wolo.agent.budget import NOTHING, add
@@ -10,7 +11,8 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
 from wolo.messages.call_arguments import call_line
-from wolo.messages.message import Usage, UsageCost, task_usage
+from wolo.messages.message import Message, Usage, UsageCost, task_usage
+from wolo.messages.parts import SEARCH
 from wolo.messages.terminal_text import quantity
 from wolo.models.tokens import estimate_part
 
@@ -34,12 +36,18 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     used = [message.usage for message in messages if message.usage is not None]
     summaries = (*unloaded.summary_usage, *context.conversation.events.summary_usage)
     asides = (*unloaded.side_question_usage, *context.conversation.side_question_usage)
-    tasks = [usage for message in messages for part in message.calls if (usage := task_usage(part)) is not None]
+    tasks, searches = _call_usages(messages)
     if not (used or summaries or asides):
         return ShowText("No request has been sent in this session yet.")
-    kinds = ((used, "answer"), (tasks, "subagent task"), (summaries, "compaction"), (asides, "side question"))
+    kinds = (
+        (used, "answer"),
+        (tasks, "subagent task"),
+        (searches, "web search"),
+        (summaries, "compaction"),
+        (asides, "side question"),
+    )
     counts = [quantity(len(usages), kind) for usages, kind in kinds if usages]
-    total = reduce(add, (*used, *tasks, *summaries, *asides), NOTHING)
+    total = reduce(add, (*used, *tasks, *searches, *summaries, *asides), NOTHING)
     return ShowText(f"{in_words(total)} · {' and '.join(counts)} in this session")
 
 
@@ -49,11 +57,11 @@ def _receipt(conversation: Conversation) -> str:
     begin = next((at for at in reversed(range(len(history))) if history[at].is_prompt), 0)
     messages = history[begin:]
     used = [message.usage for message in messages if message.usage is not None]
-    tasks = [usage for message in messages for part in message.calls if (usage := task_usage(part)) is not None]
+    tasks, searches = _call_usages(messages)
     summaries, asides = conversation.usage_beside_turn
     if not (used or tasks or summaries or asides):
         return "No request of this turn has been answered yet."
-    total = reduce(add, (*used, *tasks, *summaries, *asides), NOTHING)
+    total = reduce(add, (*used, *tasks, *searches, *summaries, *asides), NOTHING)
     costs = total.cost or UsageCost()
     about = "~" if total.estimated else ""
     rows = (
@@ -68,7 +76,7 @@ def _receipt(conversation: Conversation) -> str:
     ]
     if total.reasoning_tokens:
         lines[-1] += f", {total.reasoning_tokens:,} of it reasoning"
-    beside = ((tasks, "subagent task"), (summaries, "compaction"), (asides, "side question"))
+    beside = ((tasks, "subagent task"), (searches, "web search"), (summaries, "compaction"), (asides, "side question"))
     lines += [
         f"of it {quantity(len(usages), kind)}: {in_words(reduce(add, usages, NOTHING))}" for usages, kind in beside if usages
     ]
@@ -85,6 +93,13 @@ def _receipt(conversation: Conversation) -> str:
         calls = " · ".join(f"{call_line(part, most_chars=MOST_CHARS)} ~{tokens:,}" for tokens, part in named[:MOST_SHOWN])
         lines.append(f"Largest calls: {calls}")
     return "\n".join(lines)
+
+
+def _call_usages(messages: Iterable[Message]) -> tuple[list[Usage], list[Usage]]:
+    """Of tasks, and of searches by the provider."""
+    parts = [(part, usage) for message in messages for part in message.calls if (usage := task_usage(part)) is not None]
+    searches = [usage for part, usage in parts if SEARCH in part.metadata]
+    return [usage for part, usage in parts if SEARCH not in part.metadata], searches
 
 
 def in_words(usage: Usage, *, tells_unknown: bool = True) -> str:

@@ -87,9 +87,13 @@ class Tools(Struct, frozen=True, forbid_unknown_fields=True):
     """Hide these tools."""
 
 
+SearchName = Literal["provider", "brave", "tavily", "exa", "searxng", "zai"]
+
+
 class WebSearchSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    backend: Literal["", "brave", "tavily", "exa", "searxng", "zai"] = ""
-    """Search service of the tool `web_search`; empty: the tool is not offered."""
+    backend: SearchName | Literal[""] | tuple[SearchName, ...] = ""
+    """Search service of the tool `web_search`, or a list of which the first that can be used counts; empty: the tool is not
+    offered. `provider`: the model's provider searches, where it can (Anthropic, OpenAI, Gemini, Z.ai)."""
     url: str = ""
     """Address of the service, if it is not its usual one; for SearXNG, if it does not run on this machine."""
     api_key: str = ""

@@ -70,7 +70,7 @@ from wolo.guard.judge import Judge
 from wolo.guard.modes import PLAN
 from wolo.guard.secrets.redactor import Secrets
 from wolo.models.protocol import ModelClient
-from wolo.models.provider import DRIVEN
+from wolo.models.provider import DRIVEN, ModelChoice
 from wolo.places import Notices, Site
 from wolo.tools.tool import CommandSandbox, EditChecks, ExternalTool, ModeSwitch, ShellState, ToolServices
 from wolo.tools.tool_values import AskQuestions, Question, Replies
@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from wolo.config.python_files.extension_files import FoundExtensions
     from wolo.conversation.running_extensions import Extensions
     from wolo.conversation.telemetry import Telemetry
+    from wolo.tools.web.search_backends import ProviderSearch, SearchService
     from wolo.workspace.processes.login_shell import LoginShell
 
 OTEL_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
@@ -160,7 +161,7 @@ def _prepare_environment(
     judge = make_judge(config, state.sandbox_plan.mode, workspace, state.site, outputs, skill_folders)
     if state.agent is not None and state.agent.ceiling is not None:
         judge = judge.under(state.agent.ceiling)
-    search_key = state.web_search.key if state.web_search else ""
+    search_key = "" if state.web_search is None or isinstance(state.web_search, ModelChoice) else state.web_search.key
     roots, models = (workspace.root, *workspace.extra), (state.choice, *state.fallbacks)
     secrets = make_secrets(places, config.settings, roots, models, search_key=search_key)
     found_servers.servers.report_secrets(secrets.learn)
@@ -452,7 +453,7 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
         variables=env.variables,
         session_env=env.hooks.variables,
         may_fetch=judge.may_fetch,
-        web_search=state.web_search,
+        web_search=_find_search(state, parent),
         is_readable=judge.readable,
         ask_user=parent.ask_questions and partial(_ask_and_notify, parent.hooks, parent.ask_questions),
         agents=env.agents.offers,
@@ -470,6 +471,17 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
         editor=state.options.editor,
         record_change=env.tracking.note,
     )
+
+
+def _find_search(state: StartupState, parent: Parent) -> SearchService | ProviderSearch | None:
+    choice = state.web_search
+    if not isinstance(choice, ModelChoice):
+        return choice
+    from wolo.conversation.resources.web_search import search_with_model  # few providers search
+    from wolo.tools.web import search_backends
+
+    ask = partial(search_with_model, parent.access, choice, parent.account)
+    return search_backends.ProviderSearch(label=f"{choice.provider.label} web search", url=choice.base_url, ask=ask)
 
 
 def _assemble_agent(

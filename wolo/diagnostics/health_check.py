@@ -24,7 +24,7 @@ from wolo.conversation.resources.mcp_servers import last_known, servers_here
 from wolo.conversation.resources.model_selection import NO_MODEL, choose_now
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_environment import command_variables
-from wolo.conversation.resources.web_search import find_search_service
+from wolo.conversation.resources.web_search import PROVIDER, find_search_service
 from wolo.diagnostics import model_info
 from wolo.diagnostics.hook_trial import hooks_here
 from wolo.diagnostics.installation import changed_packages
@@ -32,6 +32,7 @@ from wolo.errors import ConfigError, SessionError, WoloError
 from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.messages.terminal_text import clean_line
 from wolo.models.http.server_lookup import find_servers
+from wolo.models.provider import ModelChoice
 from wolo.places import Notices, find_places
 from wolo.sessions import migrations, salvage
 from wolo.sessions.database_file import quarantine_path
@@ -334,10 +335,13 @@ def _web_search(problems: Notices) -> str | None:
         if config.settings.web_search == WebSearchSettings():
             return None
         environ = keys.with_stored_keys(site, config)
-        service = find_search_service(config, environ, problems)
+        asks_model = PROVIDER in config.settings.web_search.backend
+        service = find_search_service(config, environ, problems, (choose_now(),) if asks_model else ())
     except WoloError as error:
         problems.add(f"{error.message} {error.hint}".strip())
         return None
+    if isinstance(service, ModelChoice):
+        return f"{service.provider.label}, through {service.label}"
     return f"{service.backend.label} at {service.host}" if service else None
 
 

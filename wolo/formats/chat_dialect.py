@@ -61,6 +61,9 @@ class ChatDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     response_format: Literal["json_schema", "json_object", "none"] = "json_schema"
     """Supported response formats."""
 
+    web_search: bool = False
+    """Searches the web with a tool of the type `web_search` (GLM)."""
+
     images: bool = True
     """Supports images."""
     image_style: Literal["url", "data", "bare"] = "url"

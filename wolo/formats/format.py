@@ -17,6 +17,10 @@ Framing = Literal["sse", "lines"]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
+MOST_SEARCHES = 3
+"""By the provider itself, for one request that wants the web to be searched; where it can be told so."""
+
+
 class ToolSpec(Struct, frozen=True):
     """A tool as offered to the model."""
 
@@ -50,6 +54,8 @@ class Request(Struct, frozen=True, kw_only=True):
     top_p: float | None = None
     stop: tuple[str, ...] = ()
     json_schema: Mapping[str, Any] | None = None
+    web_search: bool = False
+    """The provider searches the web itself, where its dialect has that; the answer then carries the pages."""
     dropped_fields: frozenset[str] = frozenset()
     """Optional fields that this server has refused; they are omitted."""
 

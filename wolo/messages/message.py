@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, StructMeta, ValidationError, convert, field
 from msgspec.structs import asdict, replace
 
-from wolo.messages.parts import TASK, AnyPart, Part, TextPart, ThinkingPart, ToolPart, new_id
+from wolo.messages.parts import SEARCH, TASK, AnyPart, Part, TextPart, ThinkingPart, ToolPart, new_id
 from wolo.messages.unicode import whole_throughout
 
 Role = Literal["system", "user", "assistant", "custom", "branch_summary", "compaction_summary"]
@@ -94,8 +94,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
 
 def task_usage(part: ToolPart) -> Usage | None:
-    """Usage of a subagent, from a finished task call."""
-    told = part.metadata.get(TASK)
+    """Usage of a subagent, or of a search by the provider, from a finished call."""
+    told = part.metadata.get(TASK) or part.metadata.get(SEARCH)
     if not isinstance(told, dict) or "usage" not in told:
         return None
     try:

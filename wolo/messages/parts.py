@@ -24,6 +24,9 @@ ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think
 TASK = "task"
 """Metadata key of task calls: the subagent, its session and its usage."""
 
+SEARCH = "search"
+"""Metadata key of searches by the provider: their usage."""
+
 FINISH = "finish"
 """Key in the metadata of a task: the report of the subagent's finish check."""
 

@@ -39,6 +39,8 @@ class ModelQuestion(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     json_schema: Mapping[str, Any] | None = None
     """The server may answer nothing else."""
+    web_search: bool = False
+    """The provider may search the web for the answer."""
 
 
 def request_for(
@@ -58,6 +60,7 @@ def request_for(
         session_id=question.session_id,
         temperature=choice.temperature,
         json_schema=question.json_schema,
+        web_search=question.web_search,
         dropped_fields=dropped_fields,
     )
 

@@ -115,6 +115,8 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     """Providers whose models these servers have too, under names that contain theirs."""
     models: tuple[Model, ...] = ()
     default_model: str = ""
+    search_price: Dollars | None = None
+    """US dollars for a thousand searches of the web by the provider itself; None: unknown."""
     loopback: bool = False
     """A server on this machine: needs no key, and has no silence timeout."""
     any_model: bool = False

@@ -28,7 +28,7 @@ from wolo.workspace.root import Resolved, Workspace
 if TYPE_CHECKING:
     from wolo.tools.background.background_jobs import BackgroundJobs
     from wolo.tools.web.command_proxy import AskHost, CommandNetwork, CommandProxy
-    from wolo.tools.web.search_backends import SearchService
+    from wolo.tools.web.search_backends import ProviderSearch, SearchService
     from wolo.workspace.checkpoints.tracker import FileTracker
     from wolo.workspace.files.atomic_write import PendingChange
     from wolo.workspace.files.file_reading import FileLedger
@@ -161,7 +161,7 @@ class ToolServices(Struct, frozen=True, kw_only=True):
     """The complete environment of commands; None: `variables` and `session_env`."""
     may_fetch: Callable[[str], bool] = lambda url: False
     """True for a redirect target that may be fetched without approval."""
-    web_search: SearchService | None = None
+    web_search: SearchService | ProviderSearch | None = None
     """None: the web cannot be searched."""
     is_readable: Callable[[Path], bool] = lambda path: True
     """False for files that searches must leave out. Takes a resolved, absolute path."""

@@ -15,14 +15,16 @@ from msgspec import Meta, Struct
 from wolo.errors import ConfigError, ToolError
 from wolo.guard.intents import FetchIntent, Intent
 from wolo.messages.parts import ToolKind
-from wolo.tools.clipping import clean
+from wolo.tools.clipping import clean, clip
 from wolo.tools.fetch import UNTRUSTED
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import CallResult, Listing
-from wolo.tools.web.search_backends import SearchService
+from wolo.tools.web.search_backends import MOST_RESULTS, ProviderSearch, SearchAnswer, SearchService
 
 NETWORK_S = 25.0
 """Timeout for the whole request."""
+PROVIDER_S = 120.0
+"""The same for a provider, whose model searches more than once and writes an answer."""
 MOST_BYTES = 2 * 1024 * 1024
 MOST_QUERY = 400
 """Characters; the services accept about as many."""
@@ -56,34 +58,42 @@ class WebSearch:
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
         service = _service(call.services)
+        limit_s = NETWORK_S if isinstance(service, SearchService) else PROVIDER_S
         try:
-            async with asyncio.timeout(NETWORK_S):
-                status, headers, data = await _ask(service, query)
+            async with asyncio.timeout(limit_s):
+                answer = await (_search(service, query) if isinstance(service, SearchService) else service.ask(query))
         except TimeoutError as error:
-            raise ToolError(
-                f"{service.backend.label} did not answer within {NETWORK_S:.0f} s; the search was stopped."
-            ) from error
-        if status != 200:
-            raise ToolError(_refusal(service, status, headers))
-        try:
-            results = service.results(msgspec.json.decode(data))
-        except (msgspec.DecodeError, ValueError):
-            results = None
-        if results is None:
-            raise ToolError(f"The response of {service.host} is not a list of search results in JSON.{_hint(service, 'json')}")
+            raise ToolError(f"{service.label} did not answer within {limit_s:.0f} s; the search was stopped.") from error
+        results = answer.results[:MOST_RESULTS]
         titles = tuple(f"{_line(each.title, _MOST_TITLE)} — {_line(each.url, _MOST_URL)}" for each in results)
         view = Listing(query, titles, len(results))
-        if not results:
-            return CallResult(f"[{service.backend.label} found nothing. Try other words.]", view)
+        if not (results or answer.summary):
+            return CallResult(f"[{service.label} found nothing. Try other words.]", view, metadata=answer.metadata)
         rows: list[str] = []
         for number, each in enumerate(results, start=1):
             title = f"{number}. {_line(each.title, _MOST_TITLE) or '(no title)'}"
             rows.append("\n   ".join(filter(None, (title, _line(each.url, _MOST_URL), _line(each.text, _MOST_TEXT)))))
         count = f"{len(results)} result{'' if len(results) == 1 else 's'}"
-        return CallResult("\n".join((f"[{service.backend.label}, {count}]", f"[{UNTRUSTED}]", "", *rows)), view)
+        summary = (clip(b"".join(clean(answer.summary.encode()))).text.strip(), "") if answer.summary else ()
+        text = "\n".join((f"[{service.label}, {count}]", f"[{UNTRUSTED}]", "", *summary, *rows))
+        return CallResult(text, view, metadata=answer.metadata)
 
 
-def _service(services: ToolServices) -> SearchService:
+async def _search(service: SearchService, query: str) -> SearchAnswer:
+    """Raises ToolError."""
+    status, headers, data = await _ask(service, query)
+    if status != 200:
+        raise ToolError(_refusal(service, status, headers))
+    try:
+        results = service.results(msgspec.json.decode(data))
+    except (msgspec.DecodeError, ValueError):
+        results = None
+    if results is None:
+        raise ToolError(f"The response of {service.host} is not a list of search results in JSON.{_hint(service, 'json')}")
+    return SearchAnswer(results)
+
+
+def _service(services: ToolServices) -> SearchService | ProviderSearch:
     if services.web_search is None:
         raise ToolError("There is no search service; the user can set web_search.backend.")
     return services.web_search

@@ -191,7 +191,8 @@ class StartupState(Struct, frozen=True, kw_only=True):
     """The setting `small_model`."""
     agent: AgentProfile | None
     """The agent selected by `--agent`."""
-    web_search: SearchService | None
+    web_search: SearchService | ModelChoice | None
+    """A model: its provider searches."""
     """None: the web cannot be searched."""
     local_context: LocalContext | None = None
     """None: prompts are sent without."""
@@ -211,7 +212,6 @@ class StartEnvironment(Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     """With the stored keys."""
     agent: AgentProfile | None
-    web_search: SearchService | None
 
 
 class ChosenModels(Struct, frozen=True):
@@ -252,6 +252,7 @@ def prepare_start(options: StartOptions) -> StartupState:
                 local_context.begin()  # looks around beside the rest of the start
         models = _choose_models(options, environment, session)
         config, choice, fallbacks = models.config, models.choice, models.fallbacks
+        web_search = _find_search_service(config, environment.environ, site.notices, models)
         ad_hoc = bool(config.endpoint.base_url)
         name = None if options.change else text(given_options, "session") or None
         origin = SessionProperties(cwd=cwd, model=choice.label, mode=plan.mode.name, name=name, is_ad_hoc=ad_hoc)
@@ -276,7 +277,7 @@ def prepare_start(options: StartOptions) -> StartupState:
         fallbacks=fallbacks,
         small=models.small,
         agent=environment.agent,
-        web_search=environment.web_search,
+        web_search=web_search,
         local_context=None if choice.provider.name == "local" or not config.settings.context.local else local_context,
         sink=sink,
         notices=(
@@ -320,7 +321,6 @@ def _prepare_environment(options: Flags, directory: Path | None, agents: Sequenc
         sandbox_plan=plan_sandbox(config, workspace, site.places),
         environ=environ,
         agent=agent,
-        web_search=_find_search_service(config, environ, site.notices),
     )
 
 
@@ -333,12 +333,14 @@ def _expire_sessions(store: Store, retention_days: float) -> None:
                 store.delete(info.id, "expired")
 
 
-def _find_search_service(config: Config, environ: Mapping[str, str], notices: Notices) -> SearchService | None:
+def _find_search_service(
+    config: Config, environ: Mapping[str, str], notices: Notices, models: ChosenModels
+) -> SearchService | ModelChoice | None:
     if config.settings.web_search == WebSearchSettings():
         return None
     from wolo.conversation.resources.web_search import find_search_service  # noqa: PLC0415  # most users have none
 
-    return find_search_service(config, environ, notices)
+    return find_search_service(config, environ, notices, filter(None, (models.small, models.choice)))
 
 
 def _choose_models(options: StartOptions, environment: StartEnvironment, session: SessionInfo | None) -> ChosenModels:

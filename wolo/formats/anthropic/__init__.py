@@ -21,7 +21,7 @@ from wolo.formats.encoding.encoder import (
 )
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.wire_forms import adapt_schema, wire_name
-from wolo.formats.format import Blocks, Request, ThinkingLevel, ToolSpec
+from wolo.formats.format import MOST_SEARCHES, Blocks, Decoder, Request, ThinkingLevel, ToolSpec
 from wolo.messages.message import Message
 from wolo.messages.unicode import clean
 
@@ -47,6 +47,7 @@ class Anthropic(BaseFormat[AnthropicDialect]):
         text = clean(text)
         self._tools.take(request.tools, _tool_definitions)
         tools = self._tools.items or tools_in_history(messages)
+        tools = [*tools, WEB_SEARCH] if request.web_search else tools
         system = [{"type": "text", "text": text}] if text.strip() else []
         self._head = (join_items(tools), join_items(system))
         opening, thinks = b"\n".join(self._head), "signature" not in request.dropped_fields
@@ -60,7 +61,7 @@ class Anthropic(BaseFormat[AnthropicDialect]):
         self._prefix = (request, encoded.layout.prefix)
         kept = encoded.messages
         changed: dict[int, bytes] = {}
-        if self._dialect.cache_marks and "cache_control" not in request.dropped_fields:
+        if self._dialect.cache_marks and not request.web_search and "cache_control" not in request.dropped_fields:
             room = MAX_MARKS
             long = self._dialect.long_cache
             cached = [at for at in reversed(encoded.cached) if _takes_mark(kept[at])]
@@ -73,7 +74,7 @@ class Anthropic(BaseFormat[AnthropicDialect]):
         before = [encode_json(opening_fields(request, self._dialect))[:-1]]
         if tools:
             before += [b',"tools":', encode_json(tools)]
-            before += [] if request.tools else [b',"tool_choice":{"type":"none"}']
+            before += [] if request.tools or request.web_search else [b',"tool_choice":{"type":"none"}']
         if system:
             before += [b',"system":', encode_json(system)]
         before.append(b',"messages":[')
@@ -86,10 +87,10 @@ class Anthropic(BaseFormat[AnthropicDialect]):
         head = zip(("tools", "system"), self._head, strict=True)
         return self._history.blocks(*(block(label, encoded) for label, encoded in head if encoded))
 
-    def decoder(self, request: Request) -> AnthropicDecoder:
+    def decoder(self, request: Request) -> Decoder:
         if self._prefix[0] is not request:
             self.encode(request)
-        return self._decoder(request.tools)
+        return super().decoder(request)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """Report `max_tokens` as the refused field when a smaller limit could still fit the window."""
@@ -138,6 +139,7 @@ EFFORTS: Mapping[ThinkingLevel, str] = {
     "xhigh": "xhigh",
     "max": "max",
 }
+WEB_SEARCH = {"type": "web_search_20250305", "name": "web_search", "max_uses": MOST_SEARCHES}
 SMALL_LIMIT = 4_096
 """Limit used after a server refused a higher one; every model supports it."""
 UNIONS = ("anyOf", "oneOf", "allOf")

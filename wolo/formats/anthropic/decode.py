@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -26,6 +26,9 @@ from wolo.messages.message import Usage
 from wolo.messages.parts import Blob
 from wolo.messages.unicode import whole
 
+if TYPE_CHECKING:
+    from wolo.formats.web_findings import WebFindings
+
 FIELD = "thinking"
 
 
@@ -44,6 +47,7 @@ class AnthropicDecoder:
     """Decodes one response; `close` reports the finish."""
 
     held_chars = 0
+    findings: WebFindings | None = None
 
     def __init__(self, tools: Iterable[str], prefix: str) -> None:
         """`tools` are the names offered; thinking is stamped with `prefix`, the digest of the request."""
@@ -86,6 +90,10 @@ class AnthropicDecoder:
             return (TextDelta(piece.text),) if piece.text else ()
         if piece.type is None and piece.text:
             return (TextDelta(piece.text),)
+        if piece.citation:
+            if self.findings is not None:
+                self.findings.add(_object(piece.citation), text="cited_text")
+            return ()
         opened = self._open.get(self._index(event))
         if piece.thinking:
             return (ThinkingDelta(piece.thinking, FIELD),)
@@ -102,7 +110,11 @@ class AnthropicDecoder:
             raise ended_early_error(self._events.skipped)
         deltas = [delta for index in list(self._open) for delta in self._complete(index)]
         reason = resolve_finish(self._finish, has_calls=self._call_count > 0)
-        return [*deltas, FinishDelta(reason, self._finish, self._explanation, response_id(self._id))]
+        return [
+            *deltas,
+            *([self.findings.mark()] if self.findings is not None else ()),
+            FinishDelta(reason, self._finish, self._explanation, response_id(self._id)),
+        ]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         document = read_object(body)
@@ -199,6 +211,8 @@ class AnthropicDecoder:
         match kind:
             case "text" if text := _text(block, "text"):
                 deltas.append(TextDelta(text))
+            case "web_search_tool_result" if self.findings is not None:
+                _read_search(block.get("content"), self.findings)
             case "thinking":
                 opened.signature.append(_text(block, "signature"))
                 deltas += [ThinkingDelta(text, FIELD)] if (text := _text(block, "thinking")) else ()
@@ -225,6 +239,15 @@ class AnthropicDecoder:
         return ()
 
 
+def _read_search(content: object, findings: WebFindings) -> None:
+    """A list of pages, or the object of an error, which is not charged."""
+    if isinstance(content, list):
+        findings.num_searches += 1
+        findings.add_all(content)
+    elif isinstance(content, Mapping):
+        findings.error = _text(content, "error_code")
+
+
 def _text(block: Mapping[str, Any], field: str) -> str:
     return whole(value) if isinstance(value := block.get(field), str) else ""
 
@@ -248,6 +271,7 @@ class BlockDelta(Struct, gc=False):
     thinking: str | None = None
     signature: str | None = None
     partial_json: str | None = None
+    citation: Raw = Raw()
     stop_reason: str | None = None
     stop_details: Raw = Raw()
 
@@ -303,6 +327,7 @@ class AnthropicReader(PayloadReader[AnthropicEvent]):
             thinking=self._join_surrogates(index, "thinking", delta.get("thinking")),
             signature=signature if isinstance(signature := delta.get("signature"), str) else None,
             partial_json=self._join_surrogates(index, "partial_json", partial),
+            citation=as_raw(delta.get("citation")),
             stop_reason=None if reason is None else str(reason),
             stop_details=as_raw(delta.get("stop_details")),
         )

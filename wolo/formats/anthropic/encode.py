@@ -67,6 +67,8 @@ class AnthropicDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     # Other
 
+    web_search: bool = False
+    """Searches the web with its own tool `web_search_20250305`."""
     max_tokens: int = 16_384
     """Output limit when neither request nor catalogue sets one; the field is required."""
     sampling: Literal["open", "fixed"] = "open"

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import is_
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +25,9 @@ from wolo.formats.response_end import response_error
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, common_prefix_length
 from wolo.messages.parts import TextPart, ToolPart
+
+if TYPE_CHECKING:
+    from wolo.formats.web_findings import WebFindings
 
 CONTINUE = "Continue."
 """User message where a server expects one."""
@@ -323,6 +326,9 @@ DialectT = TypeVar("DialectT")
 
 
 class BodyDecoder(Decoder, Protocol):
+    findings: WebFindings | None
+    """Collects the pages of a request that wanted the web to be searched; the message carries them."""
+
     def read_whole(self, body: bytes) -> Sequence[Delta]: ...
 
 
@@ -337,15 +343,25 @@ class BaseFormat(ABC, Generic[DialectT]):
         self._hint = provider_hint
         self._history = EncodedHistory()
         self._tools = OfferedTools()
+        self._searches = False
 
     def blocks(self) -> Blocks:
         return self._history.blocks(*self._tools.blocks)
 
     def decoder(self, request: Request) -> Decoder:
-        return self._decoder(request.tools)
+        self._searches = request.web_search
+        return self._open_decoder(request.tools)
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        return self._decoder(self._tools.specs).read_whole(body)
+        return self._open_decoder(self._tools.specs).read_whole(body)
+
+    def _open_decoder(self, tools: Sequence[ToolSpec]) -> BodyDecoder:
+        decoder = self._decoder(tools)
+        if self._searches:
+            from wolo.formats.web_findings import WebFindings  # noqa: PLC0415  # no answer of a conversation has any
+
+            decoder.findings = WebFindings()
+        return decoder
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         return response_error(status, headers, body, provider_hint=self._hint)

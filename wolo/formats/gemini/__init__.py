@@ -67,7 +67,9 @@ class Gemini(BaseFormat[GeminiDialect]):
         field = dialect.schema_field if "parametersJsonSchema" not in dropped else "parameters"
         is_alone = request.json_schema is not None and dialect.json_beside_tools == "no"  # refused together
         offered = () if is_alone and "responseJsonSchema" not in dropped else request.tools
-        if tools := self._tools.take(offered, partial(_declarations, field=field), field):
+        if request.web_search:
+            before.append(b'"tools":[{"google_search":{}}],')
+        elif tools := self._tools.take(offered, partial(_declarations, field=field), field):
             before += [b'"tools":[{"functionDeclarations":', tools, b"}],"]
             if dialect.tool_mode and "toolConfig" not in dropped:
                 before += [b'"toolConfig":', encode_json({"functionCallingConfig": {"mode": dialect.tool_mode}}), b","]

@@ -50,6 +50,7 @@ class Candidate(Struct, gc=False, rename="camel"):
     content: Content | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
+    grounding_metadata: Raw = Raw()
 
 
 class PromptFeedback(Struct, gc=False, rename="camel"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, QuotaExhausted, RateLimited
 from wolo.formats.gemini.chunks import GeminiOpenCalls, GeminiPart, GeminiReader, split_list
@@ -21,6 +21,9 @@ from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, respo
 from wolo.messages.deltas import BreakDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage
 from wolo.messages.parts import Blob
+
+if TYPE_CHECKING:
+    from wolo.formats.web_findings import WebFindings
 
 THOUGHT = "thought"
 """Field name of reasoning parts."""
@@ -52,6 +55,7 @@ class GeminiDecoder:
     """Decodes one response. There is no final event: the response is complete when its candidate has a finish reason."""
 
     held_chars = 0
+    findings: WebFindings | None = None
 
     def __init__(self, tools: Iterable[str], provider_hint: str = "") -> None:
         """`tools` are the names offered."""
@@ -86,6 +90,7 @@ class GeminiDecoder:
         deltas: list[Delta] = [*self._calls.close()]
         if self._usage and (usage := read_usage(self._usage)) is not None:
             deltas.append(UsageDelta(usage))
+        deltas += [self.findings.mark()] if self.findings is not None else ()
         word = self._finish or self._blocked
         explanation = ": ".join(filter(None, (word, self._finish_message[:SHOWN_CHARACTERS])))
         id = response_id(read_json(self._id)) if self._id else ""
@@ -121,6 +126,8 @@ class GeminiDecoder:
             if candidate.index == self._candidate or candidate.index is None:
                 for part in candidate.content.parts or () if candidate.content is not None else ():
                     self._read_part(part, deltas)
+                if candidate.grounding_metadata and self.findings is not None:
+                    _read_grounding(read_object(bytes(candidate.grounding_metadata)) or {}, self.findings)
                 if candidate.finish_reason and candidate.finish_reason not in UNSPECIFIED:
                     self._finish = candidate.finish_reason
                     self._finish_message = candidate.finish_message or ""
@@ -162,6 +169,14 @@ class GeminiDecoder:
         if self._calls.is_open and reason == "tool_calls":
             raise ended_early_error(self._events.skipped, "in the middle of a call")
         return reason
+
+
+def _read_grounding(grounding: Mapping[str, Any], findings: WebFindings) -> None:
+    """Comes whole, with the last chunk or with several."""
+    queries, chunks = grounding.get("webSearchQueries"), grounding.get("groundingChunks")
+    findings.num_searches = max(findings.num_searches, len(queries) if isinstance(queries, list) else 0)
+    for chunk in chunks if isinstance(chunks, list) else ():
+        findings.add(chunk.get("web") if isinstance(chunk, dict) else None, url="uri")
 
 
 def read_usage(raw: bytes) -> Usage | None:

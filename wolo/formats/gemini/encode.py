@@ -54,6 +54,9 @@ class GeminiDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sampling: Literal["open", "fixed"] = "open"
     """`fixed`: temperature and topP are refused or ignored."""
 
+    web_search: bool = False
+    """Searches the web with its own tool `google_search`."""
+
     images: bool = True
     audio: bool = True
     files: bool = True

@@ -22,6 +22,8 @@ BY_ROLE = {
 }
 IN_RESULTS = ("text", "image", "document", "search_result")
 
+WEB_SEARCH_KEYS = frozenset({"type", "name", "max_uses", "allowed_domains", "blocked_domains", "user_location", "cache_control"})
+
 Message = Mapping[str, Any]
 
 
@@ -234,6 +236,10 @@ def _marks(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tool(name: Any, tool: Any) -> Iterator[str]:
+    if isinstance(tool, dict) and str(tool.get("type")).startswith("web_search_"):
+        if name != "web_search" or not WEB_SEARCH_KEYS.issuperset(tool):
+            yield f"tools: no tool of the server: {tool!r}"
+        return
     schema = tool.get("input_schema") if isinstance(tool, dict) else None
     if not is_tool_name(name):
         yield f"tools: illegal name {name!r}"

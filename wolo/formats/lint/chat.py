@@ -130,6 +130,10 @@ def _function(tool: Any) -> Mapping[str, Any]:
 
 
 def _tool(name: Any, tool: Any) -> Iterator[str]:
+    if isinstance(tool, dict) and tool.get("type") == "web_search":
+        if not isinstance(search := tool.get("web_search"), dict) or not search.get("search_engine"):
+            yield "tools: web_search without a search engine"
+        return
     if not is_tool_name(name):
         yield f"tools: illegal name {name!r}"
     yield from schema_problems(name, _function(tool).get("parameters", {"type": "object"}) if _function(tool) else None)

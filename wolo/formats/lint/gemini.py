@@ -200,6 +200,8 @@ def _tools(body: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(tools, list) or not tools or not all(isinstance(tool, dict) for tool in tools):
         yield "empty tools; leave the key out"
         return
+    if any("google_search" in tool for tool in tools) and len(tools) > 1:
+        yield "tools: google_search beside function declarations"
     seen: set[Any] = set()
     for declaration in (each for tool in tools for each in tool.get("functionDeclarations", [])):
         name = declaration.get("name")

@@ -23,6 +23,7 @@ TEXTS = ("input_text", "output_text", "summary_text", "reasoning_text")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 CACHE_KEY_CHARACTERS = 64
 FEWEST_OUTPUT_TOKENS = 16
+WEB_SEARCH_KEYS = ("type", "filters", "search_context_size", "user_location", "external_web_access")
 FROM_ELSEWHERE = (
     "messages",
     "max_tokens",
@@ -183,6 +184,9 @@ def _reasoning(items: Sequence[Mapping[str, Any]], is_stored: bool) -> Iterator[
 
 
 def _tool(name: Any, tool: Any) -> Iterator[str]:
+    if isinstance(tool, dict) and tool.get("type") == "web_search":
+        yield from (f"tools: web_search has no field {key!r}" for key in tool if key not in WEB_SEARCH_KEYS)
+        return
     if not isinstance(tool, dict) or tool.get("type") != "function" or "function" in tool:
         yield f"tools: a tool is flat, of the type function: {str(tool)[:80]}"
         return

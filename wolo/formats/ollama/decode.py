@@ -28,6 +28,7 @@ from wolo.messages.unicode import whole
 
 if TYPE_CHECKING:
     from wolo.formats.text_recovery.leaked_calls import LeakedCall
+    from wolo.formats.web_findings import WebFindings
 
 THINKING_FIELD = "thinking"
 
@@ -63,6 +64,8 @@ _decode = msgspec.json.Decoder(ResponseLine).decode
 
 class OllamaDecoder:
     """Decodes one response; `close` reports finish and token counts."""
+
+    findings: WebFindings | None = None
 
     def __init__(self, dialect: OllamaDialect, offered: Mapping[str, Mapping[str, Any]]) -> None:
         """`offered` maps tool names to argument schemas."""

@@ -22,6 +22,9 @@ MESSAGE_FIELDS = frozenset(
 )
 """Refused fields that belong to messages, not to the request body."""
 
+WEB_SEARCH = {"type": "web_search", "web_search": {"enable": True, "search_engine": "search-prime", "search_result": True}}
+"""As GLM's servers take it."""
+
 
 class OpenAIChat(BaseFormat[ChatDialect]):
     name = "openai-chat"
@@ -32,7 +35,7 @@ class OpenAIChat(BaseFormat[ChatDialect]):
     def encode(self, request: Request) -> bytes:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         before = (encode_json({"model": request.model})[:-1], b',"messages":[')
-        tools = self._tools.take(request.tools, self._functions)
+        tools = encode_json([WEB_SEARCH]) if request.web_search else self._tools.take(request.tools, self._functions)
         system, messages = split_system(request.messages, request.system)
         options = encode_json(self._options(request))[1:]
         withheld = request.dropped_fields & MESSAGE_FIELDS

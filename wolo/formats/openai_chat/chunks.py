@@ -67,6 +67,7 @@ class Chunk(Struct, gc=False):
     usage: Raw = Raw()
     error: Raw = Raw()
     x_groq: _XGroq | None = None
+    web_search: Raw = Raw()
 
 
 class _PlainDelta(Struct, gc=False):
@@ -94,6 +95,7 @@ class _PlainChunk(Struct, gc=False):
     usage: None = None
     error: None = None
     x_groq: None = None
+    web_search: None = None
 
 
 _decoder = msgspec.json.Decoder(Chunk)
@@ -143,6 +145,7 @@ class ChunkReader(PayloadReader[Chunk]):
             usage=as_raw(document.get("usage")),
             error=as_raw(document.get("error")),
             x_groq=_XGroq(as_raw(groq.get("usage"))) if isinstance(groq, dict) else None,
+            web_search=as_raw(document.get("web_search")),
         )
 
     def _choice(self, choice: Mapping[str, Any]) -> ChunkChoice:

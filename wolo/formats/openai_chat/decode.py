@@ -29,6 +29,7 @@ from wolo.messages.parts import Blob
 
 if TYPE_CHECKING:
     from wolo.formats.text_recovery.leaked_calls import LeakedCall
+    from wolo.formats.web_findings import WebFindings
 
 
 PAYLOADS_AT_ONCE = 64
@@ -37,6 +38,8 @@ PAYLOADS_AT_ONCE = 64
 
 class ChatDecoder:
     """Decodes one response; `close` reports finish and token counts."""
+
+    findings: WebFindings | None = None
 
     def __init__(self, dialect: ChatDialect, offered: Mapping[str, Mapping[str, Any]]) -> None:
         """`offered` maps tool names to argument schemas."""
@@ -127,6 +130,7 @@ class ChatDecoder:
             deltas.append(ThinkingDelta("", self._reasoning_fields[0], (blob,)))
         if self._usage is not None and (usage := read_usage(self._usage)) is not None:
             deltas.append(UsageDelta(usage))
+        deltas += [self.findings.mark()] if self.findings is not None else ()
         has_calls = bool(self._calls.calls)
         reason = resolve_finish(self._finish, has_calls=has_calls) if self._finish else self._finish_without_reason()
         id = response_id(read_json(self._id)) if self._id else ""
@@ -155,6 +159,9 @@ class ChatDecoder:
             raise response_error(200, {}, payload)  # of another shape, sent with status 200
         if chunk.id and not self._id:
             self._id = bytes(chunk.id)
+        if chunk.web_search and self.findings is not None:
+            self.findings.num_searches = 1
+            self.findings.add_all(read_json(bytes(chunk.web_search)), url="link", text="content")
         if chunk.usage:
             self._note_usage(chunk.usage)
         elif chunk.x_groq is not None:

@@ -20,6 +20,7 @@ __all__ = ["OpenAIResponses", "ResponsesDialect"]
 FEWEST_OUTPUT_TOKENS = 16
 """Lower limits are refused."""
 LONGEST_CACHE_KEY = 64
+WEB_SEARCH = b'[{"type":"web_search"}]'
 MUST_STAY = ("stream", "store")
 
 
@@ -37,7 +38,7 @@ class OpenAIResponses(BaseFormat[ResponsesDialect]):
         head = [encode_json({"model": request.model})[:-1]]
         if self._instructions:
             head += [b',"instructions":', self._instructions]
-        tools = self._tools.take(request.tools, self._functions)
+        tools = WEB_SEARCH if request.web_search else self._tools.take(request.tools, self._functions)
         options = encode_json(self._options(request))[1:]
         return messages.join((*head, b',"input":['), (b"]", b',"tools":' if tools else b"", tools, b",", options))
 
@@ -69,6 +70,8 @@ class OpenAIResponses(BaseFormat[ResponsesDialect]):
         options: dict[str, Any] = {"stream": True, "store": False}
         if dialect.encrypted_reasoning:
             options["include"] = ["reasoning.encrypted_content"]
+        if request.web_search:
+            options["include"] = [*options.get("include", ()), "web_search_call.action.sources"]
         reasoning = {name: value for name, value in self._reasoning(request).items() if name not in dropped}
         options |= {"reasoning": reasoning} if reasoning else {}
         if request.tools and dialect.parallel_flag:

@@ -7,7 +7,7 @@ final version of an item says more than its fragments did, the rest is emitted t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -39,6 +39,9 @@ from wolo.formats.tolerant_json import read_object, response_id
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.parts import Blob
 
+if TYPE_CHECKING:
+    from wolo.formats.web_findings import WebFindings
+
 SAID = "content"
 """Field of a message that holds its text."""
 ARGUMENTS: Place = ("arguments", 0)
@@ -48,6 +51,7 @@ class ResponsesDecoder:
     """Decodes one response; `close` reports finish and token counts."""
 
     held_chars = 0
+    findings: WebFindings | None = None
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], reserved_tool_names: Sequence[str] = ()) -> None:
         """`offered` maps tool names to argument schemas."""
@@ -65,6 +69,8 @@ class ResponsesDecoder:
         """False after reasoning that cannot be replayed: the items that followed must drop their ids too."""
         self._end: dict[str, Any] | None = None
         self._done = False
+        self._sources: list[object] = []
+        """Pages of searches that the text may not cite."""
 
     @property
     def is_complete(self) -> bool:
@@ -129,7 +135,14 @@ class ResponsesDecoder:
         has_open = any(item.kind == "call" and not item.is_done for item in self._items.values())
         reason, word = finish_of(self._end, has_calls=self._calls > 0, has_open=has_open)
         id = response_id(self._end.get("id"))
-        return [*([UsageDelta(usage)] if usage is not None else []), FinishDelta(reason, word, response_id=id)]
+        if self.findings is not None:
+            self.findings.add_all(self._sources)
+        counted = [UsageDelta(usage)] if usage is not None else []
+        return [
+            *counted,
+            *([self.findings.mark()] if self.findings is not None else ()),
+            FinishDelta(reason, word, response_id=id),
+        ]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         document = read_object(body)
@@ -239,6 +252,9 @@ class ResponsesDecoder:
         match item.kind:
             case "message":
                 content = content_of(document)
+                if self.findings is not None:
+                    for piece in document.get("content") or ():
+                        self.findings.add_all(piece.get("annotations") if isinstance(piece, dict) else None)
                 for at, piece in enumerate(content):
                     final = piece.get("text") or piece.get("refusal") or ""
                     self._add_text(item, (SAID, at), item.remaining((SAID, at), final), deltas)
@@ -272,6 +288,10 @@ class ResponsesDecoder:
                 arguments = custom_arguments(document, self._offered.get(name, {}))
                 return [CallDelta(self._next_slot(), text_of(document, "call_id"), name, arguments)]
             case _:
+                action = document.get("action")
+                if self.findings is not None and isinstance(action, dict):
+                    self.findings.num_searches += action.get("type") == "search"
+                    self._sources += sources if isinstance(sources := action.get("sources"), list) else ()
                 return []
 
     def _unwrap(self, document: Mapping[str, Any], arguments: str) -> list[Delta]:

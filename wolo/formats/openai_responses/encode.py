@@ -55,6 +55,8 @@ class ResponsesDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     verbosity: Literal["", "low", "medium", "high"] = ""
     json_schema: bool = True
     """Supports `text.format`."""
+    web_search: bool = False
+    """Searches the web with its own tool `web_search`."""
     cache_key: bool = False
     """Send the session id so that requests reach the server with the cached prefix."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -93,6 +93,28 @@ class SearchResult(Struct, frozen=True):
     text: str
 
 
+class SearchAnswer(Struct, frozen=True):
+    results: Sequence[SearchResult]
+    summary: str = ""
+    """An answer in words that rests on the results."""
+    metadata: Mapping[str, Any] = {}
+    """Of the call: its cost."""
+
+
+class ProviderSearch(Struct, frozen=True, kw_only=True):
+    """The search of a model's own provider."""
+
+    label: str
+    url: str
+    """The base URL of the model."""
+    ask: Callable[[str], Awaitable[SearchAnswer]]
+    """Raises ToolError."""
+
+    def address(self, query: str) -> str:
+        """As of a service."""
+        return f"{self.url.rstrip('/')}/?{urlencode({'query': query})}"
+
+
 class SearchService(Struct, frozen=True, kw_only=True):
     """A backend at its address, with the user's key."""
 
@@ -100,6 +122,10 @@ class SearchService(Struct, frozen=True, kw_only=True):
     url: str
     """The address that is asked, without the query."""
     key: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.backend.label
 
     @property
     def host(self) -> str:
