@@ -95,6 +95,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "shell.timeout_s": Effect("shell.timeout_s = 0.2", ALLOWED, script=(lambda: runs("sleep 1; echo done"), fine)),
     "shell.inherit": Effect('shell.inherit = "core"', ALLOWED, script=(lambda: runs("printenv SHELL_MARK"), fine)),
     "shell.env": Effect('shell.env = ["SHELL_MARK_TOKEN"]', ALLOWED, script=(lambda: runs("printenv SHELL_MARK_TOKEN"), fine)),
+    "shell.wake": Elsewhere("end_to_end/test_job_wakes.py", "test_setting_keeps_lines_for_next_prompt"),
     "shell.snapshot": Elsewhere("end_to_end/test_login_shell.py", "test_functions_aliases_and_path_reach_commands"),
     "shell.hide": Effect('shell.hide = ["SHELL_*"]', ALLOWED, script=(lambda: runs("printenv SHELL_MARK"), fine)),
     "tools.offer": Effect('tools.offer = ["read"]'),

@@ -60,6 +60,9 @@ class ShellSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Names and patterns of variables that commands do not get. A project may add to it."""
     snapshot: bool = False
     """Commands get the functions, aliases and PATH of your login shell, read once a session."""
+    wake: bool = True
+    """A line of a background job that the model watches for starts a turn when nothing runs: 4 a minute at most, and 20 without
+    a prompt of yours."""
 
 
 class BatchSettings(Struct, frozen=True, forbid_unknown_fields=True):

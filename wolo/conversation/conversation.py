@@ -30,7 +30,7 @@ from wolo.errors import WoloError
 from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.guard.modes import MODES
 from wolo.mcp.servers import Servers
-from wolo.messages.message import OPENED, RESOURCES, Message, Usage, UserPrompt, custom
+from wolo.messages.message import OPENED, RESOURCES, WOKEN, Message, Usage, UserPrompt, custom
 from wolo.messages.parts import AnyPart
 from wolo.models.capabilities import effective_level
 from wolo.models.limit_wait import LimitWait
@@ -328,8 +328,28 @@ class Conversation:
 
     def steer(self, message: UserPrompt) -> None:
         """Sends a message into the running turn after the current call; calls after that one are skipped."""
-        self.permissions.judge.grants.refused.clear()
+        self._on_user_words()
         self.steering.add(self._secrets.hide_message(message))
+
+    def _on_user_words(self) -> None:
+        """Refused calls may be asked for again, and lines of jobs may start turns again."""
+        self.permissions.judge.grants.refused.clear()
+        if self.jobs is not None and self.jobs.wakes.num_in_a_row:
+            self.jobs.wakes.reset()
+
+    def wake_with(self, listener: Callable[[], None]) -> None:
+        """`listener` gets notice of lines that the model watches for, if the settings let them start turns."""
+        if self.jobs is not None and self.permissions.config.settings.shell.wake:
+            self.jobs.wakes.listener = listener
+
+    def wake_prompt(self) -> UserPrompt | None:
+        """The lines that wait, as the prompt of a turn; None: there are none."""
+        return self.jobs.wakes.take() if self.jobs is not None else None
+
+    def look_for_lines(self) -> None:
+        """Call it when nothing runs any more."""
+        if self.jobs is not None:
+            self.jobs.wakes.look()
 
     async def save_steering(self, message: Message) -> None:
         """Saves words for `steer`, so that they can be accepted before the model gets them. Raises SessionError."""
@@ -485,7 +505,8 @@ class Conversation:
         await self.agent.uncompact(self.history)
 
     async def _run_turn(self, message: Message) -> None:
-        self.permissions.judge.grants.refused.clear()
+        if message.is_from_user:
+            self._on_user_words()
         if RESOURCES in message.metadata:
             message = await self._with_resources(message)
         if self._parts.local_context is not None:
@@ -497,6 +518,8 @@ class Conversation:
         is_first = not self.history
         self._before_turn = (len(self.events.summary_usage), len(self.side_question_usage))
         turn = await self.agent.run(self.history, self._secrets.hide_message(message))
+        if WOKEN in message.metadata and turn.ended.cause == "interrupted" and self.jobs is not None:
+            self.jobs.wakes.pause()
         appended, self._appended = self._appended, []
         self.history = (*turn.messages, *appended)
         if not turn.new:  # a hook blocked it, so the next prompt is the first

@@ -49,15 +49,17 @@ SENT_BACK = "sent_back"
 STEERED = "steered"
 """Written by the user while the turn ran."""
 
+WOKEN = "woken"
+"""Metadata key of prompts that lines of background jobs make."""
 RESOURCES = "resources"
 """Metadata key of the resources that a prompt mentions: pairs of server and URI."""
 OPENED = "opened"
 """Metadata key of the first prompt after a conversation was opened: knowledge of read files and the working directory of
 commands start anew there."""
 
-Origin = Literal["keyboard", "command line", "file", "network"]
+Origin = Literal["keyboard", "command line", "file", "network", "job"]
 """`keyboard`: a person wrote it at an input line, or as an argument at a terminal. `command line`: an argument where no terminal
-is. `file`: stdin, or a task file. `network`: a program, by the Python API, HTTP or MCP.
+is. `file`: stdin, or a task file. `network`: a program, by the Python API, HTTP or MCP. `job`: lines of a background job.
 """
 
 P = TypeVar("P", bound=Part)
@@ -182,7 +184,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
     @property
     def is_from_user(self) -> bool:
         """Written by the user, including steering during a turn."""
-        return self.role == "user" and self.metadata.get(NUDGE, STEERED) == STEERED
+        return self.role == "user" and self.metadata.get(NUDGE, STEERED) == STEERED and WOKEN not in self.metadata
 
     @property
     def calls(self) -> tuple[ToolPart, ...]:

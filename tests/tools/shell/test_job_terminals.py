@@ -325,8 +325,9 @@ def test_line_in_pieces_matches_as_whole() -> None:
     watch = LineWatch(read_pattern("error .* here"))
     for piece in (b"err", b"or 5 is", b" here\nno"):
         watch.add(piece)
-    assert watch.take(has_ended=False) == ["error 5 is here"]
-    assert watch.take(has_ended=True) == []
+    assert watch.take() == ["error 5 is here"]
+    watch.end()
+    assert watch.take() == []
 
 
 async def test_terminal_is_closed_with_conversation(harness: ToolHarness, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from wolo.conversation.phrasing import describe_briefly
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp.contents import blocks_of
 from wolo.messages.call_arguments import call_line
-from wolo.messages.message import NUDGE, Message
+from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.messages.terminal_text import clean
 from wolo.tools.todo import latest_todos
@@ -119,7 +119,7 @@ class Updates:
     def replay(self, messages: Sequence[Message]) -> Iterator[Any]:
         """A saved conversation, as its client would have received it."""
         for message in messages:
-            if message.role == "user" and NUDGE not in message.metadata:
+            if message.is_prompt and message.is_from_user:
                 for block in blocks_of(message.parts):
                     yield sdk.update_user_message(block)
             elif message.role == "assistant":

@@ -134,6 +134,7 @@ class LiveSession:
     def adopt(self, conversation: Conversation) -> None:
         """Continues with this conversation; shows it anew if another process has changed it."""
         self.conversation, self._saved = conversation, ()
+        conversation.wake_with(self._on_wake)
         if len(conversation.history) != self._length or not self._length:
             self._show(conversation.history)
         else:
@@ -156,6 +157,13 @@ class LiveSession:
         self._turn = asyncio.create_task(self._run(message, saved))
         if refusal := await asyncio.shield(saved):  # a client that hangs up changes nothing
             raise refusal
+
+    def _on_wake(self) -> None:
+        """Runs a turn for lines of background jobs; those that come while something runs are looked for after it."""
+        if self.is_busy or self.conversation is None or (prompt := self.conversation.wake_prompt()) is None:
+            return
+        self.is_busy = True
+        self._turn = asyncio.create_task(self._run(prompt, asyncio.get_running_loop().create_future()))
 
     async def _message(
         self, conversation: Conversation, text: str, images: Sequence[ImagePart], origin: Origin
@@ -184,9 +192,11 @@ class LiveSession:
                 self.emit(self._status())
                 refusal = await self._run_turn(self.conversation, message, saved)
                 left = self.conversation.steering.take_all()
-                message = UserPrompt.from_message(user("\n\n".join(each.text for each in left)), message.origin) if left else None
+                origin = message.origin if message.is_from_user else "network"
+                message = UserPrompt.from_message(user("\n\n".join(each.text for each in left)), origin) if left else None
         finally:
             self.is_busy = False
+            self.conversation.look_for_lines()
             self._length, self.used = len(self.conversation.history), time.monotonic()
             self.emit(self._status())
             if not saved.done():

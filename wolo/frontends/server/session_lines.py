@@ -49,7 +49,7 @@ def lines_of(event: Event) -> Iterator[Line]:
     """All lines of an event, without the session id."""
     match event:
         case TurnStarted():
-            yield user_line(event.prompt)
+            yield _prompt_line(event.prompt)
         case MessageAdded():
             if event.message.is_from_user:
                 yield user_line(event.message)
@@ -86,12 +86,17 @@ def lines_of(event: Event) -> Iterator[Line]:
                 yield line
 
 
+def _prompt_line(message: Message) -> Line:
+    """Lines of a job are not the user's words."""
+    return user_line(message) if message.is_from_user else system_line("notice", text=message.text, level="info")
+
+
 def history_lines(messages: Iterable[Message]) -> Iterator[Line]:
     """The lines of saved messages."""
     messages = tuple(messages)
     for message in messages:
-        if message.is_from_user:
-            yield user_line(message)
+        if message.is_from_user or message.is_prompt:
+            yield _prompt_line(message)
         elif message.role == "assistant":
             yield {"type": "assistant", "message": assistant_message(message)}
             for part in message.calls:

@@ -16,6 +16,8 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.guard.secrets.redactor import Secrets
+from wolo.messages.message import WOKEN, UserPrompt
+from wolo.messages.parts import TextPart
 from wolo.places import make_private
 from wolo.workspace.processes.output_capture import OnOutput
 from wolo.workspace.processes.process_runner import MOST_PROCESSES, Cause, Processes, Program, ProgramStart
@@ -30,6 +32,16 @@ CROWDED = f"ended because it started more than {MOST_PROCESSES} processes"
 _KEPT_S = 30 * 24 * 3600
 """Seconds until the output of a detached job, or of a killed process, is deleted."""
 _SHOWN_CHARS = 60
+GATHER_S = 1.0
+"""Time between a line and the turn that it starts."""
+MOST_WAKES_PER_MINUTE = 4
+MOST_WAKES_IN_A_ROW = 20
+"""Turns without a word of the user in between."""
+WOKEN_BY_LINES = (
+    "Lines of background jobs that you watch for came while nothing ran; the user wrote nothing. Do what they call for, or end"
+    " with one sentence."
+)
+LAST_WAKE = f"[{MOST_WAKES_IN_A_ROW} turns have started so: later lines wait for the user's next prompt]"
 
 # Daemon that drains the output of a detached job: into a file up to a limit, then discarded.
 _READER = (
@@ -128,6 +140,72 @@ class Job:
         return match.result() if match.done() else None
 
 
+class JobWakes:
+    """Starts turns for lines that the model watches for while nothing runs; a flood of lines starts few."""
+
+    def __init__(
+        self, jobs: BackgroundJobs, call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] | None = None
+    ) -> None:
+        """`call_later` is that of the event loop."""
+        self.listener: Callable[[], None] | None = None
+        """Takes the lines and runs a turn, unless something runs; None: lines wait for the next turn."""
+        self._jobs = jobs
+        self._call_later = call_later
+        self._timer: asyncio.TimerHandle | None = None
+        self._recent = 0
+        """Turns of the last minute."""
+        self.num_in_a_row = 0
+        """Turns since the user's last prompt; at the most of them lines wait for the next one."""
+
+    def look(self) -> None:
+        """Lets the listener know of waiting lines a little later, so that those which follow come along."""
+        if self.listener is None or self._timer is not None or not self._jobs.has_matches:
+            return
+        if self.num_in_a_row < MOST_WAKES_IN_A_ROW and self._recent < MOST_WAKES_PER_MINUTE:
+            self._timer = self._after(GATHER_S, self._notify)
+
+    def take(self) -> UserPrompt | None:
+        """The prompt of a turn; None: no line waits."""
+        if not self._jobs.has_matches:
+            return None
+        self._recent += 1
+        self.num_in_a_row += 1
+        self._after(60.0, self._forget)
+        words = (WOKEN_BY_LINES, *self._jobs.news(), *((LAST_WAKE,) if self.num_in_a_row == MOST_WAKES_IN_A_ROW else ()))
+        parts = (TextPart(text="\n".join(words)),)
+        return UserPrompt(role="user", parts=parts, finished=True, origin="job", metadata={WOKEN: True})
+
+    def pause(self) -> None:
+        """Lines wait for the user's next prompt: a turn that they started was interrupted."""
+        self.num_in_a_row = MOST_WAKES_IN_A_ROW
+        self._cancel()
+
+    def reset(self) -> None:
+        """The user has written something."""
+        self.num_in_a_row = 0
+
+    def close(self) -> None:
+        self.listener = None
+        self._cancel()
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _after(self, delay_s: float, function: Callable[[], None]) -> asyncio.TimerHandle:
+        return (self._call_later or asyncio.get_running_loop().call_later)(delay_s, function)
+
+    def _notify(self) -> None:
+        self._timer = None
+        if self.listener is not None:
+            self.listener()
+
+    def _forget(self) -> None:
+        self._recent -= 1
+        self.look()
+
+
 class BackgroundJobs:
     def __init__(self, processes: Processes, folder: Path, secrets: Secrets | None = None) -> None:
         """`folder` holds the output, one file per job; `secrets` are redacted in it."""
@@ -140,6 +218,7 @@ class BackgroundJobs:
         """Jobs that ended since the last `news`."""
         self.watches: dict[Job, LineWatch] = {}
         """They match the lines that the model wants to see as they come."""
+        self.wakes = JobWakes(self)
         self._jobs: list[Job] = []
         self._watchers: set[asyncio.Task[None]] = set()
 
@@ -212,7 +291,7 @@ class BackgroundJobs:
         """Replaces an earlier pattern of the job."""
         from wolo.tools.background.job_output import LineWatch  # noqa: PLC0415  # as above
 
-        watch = self.watches[job] = LineWatch(alternatives)
+        watch = self.watches[job] = LineWatch(alternatives, self.wakes.look)
         job.spool.watchers = [watch.add]
 
     async def stop(self, job: Job) -> None:
@@ -254,17 +333,23 @@ class BackgroundJobs:
         finally:
             os.close(reading)
 
+    @property
+    def has_matches(self) -> bool:
+        """A line that the model watches for has come since the last `news`."""
+        return any(watch.has_matches for watch in self.watches.values())
+
     def news(self) -> list[str]:
         """Returns the lines that were watched for since the last call, and one for each job that ended, unless the model knows
         already."""
         ended, self.unreported = self.unreported, []
-        matches = [f"[{job.name}] {line}" for job, watch in self.watches.items() for line in watch.take(job.ending is not None)]
+        matches = [f"[{job.name}] {line}" for job, watch in self.watches.items() for line in watch.take()]
         for job in [job for job in self.watches if job.ending is not None]:
             del self.watches[job]
         return [*matches, *(f"[{job.name} has ended: {job.ending}]" for job in ended if not job.is_reported)]
 
     def close(self) -> None:
         """Deletes the output of all jobs except detached ones. Call it after their processes have ended."""
+        self.wakes.close()
         for watcher in self._watchers:
             watcher.cancel()
         for job in self._jobs:
@@ -287,4 +372,6 @@ class BackgroundJobs:
             job.spool.close()
             job.ended.set()
             self.unreported.append(job)
+            if watch := self.watches.get(job):
+                watch.end()
             self.on_change(job)

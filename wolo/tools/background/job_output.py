@@ -172,8 +172,10 @@ _MATCH_CHARS = 300
 class LineWatch:
     """Collects the whole lines of a job that match a pattern, until the model gets them."""
 
-    def __init__(self, alternatives: Alternatives) -> None:
+    def __init__(self, alternatives: Alternatives, on_match: Callable[[], None] = lambda: None) -> None:
+        """`on_match` must not raise."""
         self._alternatives = alternatives
+        self._on_match = on_match
         self._line = b""
         self._matches: list[str] = []
         self._num_more = 0
@@ -185,11 +187,18 @@ class LineWatch:
         for line in lines:
             self._check(line)
 
-    def take(self, has_ended: bool) -> list[str]:
-        """Returns the lines that matched since the last call; the last one may be unfinished when the job has ended."""
-        if has_ended and self._line:
-            line, self._line = self._line, b""
+    def end(self) -> None:
+        """The job has ended, and with it an unfinished line."""
+        line, self._line = self._line, b""
+        if line:
             self._check(line)
+
+    @property
+    def has_matches(self) -> bool:
+        return bool(self._matches)
+
+    def take(self) -> list[str]:
+        """Returns the lines that matched since the last call."""
         matches, self._matches = self._matches, []
         more, self._num_more = self._num_more, 0
         return [*matches, f"… and {more:,} more lines that match"] if more else matches
@@ -202,3 +211,4 @@ class LineWatch:
             self._matches.append(text if len(text) <= _MATCH_CHARS else f"{text[:_MATCH_CHARS]}…")
         else:
             self._num_more += 1
+        self._on_match()

@@ -217,6 +217,7 @@ class Repl:
 
     def _listen(self, conversation: Conversation) -> None:
         conversation.listen_while_idle(self._on_idle_event)
+        conversation.wake_with(self._on_wake)
         if conversation.extensions is not None:
             conversation.extensions.on_status = lambda: self._input.paint()
 
@@ -229,9 +230,20 @@ class Repl:
         elif self._work is None:
             self._start_asking()
 
+    def _on_wake(self) -> None:
+        """Runs a turn for lines of background jobs; those that come while something runs are looked for after it."""
+        if self._work is None and not self._composer.is_over and (prompt := self.conversation.wake_prompt()) is not None:
+            self._screen.show_text(escape_hidden(prompt.text), "dim")
+            self._start(self._show_errors_of(run_turn(self.conversation, prompt, self._terminal)))
+            self._input.paint()
+
     def _start_asking(self) -> None:
+        self._start(ask_for_tasks(self.conversation, self._terminal))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        """Begins what no submission asked for."""
         self._screen.fresh()
-        self._work = asyncio.ensure_future(ask_for_tasks(self.conversation, self._terminal))
+        self._work = asyncio.ensure_future(work)
         self._work.add_done_callback(self._on_work_done)
         self._state.is_working, self._state.is_stopping = True, False
         self._mark_state()
@@ -254,6 +266,8 @@ class Repl:
             self._start_work(self._queue.later.popleft())
         elif self.conversation.is_asking and not self._composer.is_over:
             self._start_asking()
+        else:
+            self.conversation.look_for_lines()
         self._composer.save_draft_soon()
         self._input.paint()
 
@@ -364,7 +378,7 @@ class Repl:
         task.add_done_callback(self._background.discard)
         return task
 
-    async def _show_errors_of(self, work: Coroutine[None, None, None]) -> None:
+    async def _show_errors_of(self, work: Awaitable[object]) -> None:
         try:
             await work
         except WoloError as error:
