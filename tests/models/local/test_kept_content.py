@@ -176,5 +176,6 @@ def test_ends_of_code_come_from_the_request() -> None:
     assert begin_of("Write a.py with add(a, b=2)") == "def add(a, b=2):\n"
     assert begin_of("a class Box(size) with a method put(x)") == "class Box:\n    def __init__(self, size):\n"
     assert begin_of("add a method put(x)") == ""
-    assert whole_definitions("def a():\n    return 1\n\n\ndef b():\n    retur(") == "def a():\n    return 1\n"
+    assert whole_definitions("def a():\n    return 1\n\n\ndef b():\n    retur(") == "def a():\n    return 1"
     assert exact_texts("print('All is well')", "druckt „all is well“") == "print('all is well')"
+    assert exact_texts("print('all is well.')", "druckt „all is well“.") == "print('all is well')"

@@ -271,6 +271,12 @@ async def test_new_file_request_in_any_language_needs_work(script: Script, promp
     assert [call.tool for call in calls_of(turn)][:1] == ["write"]
 
 
+async def test_sum_in_a_question_is_calculated(script: Script) -> None:
+    turn = await script.turn("Combien vaut 30 + 9 dans Python ? Réponds en une phrase.", said("answer"), text("30 + 9 = 49"))
+    assert "30 + 9 = 39.\n\nCombien vaut" in script.asked(-1)
+    assert turn.ended.answer == "30 + 9 = 49\n\n> 30 + 9 = 39"
+
+
 async def test_question_without_existing_file_may_be_answered(script: Script) -> None:
     turn = await script.turn("¿Qué hace setup.py?", said("answer"), text("Instala."))
     assert turn.ended.answer == "Instala."

@@ -107,6 +107,81 @@ async def test_file_named_in_request_is_shown_to_model(script: Script) -> None:
     assert "sales.csv begins:\n~~~\nname,amount" in script.asked(1)
 
 
+FORMULA = "Schreibe a.py mit einer Funktion scale(text), die text[::-1] + '41' zurückgibt."
+
+
+async def test_function_against_its_stated_formula_is_rewritten(script: Script) -> None:
+    wrong, right = text("    return text[::-1] + '41' * 3"), text("```python\ndef scale(text):\n    return f'{text[::-1]}41'")
+    turn = await script.turn(FORMULA, wrong, right)
+    assert [call.tool for call in calls_of(turn)] == ["write", "shell"] * 2
+    assert "scale('ab') gives 'ba414141', not 'ba41'" in script.asked(-1)
+    assert turn.ended.answer == "Wrote a.py (2 lines).\n\nChecked: runs, computes text[::-1] + '41', defines scale, has “41”."
+
+
+async def test_function_against_its_formula_is_no_success(script: Script) -> None:
+    wrong = [text(f"```python\ndef scale(text):\n    return text * {count}") for count in (2, 3, 4)]
+    turn = await script.turn(FORMULA.replace("'41'", "text"), *wrong)
+    assert turn.ended.error is not None
+    assert turn.ended.error.message == "a.py was written, but scale('ab') gives 'abababab', not 'baab'."
+    assert turn.ended.exit_code == 1
+
+
+async def test_stated_formula_is_checked_beside_pytest(script: Script) -> None:
+    tests = text("```python\nfrom a import scale\n\n\ndef test_scale():\n    assert scale(1) == 2")
+    request = "Crea a.py con scale(n), que devuelve n + 1, y test_a.py, que prueba scale con pytest."
+    turn = await script.turn(request, text("    return n * 2"), tests, text("```python\ndef scale(n):\n    return n + 1"))
+    assert "scale(2) gives 4, not 3" in script.asked(-1) or "scale(7) gives 14, not 8" in script.asked(-1)
+    assert turn.ended.answer.endswith("(5 lines).\n\nChecked: the tests pass, computes n + 1, defines scale, has 1.")
+
+
+async def test_text_printed_too_rarely_is_rewritten(script: Script) -> None:
+    once, thrice = text("```python\nprint('late train')"), text("```python\nfor _ in range(3):\n    print('late train')")
+    turn = await script.turn("Crea a.py: imprime «late train» 3 veces.", once, thrice)
+    assert "it prints “late train” 1 times, not 3 times" in script.asked(-1)
+    assert turn.ended.exit_code == 0
+
+
+async def test_argument_repeated_as_text_is_rewritten(script: Script) -> None:
+    wrong = "```python\nimport sys\n\nprint(sys.argv[1] * 26)"
+    turn = await script.turn(
+        "Write a.py. It takes a number as its argument and prints that number times 26.",
+        text(wrong),
+        text(" 10"),
+        text(wrong.replace("sys.argv[1]", "int(sys.argv[1])")),
+    )
+    assert "it repeats its argument 10" in script.asked(-1)
+    assert "260" in turn.ended.answer
+
+
+# Effort
+
+
+async def test_file_is_written_thrice_then_places_are_repaired(script: Script) -> None:
+    bad = text("```python\ndef (")
+    block = text("<<<<<<< SEARCH\nprint(1 + None)\n=======\nprint(1 + 1)")
+    turn = await script.turn("write two.py that prints two", bad, bad, text(BROKEN), block)
+    assert [call.tool for call in calls_of(turn)] == ["write", "shell", "edit", "shell"]
+    assert Path("two.py").read_text() == "print(1 + 1)\n"
+    whole = [asked for asked in script.server.requests if asked.messages[-1]["content"] == "```python\n"]
+    assert len(whole) == 3
+
+
+async def test_long_bad_answer_is_the_last_and_second_is_cut(script: Script) -> None:
+    short, long = (text("```python\n" + "".join(f"x{at:03} = (\n" for at in range(lines))) for lines in (100, 200))
+    turn = await script.turn("write two.py that prints two", short, long)
+    assert turn.ended.error is not None
+    assert "Nothing was written" in turn.ended.error.message
+    first, second = (asked.json["max_tokens"] for asked in script.server.requests)
+    assert (first, second) == (1024, (4000 - 910) // 4)
+
+
+async def test_code_after_the_last_function_is_not_waited_for(script: Script) -> None:
+    endless = text("    return a * 3 + b\n\n\ndef other():\n    return 1\n").ends("stall")
+    turn = await script.turn("Add mix(a, b) to a.py. It returns a * 3 + b.", endless)
+    assert Path("a.py").read_text() == "def mix(a, b):\n    return a * 3 + b\n"
+    assert turn.ended.exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("request_", "command"),
     [

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import itertools
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
 from msgspec.structs import replace
 
+from wolo.errors import Unavailable
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import Message
+from wolo.models import retry
+from wolo.models.capabilities import LOCAL
 from wolo.models.local.driving import as_written
 from wolo.models.local.local_chat import LocalChat
 from wolo.models.local.local_response import EFFECTS, IgnoresSchema, LocalResponse
@@ -33,12 +38,20 @@ class Policy(Protocol):
 class LocalDriver:
     """Drives one model in simple or constrained mode, or in written mode where the server ignores schemas."""
 
-    def __init__(self, chat: LocalChat, choice: ModelChoice, cwd: Path, open_plain: Callable[[ModelChoice], ModelClient]) -> None:
+    def __init__(
+        self,
+        chat: LocalChat,
+        choice: ModelChoice,
+        cwd: Path,
+        open_plain: Callable[[ModelChoice], ModelClient],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         """`choice.drive` names the mode, simple if unset. `open_plain` opens a client without a driver."""
         self._chat = chat
         self._choice = choice
         self._cwd = cwd
         self._open_plain = open_plain
+        self._sleep = sleep
         self._written: ModelClient | None = None
         self._policy: Policy = SimpleMode()
         if choice.drive == "constrained":
@@ -63,10 +76,26 @@ class LocalDriver:
             if response.is_planning:  # it would not understand a refusal
                 response.question = replace(question, tools=tuple(tool for tool in question.tools if tool.name not in EFFECTS))
             try:
-                return await self._policy.next_step(response, names)
+                return await self._next_step(response, names)
             except IgnoresSchema:
                 await listener.on_notice(
                     f"The server of {self._chat.server.label} does not enforce JSON schemas; written mode is used instead."
                 )
                 self._written = self._open_plain(replace(as_written(self._choice), drive="written"))
         return await self._written.ask(question, listener)
+
+    async def _next_step(self, response: LocalResponse, names: ProjectNames) -> Message:
+        """Ask again where a server is restarted in the middle: until the step is complete nothing was done."""
+        failed_at = 0.0
+        for attempt in itertools.count(1):
+            try:
+                return await self._policy.next_step(response, names)
+            except Unavailable as error:
+                failed_at = failed_at or time.monotonic()
+                spent_s = time.monotonic() - failed_at
+                wait_s = retry.next_wait_s(error, attempt, spent_s, retry.RetrySettings(), retry.system_random)
+                if wait_s is None or self._choice.provider.name == LOCAL:  # the embedded server is started again by its owner
+                    raise
+                await response.listener.on_attempt_failed(error, attempt, retry.rule_for(error).tries, wait_s)
+                await self._sleep(wait_s)
+        raise AssertionError

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from wolo.errors import ProviderError
 from wolo.messages.deltas import TextDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ToolPart
 from wolo.models.local.checks.asked_parts import asked_folder
-from wolo.models.local.local_chat import Sampling, Turn
+from wolo.models.local.local_chat import Completion, Sampling, Turn
 from wolo.models.local.local_response import LocalResponse
 from wolo.models.local.simple_texts import LANGUAGES, MAX_QUESTION_CHARS, MAX_REQUEST_CHARS, PROSE, shorten
 from wolo.models.tokens import estimate_text
@@ -212,18 +214,31 @@ ANSWER_TOKENS: Final = 300
 PROMPT_TOKENS: Final = 200
 """Estimated tokens of instructions and examples."""
 FILE_TOKENS: Final = 1024
-RETRY_S: Final = 40.0
-"""Seconds of a turn after which no further try begins."""
-LAST_S: Final = 58.0
-"""Seconds of a turn after which a further try is given up."""
+WHOLE_ANSWERS: Final = 3
+"""How often a file is written as a whole in one turn; after that places are repaired."""
+LATE_CHARS: Final = 1_500
+"""Length of the answers about a file after which no other is asked for."""
+MOST_CHARS: Final = 4_000
+"""Length after which an answer is cut that is not the first: a minute of a model of 0.5B on two cores."""
+CHARS_PER_TOKEN: Final = 4
+OnText = Callable[[str], Awaitable[None]]
+
+
+class Effort:
+    """What the turn at hand has taken so far, by path; not known any more after a resume."""
+
+    def __init__(self, prompt_id: str = "") -> None:
+        self.prompt_id = prompt_id
+        self.answers = Counter[str]()
+        """Whole files that the model wrote."""
+        self.characters = Counter[str]()
 
 
 class SimpleStep:
     """One response: several questions to the model, one message."""
 
-    def __init__(self, response: LocalResponse, names: ProjectNames, began_at: float = 0.0) -> None:
-        """`began_at`: monotonic time of the turn's first step; 0: now."""
-        self._began_at = began_at or time.monotonic()
+    def __init__(self, response: LocalResponse, names: ProjectNames, effort: Effort) -> None:
+        self._effort = effort
         self.response = response
         self.names = names
         self.turn = read_turn(response.question.messages)
@@ -232,15 +247,34 @@ class SimpleStep:
         self.request = shorten(self.turn.request, MAX_REQUEST_CHARS)
         self.question = shorten(self.turn.question, MAX_QUESTION_CHARS)
 
-    @property
-    def is_late(self) -> bool:
+    def is_late(self, path: str) -> bool:
         """Too late for another try: the turn would last longer than anybody waits."""
-        return time.monotonic() - self._began_at > RETRY_S
+        return self._effort.characters[path] > LATE_CHARS
 
-    @property
-    def time_left(self) -> float:
-        """Seconds for a further try, so that the turn ends within LAST_S."""
-        return max(5.0, LAST_S - (time.monotonic() - self._began_at))
+    def may_write(self, path: str) -> bool:
+        """Tells whether the file may be written as a whole once more."""
+        return self._effort.answers[path] < WHOLE_ANSWERS
+
+    async def write(
+        self, path: str, turns: Sequence[Turn], sampling: Sampling, on_text: OnText | None = None, *, whole: bool = True
+    ) -> Completion:
+        """Have the model write a file, or a place of it."""
+        effort = self._effort
+        if effort.characters[path]:
+            left = (MOST_CHARS - effort.characters[path]) // CHARS_PER_TOKEN
+            sampling = replace(sampling, max_tokens=max(1, min(sampling.max_tokens, left)))
+
+        async def count(text: str) -> None:
+            effort.characters[path] += len(text)
+            if on_text:
+                await on_text(text)
+
+        effort.answers[path] += whole
+        try:
+            return await self.response.complete(turns, sampling, count)
+        except ProviderError:  # the answer was lost, and may be asked for again
+            effort.answers[path] -= whole
+            raise
 
     async def announce_attempt(self, attempt: int) -> None:
         await self.response.listener.on_request(attempt, PROMPT_TOKENS + estimate_text(self.request))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -22,11 +21,11 @@ from wolo.errors import BadAnswer
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.checks.asked_parts import asked_names, asked_parts, missing_texts
+from wolo.models.local.checks.asked_parts import asked_names, asked_parts, asked_sum, missing_texts
 from wolo.models.local.checks.requested_work import asks_for, wants_answer
 from wolo.models.local.local_chat import Sampling
 from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
-from wolo.models.local.simple_context import ProjectNames, SimpleStep, free_name, meant_file, named_files
+from wolo.models.local.simple_context import Effort, ProjectNames, SimpleStep, free_name, meant_file, named_files
 from wolo.models.local.simple_runs import (
     COMMAND_TOKENS,
     PYTEST,
@@ -38,15 +37,17 @@ from wolo.models.local.simple_runs import (
     example_command,
     file_to_fix,
     find_command,
+    formula_command,
     is_fix,
+    is_probe,
     missing_files,
     needs_input,
     next_change,
     next_file,
     printed_nothing,
     probe_command,
-    probe_problem,
     run_command,
+    run_problem,
     shows_something,
     takes_arguments,
     wants_run,
@@ -60,8 +61,9 @@ from wolo.models.local.simple_texts import (
     file_text,
     listing_of,
     quote_source,
+    quote_sum,
 )
-from wolo.models.local.simple_writer import OTHER_MODEL, ask_replacement, excerpt_about, is_writable, write_file
+from wolo.models.local.simple_writer import OTHER_MODEL, change_place, excerpt_about, is_writable, write_file
 from wolo.models.provider import DriveMode
 
 ACTION_TOKENS: Final = 8
@@ -82,19 +84,18 @@ _MAKING: Final = re.compile(r"\b(new|create|make|write|generate)\b", re.IGNORECA
 
 
 class SimpleMode:
-    """Remembers only when the turn at hand began."""
+    """Remembers only what the turn at hand has taken."""
 
     mode: DriveMode = "simple"
 
     def __init__(self) -> None:
-        self._began = ("", 0.0)
-        """Prompt id, and the monotonic time of its first step."""
+        self._effort = Effort()
 
     async def next_step(self, response: LocalResponse, names: ProjectNames) -> Message:
         prompt_id = response.question.prompt_id
-        if self._began[0] != prompt_id or not prompt_id:
-            self._began = (prompt_id, time.monotonic())
-        step = SimpleStep(response, names, self._began[1])
+        if self._effort.prompt_id != prompt_id or not prompt_id:
+            self._effort = Effort(prompt_id)
+        step = SimpleStep(response, names, self._effort)
         turn, listener = step.turn, response.listener
         await step.announce_attempt(1)
         if not turn.calls:
@@ -174,7 +175,8 @@ async def _create(step: SimpleStep) -> Message:
     if not path:
         sampling = Sampling(max_tokens=PATH_TOKENS, schema=texts.text_like(texts.PATH_PATTERN))
         completion = await step.response.complete(texts.new_path(step.question), sampling)
-        path = texts.json_text(completion.text) or "program.py"
+        name = re.search(texts.PATH_PATTERN.strip("^$"), completion.text)  # a server may ignore the schema
+        path = texts.json_text(completion.text) or (name[0] if name else "program.py")
         if path in named and step.names.exists(path) and "read" in step.tools:
             return await step.call("read", {"path": path}, plan="change")
         path = free_name(path, step.names)
@@ -225,10 +227,11 @@ async def _read(step: SimpleStep) -> Message:
 
 
 async def _talk(step: SimpleStep) -> Message:
-    request = step.request or "Hello"
+    request, value = step.request or "Hello", asked_sum(step.question)
     if step.response.is_planning:
         request = f"{request}\n\n{PLAN_NOTICE}"
-    return await step.answer(texts.talk(request, step.turn.earlier))
+    request = f"{value}.\n\n{request}" if value else request  # small models cannot calculate
+    return await step.answer(texts.talk(request, step.turn.earlier), lambda answer: quote_sum(value, answer))
 
 
 def _known_file(step: SimpleStep, named: Sequence[str]) -> str:
@@ -284,8 +287,7 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
             if "edit" not in step.tools:
                 raise BadAnswer(f"{path} is too long for this small model to change.", hint=OTHER_MODEL)
             failed = step.turn.failed_run
-            replacement = await ask_replacement(step, path, file.text, error_of(failed) if failed is not None else "")
-            return await step.call("edit", {"path": path, "old": replacement.old, "new": replacement.new})
+            return await change_place(step, path, file.text, error_of(failed) if failed is not None else "")
         case "read":
             path, text = str(call.input.get("path", "The file")), file_text(call.output).text
             excerpt = texts.shorten(excerpt_about(text, step.question), texts.MAX_EXCERPT_CHARS)
@@ -297,9 +299,11 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
             return await step.answer(texts.about(step.request, "The files of the project", names))
         case "shell" if turn.plan == "check":
             earlier = next((each for each in turn.calls if each.tool == "shell" and each is not call), None)
-            if problem := probe_problem(call, earlier, step.question):
+            if problem := run_problem(call, earlier, step.question):
                 return await _after_failed_run(step, call, problem)
-            is_silent = printed_nothing(call) and shows_something(step.question) and len(turn.written) < REPAIRS
+            is_silent = (
+                printed_nothing(call) and not is_probe(call) and shows_something(step.question) and len(turn.written) < REPAIRS
+            )
             return await (_after_failed_run(step, call) if is_silent else _reply_written(step, call))
         case "glob" | "shell":
             return await step.response.reply(describe_output(call))
@@ -334,9 +338,11 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
 
 def _check_command(step: SimpleStep, path: str, text: str, *, asked: bool) -> str:
     """Command that shows whether a file that was written works; empty if none does."""
+    written = {path: text} | {str(call.input.get("path")): str(call.input.get("content", "")) for call in step.turn.written}
+    formula = next(filter(None, (formula_command(*each, step.question) for each in written.items())), "")
     if re.search(r"\bpytest\b", step.question):
-        return PYTEST
-    return probe_command(path, text, step.question) or run_command(path, text, asked=asked)
+        return f"{formula} && {PYTEST}" if formula else PYTEST
+    return probe_command(path, text, step.question) or formula or run_command(path, text, asked=asked)
 
 
 async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "") -> Message:
@@ -346,14 +352,17 @@ async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "")
     written = step.turn.written
     path = file_to_fix(call, step.question, step.names) or (str(written[-1].input["path"]) if written else "")
     if (
-        len(written) >= REPAIRS or not path or (written and step.is_late)
+        len(written) >= REPAIRS or not path or (written and step.is_late(path))
     ):  # end without success: the work that was asked for does not run
         paths = dict.fromkeys(str(each.input.get("path")) for each in written)
         begin = f"{', '.join(paths)} {'was' if len(paths) == 1 else 'were'} written, but " if paths else ""
-        raise BadAnswer(f"{begin}{problem or describe_failure(call)}", hint=OTHER_MODEL)
+        reason = problem or (f"{error_of(call)}." if is_probe(call) else describe_failure(call))
+        raise BadAnswer(f"{begin}{reason}", hint=OTHER_MODEL)
     last = next((each for each in reversed(written) if each.input.get("path") == path), None)
     if last is None or last.tool == "edit":
         return await step.call("read", {"path": path}, plan="repair")
+    if not step.may_write(path) and "edit" in step.tools:
+        return await change_place(step, path, str(last.input["content"]), problem or error_of(call))
     return await write_file(step, path, str(last.input["content"]), problem)
 
 
@@ -388,5 +397,5 @@ async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Messa
         verb = "was" if len(by_path) == 1 else "were"
         raise BadAnswer(f"{', '.join(by_path)} {verb} written, but this is missing: {', '.join(missing)}.", hint=OTHER_MODEL)
     text = "\n".join(describe_success(call, is_run=run is not None) for call in by_path.values())
-    text += f"\n\n{describe_output(run)}" if run and not printed_nothing(run) else ""
+    text += f"\n\n{describe_output(run)}" if run and not printed_nothing(run) and not is_probe(run) else ""
     return await step.response.reply(f"{text}\n\n{describe_checks(step.question, contents, run)}")

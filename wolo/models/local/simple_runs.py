@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.checks.asked_parts import asked_parts, expected_values, means
+from wolo.models.local.checks.asked_parts import asked_formula, asked_parts, expected_values, means, repeat_count
 from wolo.models.local.checks.code_check import does_nothing
 from wolo.models.local.checks.requested_work import wants_answer
 from wolo.models.local.simple_context import ProjectNames, named_files
@@ -86,6 +86,29 @@ _PROBE: Final = "python3 -B -c "
 """Without bytecode files: Python takes a stale one for a file of the same size, changed in the same second."""
 
 
+MOST_PARAMETERS: Final = 4
+_COMPARISON: Final = """\
+import itertools, sys; sys.path.insert(0, {folder!r})
+from {module} import {name}
+asked, right, wrong = lambda {parameters}: {formula}, 0, []
+for args in itertools.product((2, 7, 'ab', [3, 1]), repeat=asked.__code__.co_argcount):
+    try:
+        expected = asked(*args)
+    except Exception:
+        continue
+    try:
+        result = {name}(*args)
+    except Exception as error:
+        result = error
+    if result == expected:
+        right += 1
+    else:
+        wrong.append('{name}(' + ', '.join(map(repr, args)) + f') gives {{result!r}}, not {{expected!r}}')
+if len(wrong) > right:
+    sys.exit(wrong[0])
+"""
+
+
 def probe_command(path: str, text: str, request: str) -> str:
     """Command that shows the result of a call which the request gives, `average([])`, if the file defines it; empty if not."""
     call = next((call for call in asked_parts(request).calls if re.search(rf"(?m)^def {call.partition('(')[0]}\b", text)), "")
@@ -96,9 +119,42 @@ def probe_command(path: str, text: str, request: str) -> str:
     return _PROBE + shlex.quote(code)
 
 
-def probe_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
-    """Disagreement of a probe's result with the request; empty if none, or if the command is no probe."""
-    if not str(run.input.get("command", "")).startswith(_PROBE):
+def formula_command(path: str, text: str, request: str) -> str:
+    """Command that fails if the only function of a request disagrees with the formula stated there.
+
+    It may disagree for the lesser part of the arguments: a request may state exceptions.
+    """
+    functions, formula = asked_parts(request).functions, asked_formula(request)
+    if len(functions) != 1 or not formula or PurePath(path).suffix != ".py" or shows_something(request):
+        return ""
+    name, parameters = functions[0].name, functions[0].parameters
+    if not re.search(rf"(?m)^def {name}\b", text) or len(parameters) > MOST_PARAMETERS:
+        return ""
+    folder, module = str(PurePath(path).parent), PurePath(path).stem
+    code = _COMPARISON.format(folder=folder, module=module, name=name, parameters=", ".join(parameters), formula=formula)
+    return _PROBE + shlex.quote(code)
+
+
+def is_probe(run: ToolPart) -> bool:
+    return str(run.input.get("command", "")).startswith(_PROBE)
+
+
+def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
+    """Disagreement of a run's output with the request; empty if none is seen."""
+    if is_probe(run):
+        return _probe_problem(run, earlier, request)
+    quoted, times = asked_parts(request).quoted, repeat_count(request)
+    if times and len(quoted) == 1 and (count := len(re.findall(re.escape(quoted[0]) + r"(?![.!])", run.output))) != times:
+        return f"it prints “{quoted[0]}” {count} times, not {times} times"
+    argument = re.search(r" (\d+)$", str(run.input.get("command", "")))
+    if argument and not times and re.search(rf"(?m)^(?:{argument[1]}){{2,}}$", run.output):
+        return f"it repeats its argument {argument[1]}: an argument is text until int() or float() makes it a number"
+    return ""
+
+
+def _probe_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
+    """Disagreement of the result of a call with the request."""
+    if not asked_parts(request).calls:
         return ""
     result = _last_line(run)
     call = next(iter(asked_parts(request).calls), "the call")

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.checks.asked_parts import asked_parts
+from wolo.models.local.checks.asked_parts import asked_formula, asked_parts
 from wolo.models.local.checks.requested_work import Work, asks_for
 from wolo.models.local.local_chat import Turn
 
@@ -386,9 +386,16 @@ def quote_source(path: str, text: str, request: str, answer: str) -> str:
     return f"> {lines[best].strip()}\n> ({path}, line {best + 1})" if score else ""
 
 
+def quote_sum(value: str, answer: str) -> str:
+    """A sum with its value, `30 + 9 = 39`, as a quotation, if the answer lacks the value."""
+    return "" if value.rpartition(" ")[2] in answer else f"> {value}"
+
+
 def describe_checks(request: str, contents: Mapping[str, str], run: ToolPart | None) -> str:
     """Last line of a report: what was compared with the request."""
     checks = ["the tests pass" if "pytest" in str(run.input.get("command")) else "runs"] if run and not run.is_error else []
+    if run and not run.is_error and (formula := asked_formula(request)) and "asked, " in str(run.input.get("command")):
+        checks.append(f"computes {formula}")
     parts, whole = asked_parts(request), "\n".join(contents.values())
     defines = [each.name for each in parts.functions if re.search(rf"\b(?:def|class|function) {each.name}\b", whole)]
     has = [

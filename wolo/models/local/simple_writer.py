@@ -26,7 +26,14 @@ from wolo.models.local.checks.code_check import (
     name_problem,
     syntax_problem,
 )
-from wolo.models.local.checks.edited_place import begin_of, edit_place, exact_texts, shown_part, whole_definitions
+from wolo.models.local.checks.edited_place import (
+    asked_definitions,
+    begin_of,
+    edit_place,
+    exact_texts,
+    shown_part,
+    whole_definitions,
+)
 from wolo.models.local.checks.kept_content import lost_content, restore_definitions
 from wolo.models.local.local_chat import Completion, Sampling, Turn
 from wolo.models.local.simple_context import FILE_TOKENS, SimpleStep, named_files
@@ -86,7 +93,7 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
             return step.response.call_message("write", {"path": path, "content": text}, call_id)
         if order.is_draft:
             order = replace(order, old=None)
-        if step.is_late:
+        if step.is_late(path) or not step.may_write(path):
             break
     raise BadAnswer(f"{step.response.label} could not write {path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
 
@@ -103,7 +110,7 @@ def is_writable(step: SimpleStep, path: str, file: texts.FileText) -> bool:
     if edit_place(path, file.text, step.request) not in (None, file.text):
         return True
     shown = _visible_part(FileRequest(path=path, request=step.request, old=file.text))
-    return len(shown) <= MAX_CHANGED_CHARS and shown.count("\n") <= MAX_CHANGED_LINES
+    return step.may_write(path) and len(shown) <= MAX_CHANGED_CHARS and shown.count("\n") <= MAX_CHANGED_LINES
 
 
 def _excerpts_around(step: SimpleStep, path: str) -> str:
@@ -147,6 +154,10 @@ class FileRequest(Struct, frozen=True, kw_only=True):
         return "~~~~" if self.language == "markdown" else "```"  # Markdown contains fences itself
 
 
+class _Complete(Exception):
+    """The model goes on, although the code that was asked for has come to its end."""
+
+
 async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attempt: int) -> tuple[str, str]:
     """The text, and its problem if any."""
     is_new = order.old is None
@@ -176,11 +187,14 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
         pieces.append(piece)
         if continues:
             await stream.add(piece)
+        if begin and "\n" in piece:
+            so_far = "".join((begin, *pieces)).replace(begin + prefill, "", 1)
+            if asked_definitions(so_far, order.request):
+                raise _Complete
 
     try:
-        async with asyncio.timeout(step.time_left if begin or order.fault or order.first_attempt > 1 else None):
-            completion = await step.response.complete(turns, sampling, take)
-    except TimeoutError:
+        completion = await step.write(order.path, turns, sampling, take)
+    except _Complete:
         completion = Completion(text="".join(pieces), cut_off=True)
     text = code_in(completion.text, prefill, order.fence)
     if begin and not completion.text.startswith(prefill):
@@ -191,10 +205,11 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
     if completion.cut_off:
         if is_new_prose:
             text = whole_paragraphs(text)
-        elif not (text := whole_definitions(text) if begin else ""):
+        elif not (text := (asked_definitions(text, order.request) or whole_definitions(text)) if begin else ""):
             return text, "it did not come to an end"
     text = f"{text}\n" if text else ""
-    if continues and is_new and order.language == "python" and not is_library(order.request) and not begin:
+    shows_nothing = begin or is_test(order.path) or is_library(order.request)
+    if continues and is_new and order.language == "python" and not shows_nothing:
         text = await _with_effect(step, [*turns[:-1], ("assistant", prefill)], text)
     return _fit(order, text)
 
@@ -320,8 +335,8 @@ class BlockReplacement(Struct, frozen=True):
     new: str
 
 
-async def ask_replacement(step: SimpleStep, path: str, text: str, error: str) -> BlockReplacement:
-    """Change one place of a file that is too long to write again. Raises BadAnswer if no attempt names lines of the file."""
+async def change_place(step: SimpleStep, path: str, text: str, error: str) -> Message:
+    """An `edit` call for a file that is not to be written again. Raises BadAnswer if no attempt names lines of the file."""
     excerpt, request = excerpt_about(text, f"{step.request} {error}"), step.request
     failure = f"Running it fails:\n~~~\n{error}\n~~~\n" if error else ""
     turns = [
@@ -333,12 +348,12 @@ async def ask_replacement(step: SimpleStep, path: str, text: str, error: str) ->
     ]
     fault = ""
     for attempt in range(1, TRIES + 1):
+        if fault and step.is_late(path):
+            break
         sampling = Sampling(max_tokens=BLOCK_TOKENS, stop=(REPLACE.strip(),), attempt=attempt)
-        replacement = _find_block(text, (await step.response.complete(turns, sampling)).text)
+        replacement = _find_block(text, (await step.write(path, turns, sampling, whole=False)).text)
         if replacement is None:
             fault = "it names lines that are not in the file"
-            if step.is_late:
-                break
             continue
         changed = text.replace(replacement.old, replacement.new, 1)
         fault = syntax_problem(path, changed)
@@ -349,7 +364,7 @@ async def ask_replacement(step: SimpleStep, path: str, text: str, error: str) ->
         if replacement.old == replacement.new:
             fault = "nothing in it was changed"
         if not fault:
-            return replacement
+            return await step.call("edit", {"path": path, "old": replacement.old, "new": replacement.new})
     raise BadAnswer(f"{step.response.label} could not change {path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
 
 

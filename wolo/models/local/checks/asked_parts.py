@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
+import itertools
 import keyword
 import re
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final, Literal
 
@@ -32,6 +35,15 @@ _EXAMPLE: Final = re.compile(
 """An example in a request, whose texts and numbers need not be in the result."""
 _PROGRAMS: Final = frozenset((".py", ".sh", ".bash", ".js", ".mjs", ".ts", ".rb", ".go", ".rs", ".c", ".cpp", ".java"))
 _PARAMETER: Final = re.compile(r"\*{0,2}([A-Za-z_]\w*)\s*(?:[:=].*)?", re.ASCII)
+_OF_CODE: Final = frozenset((*dir(builtins), "if", "else", "for", "in", "not"))
+_SUM: Final = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod)
+_TIMES: Final = re.compile(
+    r"(?<![\w.])(\d{1,3}) ?(?:times|mal|veces|fois|vezes|раза?|مرات|مرة)\b|(?<![\w.])(\d{1,3}) ?(?:次|遍|回)", re.I
+)
+MOST_WORDS: Final = 400
+"""Words of a request among which a formula is looked for."""
+LONGEST_FORMULA: Final = 16
+"""Words."""
 LAST_LINES: Final = 3
 """Lines without blank ones that count as the end."""
 NEAR_SMALL: Final = 12
@@ -207,6 +219,57 @@ def _is_literal(arguments: str) -> bool:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return False
     return True
+
+
+def asked_formula(request: str) -> str:
+    """The expression over the parameters of asked functions that the request states: `a * 3 + b`; empty if none or several."""
+    names = {name for each in asked_parts(request).functions for name in each.parameters}
+    formulas = set(_expressions(request, names)) if names else set()
+    return formulas.pop() if len(formulas) == 1 else ""
+
+
+def asked_sum(request: str) -> str:
+    """The sum of numbers that a question states, with its value: `30 + 9 = 39`; empty if none."""
+    for text in _expressions(request, set()) if asks_to_know(request) else ():
+        nodes = list(ast.walk(ast.parse(text, mode="eval")))
+        if all(isinstance(node, _SUM) or type(getattr(node, "value", None)) in (int, float) for node in nodes):
+            with contextlib.suppress(ArithmeticError):
+                return f"{text} = {eval(text, {})}"  # numbers and five operators
+    return ""
+
+
+def repeat_count(request: str) -> int:
+    """How often the request wants something: `3 times`; 0 if it does not say so."""
+    match = _TIMES.search(request)
+    return int(match[1] or match[2]) if match else 0
+
+
+def _expressions(request: str, names: set[str]) -> Iterator[str]:
+    """Calculations in the prose of a request that use these names and all of them are known, the longest first."""
+    known = names | _OF_CODE | {"self"}
+    words = re.sub(r"[^\x00-\x7f]+", " \0 ", request).split()
+    stretch: list[str] = []
+    for word in (*words[:MOST_WORDS], "\0"):
+        unquoted = re.sub(r"'[^']*'|\"[^\"]*\"|\.[A-Za-z_]\w*|\d[\w.]*", "", word)
+        if "\0" not in word and known.issuperset(re.findall(r"[A-Za-z_]\w*", unquoted)):
+            stretch.append(word)
+            continue
+        yield from _calculation(stretch, names)
+        stretch = []
+
+
+def _calculation(words: list[str], names: set[str]) -> Iterator[str]:
+    spans = sorted(itertools.combinations(range(min(len(words), LONGEST_FORMULA) + 1), 2), key=lambda span: span[0] - span[1])
+    for first, last in spans:
+        text = " ".join(words[first:last]).strip("`").rstrip(".,;:!?").strip("`")
+        if text[:1] in ("", "+", "-"):  # the rest of a calculation with unknown names
+            continue
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            tree = ast.parse(text, mode="eval")
+            used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+            if isinstance(tree.body, ast.BinOp | ast.Call | ast.Subscript | ast.IfExp) and (used & names or not names):
+                yield text
+                return
 
 
 def expected_values(request: str) -> tuple[str, ...]:

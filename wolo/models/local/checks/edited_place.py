@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Final
 
 from wolo.models.local.checks.asked_parts import AskedParts, asked_parts, means, mentioned_names
-from wolo.models.local.checks.code_check import definitions, parse_python, span_of
+from wolo.models.local.checks.code_check import definitions, parse_python, span_of, syntax_problem
 from wolo.models.local.checks.kept_content import PROSE_SUFFIXES, apply_rename, asked_rename
 
 DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
@@ -152,12 +152,26 @@ def begin_of(request: str, old: str = "") -> str:
     return ""
 
 
+def asked_definitions(text: str, request: str) -> str:
+    """The beginning of a text that defines all asked functions and classes, once something else follows; empty before.
+
+    Empty also where the request wants to see something, which may follow.
+    """
+    names = [each.name for each in asked_parts(request).functions]
+    lines = text.splitlines()
+    for at in range(1, 0 if means(request, "output") else len(lines)):
+        head = "\n".join(lines[:at]).rstrip()
+        if re.match(r"[A-Za-z_]", lines[at]) and all(re.search(rf"(?m)^\s*(?:def|class) {name}\b", head) for name in names):
+            return "" if syntax_problem("a.py", head) else head
+    return ""
+
+
 def whole_definitions(text: str) -> str:
     """The definitions of cut-off code that came to an end; empty if none did."""
     lines = text.splitlines()
     starts = [at for at, line in enumerate(lines) if re.match(r"(?:    )?(?:def|class|async def|if|@|\w+ *=|print)\b", line)]
     for end in reversed(starts[1:]):
-        whole = "\n".join(lines[:end]).rstrip() + "\n"
+        whole = "\n".join(lines[:end]).rstrip()
         try:
             parse_python(whole)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -167,8 +181,9 @@ def whole_definitions(text: str) -> str:
 
 
 def exact_texts(text: str, request: str) -> str:
-    """The text with quotations of the request as they are written there: tiny models change capitals."""
+    """The text with quotations of the request as they are written there: tiny models change capitals and end sentences."""
     for each in asked_parts(request).quoted:
+        text = re.sub(rf"({re.escape(each)})[.!](?=\\n|[\"'])", r"\1", text)
         if each not in text and len(spellings := set(re.findall(re.escape(each), text, re.IGNORECASE))) == 1:
             text = text.replace(spellings.pop(), each)
     return text
