@@ -91,11 +91,15 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
             fault = f"it has no {', '.join(missing)}" if missing else ""
         if not fault:
             return step.response.call_message("write", {"path": path, "content": text}, call_id)
-        if order.is_draft:
-            order = replace(order, old=None)
+        if order.is_draft:  # written anew, with the reason why the draft is wrong
+            order, fault = replace(order, old=None), order.error or fault
         if step.is_late(path) or not step.may_write(path):
             break
-    raise BadAnswer(f"{step.response.label} could not write {path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
+    raise BadAnswer(f"{step.response.label} could not write {path}: {fault.rstrip('.')}. {_state(step)}", hint=OTHER_MODEL)
+
+
+def _state(step: SimpleStep) -> str:
+    return "Its last text stays." if step.turn.written else "Nothing was written."
 
 
 MAX_CHANGED_LINES: Final = 200
@@ -365,7 +369,7 @@ async def change_place(step: SimpleStep, path: str, text: str, error: str) -> Me
             fault = "nothing in it was changed"
         if not fault:
             return await step.call("edit", {"path": path, "old": replacement.old, "new": replacement.new})
-    raise BadAnswer(f"{step.response.label} could not change {path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
+    raise BadAnswer(f"{step.response.label} could not change {path}: {fault.rstrip('.')}. {_state(step)}", hint=OTHER_MODEL)
 
 
 def excerpt_about(text: str, request: str) -> str:
