@@ -166,7 +166,7 @@ async def test_file_is_written_thrice_then_places_are_repaired(script: Script) -
     assert len(whole) == 3
 
 
-async def test_long_bad_answer_is_the_last_and_second_is_cut(script: Script) -> None:
+async def test_second_bad_answer_is_cut_at_the_limit(script: Script) -> None:
     short, long = (text("```python\n" + "".join(f"x{at:03} = (\n" for at in range(lines))) for lines in (100, 200))
     turn = await script.turn("write two.py that prints two", short, long)
     assert turn.ended.error is not None
@@ -175,7 +175,7 @@ async def test_long_bad_answer_is_the_last_and_second_is_cut(script: Script) -> 
     assert (first, second) == (1024, (4000 - 910) // 4)
 
 
-async def test_code_after_the_last_function_is_not_waited_for(script: Script) -> None:
+async def test_code_after_the_last_function_is_refused(script: Script) -> None:
     endless = text("    return a * 3 + b\n\n\ndef other():\n    return 1\n").ends("stall")
     turn = await script.turn("Add mix(a, b) to a.py. It returns a * 3 + b.", endless)
     assert Path("a.py").read_text() == "def mix(a, b):\n    return a * 3 + b\n"
