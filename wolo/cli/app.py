@@ -119,7 +119,7 @@ def _import_libraries() -> None:
     sys.modules.update(cast("dict[str, ModuleType]", missing))
     try:
         import asyncio  # noqa: F401
-        import pathlib  # noqa: F401  # loads urllib.parse
+        import urllib.parse  # noqa: F401
 
         import msgspec  # noqa: F401  # loads uuid
     finally:

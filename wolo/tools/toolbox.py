@@ -175,7 +175,7 @@ class Toolbox:
             is_hidden = (self._only is not None and not _is_among(tool.name, self._only)) or _is_among(tool.name, self._hide)
             if not is_known and not is_hidden and not getattr(tool, "finds_in_another_toolbox", False):
                 new[tool.name] = tool
-        foreign = {name: tool for name, tool in new.items() if isinstance(tool, ExternalTool) and name != READ_RESOURCE}
+        foreign = _external(new, READ_RESOURCE)
         own = {name: tool for name, tool in new.items() if name not in foreign}
         self._tools |= own
         are_too_many = self._most is not None and len(self.names) + len(foreign) > self._most - 1
@@ -215,11 +215,7 @@ class Toolbox:
 
     def limit(self, most: int) -> bool:
         """Limits the number of offered tools by deferring external ones. False: nothing changed."""
-        foreign = {
-            name: tool
-            for name, tool in self._tools.items()
-            if isinstance(tool, ExternalTool) and name not in (FIND_TOOLS, READ_RESOURCE)
-        }
+        foreign = _external(self._tools, FIND_TOOLS, READ_RESOURCE)
         if len(self.names) <= most or not foreign:
             return False
         self._most = most
@@ -237,8 +233,9 @@ class Toolbox:
 
     def foreign(self, *, compacted: bool = False) -> dict[int, str]:
         """Names of external tools, by position in `specs`."""
+        external = _external(self._tools)
         names = enumerate(spec.name for spec in self.specs(compacted=compacted))
-        return {place: name for place, name in names if isinstance(self._tools[name], ExternalTool)}
+        return {place: name for place, name in names if name in external}
 
     def own_call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Name and arguments of the tool that a call means: models also use the names of other agents' tools.
@@ -292,6 +289,12 @@ class Toolbox:
 
     def _find(self, name: str) -> AnyTool | None:
         return self._tools.get(name) or self._deferred.get(name) or self._tools.get(name.strip().lower())
+
+
+def _external(tools: Mapping[str, AnyTool], *without: str) -> dict[str, ExternalTool]:
+    """Asks no shipped tool for the members of the protocol: Python 3.12 loads `inspect` for that."""
+    others = {name: tool for name, tool in tools.items() if not isinstance(tool, ShippedTool) and name not in without}
+    return {name: tool for name, tool in others.items() if isinstance(tool, ExternalTool)}
 
 
 def _is_among(name: str, names: Collection[str]) -> bool:
