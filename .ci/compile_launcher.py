@@ -1,6 +1,7 @@
 """Compiles the launcher of the sandbox when wolo is built or installed from a checkout, on Linux with a C compiler.
 
-Without one the package is the same for all systems, and the sandbox starts its launcher in Python or uses bubblewrap.
+Without one the package is the same for all systems, and the sandbox starts its launcher in Python or uses bubblewrap. With musl
+it begins faster than with glibc, which asks the processor for its abilities: half a millisecond in a virtual machine.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import platform
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,17 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PROGRAM = "wolo/guard/sandbox/namespace_launcher"
 FLAGS = ("-std=gnu11", "-O2", "-s", "-static", "-Wall", "-Wextra")
+OF_MUSL = ("musl-gcc", "-idirafter", "/usr/include", "-idirafter", f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}")
+"""Compiles with musl, and with the kernel's headers of the system."""
+
+
+def run(command: list[str]) -> str:
+    """Why it failed; empty if it did not."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        return str(error)
+    return "" if done.returncode == 0 else done.stderr.strip() or f"exit status {done.returncode}"
 
 
 class CompileLauncher(BuildHookInterface[Any]):
@@ -25,12 +38,11 @@ class CompileLauncher(BuildHookInterface[Any]):
             return
         target = Path(self.root, PROGRAM)
         new = target.with_suffix(".new")
-        command = [os.environ.get("CC") or "cc", *FLAGS, "-o", str(new), str(target.with_suffix(".c"))]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            problem = "" if done.returncode == 0 else done.stderr.strip()
-        except OSError as error:
-            problem = str(error)
+        compilers = [(os.environ["CC"],)] if os.environ.get("CC") else [OF_MUSL, ("cc",)]
+        for compiler in compilers:
+            problem = run([*compiler, *FLAGS, "-o", str(new), str(target.with_suffix(".c"))])
+            if not problem:
+                break
         if problem:
             target.unlink(missing_ok=True)  # one of an older source would not fit
             self.app.display_warning(f"The launcher of the sandbox was not compiled; it runs in Python. {problem}")

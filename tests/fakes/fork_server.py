@@ -271,13 +271,13 @@ def _remember_probes() -> None:
     tempfile.tempdir = None  # a fork has its own
     prove = selection._prove
 
-    def remembering(make: Any, what: str, state: Path, cache: Path | None) -> Any:
+    def remembering(make: Any, what: str, state: Path, cache: Path | None, **options: Any) -> Any:
         if cache is not None and not (cache / PROBES).exists():
             with contextlib.suppress(OSError):
                 make_private(cache)
                 (cache / PROBES).touch(0o600)
                 (cache / PROBES).write_bytes(known)
-        return prove(make, what, state, cache)
+        return prove(make, what, state, cache, **options)
 
     selection._prove = remembering
 

@@ -13,13 +13,14 @@ from tests import unprivileged
 from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, need
 from wolo.errors import ToolError
-from wolo.guard.sandbox import protected_names, selection
+from wolo.guard.sandbox import bubblewrap, protected_names, selection
 from wolo.guard.sandbox.backend import ScratchFolder, remove_abandoned, remove_placeholders
 from wolo.guard.sandbox.bubblewrap import find_binary
 from wolo.guard.sandbox.mounts import host_sockets
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox.protected_names import Nested, names_in
 from wolo.guard.sandbox.seatbelt import profile_text
+from wolo.guard.sandbox_contract import MOST_TRIES
 
 
 def made(root: Path, *paths: str) -> None:
@@ -229,6 +230,18 @@ def test_pass_is_remembered_until_the_program_changes(tmp_path: Path, monkeypatc
     selection.find((Path.cwd(),), tmp_path / "state", kept.parent)
     assert len(kept.read_text().split()) == 2
     assert kept.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
+def test_failure_of_the_compiled_launcher_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts, launcher = tmp_path / "starts", tmp_path / "launcher"
+    launcher.write_text(f"#!/bin/sh\necho started >> {starts}\nexit 1\n")
+    launcher.chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "COMPILED_LAUNCHER", str(launcher))
+    first, again = (selection.find((Path.cwd(),), tmp_path / "state", tmp_path / "cache") for _ in range(2))
+    assert first.tried == again.tried == ("namespaces: no command could run in it",)
+    assert again.backend == first.backend
+    assert starts.read_text().count("started") == MOST_TRIES
 
 
 def test_a_bwrap_that_others_may_change_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ _HISTORIES = """
 .bash_history .zsh_history .sh_history .python_history .node_repl_history .psql_history .mysql_history .sqlite_history
 .lesshst .viminfo
 """
-VERSION = 7
+VERSION = 8
 """Part of the cache key of probes: bump it when the profile or the names of gaps change."""
 IN_HOME = tuple(name.replace("\0", " ") for name in (_BROWSERS_AND_KEYRINGS + _HISTORIES).replace("\\ ", "\0").split())
 """Paths below the home directory, in addition to names in `protected_paths`."""

@@ -1,12 +1,14 @@
 """Selects the first sandbox backend that passes its probe.
 
-A pass is cached until something changes that could affect it: the program, the kernel, the boot, the user.
+A pass is cached until something changes that could affect it: the program, the kernel, the boot, the user. A failure of the
+compiled launcher, which others replace, is cached for a day.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -35,6 +37,7 @@ _MACHINE_FILES = (
     "/proc/self/attr/current",
     "/proc/self/uid_map",
 )
+_DAY_S = 86400
 _PROCESS_FIELDS = ("CapEff", "Seccomp", "NoNewPrivs")
 
 
@@ -109,7 +112,8 @@ def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path
         return SandboxSelection()
     for of_others in _ways(roots):
         make = partial(Namespaces, of_others=of_others, launcher=launcher)
-        proof = _prove(make, f"namespaces {of_others} {launcher and _identity(launcher)}", state, cache)
+        what = f"namespaces {of_others} {launcher and _identity(launcher)}"
+        proof = _prove(make, what, state, cache, is_replaceable=bool(launcher))
         if not proof.why:
             return proof.selection(make, Namespaces, Namespaces.not_covered, tried=tried)
         tried.append(f"namespaces: {proof.why}")
@@ -149,24 +153,29 @@ class _Proof(Struct, frozen=True):
         return SandboxSelection(make, backend.backend, covers, tuple(missing), is_whole, tuple(tried))
 
 
-def _prove(make: SandboxFactory, what: str, state: Path, cache: Path | None) -> _Proof:
+def _prove(make: SandboxFactory, what: str, state: Path, cache: Path | None, *, is_replaceable: bool = False) -> _Proof:
+    """`is_replaceable`: other backends do the same, so a failure is remembered too."""
     mark = sha256(f"{VERSION} {what} {_environment_facts()}".encode()).hexdigest()
+    failure = f"{mark}-{int(time.time() // _DAY_S)}"
     proofs = cache / "sandbox-probes" if cache else None
     if proofs is not None:
         with suppress(OSError):
             for line in proofs.read_text().splitlines():
-                known, *known_gaps = line.split("\t")
+                known, *details = line.split("\t")
                 if known == mark:
-                    return _Proof(gaps=tuple(known_gaps))
+                    return _Proof(gaps=tuple(details))
+                if known == failure:
+                    return _Proof(" ".join(details) or "it failed")
     from wolo.guard.sandbox.escape_probe import find_gap  # noqa: PLC0415  # not needed after a cached pass
 
     proof = _evaluate(*find_gap(make, state), what)
-    if proofs is not None and not proof.why:
+    if proofs is not None and (not proof.why or is_replaceable):
         with suppress(OSError):
             make_private(proofs.parent)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             with open(os.open(proofs, flags, 0o600), "w") as file:
-                file.write("\t".join((mark, *proof.gaps)) + "\n")
+                words = (failure, " ".join(proof.why.split())) if proof.why else (mark, *proof.gaps)
+                file.write("\t".join(words) + "\n")
     return proof
 
 
