@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, text
-from tests.fakes.repositories import git, repository
+from tests.fakes.repositories import files, git, repository
 
 pytestmark = pytest.mark.usefixtures("env")
 
@@ -98,6 +99,77 @@ def test_swe_bench_patches_are_left_to_their_grader(tmp_path: Path) -> None:
     assert "swebench.harness.run_evaluation" in done.stderr
     exported = run_wolo("batch", "export", "r/default", "--format", "swebench")
     assert json.loads(exported.stdout)["instance_id"] == "acme__lib-1"
+
+
+HARNESS = """
+import json, pathlib, sys
+argv = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+with open("calls", "a") as log:
+    log.write(json.dumps(argv) + "\\n")
+if pathlib.Path("../../dead").exists():
+    sys.exit("docker.errors.DockerException: Error while fetching server API version")
+rows = [json.loads(line) for line in open(argv["--predictions_path"])]
+assert {row["instance_id"] for row in rows} <= {json.loads(line)["instance_id"] for line in open(argv["--dataset_name"])}
+report = {name: [] for name in ("resolved_ids", "unresolved_ids", "empty_patch_ids", "error_ids", "infra_failure_ids")}
+for row in rows:
+    kind = "infra_failure" if row["instance_id"].endswith("3") else "resolved" if "right" in row["model_patch"] else "unresolved"
+    report[kind + "_ids"].append(row["instance_id"])
+name = rows[0]["model_name_or_path"].replace("/", "__") + "." + argv["--run_id"] + ".json"
+pathlib.Path(argv["--report_dir"], name).write_text(json.dumps(report))
+"""
+
+
+@pytest.fixture
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Arguments of an evaluation whose patches a stand-in for SWE-bench's program grades."""
+    files(tmp_path / "packages/swebench", {"__init__.py": "", "harness/__init__.py": "", "harness/run_evaluation.py": HARNESS})
+    files(tmp_path / "bin", {"docker": "#!/bin/sh\n"})
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    clone = repository(tmp_path / "clones/acme__lib", {"a.txt": "one\n"})
+    row = {"repo": "acme/lib", "base_commit": git(clone, "rev-parse", "HEAD").strip()}
+    lines = [{**row, "instance_id": f"acme__lib-{n}", "problem_statement": f"Fix {n}."} for n in (1, 2, 3)]
+    (tmp_path / "verified.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    data = ("--data", str(tmp_path / "verified.jsonl"), "--repos", str(tmp_path / "clones"))
+    return ("eval", "swe-bench-verified", *data, "--mode", "yolo", "--out", "r")
+
+
+def test_program_of_swe_bench_grades_every_try(harness: tuple[str, ...], provider: ProviderServer) -> None:
+    seen = []
+
+    def answer(asked: Asked) -> Reply:
+        if asked.results:
+            return text("Done.")
+        number = next(each for each in "123" if f"Fix {each}." in str(asked.messages))
+        seen.append(number)
+        is_right = number == "1" or (number == "2" and seen.count("2") == 1)
+        return call("shell", {"command": f"echo {'right' if is_right else 'wrong'} > made.txt"})
+
+    provider.otherwise = answer
+    done = run_wolo(*harness, "-k", "2", "-j", "3", timeout=120)
+    assert done.exit_code == 0, done.stderr
+    assert "pass@1 75.0 % [" in done.stdout
+    assert "pass@2 100.0 % [" in done.stdout
+    assert "2 tries not graded" in done.stdout, "its infrastructure failed there"
+    report = json.loads(Path("r/report.json").read_text())
+    assert report["graded"]
+    calls = [json.loads(line) for line in Path("r/default/swebench/calls").read_text().splitlines()]
+    assert len({each["--run_id"] for each in calls}) == len(calls) == 2, "one patch of an instance for each"
+    assert {each["--max_workers"] for each in calls} == {"3"}
+    assert run_wolo(*harness, "-k", "2", "-j", "3", timeout=120).stdout == done.stdout
+    assert len(Path("r/default/swebench/calls").read_text().splitlines()) == 2, "the same patches are not graded again"
+
+
+def test_failed_program_of_swe_bench_grades_nothing(harness: tuple[str, ...], provider: ProviderServer) -> None:
+    provider.otherwise = text("Done.")
+    Path("r").mkdir()
+    Path("r/dead").touch()
+    done = run_wolo(*harness, timeout=120)
+    assert done.exit_code == 0, done.stderr
+    assert "ended with status 1: docker.errors.DockerException" in done.stderr
+    assert "not graded" in done.stdout
+    Path("r/dead").unlink()
+    assert "pass@1 0.0 %" in run_wolo(*harness, timeout=120).stdout
 
 
 @pytest.mark.parametrize("change", [("--slice", ":1"), ("-k", "2"), ("--set", "thinking=low"), ("--mode", "auto")])

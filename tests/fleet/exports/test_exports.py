@@ -132,8 +132,8 @@ def test_predictions_hold_harness_fields_and_applicable_patches(exported: Export
     text, notices = export(exported, "swebench")
     good, *others = map(json.loads, text.splitlines())
     assert [good["instance_id"], good["model_name_or_path"]] == ["astropy__astropy-1", "zai/glm-5.2"]
-    assert [list(other.values()) for other in others] == [[id, "default/m", ""] for id in ("bad", "broken", "late")]
-    assert notices == ["1 tasks have no result yet and are left out."]
+    assert [list(other.values()) for other in others] == [[id, "default/m", ""] for id in ("bad", "late")]
+    assert notices == ["2 tasks without a result left out."]
     source = repository(tmp_path / "source", {"a.txt": "one\n"})
     subprocess.run(["git", "apply", "--check", "-"], cwd=source, input=good["model_patch"].encode(), check=True)
 

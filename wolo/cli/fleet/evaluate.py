@@ -22,6 +22,7 @@ from wolo.messages.terminal_text import quantity
 if TYPE_CHECKING:
     from wolo.fleet.evaluation.data_sets import DataSet
     from wolo.fleet.evaluation.scores import Scores
+    from wolo.fleet.ledger.run_rows import Row
 
 REPORT = "report.json"
 
@@ -58,12 +59,13 @@ def evaluate(
 ) -> None:
     """Evaluate models on a data set: pass@1 and pass@k with intervals of 95 %, and the cost.
 
-    Data sets: swe-bench-verified (its patches are graded by its own program), aider-polyglot, or a folder of tasks. Each model
-    has a run in the folder of the report, which `wolo batch` continues, exports, grades again and compares. Exit status 0 when
-    it ran.
+    Data sets: swe-bench-verified (its own program grades the patches, where it and docker are), aider-polyglot, or a folder of
+    tasks. Each model has a run in the folder of the report, which `wolo batch` continues, exports, grades again and compares.
+    Exit status 0 when it ran.
     """
     from wolo.fleet.evaluation.data_sets import read_data_set
     from wolo.fleet.evaluation.scores import as_json as figures_of
+    from wolo.fleet.evaluation.scores import scores_of
 
     if not 1 <= tries <= 999:
         raise UsageError("-k takes 1 to 999.")
@@ -76,23 +78,43 @@ def evaluate(
     lines = _choose(chosen, part, shuffle)
     folder = (out or Path(f"eval-{chosen.name}")).absolute()
     results = {}
+    is_graded = True
     for name in names:
-        scores = _run(chosen, lines, name, tries, folder, jobs, mode, sets, max_cost)
+        rows = _run(chosen, lines, name, tries, folder, jobs, mode, sets, max_cost)
         label = name or "default"
+        rows, is_judged = _judge(chosen, rows, folder / _slug(label), name, jobs or 4)
+        scores, is_graded = scores_of(rows), is_graded and is_judged
         results[label] = {**figures_of(scores, tries), "run": str(folder / _slug(label))}
         if not as_json:
-            print_line(_row(label, scores, tries, is_graded=chosen.is_graded))
-    report = {"data_set": chosen.name, "tasks": len(lines), "tries": tries, "graded": chosen.is_graded, "models": results}
+            print_line(_row(label, scores, tries, is_graded=is_judged))
+    report = {"data_set": chosen.name, "tasks": len(lines), "tries": tries, "graded": is_graded, "models": results}
     _write_report(folder, report)
     if as_json:
         print_json(report)
-    if not chosen.is_graded:
+    if not is_graded:
         run = folder / _slug(names[0] or "default")
         print_message(
-            "The patches are not graded yet: the program of the data set does that, where docker is.",
+            "The patches are not graded: the program of the data set does that, where docker and the package swebench are.",
             hint=f"wolo batch export {run} --format swebench > predictions.jsonl; python -m swebench.harness.run_evaluation"
             " --predictions_path predictions.jsonl --dataset_name princeton-nlp/SWE-bench_Verified --run_id wolo",
         )
+
+
+def _judge(chosen: DataSet, rows: list[Row], run: Path, model: str, jobs: int) -> tuple[list[Row], bool]:
+    """The rows as what judges the data set sees them; False: nothing has."""
+    if chosen.data is None:
+        return rows, chosen.is_graded
+    from wolo.fleet.evaluation.swebench import HarnessFailed, find_harness, grade_rows
+    from wolo.fleet.exports.tables import ExportedRun
+
+    if not (harness := find_harness()):
+        return rows, False
+    print_message("Grading with the program of SWE-bench.")
+    try:
+        return grade_rows(rows, ExportedRun(folder=run, model=model, rows=()), chosen.data, harness, jobs), True
+    except HarnessFailed as error:
+        print_message(error.message, hint=error.hint)
+        return rows, False
 
 
 def _choose(chosen: DataSet, part: str, shuffle: int | None) -> list[dict[str, Any]]:
@@ -120,12 +142,11 @@ def _run(
     mode: str,
     sets: list[str] | None,
     max_cost: float | None,
-) -> Scores:
-    """The scores of one model; a run that is there already is continued."""
+) -> list[Row]:
+    """The rows of one model; a run that is there already is continued."""
     from wolo.cli.fleet.run_progress import work_on_run
     from wolo.fleet.agent_run import AgentSettings
     from wolo.fleet.coordinator import BatchLimits, BatchOptions, check_origin, create_run, open_run, options_of
-    from wolo.fleet.evaluation.scores import scores_of
     from wolo.fleet.ledger.ledger_folder import has_ledger
     from wolo.fleet.preflight import ModelCheck
     from wolo.fleet.tasks import key_of, with_tries
@@ -155,7 +176,7 @@ def _run(
         signalled = work_on_run(ledger, run, jobs or 4)
         if signalled.exit_code:
             raise typer.Exit(signalled.exit_code)
-        return scores_of(ledger.rows())
+        return ledger.rows()
 
 
 def _slug(model: str) -> str:

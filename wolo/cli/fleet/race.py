@@ -47,8 +47,8 @@ def race(
     """
     from wolo.fleet.agent_run import AgentSettings
     from wolo.fleet.coordinator import BatchLimits, BatchOptions, create_run
+    from wolo.fleet.evaluation.racing import choose_winner
     from wolo.fleet.preflight import ModelCheck
-    from wolo.fleet.racing import choose_winner
     from wolo.guard.modes import MODES
 
     racers = _racers(models, tries, model)

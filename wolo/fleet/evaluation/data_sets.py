@@ -23,7 +23,9 @@ class DataSet(Struct, frozen=True):
     lines: list[Line]
     """Of a task file."""
     is_graded: bool
-    """Its tasks have a verify command; otherwise another program grades the patches."""
+    """Its tasks have a verify command."""
+    data: Path | None = None
+    """File for the program that grades the patches; None: there is none."""
 
 
 def read_data_set(source: str, data: Path | None, repos: Path | None) -> DataSet:
@@ -59,7 +61,7 @@ def _swe_bench(data: Path, repos: Path | None) -> DataSet:
         meta = {"instance_id": id, "repo": repo, "version": row.get("version")}
         address = str(local.absolute()) if local and local.is_dir() else f"{_GITHUB}/{repo}.git"
         lines.append({"id": id, "prompt": problem, "repo": address, "ref": commit, "meta": meta})
-    return DataSet("swe-bench-verified", data.absolute().parent, lines, is_graded=False)
+    return DataSet("swe-bench-verified", data.absolute().parent, lines, is_graded=False, data=data)
 
 
 _COMMANDS = {

@@ -21,6 +21,7 @@ import msgspec
 from wolo.fleet.exports.tables import ExportedRun, as_line, seconds_of, write_csv, write_jsonl
 from wolo.fleet.ledger.outcomes import place_in
 from wolo.fleet.ledger.run_rows import Row
+from wolo.messages.terminal_text import quantity
 from wolo.places import Notices
 
 _MOST_STEPS, _STEP_CHARS = 300, 400
@@ -28,6 +29,7 @@ _MOST_STEPS, _STEP_CHARS = 300, 400
 _PATCH_BYTES = 200_000
 _DETAILS_BYTES = 30_000_000
 """Patches and steps of all tasks together; what follows has only its row."""
+_NOT_TRIED = ("queued", "leased", "errored", "lost", "cancelled")
 _SUMMARY_KEYS = ("path", "command", "pattern", "url", "query", "description", "name")
 """Inputs of a call that say the most about it, in this order."""
 
@@ -209,16 +211,16 @@ INSTANCE = "instance_id"
 
 
 def write_predictions(run: ExportedRun, out: TextIO) -> list[str]:
-    """The fields that `swebench.harness.run_evaluation` reads. A task that changed nothing has an empty patch; one without a
-    result is left out, so that the harness reports it as missing. Of several tries the first is written, as an instance has one
-    patch.
+    """The fields that `swebench.harness.run_evaluation` reads. A task that changed nothing has an empty patch; one that has no
+    result, or could not be run, is left out, so that the harness reports it as missing. Of several tries the first is written,
+    as an instance has one patch.
 
     Source: https://www.swebench.com/SWE-bench/guides/evaluation/
     """
     notices, left_out, num_further = [], 0, 0
     instances = set[str]()
     for row in run.rows:
-        if row.outcome is None or row.state in ("queued", "leased"):
+        if row.outcome is None or row.state in _NOT_TRIED:
             left_out += 1
             continue
         instance = str(row.task.meta.get(INSTANCE) or row.task.base_id)
@@ -234,7 +236,7 @@ def write_predictions(run: ExportedRun, out: TextIO) -> list[str]:
             "model_patch": patch,
         }
         out.write(msgspec.json.encode(prediction).decode() + "\n")
-    notices += [f"{left_out} tasks have no result yet and are left out."] if left_out else []
+    notices += [f"{quantity(left_out, 'task')} without a result left out."] if left_out else []
     notices += [f"{num_further} further tries are left out: the harness takes one patch of an instance."] if num_further else []
     return notices
 
