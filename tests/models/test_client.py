@@ -162,6 +162,30 @@ async def test_a_question_becomes_an_answer(room: Room) -> None:
     assert (answer.producer.provider, answer.producer.format, answer.producer.model) == ("custom", "openai-chat", "test-model")
 
 
+async def test_watched_answer_is_read_between_rests(open_room: Callable[..., Room], provider: ProviderServer) -> None:
+    first, rest, logs = Hold(), Hold(), []
+
+    async def sleep(seconds: float) -> None:
+        logs.append([*room.heard.log])
+        if len(logs) == 1:
+            first.release()
+            await asyncio.to_thread(rest.wait_until_reached)
+        else:
+            rest.release()
+
+    words = [f"word {number} " for number in range(200)]
+    provider.script(sse(delta(words[0]), first, *map(delta, words[1:]), rest, finish("stop")))
+    room = open_room(sleep=sleep, attended=True)
+    assert (await room.ask()).text == room.heard.text == "".join(words)
+    assert logs[:2] == [["request", "deltas"], ["request", "deltas", "deltas"]]
+
+
+async def test_unwatched_answer_is_read_without_rests(room: Room) -> None:
+    room.server.script(text("Hello, you.", size=1))
+    await room.ask()
+    assert room.clock.slept == []
+
+
 async def test_request_names_the_sender_and_format_address(room: Room) -> None:
     room.server.script(text("Hi."))
     await room.ask()

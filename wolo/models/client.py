@@ -57,6 +57,8 @@ MOST_CALLS = 2_000
 """Maximum calls per response."""
 KEEP_ALIVES = (b'"ping"', b'"keepalive"')
 """Keep-alive events, accepted as long as keep-alive comments."""
+READ_EVERY_S = 0.05
+"""For a user who watches: the screen is drawn less often than tokens come, and each reading costs as much as many tokens."""
 _KIND_BYTES = 80
 """The event type appears within this many bytes."""
 
@@ -247,6 +249,8 @@ class HttpModelClient:
                     await listener.on_deltas(assembler.with_part_ids(deltas))
                 # None at the end. After a complete response, a broken or idle connection also counts as the end.
                 if not decoder.is_complete:
+                    if self._options.attended:
+                        await self._options.sleep(READ_EVERY_S)
                     batch = await anext(batches, None)
                 else:
                     try:
@@ -282,6 +286,7 @@ class HttpModelClient:
             first_byte_s=first_byte_s,
             idle_s=idle_s,
             tap=exchange,
+            on_demand=self._options.attended,
         )
 
     async def _drop_schema(self, error: ProviderError, question: ModelQuestion, listener: Listener) -> ModelQuestion | None:

@@ -13,9 +13,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import Pause, Reply, error, raw, sse, whole
+from tests.fakes.replies import Hold, Pause, Reply, error, raw, sse, whole
 from wolo.errors import ProviderError, Unavailable
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.transport import Batch, HttpCall, HttpStatusError
@@ -63,6 +64,29 @@ async def ask_twice(server: ProviderServer, reply: Reply) -> set[int]:
         assert await payloads(transport, call_to(server)) == EVENTS
         assert await payloads(transport, call_to(server)) == EVENTS
     return {asked.connection for asked in server.requests}
+
+
+async def test_kernel_holds_events_until_next_read(server: ProviderServer) -> None:
+    first, rest, received = Hold(), Hold(), []
+
+    def on_call(frame: Any, event: str, called: Any) -> None:
+        if event == "c_call" and called.__name__ == "recv" and called.__self__.family == socket.AF_INET:
+            received.append(called)
+
+    events = [f"event {number}" for number in range(200)]
+    server.script(sse("one", first, *events, rest))
+    async with transport_of() as transport:
+        batches = transport.send(replace(call_to(server), on_demand=True))
+        assert (await anext(batches)).payloads == (b"one",)
+        sys.setprofile(on_call)
+        try:
+            first.release()
+            await asyncio.to_thread(rest.wait_until_reached)
+        finally:
+            sys.setprofile(None)
+        assert not received
+        rest.release()
+        assert [payload.decode() async for batch in batches for payload in batch.payloads] == [*events, "[DONE]"]
 
 
 # The request

@@ -121,6 +121,8 @@ class DirectResponse:
         self._connection = connection
         self._first_byte_s = call.first_byte_s
         self._idle_s = call.idle_s
+        # what a TLS transport has received is lost when the server breaks off while it is paused
+        self._on_demand = call.on_demand and connection.place[0] == "http"
         self._pieces: list[bytes] = []
         self.on_body = self._pieces.append
         """Called by the parser."""
@@ -156,6 +158,8 @@ class DirectResponse:
             await self._wait(self._deadline - now, FirstByteTimeout)
 
     async def read(self) -> bytes:
+        if self._on_demand:
+            self._connection.transport.resume_reading()
         while not self._pieces:
             if self._failure:
                 raise self._failure
@@ -173,6 +177,8 @@ class DirectResponse:
         if self._waiting_bytes > AHEAD_BYTES:
             self._connection.transport.resume_reading()
         self._waiting_bytes = 0
+        if self._on_demand and not self._is_complete:
+            self._connection.transport.pause_reading()
         return received
 
     def begin(self) -> None:

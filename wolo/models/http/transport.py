@@ -32,6 +32,8 @@ class HttpCall(Struct, frozen=True):
     """Timeout between bytes after the first event; 0: none."""
     tap: Callable[[bytes], None] | None = None
     """Receives all bytes unchanged."""
+    on_demand: bool = False
+    """Between two reads the kernel holds what comes: it wakes nobody."""
     framing: Framing = "sse"
     method: Literal["POST", "GET", "PUT"] = "POST"
 
