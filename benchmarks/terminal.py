@@ -19,11 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pexpect
+from counts import COLLECTED
 from runs import Table
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Pause, Piece, Reply, call, delta, finish, sse, text, usage
 from tests.fakes.screen import Terminal, pty_wolo
+from wolo.frontends.terminal.live.live_region import PAINT_S
 
 FLOOD = "while :; do seq 1 200; sleep 0.02; done"
 DELTAS_PER_S = 200
@@ -35,6 +37,8 @@ PARAGRAPH = "Every message is saved to disk before it is shown, so that nothing 
 PARAGRAPHS = (PARAGRAPH * 4 + "\n\n") * 50
 MOST_BYTES_S = 10
 TOKENS_PER_S, MINUTE_S = 100, 60
+SLOWER, VALGRIND_S = 8, 600.0
+"""Valgrind makes a program fifty times slower; a session that hardly works needs no clock that is as slow."""
 FOLDERS, FILES = 300, 100
 SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
 TABLE = Table("Terminal, 24×80", "", "wolo", "budget")
@@ -50,6 +54,9 @@ def main() -> None:
     keystrokes("a tool floods its output", call("shell", {"command": FLOOD}), "--mode", "yolo", "--sandbox", "off")
     mentions()
     share_of_a_core()
+    if shutil.which("valgrind"):
+        instructions("a token in a frame of its own", PAINT_S, 20, "≤ 4.6 M")
+        instructions(f"a token of {TOKENS_PER_S}/s", 1 / TOKENS_PER_S, 200, "≤ 0.3 M")
     for per_s in (100, 320, 1200):
         written(f"lines, {per_s:,} characters/s", LINES, per_s)
     written("paragraphs, 320 characters/s", PARAGRAPHS, 320)
@@ -157,23 +164,64 @@ def written(what: str, answer: str, per_s: int) -> None:
         TABLE.row(f"bytes of {what}", f"{size / len(answer):.1f} × text", "≤ 3")
 
 
-def share_of_a_core() -> None:
-    """CPU of a minute of paragraphs, lists and code, a word or two at a time."""
+def words(num: int) -> list[str]:
+    """Paragraphs, lists and code, a word or two at a time."""
     chance = random.Random(1)  # text that repeats would be stopped
     words: list[str] = []
-    while len(words) < TOKENS_PER_S * MINUTE_S:
+    while len(words) < num:
         words += [f"{word} " for word in chance.choices(PARAGRAPH.split(), k=60)]
         words += ["\n\n- ", f"`{chance.random()}` ", "in a list\n\n", "```python\n", f"print({chance.random()})\n", "```\n\n"]
-    pieces = [each for word in words for each in (Pause(1 / TOKENS_PER_S), delta(word))]
+    return words[:num]
+
+
+def streamed(words: list[str], every_s: float) -> Reply:
+    return sse(*(each for word in words for each in (Pause(every_s), delta(word))), finish("stop", usage()))
+
+
+def share_of_a_core() -> None:
+    """CPU of a minute of text."""
     with conversation() as (terminal, provider):
-        provider.script(sse(*pieces, finish("stop", usage())))
+        provider.script(streamed(words(TOKENS_PER_S * MINUTE_S), 1 / TOKENS_PER_S))
         drain(terminal, 0.5)
         terminal.enter("0")
         drain(terminal, 2.0)
         before = cpu_s(terminal.child.pid)
         drain(terminal, MINUTE_S - 4.0)
         share = (cpu_s(terminal.child.pid) - before) / (MINUTE_S - 4.0)
-        TABLE.row(f"{TOKENS_PER_S} tokens/s stream for a minute", f"{share:.1%} of a core", "≤ 3 %")
+        TABLE.row(f"{TOKENS_PER_S} tokens/s stream for a minute", f"{share:.1%} of a core", "≤ 2 %")
+
+
+def instructions(what: str, every_s: float, tokens: int, budget: str) -> None:
+    """What each token of a longer answer adds, from its arrival to the screen: the same on a machine that does other things."""
+    few, many = (run_counted(words(num), every_s) for num in (tokens, 3 * tokens))
+    TABLE.row(f"instructions of {what}", f"{(many - few) / (2 * tokens) / 1e6:.2f} M", budget)
+
+
+def run_counted(words: list[str], every_s: float) -> int:
+    """Instructions of a session with one answer."""
+    with tempfile.TemporaryDirectory(prefix="wolo-bench-") as home, ProviderServer() as provider:
+        provider.script(streamed(words, every_s * SLOWER))
+        argv = ["--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={home}/log.%p", sys.executable]
+        env = {
+            **os.environ,
+            **COMPILED,
+            "HOME": home,
+            "WOLO_HOME": f"{home}/.wolo",
+            "TERM": "xterm-256color",
+            "PYTHONHASHSEED": "0",
+        }
+        argv += [str(FLOOR.with_name("slow_clock.py")), str(SLOWER), *provider.flags]
+        child = pexpect.spawn("valgrind", argv, env=env, cwd=home, dimensions=(24, 80))
+        terminal = Terminal(child, 24, 80)
+        terminal.wait_until(lambda: terminal.is_idle, VALGRIND_S)
+        terminal.enter("0")
+        terminal.wait_until(lambda: not terminal.is_idle, VALGRIND_S)
+        terminal.wait_until(lambda: terminal.is_idle, VALGRIND_S)
+        terminal.enter("/exit")
+        terminal.wait_for_exit(VALGRIND_S)
+        found = COLLECTED.search(Path(f"{home}/log.{child.pid}").read_text())
+        assert found, "valgrind printed no count"
+        return int(found[1])
 
 
 def turns() -> None:
