@@ -35,11 +35,15 @@ _EXAMPLE: Final = re.compile(
 """An example in a request, whose texts and numbers need not be in the result."""
 _PROGRAMS: Final = frozenset((".py", ".sh", ".bash", ".js", ".mjs", ".ts", ".rb", ".go", ".rs", ".c", ".cpp", ".java"))
 _PARAMETER: Final = re.compile(r"\*{0,2}([A-Za-z_]\w*)\s*(?:[:=].*)?", re.ASCII)
-_OF_CODE: Final = frozenset((*dir(builtins), "if", "else", "for", "in", "not"))
-_SUM: Final = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod)
-_TIMES: Final = re.compile(
-    r"(?<![\w.])(\d{1,3}) ?(?:times|mal|veces|fois|vezes|раза?|مرات|مرة)\b|(?<![\w.])(\d{1,3}) ?(?:次|遍|回)", re.I
+_OF_FORMULAS: Final = (
+    "len sum min max abs round sorted reversed int float str bool list tuple set dict range enumerate zip any all divmod ord chr"
+    " map filter True False None self if else for in not"
 )
+"""Names of a formula beside parameters; none that does more than calculate."""
+_SUM: Final = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod)
+_TIMES: Final = r"(?<![\w.])(\d{1,3}) ?(?:times|mal|veces|fois|vezes|раза?|مرات|مرة)\b|(?<![\w.])(\d{1,3}) ?(?:次|遍|回)"
+MOST_BETWEEN: Final = 30
+"""Characters between a text and how often it is wanted."""
 MOST_WORDS: Final = 400
 """Words of a request among which a formula is looked for."""
 LONGEST_FORMULA: Final = 16
@@ -231,22 +235,31 @@ def asked_formula(request: str) -> str:
 def asked_sum(request: str) -> str:
     """The sum of numbers that a question states, with its value: `30 + 9 = 39`; empty if none."""
     for text in _expressions(request, set()) if asks_to_know(request) else ():
+        if re.search(r"\d[-/%]\d", text):  # a date, a range
+            continue
         nodes = list(ast.walk(ast.parse(text, mode="eval")))
         if all(isinstance(node, _SUM) or type(getattr(node, "value", None)) in (int, float) for node in nodes):
-            with contextlib.suppress(ArithmeticError):
-                return f"{text} = {eval(text, {})}"  # numbers and five operators
+            with contextlib.suppress(ArithmeticError, ValueError):
+                value = eval(text, {})  # numbers and five operators
+                return f"{text} = {value if isinstance(value, int) else format(value, '.12g')}"
     return ""
 
 
 def repeat_count(request: str) -> int:
-    """How often the request wants something: `3 times`; 0 if it does not say so."""
-    match = _TIMES.search(request)
+    """How often the request wants its only quoted text: `"a" exactly 3 times`, `3 times "a"`; 0 if it does not say so."""
+    quotes = list(_QUOTES.finditer(request))
+    if len(quotes) != 1:
+        return 0
+    begin, end = quotes[0].span()
+    before, after = re.search(rf"(?:{_TIMES})\W{{0,3}}$", request[:begin], re.I), re.search(_TIMES, request[end:], re.I)
+    is_near = after and after.start() <= MOST_BETWEEN and not re.search(r"[,.;:，。；：]", request[end : end + after.start()])
+    match = before or (after if is_near else None)
     return int(match[1] or match[2]) if match else 0
 
 
 def _expressions(request: str, names: set[str]) -> Iterator[str]:
     """Calculations in the prose of a request that use these names and all of them are known, the longest first."""
-    known = names | _OF_CODE | {"self"}
+    known = names | set(_OF_FORMULAS.split())
     words = re.sub(r"[^\x00-\x7f]+", " \0 ", request).split()
     stretch: list[str] = []
     for word in (*words[:MOST_WORDS], "\0"):
