@@ -33,7 +33,6 @@ ROOT = Path(__file__).parent.parent
 KEY = "bench"
 TEMPERATURE = 0.2
 """Seeds matter only above 0."""
-WINDOW = 8192
 HARNESS = """
 import importlib.util, json, os, pathlib, re, subprocess, sys
 answer = pathlib.Path(sys.argv[1]).read_text(errors="replace")
@@ -75,8 +74,8 @@ class Outcome:
 class Agent:
     """An agent with a home directory of its own."""
 
-    def __init__(self, name: str, home: Path, url: str, model: str, mode: str) -> None:
-        self.name, self._home, self._url, self._model, self._mode = name, home, url, model, mode
+    def __init__(self, name: str, home: Path, url: str, model: str, mode: str, window: int) -> None:
+        self.name, self._home, self._url, self._model, self._mode, self._window = name, home, url, model, mode, window
         self.environment = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb", "WOLO_API_KEY": KEY}
         getattr(self, f"_set_up_{name}")()
 
@@ -87,6 +86,8 @@ class Agent:
             return [str(Path(sys.executable).parent / "wolo"), "-p", "--mode", "yolo", *where, *drive, "-m", self._model, prompt]
         if self.name == "pi":
             return ["pi", "-p", "--provider", "bench", "--model", self._model, prompt]
+        if self.name == "opencode":
+            return ["opencode", "run", "--model", f"bench/{self._model}", prompt]
         return ["codex", "exec", "--skip-git-repo-check", "-m", self._model, prompt]
 
     def _set_up_wolo(self) -> None:
@@ -95,18 +96,29 @@ class Agent:
         (self._home / ".cache" / "wolo" / "weights").symlink_to(weights)
 
     def _set_up_pi(self) -> None:
-        models = [{"id": self._model, "contextWindow": WINDOW, "maxTokens": WINDOW // 4}]
+        models = [{"id": self._model, "contextWindow": self._window, "maxTokens": self._window // 4}]
         provider = {"baseUrl": self._url, "api": "openai-completions", "apiKey": KEY, "models": models}
         folder = self._home / ".pi" / "agent"
         folder.mkdir(parents=True)
         (folder / "models.json").write_text(json.dumps({"providers": {"bench": provider}}))
         self.environment |= {"PI_OFFLINE": "1", "PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"}
 
+    def _set_up_opencode(self) -> None:
+        models = {self._model: {"name": self._model, "limit": {"context": self._window, "output": self._window // 4}}}
+        provider = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": self._url, "apiKey": KEY}, "models": models}
+        folder = self._home / ".config" / "opencode"
+        folder.mkdir(parents=True)
+        (folder / "opencode.json").write_text(json.dumps({"provider": {"bench": provider}, "autoupdate": False}))
+
     def _set_up_codex(self) -> None:
         (self._home / ".codex").mkdir()
         provider = f'{{ name = "bench", base_url = "{self._url}", env_key = "WOLO_API_KEY", wire_api = "responses" }}'
         lines = ('model_provider = "bench"', 'approval_policy = "never"', 'sandbox_mode = "danger-full-access"')
-        more = ("check_for_update_on_startup = false", f"model_context_window = {WINDOW}", f"model_providers.bench = {provider}")
+        more = (
+            "check_for_update_on_startup = false",
+            f"model_context_window = {self._window}",
+            f"model_providers.bench = {provider}",
+        )
         (self._home / ".codex" / "config.toml").write_text("\n".join((*lines, *more, "")))
 
 
@@ -166,7 +178,7 @@ def _fault(check: str, work: Path, output: Path) -> str:
 
 
 @contextlib.contextmanager
-def serving(model: str) -> Iterator[str]:
+def serving(model: str, window: int) -> Iterator[str]:
     """Serve an embedded model on this machine; yields the address of its API."""
     from wolo.models.local.weights import find_cached, find_weights
     from wolo.places import find_places
@@ -175,7 +187,8 @@ def serving(model: str) -> Iterator[str]:
     if path is None:
         raise SystemExit(f"No weights: run `wolo models pull local/{model}` first.")
     environment = {**os.environ, "WOLO_LOCAL_KEY": KEY}
-    command = [sys.executable, "-m", "wolo.models.local.embedded_server", str(path)]
+    code = f"import sys; from wolo.models.local import embedded_server as it; it.CONTEXT_TOKENS = {window}; it.main(sys.argv)"
+    command = [sys.executable, "-c", code, str(path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=ROOT
     ) as process:
@@ -249,13 +262,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     with contextlib.ExitStack() as stack:
         relay = None
         if not asked.embedded:
-            relay = Relay(asked.base_url.removesuffix("/v1") or stack.enter_context(serving(asked.model)))
+            relay = Relay(asked.base_url.removesuffix("/v1") or stack.enter_context(serving(asked.model, asked.window)))
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="local-tasks-")))
         done: list[Outcome] = []
         for name in agents:
             (home / name).mkdir()
             model = asked.model if relay else f"local/{asked.model}"
-            agent = Agent(name, home / name, relay.url if relay else "", model, asked.mode)
+            agent = Agent(name, home / name, relay.url if relay else "", model, asked.mode, asked.window)
             for seed, task in tasks.items():
                 if task.kind not in asked.kinds.split(","):
                     continue
@@ -275,11 +288,12 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--model", default="qwen2.5-coder-0.5b", help="an embedded model, or one of --base-url")
     parser.add_argument("--base-url", default="", help="a server that runs already")
     parser.add_argument("--embedded", action="store_true", help="without a server; wolo only, one deterministic seed")
-    parser.add_argument("--agents", default="wolo", help="wolo, pi and codex, with commas")
+    parser.add_argument("--agents", default="wolo", help="wolo, pi, codex and opencode, with commas")
     parser.add_argument("--mode", default="", help="driving mode of wolo")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--seeds", default="0-11", metavar="FIRST-LAST", help="tasks to draw; 1000-1099 are for measuring alone")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth of them")
+    parser.add_argument("--window", type=int, default=8192, help="tokens of the served model; codex and opencode need 16384")
     parser.add_argument("--limit", type=float, default=300, help="seconds for a task")
     parser.add_argument("--out", default="", help="file to which every outcome is added as a JSON line")
     return parser
