@@ -279,7 +279,14 @@ def _first_request() -> str:
     from wolo.models.format_selection import format_of
     from wolo.models.protocol import ModelQuestion, producer_of, request_for
     from wolo.tools.tool_values import BUILTIN, describe_subagents
-    from wolo.tools.toolbox import NEEDS_LANGUAGE_SERVER, NEEDS_SEARCH_SERVICE, NEEDS_SKILLS, NEEDS_SUBAGENTS, Toolbox
+    from wolo.tools.toolbox import (
+        NEEDS_LANGUAGE_SERVER,
+        NEEDS_SEARCH_SERVICE,
+        NEEDS_SKILLS,
+        NEEDS_SUBAGENTS,
+        NEEDS_SYMBOLS,
+        Toolbox,
+    )
     from wolo.workspace.tree_state import TreeState
 
     system, here, _ = build_system_prompt(Path("/home/you/project")).partition("\nSystem: ")
@@ -294,7 +301,7 @@ def _first_request() -> str:
     block = BLOCK.format(text="\n".join(facts))
     prompt = Message(role="user", parts=(TextPart(text="Why does the test fail?"), TextPart(text=block, is_notice=True)))
     tools = Toolbox(more=dict.fromkeys(NEEDS_SUBAGENTS, describe_subagents(BUILTIN))).offer(
-        hide=(*NEEDS_LANGUAGE_SERVER, *NEEDS_SEARCH_SERVICE, *NEEDS_SKILLS)
+        hide=(*NEEDS_LANGUAGE_SERVER, *NEEDS_SYMBOLS, *NEEDS_SEARCH_SERVICE, *NEEDS_SKILLS)
     )
     choice = Catalog({}).find("custom/model", base_url="http://127.0.0.1/v1", api_key="k")
     question = ModelQuestion(messages=(prompt,), system=system, tools=tools.specs())

@@ -99,6 +99,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "shell.snapshot": Elsewhere("end_to_end/test_login_shell.py", "test_functions_aliases_and_path_reach_commands"),
     "shell.hide": Effect('shell.hide = ["SHELL_*"]', ALLOWED, script=(lambda: runs("printenv SHELL_MARK"), fine)),
     "tools.offer": Effect('tools.offer = ["read"]'),
+    "tools.repo_map": Effect("tools.repo_map = true"),
     "tools.hide": Effect('tools.hide = ["read"]'),
     "web_search.backend": Effect('web_search.backend = "searxng"', 'web_search.url = "{url}"'),
     "web_search.url": Effect('web_search.url = "{url}"', 'web_search.backend = "searxng"'),

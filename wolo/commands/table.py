@@ -8,7 +8,7 @@ from wolo.commands.command import Command
 
 FILES = (
     *("btw", "mode", "prompt_commands", "goal", "todo", "jobs", "tasks"),
-    *("undo", "retry", "tree", "diff"),
+    *("undo", "retry", "tree", "diff", "map"),
     *("sessions", "search", "export", "import_session", "worktree"),
     *("model", "thinking", "context", "login", "cost"),
     *("add_dir", "permissions", "sandbox", "hooks", "tools", "agents", "mcp", "lsp", "skills", "memory"),

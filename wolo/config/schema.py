@@ -88,6 +88,8 @@ class Tools(Struct, frozen=True, forbid_unknown_fields=True):
     """Offer only these tools; an empty list offers none."""
     hide: tuple[str, ...] = ()
     """Hide these tools."""
+    repo_map: bool = False
+    """Offer the tool `repo_map`: an overview of a folder by its most used symbols. Needs `wolo-cli[repo-map]`."""
 
 
 SearchName = Literal["provider", "brave", "tavily", "exa", "searxng", "zai"]

@@ -278,6 +278,7 @@ def _prepare_requests(
         agents=env.agents,
         can_search=state.web_search is not None,
         can_look_up=_can_look_up(state),
+        has_map=config.settings.tools.repo_map,
         custom_tools=(*tools, *state.options.tools),
         more_tools=found_servers.servers.tools,
         instructions=reader.read(),

@@ -41,7 +41,20 @@ if TYPE_CHECKING:
 
 Mode = Literal["primary", "subagent", "all"]
 READING = frozenset(
-    ("read", "grep", "glob", "fetch", "web_search", "todo", "ask", "present_plan", "skill", "expand_message", "task_completion")
+    (
+        "read",
+        "grep",
+        "glob",
+        "repo_map",
+        "fetch",
+        "web_search",
+        "todo",
+        "ask",
+        "present_plan",
+        "skill",
+        "expand_message",
+        "task_completion",
+    )
 )
 """Tools that change nothing."""
 MOST_AGENTS = 200

@@ -23,6 +23,7 @@ _ALIASES = {
     "apply_patch": "write",
     "grep": "read",
     "glob": "read",
+    "repo_map": "read",
     "bash": "shell",
     "run": "shell",
     "web": "fetch",

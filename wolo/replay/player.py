@@ -57,7 +57,7 @@ from wolo.replay.recording import (
 from wolo.replay.workspace_copy import ReplayWorkspace
 from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import CallResult
-from wolo.tools.toolbox import NEEDS_LANGUAGE_SERVER, NEEDS_SEARCH_SERVICE, Toolbox
+from wolo.tools.toolbox import NEEDS_LANGUAGE_SERVER, NEEDS_SEARCH_SERVICE, NEEDS_SYMBOLS, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.command_environment import CommandVariables
 from wolo.workspace.root import Workspace, find_site
@@ -197,8 +197,7 @@ class _Replay:
         workspace = Workspace(stage.root, extra, stage.cwd_of(turn.opened))
         then = str(turn.opened.get("mode") or self._options.mode) if self._repeats_modes else ""
         mode, _ = effective(then or self._config.settings.mode, sandbox_available=True)
-        places = self._places
-        site = Site(places, stage.root, workspace.start, os.environ)
+        site = Site(self._places, stage.root, workspace.start, os.environ)
         library = UserFiles(config, site)
         skills, agents = library.skills(self._choice), library.agents(self._choice)
         judge = Judge(
@@ -210,11 +209,11 @@ class _Replay:
             stage.root,
             extra_roots=workspace.extra,
             cwd=workspace.start,
-            own_places=places.own,
+            own_places=site.places.own,
             free_reads=(*stage.outputs, jobs_folder(stage.scratch)),
-            free_folders=own_folders(skills.skills, places),
+            free_folders=own_folders(skills.skills, site.places),
         )
-        secrets = make_secrets(places, config.settings, (stage.root, *workspace.extra))
+        secrets = make_secrets(site.places, config.settings, (stage.root, *workspace.extra))
         history = MessageHistory(self._compactor)
         services = ToolServices(
             workspace=workspace,
@@ -245,6 +244,7 @@ class _Replay:
             agents=agents,
             can_search=not NEEDS_SEARCH_SERVICE.isdisjoint(called),
             can_look_up=not NEEDS_LANGUAGE_SERVER.isdisjoint(called),
+            has_map=not NEEDS_SYMBOLS.isdisjoint(called),
             more_tools=recorded_tools([call.tool for call in self._calls.values() if call.outcome != "invalid"]),
         )
         return _OpenParts(judge, services, history, preamble.toolbox, stage.there(preamble.system))

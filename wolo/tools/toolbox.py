@@ -46,6 +46,7 @@ BUILTIN = (
     ShippedTool("grep", "search.grep", "Grep"),
     ShippedTool("glob", "search.glob", "Glob"),
     ShippedTool("lsp", "search.code_lookup", "CodeLookup"),
+    ShippedTool("repo_map", "search.repo_map", "RepoMap"),
     ShippedTool("fetch", "fetch", "Fetch"),
     ShippedTool("web_search", "web_search", "WebSearch"),
     ShippedTool("todo", "todo", "Todo"),
@@ -82,6 +83,9 @@ NEEDS_SEARCH_SERVICE = frozenset({"web_search"})
 
 NEEDS_LANGUAGE_SERVER = frozenset({"lsp"})
 """Offered when the settings say so and a server is installed."""
+
+NEEDS_SYMBOLS = frozenset({"repo_map"})
+"""Offered when the settings say so."""
 
 NEEDS_SUBAGENTS = frozenset({"task"})
 """Offered to the main agent only."""

@@ -44,6 +44,7 @@ from wolo.tools.toolbox import (
     NEEDS_SEARCH_SERVICE,
     NEEDS_SKILLS,
     NEEDS_SUBAGENTS,
+    NEEDS_SYMBOLS,
     NEEDS_USER,
     Toolbox,
 )
@@ -161,6 +162,7 @@ def build_prefix(
     agents: Agents = NO_AGENTS,
     can_search: bool = False,
     can_look_up: bool = False,
+    has_map: bool = False,
     custom_tools: Sequence[ExternalTool] = (),
     more_tools: Iterable[ExternalTool] = (),
     instructions: Instructions | None = None,
@@ -168,7 +170,7 @@ def build_prefix(
     can_plan: bool = True,
 ) -> RequestPrefix:
     """`most_tools` is the limit of the provider, `budget` the most tokens of MCP tools; `can_search`: there
-    is a search service; `can_look_up`: the model may ask a language server.
+    is a search service; `can_look_up`: the model may ask a language server; `has_map`: the tool `repo_map` is offered.
 
     `more_tools` come after the built-in ones. `instructions` are read if they are not given. `can_learn`:
     notes of the model can be saved. `can_plan`: the model is large enough to present a plan, and the
@@ -186,6 +188,7 @@ def build_prefix(
         (attended and can_plan, NEEDS_PLANNER),
         (can_search, NEEDS_SEARCH_SERVICE),
         (can_look_up, NEEDS_LANGUAGE_SERVER),
+        (has_map, NEEDS_SYMBOLS),
         (skills.for_model, NEEDS_SKILLS),
         (agents.offers, NEEDS_SUBAGENTS),
     )
