@@ -106,58 +106,38 @@ def _join(joined: Any, contents: Iterable[tuple[str, bytes]], secrets: Redactor)
 
 def _contents(report: dict[str, Any], session: str, trouble: str) -> Iterator[tuple[str, bytes]]:
     import json
+    from importlib.metadata import distributions
 
+    from wolo.cli.sessions.lookup import open_store, require_session
+    from wolo.config import layers
+    from wolo.conversation.resources.secrets import redactor
     from wolo.diagnostics.health_check import lines
+    from wolo.places import find_places
+    from wolo.sessions.exchange import jsonl
+    from wolo.workspace.root import find_site
 
     def as_json(value: object) -> bytes:
         return json.dumps(value, ensure_ascii=False, indent=2, default=str).encode("utf-8", "replace")
 
     yield "doctor.txt", "\n".join(lines(report)).encode("utf-8", "replace")
     yield "doctor.json", as_json(report)
-    yield "versions.json", as_json(_versions())
+    yield "versions.json", as_json(dict(sorted((each.metadata["Name"] or "?", each.version) for each in distributions())))
     if trouble:  # keys in unreadable settings cannot be redacted, so the logs are left out
         yield "settings.json", as_json({"cannot be read": trouble})
     else:
-        yield "settings.json", as_json(_settings())
-        yield from _logs()
+        rows = layers.rows(layers.load(find_site()))
+        yield "settings.json", as_json([{"key": key, "value": value, "source": source} for key, value, source in rows])
+        state = find_places().state
+        crashes = sorted(state.glob("crash-*.txt"), key=lambda path: path.name)[-CRASHES:]
+        for path in (state / "wolo.log", *crashes):
+            try:
+                with path.open("rb") as file:
+                    file.seek(max(path.stat().st_size - LOG_BYTES, 0))
+                    yield path.name, file.read()
+            except OSError:
+                continue
     if session:
-        yield "session.jsonl", _session(session)
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import distributions
-
-    return dict(sorted((each.metadata["Name"] or "?", each.version) for each in distributions()))
-
-
-def _settings() -> list[dict[str, Any]]:
-    from wolo.config import layers
-    from wolo.workspace.root import find_site
-
-    rows = layers.rows(layers.load(find_site()))
-    return [{"key": key, "value": value, "source": source} for key, value, source in rows]
-
-
-def _logs() -> Iterator[tuple[str, bytes]]:
-    from wolo.places import find_places
-
-    state = find_places().state
-    crashes = sorted(state.glob("crash-*.txt"), key=lambda path: path.name)[-CRASHES:]
-    for path in (state / "wolo.log", *crashes):
-        try:
-            with path.open("rb") as file:
-                file.seek(max(path.stat().st_size - LOG_BYTES, 0))
-                yield path.name, file.read()
-        except OSError:
-            continue
-
-
-def _session(spec: str) -> bytes:
-    from wolo.cli.sessions.lookup import open_store, require_session
-    from wolo.conversation.resources.secrets import redactor
-    from wolo.sessions.exchange import jsonl
-
-    pieces: list[bytes] = []
-    with open_store() as store:
-        jsonl.write(store, require_session(store, spec), pieces.append, redactor())
-    return b"".join(pieces)
+        pieces: list[bytes] = []
+        with open_store() as store:
+            jsonl.write(store, require_session(store, session), pieces.append, redactor())
+        yield "session.jsonl", b"".join(pieces)

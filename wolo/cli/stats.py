@@ -91,19 +91,11 @@ def _text(stats: Stats, days: int | None, by: str) -> list[str]:
         "project": lambda: _used("Projects", stats.projects, most),
         "day": lambda: _used("Days", stats.days if by else stats.days[-DAYS_SHOWN:], None),
     }
-    lines = _summary(stats)
-    for kind, section in sections.items():
-        drawn = section() if by in ("", kind) else []
-        lines += ["", *drawn] if len(drawn) > 1 else []
-    return lines
-
-
-def _summary(stats: Stats) -> list[str]:
     total = stats.total
     share = total.cache_share
     cached = f"{share:.0%} of the prompt tokens came from a cache" if share is not None else "no prompt tokens"
     reasoning = f", {in_short(total.reasoning)} of them reasoning" if total.reasoning else ""
-    return [
+    lines = [
         " · ".join(
             (_of(stats.sessions, "session"), _of(total.turns, "turn"), _of(total.answers, "answer"), _tokens_and_cost(total))
         ),
@@ -111,6 +103,10 @@ def _summary(stats: Stats) -> list[str]:
         f"{in_short(total.output)} out{reasoning}",
         cached,
     ]
+    for kind, section in sections.items():
+        drawn = section() if by in ("", kind) else []
+        lines += ["", *drawn] if len(drawn) > 1 else []
+    return lines
 
 
 def _of(number: int, what: str) -> str:

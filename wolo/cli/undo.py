@@ -66,7 +66,11 @@ def _run(
     yes: bool,
 ) -> None:
     """`asked` is the same request for a server that has the session open."""
+    from wolo.conversation.history.turn_undo import Undoing, as_row
+    from wolo.conversation.resources.file_tracking import open_tracker
+    from wolo.places import find_places
     from wolo.sessions.locks import SessionInUse
+    from wolo.workspace.root import Workspace, find_root
 
     def agrees(planned: Report) -> bool:
         return not dry_run and (yes or as_json or not planned.conflicts or _confirm(planned))
@@ -75,31 +79,20 @@ def _run(
         info = require_session(store, spec)
         try:
             with store.lock(info.id):
-                undoing = _undoing(store, info)
+                places, cwd = find_places(), Path(info.cwd)
+                root = find_root(cwd) if cwd.is_dir() else cwd
+                watch = open_tracker(places, Workspace(root, (), cwd), info.id)
+                watch.recover_killed()
+                undoing = Undoing(watch, places.state / "file-locks", store.nodes(info.id), store.head(info.id), (), Path.cwd())
                 planned = plan(undoing)
                 report = _do(store, info, undoing, planned) if agrees(planned.report) else planned.report
         except SessionInUse as held:
             report = _through_server(held, kind, asked, agrees)
     if as_json:
-        from wolo.conversation.history.turn_undo import as_row
-
         print_json(as_row(report))
     else:
         _print(report)
     raise typer.Exit(1 if report.conflicts else 0)
-
-
-def _undoing(store: Store, info: SessionInfo) -> Undoing:
-    from wolo.conversation.history.turn_undo import Undoing
-    from wolo.conversation.resources.file_tracking import open_tracker
-    from wolo.places import find_places
-    from wolo.workspace.root import Workspace, find_root
-
-    places, cwd = find_places(), Path(info.cwd)
-    root = find_root(cwd) if cwd.is_dir() else cwd
-    watch = open_tracker(places, Workspace(root, (), cwd), info.id)
-    watch.recover_killed()
-    return Undoing(watch, places.state / "file-locks", store.nodes(info.id), store.head(info.id), (), Path.cwd())
 
 
 def _do(store: Store, info: SessionInfo, undoing: Undoing, planned: PreparedUndo) -> Report:

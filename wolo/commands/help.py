@@ -36,7 +36,18 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     if rest:
         return ShowText("\n".join(_about(rest, context.commands, groups, columns)))
     if context.rows < LEAST_ROWS:
-        return ShowText("\n".join(_in_short(groups, columns)))
+        lines: list[str] = []
+        for group, members in groups.items():
+            names = " ".join(f"/{each.name}" for each in members)
+            lines += textwrap.wrap(f"{group}: {names}", max(columns, 1), subsequent_indent="  ", break_on_hyphens=False)
+        return ShowText(
+            "\n".join(
+                [
+                    *lines,
+                    *textwrap.wrap("/help NAME explains a command or a group, /keys the keys.", max(columns, 1)),
+                ]
+            )
+        )
     often = [each for name in OFTEN if (each := by_name(name, context.commands)) is not None]
     others = {group: left for group, members in groups.items() if (left := [each for each in members if each not in often])}
     pages = [("Most used", often), *others.items()]
@@ -71,22 +82,14 @@ def page(command: Command, columns: int = MOST_COLUMNS) -> str:
     return "\n".join(lines)
 
 
-def _names(command: Command) -> str:
-    return ", ".join(f"/{name}" for name in (command.name, *command.aliases))
-
-
 def _group(name: str, members: Sequence[Command], columns: int) -> list[str]:
-    return [name, *(line for command in members for line in _row(_names(command), command.help, columns))]
-
-
-def _in_short(groups: Groups, columns: int) -> list[str]:
-    lines: list[str] = []
-    for group, members in groups.items():
-        names = " ".join(f"/{each.name}" for each in members)
-        lines += textwrap.wrap(f"{group}: {names}", max(columns, 1), subsequent_indent="  ", break_on_hyphens=False)
     return [
-        *lines,
-        *textwrap.wrap("/help NAME explains a command or a group, /keys the keys.", max(columns, 1)),
+        name,
+        *(
+            line
+            for command in members
+            for line in _row(", ".join(f"/{name}" for name in (command.name, *command.aliases)), command.help, columns)
+        ),
     ]
 
 

@@ -17,7 +17,6 @@ from wolo.models.capabilities import LOCAL
 from wolo.models.catalog import MAX_SHOWN, Catalog
 from wolo.models.catalog_files import did_you_mean
 from wolo.models.http.server_lookup import served_models
-from wolo.models.provider import ModelChoice
 from wolo.workspace.root import find_site
 
 
@@ -56,7 +55,13 @@ def refuse_unknown(config: Config, spec: str, current: str) -> None:
         raise UsageError(
             f"Unknown model: {clean_line(spec)}.",
             hint=did_you_mean(
-                model_id, _names(choice, current, config), f"{choice.provider.name}/{clean_line(model_id)} requests it anyway."
+                model_id,
+                [
+                    current,
+                    *(each.id for each in choice.provider.models),
+                    *(each.label for each in models_here(config) if each.model),
+                ],
+                f"{choice.provider.name}/{clean_line(model_id)} requests it anyway.",
             ),
         )
 
@@ -67,10 +72,6 @@ def _is_known(spec: str, environ: Mapping[str, str], config: Config) -> bool:
     except ConfigError:
         return False
     return True
-
-
-def _names(choice: ModelChoice, current: str, config: Config) -> list[str]:
-    return [current, *(each.id for each in choice.provider.models), *(each.label for each in models_here(config) if each.model)]
 
 
 COMMANDS = (

@@ -12,7 +12,6 @@ from wolo import __version__
 from wolo.agent.budget import add
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.cost import in_words
-from wolo.conversation.conversation import Conversation
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean_line, quantity
 from wolo.models.address import display_url
@@ -23,6 +22,8 @@ async def _status(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
     facts, choice = conversation.info, conversation.choice
     usages = [message.usage for message in conversation.history if message.usage is not None]
+    filling = conversation.context_usage()
+    of = f" of {filling.most:,} ({filling.total / filling.most:.0%})" if filling.most else "; context window unknown"
     rows = {
         "wolo": __version__,
         "model": f"{choice.label}{f', thinking {conversation.thinking_used}' if choice.thinking else ''}",
@@ -31,7 +32,7 @@ async def _status(context: CommandContext, rest: str) -> Outcome:
         "directory": clean_line(str(facts.cwd)),
         "added": ", ".join(clean_line(str(path)) for path in conversation.permissions.workspace.extra),
         "mode": f"{facts.mode}, {f'sandbox: {facts.sandbox}' if facts.sandbox else 'no sandbox'}",
-        "context": _context(conversation),
+        "context": f"~{filling.total:,} tokens{of}, {quantity(filling.num_messages, 'message')}",
         "used": in_words(reduce(add, usages, conversation.session.unread_usage)) if usages else "",
         "mcp": ", ".join(f"{clean_line(each.name)} ({each.state})" for each in conversation.servers.statuses()),
         "settings": str(find_places().config / "config.toml"),
@@ -42,12 +43,6 @@ async def _status(context: CommandContext, rest: str) -> Outcome:
 def _table(rows: Mapping[str, str]) -> list[str]:
     width = max(map(len, rows))
     return [f"{name:<{width}}  {value}" for name, value in rows.items()]
-
-
-def _context(conversation: Conversation) -> str:
-    filling = conversation.context_usage()
-    of = f" of {filling.most:,} ({filling.total / filling.most:.0%})" if filling.most else "; context window unknown"
-    return f"~{filling.total:,} tokens{of}, {quantity(filling.num_messages, 'message')}"
 
 
 async def _debug(context: CommandContext, rest: str) -> Outcome:

@@ -18,7 +18,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.prompt_attachments import readable_mentions
 from wolo.errors import ExtensionError
 from wolo.extensions.command_files import WrittenCommand, fill
-from wolo.extensions.command_templates import InsertedCommand, Piece, fill_skill
+from wolo.extensions.command_templates import Piece, fill_skill
 from wolo.extensions.markdown_files import ExtensionFolder, show_path
 from wolo.extensions.skill_files import Skill, result_text
 from wolo.guard.protected_paths import runs_code
@@ -27,7 +27,7 @@ from wolo.tools.tool_values import DEFAULT
 from wolo.workspace.root import resolve_path
 
 if TYPE_CHECKING:
-    from wolo.conversation.user_command import CommandRights
+    pass
 
 GROUP: Group = "Custom"
 FRESH_S = 2.0
@@ -177,7 +177,8 @@ def _embed(pieces: Sequence[Piece], conversation: Conversation, *, is_own: bool)
     for piece in pieces:
         if isinstance(piece, str):
             text += piece
-        elif rights := _rights(piece, conversation, is_own=is_own):
+        # A user's command runs with the user's rights, a project's with the model's. None: not allowed.
+        elif rights := None if not piece.line else "person" if is_own else conversation.permissions.rights(piece.line):
             runs.append(EmbeddedCommand(piece.line, len(text), rights))
         else:
             text += piece.written
@@ -215,10 +216,3 @@ def _is_users(shelf: ExtensionFolder, path: Path, conversation: Conversation) ->
     real = resolve_path(path)
     is_out_of_reach = not conversation.permissions.workspace.holds(Path(real)) or runs_code(real)
     return shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(resolve_path(find_places().config)))
-
-
-def _rights(run: InsertedCommand, conversation: Conversation, *, is_own: bool) -> CommandRights | None:
-    """A user's command runs with the user's rights, a project's with the model's. None: not allowed."""
-    if not run.line:
-        return None
-    return "person" if is_own else conversation.permissions.rights(run.line)

@@ -108,7 +108,13 @@ def matches(each: ListedModel, pattern: str) -> bool:
 
 def lines(models: Sequence[ListedModel]) -> Iterator[str]:
     """At most 80 columns each, unless names are long."""
-    labels = [_short_label(each) for each in models]
+    # The shortest unambiguous name, if the full one is too long for a line
+    labels = [
+        each.label
+        if len(each.label) <= LABEL_WIDTH or each.model is None or not each.model.aliases
+        else f"{each.provider.name}/{min(each.model.aliases, key=len)}"
+        for each in models
+    ]
     width = min(max(map(len, labels), default=0), LABEL_WIDTH)
     abilities = [_abilities(each.model) for each in models]
     wide = max(map(len, abilities), default=0)
@@ -215,13 +221,6 @@ def _abilities(model: Model | None) -> str:
         return ""
     words = [SHORT[ability] for ability in model.abilities if ability in SHORT]
     return " ".join(words if "tools" in model.abilities else [*words, "no tools"])
-
-
-def _short_label(each: ListedModel) -> str:
-    """The shortest unambiguous name, if the full one is too long for a line."""
-    if len(each.label) <= LABEL_WIDTH or each.model is None or not each.model.aliases:
-        return each.label
-    return f"{each.provider.name}/{min(each.model.aliases, key=len)}"
 
 
 def _in_and_out(price: Price | None) -> str:

@@ -48,7 +48,13 @@ class NamedFile(NamedTuple):
 
 def files_named(command: str, folder: Path) -> list[NamedFile]:
     """All possible files, existing or not, if the command runs in this folder."""
-    words = _words(command)
+    # Words that may be names, and whether they may be run
+    unique: dict[str, bool] = {}
+    for text in (command, _EXPANSION.sub(".", command)):
+        for word, before_word in _pairs(text):
+            if "\0" not in word and len(os.fsencode(word)) <= LONGEST_WORD_BYTES:
+                unique[word] = unique.get(word, False) or _begins_command(before_word) or runs_anything((before_word,))
+    words = dict(islice(unique.items(), MOST_WORDS))
     folders = [folder]
     for word in words:
         if len(folders) < MOST_FOLDERS and (below := _join(folder, word)) not in folders and os.path.isdir(below):
@@ -139,16 +145,6 @@ def resolve_links(path: Path) -> list[Path]:
             parts += reversed(Path(os.readlink(here)).parts)
             here = here.parent
     return [*links, here]
-
-
-def _words(command: str) -> dict[str, bool]:
-    """Words that may be names, and whether they may be run."""
-    unique: dict[str, bool] = {}
-    for text in (command, _EXPANSION.sub(".", command)):
-        for word, before in _pairs(text):
-            if "\0" not in word and len(os.fsencode(word)) <= LONGEST_WORD_BYTES:
-                unique[word] = unique.get(word, False) or _begins_command(before) or runs_anything((before,))
-    return dict(islice(unique.items(), MOST_WORDS))
 
 
 def _begins_command(before: str) -> bool:

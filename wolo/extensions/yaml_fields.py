@@ -47,7 +47,18 @@ def read_fields(rows: list[str], name: str, first_line: int) -> Fields:
     except ExtensionError as error:
         fields = settings.correct()
         if fields is None and isinstance(error, _NotYaml):
-            fields = _read_lines(rows, first_line)
+            # `name: value` rows, each with the rows that continue it. None: the first row is not of this form.
+            groups = _group([_without_tabs(row) for row in rows], _NAME_ROW)
+            if groups is None:
+                fields = None
+            else:
+                values: dict[str, Value] = {}
+                written, lines = {}, {}
+                for name, number, parts in groups:
+                    values[name] = _line_value(parts, 1)
+                    written[name] = "\n".join(parts).strip()
+                    lines[name] = first_line + number
+                fields = Fields(values, written, lines)
         if fields is None:
             raise
         return fields._replace(problem=error.message)
@@ -161,20 +172,6 @@ def _quote(row: str) -> str:
 _NAME_ROW = r"([a-z][\w.-]*)[ \t]*:(?:[ \t]+(.*))?"
 _NESTED_ROW = r"['\"]?([^\s:'\"][^:'\"]*)['\"]?[ \t]*:(?:[ \t]+(.*))?"
 _BLOCK = r"[|>][-+\d]*"
-
-
-def _read_lines(rows: Sequence[str], first_line: int) -> Fields | None:
-    """`name: value` rows, each with the rows that continue it. None: the first row is not of this form."""
-    groups = _group([_without_tabs(row) for row in rows], _NAME_ROW)
-    if groups is None:
-        return None
-    values: dict[str, Value] = {}
-    written, lines = {}, {}
-    for name, number, parts in groups:
-        values[name] = _line_value(parts, 1)
-        written[name] = "\n".join(parts).strip()
-        lines[name] = first_line + number
-    return Fields(values, written, lines)
 
 
 def _group(rows: Sequence[str], row_form: str) -> list[tuple[str, int, list[str]]] | None:

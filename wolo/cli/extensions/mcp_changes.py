@@ -13,8 +13,6 @@ from wolo.errors import ConfigError, UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from wolo.config.server_scopes import Scope
     from wolo.mcp.server import OAuth, Server
 
@@ -170,6 +168,7 @@ def import_servers(
     """Copy servers from other agents' settings. They are shown first; without a terminal there is no question."""
     from wolo.cli.extensions.mcp_display import address_of
     from wolo.config.foreign_servers import find_foreign
+    from wolo.conversation.resources.mcp_servers import servers_here
     from wolo.messages.terminal_text import clean_line
     from wolo.workspace.root import find_site
 
@@ -178,7 +177,7 @@ def import_servers(
     foreign = list(find_foreign(source, site))
     for notice in site.notices:
         print_message(notice)
-    known = _existing_names()
+    known = {each.name for each in servers_here({"trust": str(site.root)}, site)}
     new = [each for each in foreign if each.name not in known]
     for each in foreign:
         if each.name in known:
@@ -251,9 +250,12 @@ def _is_enabled(name: str) -> bool:
 
 def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) -> None:
     from wolo.cli.extensions.mcp_display import address_of
-    from wolo.config.server_scopes import save_server
-    from wolo.mcp.server import check
-    from wolo.places import find_places
+    from wolo.config import consents
+    from wolo.config.configured_servers import save_server_consent
+    from wolo.config.server_scopes import PROJECT_FILE, project_entry, save_server
+    from wolo.mcp.server import ConfiguredServer, check
+    from wolo.mcp.server_entries import read_entry
+    from wolo.places import Notices, find_places
     from wolo.workspace.root import find_root
 
     places, root = find_places(), find_root()
@@ -268,28 +270,17 @@ def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) ->
         _check_shared(server)
     path = save_server(places, root, scope, name, server)
     if scope == "project":
-        _allow_own(name, server, root)
+        # What the user just wrote needs no second consent; the folder still needs trust
+        as_read, _ = read_entry(project_entry(server))
+        brought = ConfiguredServer(name=name, server=as_read, source=PROJECT_FILE, folder=root, scope="project", is_allowed=False)
+        save_server_consent(find_places(), root, brought, allowed=True)
+        if consents.trust_in(find_places(), root, Notices()) != "trusted":
+            print_message(
+                "This folder is not trusted: a run uses .mcp.json with --trust, or once you trust the folder at a terminal."
+            )
     if not is_quiet:
         print_line(f"Added {name} to {path} ({scope}): {address_of(server)}")
         print_line(f"`wolo mcp test {name}` tests it.")
-
-
-def _allow_own(name: str, server: Server, root: Path) -> None:
-    """What the user just wrote needs no second consent; the folder still needs trust."""
-    from wolo.config import consents
-    from wolo.config.configured_servers import save_server_consent
-    from wolo.config.server_scopes import PROJECT_FILE, project_entry
-    from wolo.mcp.server import ConfiguredServer
-    from wolo.mcp.server_entries import read_entry
-    from wolo.places import Notices, find_places
-
-    as_read, _ = read_entry(project_entry(server))
-    brought = ConfiguredServer(name=name, server=as_read, source=PROJECT_FILE, folder=root, scope="project", is_allowed=False)
-    save_server_consent(find_places(), root, brought, allowed=True)
-    if consents.trust_in(find_places(), root, Notices()) != "trusted":
-        print_message(
-            "This folder is not trusted: a run uses .mcp.json with --trust, or once you trust the folder at a terminal."
-        )
 
 
 def _check_shared(server: Server) -> None:
@@ -384,11 +375,3 @@ def _scopes_with(name: str) -> list[Scope]:
     except (OSError, ValueError, ConfigError):
         pass  # no such file, or one that writing reports
     return scopes
-
-
-def _existing_names() -> set[str]:
-    from wolo.conversation.resources.mcp_servers import servers_here
-    from wolo.workspace.root import find_site
-
-    site = find_site()
-    return {each.name for each in servers_here({"trust": str(site.root)}, site)}

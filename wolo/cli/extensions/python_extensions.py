@@ -13,8 +13,6 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import print_line, print_message
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from wolo.config.python_files.custom_tools import CustomToolFile
     from wolo.config.python_files.extension_files import FoundExtensions
 
@@ -172,7 +170,9 @@ def try_out(name: Annotated[str, typer.Argument(metavar="NAME")], trust: Trust =
     if not test.is_file():
         print_message(f"It has no test: {test}.")
         return 0
-    _check_own(file, test)
+    # A test of a project runs only for those who have written it: it is not what they allowed
+    if file.consent != "yours":
+        raise UsageError(f"{test} belongs to the project and is not run.", hint=f"Run it yourself: {sys.executable} {test}")
     return subprocess.run([sys.executable, str(test)], check=False).returncode and 1
 
 
@@ -206,12 +206,6 @@ def key(
 
     site = find_site()
     print_line(asyncio.run(fetch_key(layers.load(site), site, name, provider)))
-
-
-def _check_own(file: CustomToolFile, test: Path) -> None:
-    """A test of a project runs only for those who have written it: it is not what they allowed. Raises UsageError."""
-    if file.consent != "yours":
-        raise UsageError(f"{test} belongs to the project and is not run.", hint=f"Run it yourself: {sys.executable} {test}")
 
 
 def _name(each: CustomToolFile) -> str:

@@ -50,11 +50,18 @@ def show_all(trust: Trust = False, as_json: AsJson = False) -> None:
 def show_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
     """Show a skill: its settings, files and text."""
     from wolo.extensions.skill_files import skill_text
+    from wolo.extensions.sources.skill_install import files_of
     from wolo.messages.terminal_text import escape_hidden
 
     skill = _find(name, _skills(trust))
     if as_json:
-        print_json({**_row(skill), "files": _files(skill), "text": skill_text(skill)})
+        print_json(
+            {
+                **_row(skill),
+                "files": [{"path": str(each.path), "size": each.size, "script": each.is_script} for each in files_of(skill)],
+                "text": skill_text(skill),
+            }
+        )
         return
     _describe(skill)
     print_line("")
@@ -190,12 +197,6 @@ def _row(skill: Skill) -> dict[str, Any]:
         "for_user": skill.for_person,
         "allowed_tools": list(skill.tools),
     }
-
-
-def _files(skill: Skill) -> list[dict[str, Any]]:
-    from wolo.extensions.sources.skill_install import files_of
-
-    return [{"path": str(each.path), "size": each.size, "script": each.is_script} for each in files_of(skill)]
 
 
 def _whose(skill: Skill) -> str:

@@ -84,6 +84,7 @@ def try_out(
 ) -> int:
     """Run a custom tool once, without a model and without the sandbox, and print its result."""
     import asyncio
+    import json
 
     from wolo.diagnostics.tool_trial import try_tool
 
@@ -95,7 +96,13 @@ def try_out(
         if name in [known for each in files if not each.runs for known in each.names()]:
             raise UsageError(f"{name} needs your consent first.", hint=f"wolo tools allow {name}")
         raise UsageError(f"There is no custom tool {name}.", hint="wolo tools list")
-    result = asyncio.run(try_tool(tool, _object(arguments)))
+    try:
+        value = json.loads(arguments)
+    except ValueError as error:
+        raise UsageError(f"--input is not valid JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise UsageError("--input is not a JSON object.", hint='--input \'{"city": "Rome"}\'')
+    result = asyncio.run(try_tool(tool, value))
     if as_json:
         print_json(
             {"name": name, "output": result.text, "is_error": result.is_error, "files_changed": list(result.files_changed)}
@@ -170,15 +177,3 @@ def _find_tools(trust: bool) -> tuple[list[CustomToolFile], FoundTools]:
         print_message(notice)
     files = find_files(config, site)
     return files, asyncio.run(find_tools(files, config, site))
-
-
-def _object(text: str) -> dict[str, Any]:
-    import json
-
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"--input is not valid JSON: {error}.") from error
-    if not isinstance(value, dict):
-        raise UsageError("--input is not a JSON object.", hint='--input \'{"city": "Rome"}\'')
-    return value

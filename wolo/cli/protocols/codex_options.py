@@ -40,7 +40,8 @@ def read_exec_options(argv: list[str]) -> ExecOptions:
             name, equals = _SHORT[token], ""
         if not token.startswith("-") or token == "-":
             if token == "resume" and not options.words and "resume" not in options.values and rest:
-                _resume(options, rest.pop(0))
+                id = rest.pop(0)
+                options.values |= {"continue": True} if id == "--last" else {"resume": id}
             elif token != "-":
                 options.words.append(token)
             continue
@@ -61,10 +62,6 @@ def read_exec_options(argv: list[str]) -> ExecOptions:
 
 _SHORT = {"-c": "--config", "-m": "--model", "-s": "--sandbox", "-C": "--cd", "-i": "--image"}
 _VALUES = frozenset(("--config", "--model", "--sandbox", "--cd", "--add-dir", "--output-schema", "--image", "--thread-source"))
-
-
-def _resume(options: ExecOptions, id: str) -> None:
-    options.values |= {"continue": True} if id == "--last" else {"resume": id}
 
 
 def _take(options: ExecOptions, settings: dict[str, Any], name: str, value: str) -> None:

@@ -39,7 +39,13 @@ def serve(argv: list[str]) -> int:
 
 def _serve(argv: list[str]) -> int:
     options = read_exec_options(argv[1:])
-    _use_key(options)
+    # The SDK's key goes to its address, else to OpenAI; commands do not get it
+    os.environ.pop(_ORIGINATOR, None)
+    if key := os.environ.pop(_KEY, ""):
+        if "base_url" in options.values:
+            options.values["api_key"] = key
+        else:
+            os.environ["OPENAI_API_KEY"] = key
     if directory := options.values.pop("cd", None):
         try:
             os.chdir(Path(str(directory)).expanduser())
@@ -54,16 +60,6 @@ def _serve(argv: list[str]) -> int:
     gc.enable()
     gc.freeze()
     return asyncio.run(_run(options, text))
-
-
-def _use_key(options: ExecOptions) -> None:
-    """The SDK's key goes to its address, else to OpenAI; commands do not get it."""
-    os.environ.pop(_ORIGINATOR, None)
-    if key := os.environ.pop(_KEY, ""):
-        if "base_url" in options.values:
-            options.values["api_key"] = key
-        else:
-            os.environ["OPENAI_API_KEY"] = key
 
 
 def _is_in_repository() -> bool:

@@ -15,7 +15,6 @@ from wolo.frontends.streams import print_line, print_message
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
-    from wolo.sessions.store import Store
 
 SHOWN = 10
 """Number of sessions listed before the question."""
@@ -103,22 +102,17 @@ def clean_sessions(
             _announce(going, len(old) - len(going))
         deleted: list[str] = []
         if going and not dry_run and (yes or _may(f"Delete {_sessions(len(going))} permanently?", _sessions(len(going)))):
-            deleted = _delete(store, going)
+            deleted = []
+            for info in going:
+                try:
+                    store.delete(info.id, "cleaned")
+                    deleted.append(info.id)
+                except SessionError as error:  # opened, or deleted by another process, since we looked
+                    print_message(error.message)
     if as_json:
         print_json({"would_delete" if dry_run else "deleted": [info.id for info in going] if dry_run else deleted})
     elif deleted:
         print_line(f"Deleted {_sessions(len(deleted))}.")
-
-
-def _delete(store: Store, going: list[SessionInfo]) -> list[str]:
-    deleted = []
-    for info in going:
-        try:
-            store.delete(info.id, "cleaned")
-            deleted.append(info.id)
-        except SessionError as error:  # opened, or deleted by another process, since we looked
-            print_message(error.message)
-    return deleted
 
 
 def _announce(going: list[SessionInfo], staying: int) -> None:

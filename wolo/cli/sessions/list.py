@@ -158,7 +158,11 @@ def search_sessions(
 
     if limit < 1:
         raise UsageError(f"--limit {limit} shows nothing.", hint="Give a number above 0.")
-    query = parse(_join(words), time.time())
+    # Joins arguments to a query; of several, one with blanks is a phrase
+    query = parse(
+        words[0] if len(words) == 1 else " ".join(_requote(word) if " " in word and '"' not in word else word for word in words),
+        time.time(),
+    )
     cwd = Path.cwd() if here else None
     with open_store(only_to_read=True) as store:
         sessions = store.list()
@@ -167,13 +171,6 @@ def search_sessions(
         print_json([hit_row(hit) for hit in hits])
     else:
         _show(hits)
-
-
-def _join(words: list[str]) -> str:
-    """Joins arguments to a query; of several, one with blanks is a phrase."""
-    if len(words) == 1:
-        return words[0]
-    return " ".join(_requote(word) if " " in word and '"' not in word else word for word in words)
 
 
 def _requote(word: str) -> str:

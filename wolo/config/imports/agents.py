@@ -66,13 +66,7 @@ def findings(agent: ForeignAgent, root: Path) -> Iterator[SettingFinding]:
     for name in agent.of_project:
         if root != home:
             yield from _read(agent, Reading(root / name, is_projects=True), root)
-    yield from _places(agent, home, root)
-    if (home / agent.memory).is_file():
-        yield SettingFinding(source=home / agent.memory, kind="memory", what=f"@~/{agent.memory}")
-
-
-def _places(agent: ForeignAgent, home: Path, root: Path) -> Iterator[SettingFinding]:
-    """A line for every other place that exists: where it is read, or why it is not."""
+    # A line for every other place that exists: where it is read, or why it is not
     kinds = ("skills", "commands", "agents", "rules", "hooks", "MCP servers", "instructions")
     for row in TABLE:
         base, before = (home, "~/") if row.is_users else (root, "")
@@ -86,6 +80,8 @@ def _places(agent: ForeignAgent, home: Path, root: Path) -> Iterator[SettingFind
             elif not row.why and row.kind in kinds:
                 after = ", after your consent" if row.kind in ("hooks", "MCP servers") else ""
                 yield SettingFinding(source=base / path, kind="present", what=row.kind, why=f"read from {before}{path}{after}")
+    if (home / agent.memory).is_file():
+        yield SettingFinding(source=home / agent.memory, kind="memory", what=f"@~/{agent.memory}")
 
 
 def is_there(agent: ForeignAgent) -> bool:
@@ -115,7 +111,15 @@ def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[Setting
             elif path.name == "hooks.json":
                 _hooks(reading, table.get("hooks", table))
             elif path.name == "models.json":
-                _pi_models(reading, table)
+                # Providers that pi's user has added
+                for name, each in _part(table, "providers").items():
+                    api = {
+                        "openai-completions": "openai-chat",
+                        "openai-responses": "openai-responses",
+                        "anthropic-messages": "anthropic",
+                    }
+                    own = each if isinstance(each, dict) else {}
+                    add_provider(reading, name, own.get("baseUrl"), api.get(str(own.get("api", ""))), own.get("apiKey"))
             elif path.name == "mcp.json":
                 _servers(reading, table.get("mcpServers", {}))
             else:
@@ -416,14 +420,6 @@ def _policies(reading: Reading, table: dict[str, Any]) -> None:
         for tool in tools:
             for written in [f"{tool}({prefix})" for prefix in prefixes] or [tool]:
                 add_bare(reading, decision, written)
-
-
-def _pi_models(reading: Reading, table: dict[str, Any]) -> None:
-    """Providers that pi's user has added."""
-    for name, each in _part(table, "providers").items():
-        api = {"openai-completions": "openai-chat", "openai-responses": "openai-responses", "anthropic-messages": "anthropic"}
-        own = each if isinstance(each, dict) else {}
-        add_provider(reading, name, own.get("baseUrl"), api.get(str(own.get("api", ""))), own.get("apiKey"))
 
 
 def _kimi(reading: Reading, table: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.extensions.plugins.manifest import Contents, PluginComponent
 from wolo.extensions.sources.source import Source
 from wolo.extensions.sources.tree_copy import tree_digest
-from wolo.mcp.server import ConfiguredServer, Server
+from wolo.mcp.server import ConfiguredServer
 from wolo.mcp.server_entries import read_servers
 from wolo.messages.terminal_text import quantity
 from wolo.places import Notices, Places
@@ -231,17 +231,15 @@ def digest_of(plugin: Plugin, places: Places) -> str:
 
     contents = plugin.contents
     programs = [
-        ("server", Hook(command=_line(each.server))) for each in servers_of(plugin, places, Notices()) if each.server.command
+        ("server", Hook(command=shlex.join((each.server.command, *each.server.args))))
+        for each in servers_of(plugin, places, Notices())
+        if each.server.command
     ]
     seen = hashlib.sha256(msgspec.json.encode((plugin.name, plugin.pin, contents.hooks, contents.servers)))
     if contents.extensions:
         seen.update(tree_digest(root_of(plugin, places)).encode())
     seen.update(digest([*hooks_of(plugin, places).hooks, *programs], root_of(plugin, places)).encode())
     return seen.hexdigest()
-
-
-def _line(server: Server) -> str:
-    return shlex.join((server.command, *server.args))
 
 
 def _fill_folders(text: str, root: Path, data: Path) -> str:

@@ -115,12 +115,7 @@ class CustomTool:
         finally:
             if looks is not None:
                 looks.after()
-        result = self._result(answer, call, time.monotonic() - began)
-        if changes is None or not (paths := paths_of(changes)):
-            return result
-        return replace(result, files_changed=paths, metadata={FILES: changes_metadata(changes)})
-
-    def _result(self, answer: Mapping[str, Any], call: CallContext, elapsed_s: float) -> CallResult:
+        elapsed_s = time.monotonic() - began
         printed = str(answer.get("printed") or "")
         said = str(answer["output"]) or printed or "(no result)"
         if answer["is_error"] and printed:
@@ -132,4 +127,7 @@ class CustomTool:
             view = Answered(terminal_text.clean(call.services.secrets.hide("\n".join(rows))), elapsed_s)
         elif not answer["is_error"]:
             view = Answered(shown, elapsed_s)
-        return CallResult(shown, view, is_error=bool(answer["is_error"]))
+        result = CallResult(shown, view, is_error=bool(answer["is_error"]))
+        if changes is None or not (paths := paths_of(changes)):
+            return result
+        return replace(result, files_changed=paths, metadata={FILES: changes_metadata(changes)})

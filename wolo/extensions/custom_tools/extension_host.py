@@ -195,7 +195,18 @@ class ExtensionHost:
                 async with asyncio.timeout(timeout_s):
                     answer = msgspec.convert(await process.request(fields), type=_Answer, strict=False)
                 for action, value in answer.actions:
-                    await self._act(action, value)
+                    hide = self._launch.hide
+                    if action == "status":
+                        self.status = hide(str(value))
+                        self._launch.on_status()
+                    elif action == "notify":
+                        self._launch.notify(hide(str(value)))
+                    elif action == "tell":
+                        self._texts.append(hide(str(value)))
+                    elif action == "compact":
+                        self.wants_compaction = True
+                    elif action == "save":
+                        await asyncio.to_thread(self._write_state, value)
                 is_answered = True
                 return answer
             except TimeoutError:
@@ -220,20 +231,6 @@ class ExtensionHost:
         if "events" not in loaded:
             raise ToolError(f"{self.file.source} cannot be loaded: {loaded['problems'][0]['message']}")
         return process
-
-    async def _act(self, action: str, value: Any) -> None:
-        hide = self._launch.hide
-        if action == "status":
-            self.status = hide(str(value))
-            self._launch.on_status()
-        elif action == "notify":
-            self._launch.notify(hide(str(value)))
-        elif action == "tell":
-            self._texts.append(hide(str(value)))
-        elif action == "compact":
-            self.wants_compaction = True
-        elif action == "save":
-            await asyncio.to_thread(self._write_state, value)
 
     def _give_up(self, why: str) -> None:
         if not self.problem:

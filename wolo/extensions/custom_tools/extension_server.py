@@ -72,7 +72,12 @@ def _load(where: str, text: str) -> tuple[LoadedExtension, dict[str, Any]]:
         ],
         "problems": problems,
         "events": events,
-        "hooks": {event: sorted(_tool_names(functions)) for event, functions in ext.listeners.items()},
+        "hooks": {
+            event: sorted(
+                frozenset() if any(not names for _, names in functions) else frozenset().union(*(names for _, names in functions))
+            )
+            for event, functions in ext.listeners.items()
+        },
         "commands": [
             {"name": each.name, "help": each.help, "usage": each.usage, "completes": bool(each.complete)}
             for each in ext.commands.values()
@@ -81,11 +86,6 @@ def _load(where: str, text: str) -> tuple[LoadedExtension, dict[str, Any]]:
         "logins": sorted(ext.logins),
         **declarations(module),
     }
-
-
-def _tool_names(functions: list[tuple[Any, frozenset[str]]]) -> frozenset[str]:
-    """Empty: all tools."""
-    return frozenset() if any(not names for _, names in functions) else frozenset().union(*(names for _, names in functions))
 
 
 def _answer(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -233,14 +233,7 @@ def read_foreign_answer(hook: ForeignHook, event: str, exit_code: int, stdout: b
         table = msgspec.json.decode(stdout, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         return f"printed JSON that cannot be understood: {clean(str(error))}"
-    return _reply(event, table)
-
-
-_WORDS: Mapping[str, Word] = {"allow": "allow", "deny": "deny", "ask": "ask", "block": "deny", "approve": "allow"}
-
-
-def _reply(event: str, table: Mapping[str, Any]) -> HookReply:
-    """The fields of Cursor and Copilot, which have no name in common with another meaning."""
+    # The fields of Cursor and Copilot, which have no name in common with another meaning
     nested = each if isinstance(each := table.get("hookSpecificOutput"), dict) else {}
     fields = {**table, **nested}
     word = next((fields[name] for name in ("permission", "permissionDecision", "behavior", "decision") if fields.get(name)), "")
@@ -264,3 +257,6 @@ def _reply(event: str, table: Mapping[str, Any]) -> HookReply:
         context=clean(context)[:16_000],
         unclear=json.dumps(word) if is_unclear else "",
     )
+
+
+_WORDS: Mapping[str, Word] = {"allow": "allow", "deny": "deny", "ask": "ask", "block": "deny", "approve": "allow"}

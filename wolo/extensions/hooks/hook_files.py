@@ -139,7 +139,25 @@ class _HookReader:
                 why = _OTHER_TYPES.get(read.type, "has hooks of type command, prompt, agent and http")
                 self._unreadable(event, f"{event}: a hook of type {read.type} is not used: wolo {why}")
                 return None
-            hook = msgspec.convert(_fields(read, matcher, in_milliseconds=in_milliseconds), Hook)
+            command = read.command if read.args is None else " ".join(map(_literally, (read.command, *read.args)))
+            hook = msgspec.convert(
+                {
+                    "type": read.type,
+                    "command": command if read.command.strip() else "",
+                    "matcher": matcher,
+                    "if": read.condition,
+                    "timeout_s": (read.timeout / 1000 if in_milliseconds else read.timeout) if read.timeout > 0 else None,
+                    "strict": read.strict,
+                    "prompt": read.prompt,
+                    "model": read.model,
+                    "url": read.url,
+                    "headers": read.headers,
+                    "allowed_env_vars": read.allowedEnvVars,
+                    "async": read.in_background or read.wakes,
+                    "once": read.once,
+                },
+                Hook,
+            )
         except msgspec.ValidationError as error:
             self._unreadable(event, f"{event}: a hook is not used: {_plainly(error)}")
             return None
@@ -155,25 +173,6 @@ class _HookReader:
 
     def _unreadable(self, event: str, why: str) -> None:
         (self.guards if event == GUARD else self.problems).append(f"{why}.")
-
-
-def _fields(read: _HookEntry, matcher: str, *, in_milliseconds: bool) -> dict[str, Any]:
-    command = read.command if read.args is None else " ".join(map(_literally, (read.command, *read.args)))
-    return {
-        "type": read.type,
-        "command": command if read.command.strip() else "",
-        "matcher": matcher,
-        "if": read.condition,
-        "timeout_s": (read.timeout / 1000 if in_milliseconds else read.timeout) if read.timeout > 0 else None,
-        "strict": read.strict,
-        "prompt": read.prompt,
-        "model": read.model,
-        "url": read.url,
-        "headers": read.headers,
-        "allowed_env_vars": read.allowedEnvVars,
-        "async": read.in_background or read.wakes,
-        "once": read.once,
-    }
 
 
 def _literally(word: str) -> str:

@@ -424,13 +424,9 @@ async def ask(
         return f"took longer than {timeout_s:g} s and was ended"
     except WoloError as error:
         return f"got no answer: {error.message}"
-    return _read(answer)
-
-
-def _read(text: str) -> HookReply | str:
-    found = re.search(r"\{.*\}", text, re.DOTALL)
+    found = re.search(r"\{.*\}", answer, re.DOTALL)
     try:
-        verdict = msgspec.json.decode(found[0] if found else text, type=_Verdict)
+        verdict = msgspec.json.decode(found[0] if found else answer, type=_Verdict)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return f'got an answer that is not {{"ok": true}} or {{"ok": false, "reason": …}}: {clean(text)[:200]}'
+        return f'got an answer that is not {{"ok": true}} or {{"ok": false, "reason": …}}: {clean(answer)[:200]}'
     return NOTHING if verdict.ok else HookReply(decision="deny", reason=clean(verdict.reason).strip() or NO_REASON)

@@ -157,24 +157,20 @@ def _read_fields(table: Mapping[str, Any] | None, form: type[_T], unread: dict[s
     return form(**values)
 
 
-def _decide(words: Sequence[tuple[str, str | None]], unread: dict[str, Any]) -> Word:
-    """The first known word decides; unknown ones are collected."""
-    known: list[Word] = []
-    for name, word in words:
-        if word and word in _DECISIONS:
-            known.append(_DECISIONS[word])
-        elif word:
-            unread[name] = word
-    return known[0] if known else ""
-
-
 def _reply(event: str, table: Mapping[str, Any]) -> HookReply:
     unread: dict[str, Any] = {}
     fields = _read_fields(table, _HookOutput, unread)
     specific = _read_fields(fields.hookSpecificOutput, _Specific, unread)
     decided = None if specific.decision is None else _read_fields(specific.decision, _Decision, unread)
     words = (("behavior", decided.behavior if decided else None), ("permissionDecision", specific.permissionDecision))
-    decision = _decide((*words, ("decision", fields.decision)), unread)
+    # The first known word decides; unknown ones are collected
+    known: list[Word] = []
+    for name, word in (*words, ("decision", fields.decision)):
+        if word and word in _DECISIONS:
+            known.append(_DECISIONS[word])
+        elif word:
+            unread[name] = word
+    decision = known[0] if known else ""
     reason = specific.permissionDecisionReason or (decided.message if decided else "") or fields.reason or ""
     stops = fields.proceed is False or (decided is not None and decided.interrupt and decision == "deny")
     if fields.proceed is False:

@@ -65,7 +65,14 @@ def read_file(
         return None
     if data is None:
         return None
-    text = _clean(data, path, notices)
+    if len(data) > MAX_BYTES:
+        data = cut(data, MAX_BYTES)
+        notices.add(f"{path} is longer than {MAX_BYTES // 1024} KiB; the rest is left out.")
+    text = _decode(data, path, notices).replace("\r\n", "\n").replace("\r", "\n")
+    shown = escape_hidden(text)
+    if shown != text:
+        notices.add(f"{path} contains invisible characters; the model sees them escaped.")
+    text = shown.strip()
     return InstructionFile(path, name, text, owner, base, folder=path.parent) if text else None
 
 
@@ -109,17 +116,6 @@ def read_regular(path: Path, notices: Notices, *, within: Path | None, most_byte
         return None
     with os.fdopen(handle, "rb") as file:
         return file.read(most_bytes + 1)
-
-
-def _clean(data: bytes, path: Path, notices: Notices) -> str:
-    if len(data) > MAX_BYTES:
-        data = cut(data, MAX_BYTES)
-        notices.add(f"{path} is longer than {MAX_BYTES // 1024} KiB; the rest is left out.")
-    text = _decode(data, path, notices).replace("\r\n", "\n").replace("\r", "\n")
-    shown = escape_hidden(text)
-    if shown != text:
-        notices.add(f"{path} contains invisible characters; the model sees them escaped.")
-    return shown.strip()
 
 
 def _decode(data: bytes, path: Path, notices: Notices) -> str:

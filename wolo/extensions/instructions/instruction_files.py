@@ -76,7 +76,15 @@ def read_instructions(
     for folder in folders_between(root, cwd):
         files += read_folder(folder, root, notices, remarks=remarks)
     always = [each for each in readable(files, notices, is_readable) if not each.paths]
-    always = with_imports(_without_repetitions(always), notices, is_readable)
+    # Many projects write one text for several agents: the first of its folder counts
+    seen: set[tuple[Path, str]] = set()
+    kept = []
+    for file in always:
+        top = file.folder if file.folder.name[:1] != "." else file.folder.parent
+        if file.owner != "project" or (top, file.text) not in seen:
+            kept.append(file)
+        seen.add((top, file.text))
+    always = with_imports(kept, notices, is_readable)
     kept = _within(always, limit, notices)
     return Instructions(
         "\n\n".join(each.section for each in kept),
@@ -85,18 +93,6 @@ def read_instructions(
         tuple(kept),
         tuple(remarks),
     )
-
-
-def _without_repetitions(files: Sequence[InstructionFile]) -> list[InstructionFile]:
-    """Many projects write one text for several agents: the first of its folder counts."""
-    seen: set[tuple[Path, str]] = set()
-    kept = []
-    for file in files:
-        top = file.folder if file.folder.name[:1] != "." else file.folder.parent
-        if file.owner != "project" or (top, file.text) not in seen:
-            kept.append(file)
-        seen.add((top, file.text))
-    return kept
 
 
 def folders_between(root: Path, cwd: Path) -> list[Path]:

@@ -103,6 +103,7 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
             raise ExtensionError(f"The plugin has no usable name: {clean_line(str(fields.get('name') or name))}.")
     reading = _ManifestReader(folder, fields, is_listed=is_listed)
     description = fields.get("description")
+    paths = (path for path in (folder / "extensions").glob("*.py") if not path.name.startswith(("_", ".")))
     return Contents(
         name=called,
         version=clean_line(str(fields.get("version") or "")),
@@ -114,7 +115,7 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
         servers=reading.servers(),
         context=reading.context(),
         denied=reading.denied_tools(),
-        extensions=(*find_entry_points(folder, "extensions"), *_extension_files(folder)),
+        extensions=(*find_entry_points(folder, "extensions"), *sorted(str(path.relative_to(folder)) for path in paths)),
         unused=(*reading.unused_names(), *package.get("unused", ())),
     )
 
@@ -135,11 +136,6 @@ def read_package(folder: Path) -> dict[str, Any]:
         "description": values.get("Summary", ""),
         "unused": unused,
     }
-
-
-def _extension_files(folder: Path) -> list[str]:
-    paths = (path for path in (folder / "extensions").glob("*.py") if not path.name.startswith(("_", ".")))
-    return sorted(str(path.relative_to(folder)) for path in paths)
 
 
 class _ManifestReader:

@@ -196,7 +196,10 @@ class AcpAgent:
             resume, unsent = ("", resume) if is_unsent else (resume, "")
         files = ClientFiles(self.client)
         which: dict[str, Any] = {"resume": resume, "fork": fork and bool(resume), "unsent": "" if fork else unsent}
-        options = self._options(_directory(cwd), directories or (), servers or (), editor=files, **which)
+        path = _require_absolute(cwd)
+        if not path.is_dir():
+            raise UsageError(f"There is no directory {cwd}.")
+        options = self._options(path, directories or (), servers or (), editor=files, **which)
         async with self._opening:
             if not fork and (before := self._sessions.pop(resume or unsent, None)):
                 await before.close()
@@ -256,13 +259,6 @@ class AcpAgent:
             editor=editor,
             unsaved_id=unsent,
         )
-
-
-def _directory(cwd: str) -> Path:
-    path = _require_absolute(cwd)
-    if not path.is_dir():
-        raise UsageError(f"There is no directory {cwd}.")
-    return path
 
 
 def _require_absolute(cwd: str) -> Path:

@@ -96,32 +96,42 @@ class Session:
     async def _run(self, message: UserPrompt, cancelled: int) -> Any:
         """Runs turns until no steering message is left."""
         while True:
-            ended = await self._run_turn(message, cancelled)
+            ended: TurnEnded | None = None
+            async with aclosing(cast("Any", self.conversation.prompt(message))) as events:
+                async for event in events:
+                    if self._cancelled != cancelled:
+                        self.conversation.interrupt()  # it came before there was anything to interrupt
+                    if isinstance(event, TurnEnded):
+                        ended = event
+                    if isinstance(event, ApprovalAsked):
+                        self._ask(self._approve(event), partial(self.conversation.dismiss, event.id))
+                    elif isinstance(event, QuestionsAsked):
+                        self._ask(self._answer(event), partial(self.conversation.questions.answer, event.id, None))
+                    else:
+                        await self._send(self._updates.on_event(event))
+                    if isinstance(event, ModeChanged):
+                        await self._send_options()
+            assert ended is not None  # every turn ends with TurnEnded
+            for task in tuple(self._asking):
+                task.cancel()  # its call was interrupted
             left = self.conversation.steering.take_all() if self._cancelled == cancelled else []
             if not left:
-                return _response(ended)
+                if ended.cause in _FAILED:
+                    assert ended.error is not None
+                    raise WoloError(ended.error.message, hint=ended.error.hint)
+                reason = _STOP_REASONS.get(ended.cause) or _FINISH_REASONS.get(ended.finish_reason, "end_turn")
+                usage = ended.usage
+                fresh = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+                counted = sdk.Usage(
+                    total_tokens=fresh + usage.output_tokens,
+                    input_tokens=usage.input_tokens,
+                    output_tokens=usage.output_tokens,
+                    thought_tokens=usage.reasoning_tokens,
+                    cached_read_tokens=usage.cache_read_tokens,
+                    cached_write_tokens=usage.cache_write_tokens,
+                )
+                return sdk.PromptResponse(stop_reason=cast("Any", reason), usage=counted)
             message = UserPrompt.from_message(user("\n\n".join(each.text for each in left)), "keyboard")
-
-    async def _run_turn(self, message: UserPrompt, cancelled: int) -> TurnEnded:
-        ended: TurnEnded | None = None
-        async with aclosing(cast("Any", self.conversation.prompt(message))) as events:
-            async for event in events:
-                if self._cancelled != cancelled:
-                    self.conversation.interrupt()  # it came before there was anything to interrupt
-                if isinstance(event, TurnEnded):
-                    ended = event
-                if isinstance(event, ApprovalAsked):
-                    self._ask(self._approve(event), partial(self.conversation.dismiss, event.id))
-                elif isinstance(event, QuestionsAsked):
-                    self._ask(self._answer(event), partial(self.conversation.questions.answer, event.id, None))
-                else:
-                    await self._send(self._updates.on_event(event))
-                if isinstance(event, ModeChanged):
-                    await self._send_options()
-        assert ended is not None  # every turn ends with TurnEnded
-        for task in tuple(self._asking):
-            task.cancel()  # its call was interrupted
-        return ended
 
     def _ask(self, work: Coroutine[Any, Any, None], give_up: Callable[[], None]) -> None:
         """Runs beside the turn. An exception is logged, and `give_up` ends the wait for the answer."""
@@ -312,7 +322,24 @@ class Session:
         if not question.options:
             return UNASKED
         if question.is_plan:
-            return await self._decide_about_plan(asked, question)
+            # Without a field for text a plan cannot be edited, and words to keep planning come with the next prompt
+            kinds: dict[str, Any] = {"auto": "allow_always", "edit": "allow_once", "keep": "reject_once"}
+            options = [
+                sdk.PermissionOption(
+                    option_id=option.label, name=option.description.partition(",")[0].capitalize(), kind=kinds[option.label]
+                )
+                for option in question.options
+                if option.label in kinds
+            ]
+            call = sdk.ToolCallUpdate(
+                tool_call_id=f"{asked.id}_plan",
+                title="Start with this plan?",
+                kind="switch_mode",
+                status="pending",
+                content=[sdk.tool_content(sdk.text_block(question.text))],
+            )
+            chosen = await self._choose(call, options)
+            return Reply((chosen,)) if chosen in {option.option_id for option in options} else Reply()
         options = [
             sdk.PermissionOption(option_id=str(at), name=option.label, kind="allow_once")
             for at, option in enumerate(question.options)
@@ -330,26 +357,6 @@ class Session:
         known = {str(at): option.label for at, option in enumerate(question.options)}
         return Reply((known[chosen],)) if chosen in known else Reply()
 
-    async def _decide_about_plan(self, asked: QuestionsAsked, question: Question) -> Reply:
-        """Without a field for text a plan cannot be edited, and words to keep planning come with the next prompt."""
-        kinds: dict[str, Any] = {"auto": "allow_always", "edit": "allow_once", "keep": "reject_once"}
-        options = [
-            sdk.PermissionOption(
-                option_id=option.label, name=option.description.partition(",")[0].capitalize(), kind=kinds[option.label]
-            )
-            for option in question.options
-            if option.label in kinds
-        ]
-        call = sdk.ToolCallUpdate(
-            tool_call_id=f"{asked.id}_plan",
-            title="Start with this plan?",
-            kind="switch_mode",
-            status="pending",
-            content=[sdk.tool_content(sdk.text_block(question.text))],
-        )
-        chosen = await self._choose(call, options)
-        return Reply((chosen,)) if chosen in {option.option_id for option in options} else Reply()
-
     async def _choose(self, call: Any, options: list[Any]) -> str | None:
         """None: the client cancelled, or cannot ask."""
         try:
@@ -364,25 +371,6 @@ class Session:
 def _window(conversation: Conversation) -> int:
     """In tokens; 0: unknown."""
     return conversation.permissions.config.settings.context.window_of(conversation.choice.model.context) or 0
-
-
-def _response(ended: TurnEnded) -> Any:
-    """Raises WoloError for a turn that failed."""
-    if ended.cause in _FAILED:
-        assert ended.error is not None
-        raise WoloError(ended.error.message, hint=ended.error.hint)
-    reason = _STOP_REASONS.get(ended.cause) or _FINISH_REASONS.get(ended.finish_reason, "end_turn")
-    usage = ended.usage
-    fresh = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    counted = sdk.Usage(
-        total_tokens=fresh + usage.output_tokens,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        thought_tokens=usage.reasoning_tokens,
-        cached_read_tokens=usage.cache_read_tokens,
-        cached_write_tokens=usage.cache_write_tokens,
-    )
-    return sdk.PromptResponse(stop_reason=cast("Any", reason), usage=counted)
 
 
 def call_to_approve(asked: ApprovalAsked) -> Any:

@@ -61,28 +61,27 @@ class ToolPermissions:
                 conversation.answer(asked.id, allowed=False, reason=NOT_TRANSLATED)
                 return
         try:
-            lasts = self._apply(answer.get("updatedPermissions"), conversation)
+            # Returns whether a rule allows calls like this one from now on. Raises UsageError for a guard that wolo cannot add.
+            updates = answer.get("updatedPermissions")
+            lasts = False
+            for update in updates if isinstance(updates, list) else ():
+                match update:
+                    case {"type": "setMode", "mode": str(mode)}:
+                        self.set_mode(mode, conversation)
+                    case {"type": "addRules", "behavior": "allow"}:
+                        lasts = True
+                    case {"type": "addDirectories"}:
+                        pass  # then wolo asks about them again
+                    case _:
+                        kind = update.get("type") if isinstance(update, dict) else update
+                        raise UsageError(
+                            f"wolo cannot apply the permission update {kind!r} of the program, so the call was denied."
+                        )
         except UsageError as error:
             conversation.answer(asked.id, allowed=False, reason=error.message)
             return
         keeps = lasts and not asked.only_once and arguments is None
         conversation.answer(asked.id, allowed=True, scope="session" if keeps else "once", input=arguments)
-
-    def _apply(self, updates: Any, conversation: Conversation) -> bool:
-        """Returns whether a rule allows calls like this one from now on. Raises UsageError for a guard that wolo cannot add."""
-        lasts = False
-        for update in updates if isinstance(updates, list) else ():
-            match update:
-                case {"type": "setMode", "mode": str(mode)}:
-                    self.set_mode(mode, conversation)
-                case {"type": "addRules", "behavior": "allow"}:
-                    lasts = True
-                case {"type": "addDirectories"}:
-                    pass  # then wolo asks about them again
-                case _:
-                    kind = update.get("type") if isinstance(update, dict) else update
-                    raise UsageError(f"wolo cannot apply the permission update {kind!r} of the program, so the call was denied.")
-        return lasts
 
     def set_mode(self, name: str, conversation: Conversation) -> None:
         """Raises UsageError for a mode that the program may not choose."""

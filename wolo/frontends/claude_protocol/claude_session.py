@@ -113,33 +113,30 @@ class ClaudeSession:
                 raise self._failure
             if self._conversation is None:
                 try:
-                    await self._open_now()
+                    options = self._options
+                    self._form = read_schema(options.schema) if options.schema else None
+                    callbacks = read_hooks(options.hooks, self._ask_hook)
+                    start = StartOptions(
+                        flags=options.values,
+                        attended=False,
+                        answers_approvals=options.asks_program,
+                        answers_questions=options.asks_program,
+                        hook_callbacks=callbacks,
+                        hosted_servers={name: partial(self._exchange, name) for name in options.hosted},
+                        agents=read_agents(options.agents),
+                        on_task_event=self._on_task_event,
+                    )
+                    self._conversation = conversation = await open_conversation(start)
+                    if options.hosted:
+                        await conversation.servers.wait_known()
+                    if options.title and not conversation.session.has_title:
+                        conversation.session.set_title(options.title)
+                    self._writer = MessageWriter(conversation, self._session_id, partial=options.partial)
                 except WoloError as error:
                     self._failure = error
                     raise
             assert self._conversation is not None  # it was just opened
             return self._conversation
-
-    async def _open_now(self) -> None:
-        options = self._options
-        self._form = read_schema(options.schema) if options.schema else None
-        callbacks = read_hooks(options.hooks, self._ask_hook)
-        start = StartOptions(
-            flags=options.values,
-            attended=False,
-            answers_approvals=options.asks_program,
-            answers_questions=options.asks_program,
-            hook_callbacks=callbacks,
-            hosted_servers={name: partial(self._exchange, name) for name in options.hosted},
-            agents=read_agents(options.agents),
-            on_task_event=self._on_task_event,
-        )
-        self._conversation = conversation = await open_conversation(start)
-        if options.hosted:
-            await conversation.servers.wait_known()
-        if options.title and not conversation.session.has_title:
-            conversation.session.set_title(options.title)
-        self._writer = MessageWriter(conversation, self._session_id, partial=options.partial)
 
     @property
     def _session_id(self) -> str:

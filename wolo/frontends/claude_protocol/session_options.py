@@ -135,30 +135,29 @@ def read_hooks(hooks: Mapping[str, Any], ask: AskHook) -> tuple[ProgramHook, ...
         if event not in EVENTS:
             raise UsageError(f"hooks: wolo has no event {event}.", hint=f"There are: {', '.join(EVENTS)}.")
         for number, entry in enumerate(matchers if isinstance(matchers, list) else [matchers]):
-            for id, hook in _read_matcher(event, f"hooks.{event}[{number}]", entry):
+            where = f"hooks.{event}[{number}]"
+            table = entry if isinstance(entry, Mapping) else {}
+            ids, timeout, matcher = table.get("hookCallbackIds"), table.get("timeout"), table.get("matcher") or ""
+            if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids) or not isinstance(matcher, str):
+                raise UsageError(f"{where} has no list hookCallbackIds, or its matcher is no text.")
+            if unknown := [name for name, value in table.items() if name not in _MATCHER_FIELDS and value not in (None, False)]:
+                raise UsageError(f"{where}.{unknown[0]} is not supported by wolo.")
+            if problem := complaint(matcher):
+                raise UsageError(f"{where}: {problem}.")
+            if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0):
+                raise UsageError(f"{where}.timeout is no number above 0.")
+            strict = event in GUARDS or table.get("onFailure", "continue") not in (None, "continue")
+            if event not in ABOUT_TOOLS and event == "FileChanged" and not matcher:
+                raise UsageError(f"{where}: the matcher must name the files to watch.")
+            for id, hook in [
+                (id, Hook(command=f"callback {id}", matcher=matcher, timeout_s=timeout, strict=strict)) for id in ids
+            ]:
 
                 async def call(payload: Mapping[str, Any], id: str = id) -> Mapping[str, Any]:
                     return await ask(id, payload)
 
                 options.append(ProgramHook(event, hook, call))
     return tuple(options)
-
-
-def _read_matcher(event: str, where: str, entry: Any) -> list[tuple[str, Hook]]:
-    table = entry if isinstance(entry, Mapping) else {}
-    ids, timeout, matcher = table.get("hookCallbackIds"), table.get("timeout"), table.get("matcher") or ""
-    if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids) or not isinstance(matcher, str):
-        raise UsageError(f"{where} has no list hookCallbackIds, or its matcher is no text.")
-    if unknown := [name for name, value in table.items() if name not in _MATCHER_FIELDS and value not in (None, False)]:
-        raise UsageError(f"{where}.{unknown[0]} is not supported by wolo.")
-    if problem := complaint(matcher):
-        raise UsageError(f"{where}: {problem}.")
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0):
-        raise UsageError(f"{where}.timeout is no number above 0.")
-    strict = event in GUARDS or table.get("onFailure", "continue") not in (None, "continue")
-    if event not in ABOUT_TOOLS and event == "FileChanged" and not matcher:
-        raise UsageError(f"{where}: the matcher must name the files to watch.")
-    return [(id, Hook(command=f"callback {id}", matcher=matcher, timeout_s=timeout, strict=strict)) for id in ids]
 
 
 GUARDS = frozenset(("PreToolUse", "PermissionRequest", "UserPromptSubmit"))

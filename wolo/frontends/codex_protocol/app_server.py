@@ -95,7 +95,15 @@ class AppServer:
         if id is None:
             return  # `initialized`, and what others there may be
         if method == "initialize":
-            self._initialize(params, id)
+            if self._is_initialized:
+                self._rpc.refuse(id, INVALID_REQUEST, "Already initialized")
+                return
+            self._is_initialized = True
+            capabilities = params.get("capabilities")
+            hidden = capabilities.get("optOutNotificationMethods") if isinstance(capabilities, Mapping) else None
+            self._hidden = frozenset(map(str, hidden)) if isinstance(hidden, list) else frozenset()
+            about = {"codexHome": str(find_places().data), "platformFamily": "unix" if os.name == "posix" else "windows"}
+            self._rpc.respond(id, {"userAgent": f"wolo/{__version__}", **about, "platformOs": platform.system().lower()})
         elif not self._is_initialized:
             self._rpc.refuse(id, INVALID_REQUEST, "Not initialized")
         elif method not in self._methods:
@@ -105,17 +113,6 @@ class AppServer:
             task = asyncio.create_task(self._answer(method, params, id))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-
-    def _initialize(self, params: Params, id: Any) -> None:
-        if self._is_initialized:
-            self._rpc.refuse(id, INVALID_REQUEST, "Already initialized")
-            return
-        self._is_initialized = True
-        capabilities = params.get("capabilities")
-        hidden = capabilities.get("optOutNotificationMethods") if isinstance(capabilities, Mapping) else None
-        self._hidden = frozenset(map(str, hidden)) if isinstance(hidden, list) else frozenset()
-        about = {"codexHome": str(find_places().data), "platformFamily": "unix" if os.name == "posix" else "windows"}
-        self._rpc.respond(id, {"userAgent": f"wolo/{__version__}", **about, "platformOs": platform.system().lower()})
 
     async def _answer(self, method: str, params: Params, id: Any) -> None:
         try:
@@ -230,16 +227,6 @@ class AppServer:
         thread = self._thread(params)
         if thread.turn_id:
             raise UsageError("A turn of this thread is running.", hint="Steer it with turn/steer, or interrupt it.")
-        await self._change(thread, params)
-        schema = params.get("outputSchema")
-        form = OutputForm(schema) if isinstance(schema, dict) else None
-        prompt = await _prompt(params, thread)
-        if thread.turn_id:
-            raise UsageError("A turn of this thread is running.")
-        return {"turn": thread.start(prompt, list(params["input"]), form)}
-
-    async def _change(self, thread: AppThread, params: Params) -> None:
-        """Applies the settings of a turn, which stay. Raises UsageError."""
         handled = ("threadId", "input", "cwd", "model", "effort", "approvalPolicy", "sandboxPolicy", "outputSchema")
         _refuse_rest(params, handled)
         cwd, conversation = params.get("cwd"), thread.conversation
@@ -261,6 +248,12 @@ class AppServer:
             conversation.think(to_thinking(str(effort)))  # type: ignore[arg-type]  # it was just looked up
         if (model := params.get("model")) and model != conversation.info.model:
             thread.conversation = await conversation.reopen(ConversationChange(model=str(model)))
+        schema = params.get("outputSchema")
+        form = OutputForm(schema) if isinstance(schema, dict) else None
+        prompt = await _prompt(params, thread)
+        if thread.turn_id:
+            raise UsageError("A turn of this thread is running.")
+        return {"turn": thread.start(prompt, list(params["input"]), form)}
 
     async def _steer(self, params: Params) -> dict[str, Any]:
         thread = self._thread(params)

@@ -130,9 +130,6 @@ class AppThread:
             conversation.answer(asked.id, allowed=False, reason=NOT_ASKED.format(error=error))
             return
         self.notify("serverRequest/resolved", requestId=request_id)
-        self._decide(asked, answer)
-
-    def _decide(self, asked: ApprovalAsked, answer: Any) -> None:
         conversation = self.conversation
         match answer.get("decision") if isinstance(answer, Mapping) else None:
             case "accept":

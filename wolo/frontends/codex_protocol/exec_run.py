@@ -42,19 +42,17 @@ class ExecRun:
         else:
             ended, value = await self._form.ask(self._turn, prompt)
             if value is not None:
-                self._print_value(as_json(value.value))
+                # The SDK takes the last message as the answer: the value alone
+                text = as_json(value.value)
+                if text != self._last_text:
+                    item = {"id": "item_value", "type": "agent_message", "text": text}
+                    print_json({"type": "item.completed", "item": item})
         if ended.cause == "done" and ended.error is None:
             print_json({"type": "turn.completed", "usage": wire_usage(ended.usage)})
         else:
             message = " ".join(filter(None, (ended.error.message, ended.error.hint))) if ended.error else CAUSES[ended.cause]
             print_json({"type": "turn.failed", "error": {"message": message}})
         return self.stopped_by or ended.exit_code
-
-    def _print_value(self, text: str) -> None:
-        """The SDK takes the last message as the answer: the value alone."""
-        if text != self._last_text:
-            item = {"id": "item_value", "type": "agent_message", "text": text}
-            print_json({"type": "item.completed", "item": item})
 
     _last_text = ""
     """Of the last message."""

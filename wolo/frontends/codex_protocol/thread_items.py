@@ -23,7 +23,7 @@ from wolo.agent.events import (
     TurnEnded,
 )
 from wolo.conversation.phrasing import describe_briefly
-from wolo.messages.message import Message, Usage
+from wolo.messages.message import Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.tools.tool_values import Diff, Output, TodoList, View
 from wolo.tools.toolbox import MCP_PREFIX
@@ -72,7 +72,12 @@ class ItemWriter:
             case ThinkingStreamed():
                 yield from self._stream("reasoning", event.text)
             case AnswerEnded():
-                yield from self._answer(event.message)
+                for part in event.message.parts:
+                    kind = {TextPart: "agent_message", ThinkingPart: "reasoning"}.get(type(part), "")
+                    if kind and (text := getattr(part, "text", "")):
+                        id = self._streamed.pop(kind, "") or self._next_id()
+                        yield "completed", ThreadItem(id, kind, {"text": text})
+                self._streamed.clear()
             case CallStarted():
                 yield from self.begin(event.part)
             case CallProgressed() if event.part_id in self._calls:
@@ -113,14 +118,6 @@ class ItemWriter:
             self._streamed[kind] = self._next_id()
             yield "started", ThreadItem(self._streamed[kind], kind, {"text": ""})
         yield "delta", ThreadItem(self._streamed[kind], kind, {"delta": text})
-
-    def _answer(self, message: Message) -> Iterator[ItemEvent]:
-        for part in message.parts:
-            kind = {TextPart: "agent_message", ThinkingPart: "reasoning"}.get(type(part), "")
-            if kind and (text := getattr(part, "text", "")):
-                id = self._streamed.pop(kind, "") or self._next_id()
-                yield "completed", ThreadItem(id, kind, {"text": text})
-        self._streamed.clear()
 
     def _call(self, part: ToolPart, status: str) -> ThreadItem | None:
         """None: the call has no item."""

@@ -49,7 +49,16 @@ class Access:
         if scope["type"] != "http":
             return
 
-        shared = self._cross_origin_headers(Headers(scope=scope))
+        # What lets the page of a permitted site read the response
+        origin = Headers(scope=scope).get("origin", "")
+        if origin.lower() not in self._others:
+            shared = {"Vary": "Origin"} if self._others else {}
+        else:
+            shared = {
+                "Access-Control-Allow-Origin": origin,
+                "Access-Control-Expose-Headers": "Content-Disposition, Deprecation, Link",
+                "Vary": "Origin",
+            }
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -61,17 +70,6 @@ class Access:
             await refusal(scope, receive, send_guarded)
         else:
             await self._app(scope, receive, send_guarded)
-
-    def _cross_origin_headers(self, headers: Headers) -> dict[str, str]:
-        """What lets the page of a permitted site read the response."""
-        origin = headers.get("origin", "")
-        if origin.lower() not in self._others:
-            return {"Vary": "Origin"} if self._others else {}
-        return {
-            "Access-Control-Allow-Origin": origin,
-            "Access-Control-Expose-Headers": "Content-Disposition, Deprecation, Link",
-            "Vary": "Origin",
-        }
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers, path = Headers(scope=scope), scope["path"]

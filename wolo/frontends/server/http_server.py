@@ -176,15 +176,14 @@ def make_application(hub: SessionHub, token: str, port: int, origins: Sequence[s
         HttpRoute(f"{PUBLIC}{{file}}", _page_file),
         HttpRoute("/openapi.json", _openapi),
         *(HttpRoute(route.path, _endpoint(hub, route), methods=[route.method]) for route in ROUTES),
-        *(HttpRoute(_old_path(route), _deprecate(_endpoint(hub, route)), methods=[route.method]) for route in ROUTES),
+        *(
+            HttpRoute(OLD + route.path.removeprefix(VERSION), _deprecate(_endpoint(hub, route)), methods=[route.method])
+            for route in ROUTES
+        ),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_exception})
     app.router.redirect_slashes = False  # an address with one too many is unknown
     return Access(app, token, port, origins)
-
-
-def _old_path(route: Route) -> str:
-    return OLD + route.path.removeprefix(VERSION)
 
 
 def _deprecate(endpoint: Endpoint) -> Endpoint:

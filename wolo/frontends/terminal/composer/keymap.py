@@ -126,12 +126,14 @@ class Keymap:
             first = f"{name:<{names}}  {pressed:<{keys}}  "
             lines += wrap(f"{name}  {pressed}", columns, subsequent_indent="    ") if is_narrow else []
             lead = "    " if is_narrow else " " * indent
-            lines += wrap(self._note(action), columns, initial_indent=lead if is_narrow else first, subsequent_indent=lead)
+            lines += wrap(
+                f"{action.help}{' (yours)' if action.name in self._changed else ''}",
+                columns,
+                initial_indent=lead if is_narrow else first,
+                subsequent_indent=lead,
+            )
         other = f'Other keys: [{SETTING}] in config.toml, such as editor = "ctrl-x ctrl-e".'
         return "\n".join([*lines, "", other])
-
-    def _note(self, action: Action) -> str:
-        return f"{action.help}{' (yours)' if action.name in self._changed else ''}"
 
 
 def parse(written: str) -> tuple[str, ...]:

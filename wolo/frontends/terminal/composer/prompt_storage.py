@@ -124,7 +124,17 @@ class Drafts:
         """None: drafts cannot be saved."""
         with suppress(OSError):
             make_private(folder)
-            self._take_place()
+            # Locks a place that nobody holds, preferably one with a draft
+            places = [self._named.with_name(f"{self._named.name}.{number}") for number in range(PLACES)]
+            for place in sorted(places, key=lambda place: not Path(f"{place}.json").exists()):
+                descriptor = os.open(f"{place}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+                try:
+                    flock(descriptor, LOCK_EX | LOCK_NB)
+                except OSError:
+                    os.close(descriptor)
+                    continue
+                self._lock, self._path = descriptor, Path(f"{place}.json")
+                return
 
     def left_behind(self) -> str:
         """The draft that a crashed process has left; empty if there is none."""
@@ -150,16 +160,3 @@ class Drafts:
             os.close(self._lock)
             self._lock = -1
         self._path = None
-
-    def _take_place(self) -> None:
-        """Locks a place that nobody holds, preferably one with a draft."""
-        places = [self._named.with_name(f"{self._named.name}.{number}") for number in range(PLACES)]
-        for place in sorted(places, key=lambda place: not Path(f"{place}.json").exists()):
-            descriptor = os.open(f"{place}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            try:
-                flock(descriptor, LOCK_EX | LOCK_NB)
-            except OSError:
-                os.close(descriptor)
-                continue
-            self._lock, self._path = descriptor, Path(f"{place}.json")
-            return

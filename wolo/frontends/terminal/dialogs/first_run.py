@@ -102,7 +102,23 @@ async def _offer(terminal: Terminal) -> str:
     has_panels = terminal.screen.dialog_host is not None
     terminal.screen.show_text(ABOUT_WOLO)
     if not has_panels:
-        _print_offer(offer, terminal)
+        screen = terminal.screen
+        if offer.models:
+            running = " and ".join(server.label for server in offer.servers if server.models)
+            screen.show_text(f"No model is set up, but {running} runs on this machine:")
+            print_numbered([Item(name, name) for name in offer.models], terminal)
+            screen.show_text("A ? after the number also tries out what it can do, with a few tiny requests.", "dim")
+        key = "aste an API key (it is recognised by its beginning), or choose its provider:"
+        screen.show_text(f"Or p{key}" if offer.models else f"No model is set up. P{key}")
+        first = len(offer.models) + 1
+        show_providers(offer.providers, terminal, first=first)
+        screen.show_text("Or use a company's server, by its URL:")
+        print_numbered([Item(SERVER, SETUPS[SERVER])], terminal, first=first + len(offer.providers))
+        screen.show_text("Or a small model inside wolo, without key or account:")
+        name = "the embedded model" if offer.has_embedded else SETUPS[EMBEDDED]
+        print_numbered([Item(EMBEDDED, name)], terminal, first=first + len(offer.providers) + 1)
+        if offer.has_embedded:
+            screen.show_text(f"     {about_embedded()}", "dim")
     try:
         while not (chosen := await (_choose_from_list(offer, terminal) if has_panels else _choose_by_line(offer, terminal))):
             pass
@@ -145,26 +161,6 @@ async def _choose_from_list(offer: ModelOffer, terminal: Terminal) -> str:
 
 
 # Choosing by a typed line
-
-
-def _print_offer(offer: ModelOffer, terminal: Terminal) -> None:
-    screen = terminal.screen
-    if offer.models:
-        running = " and ".join(server.label for server in offer.servers if server.models)
-        screen.show_text(f"No model is set up, but {running} runs on this machine:")
-        print_numbered([Item(name, name) for name in offer.models], terminal)
-        screen.show_text("A ? after the number also tries out what it can do, with a few tiny requests.", "dim")
-    key = "aste an API key (it is recognised by its beginning), or choose its provider:"
-    screen.show_text(f"Or p{key}" if offer.models else f"No model is set up. P{key}")
-    first = len(offer.models) + 1
-    show_providers(offer.providers, terminal, first=first)
-    screen.show_text("Or use a company's server, by its URL:")
-    print_numbered([Item(SERVER, SETUPS[SERVER])], terminal, first=first + len(offer.providers))
-    screen.show_text("Or a small model inside wolo, without key or account:")
-    name = "the embedded model" if offer.has_embedded else SETUPS[EMBEDDED]
-    print_numbered([Item(EMBEDDED, name)], terminal, first=first + len(offer.providers) + 1)
-    if offer.has_embedded:
-        screen.show_text(f"     {about_embedded()}", "dim")
 
 
 async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:

@@ -16,7 +16,6 @@ from wolo.models.catalog import Catalog
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import ask_window
 from wolo.models.probe import Probe
-from wolo.models.probe_cache import ProbeResult
 from wolo.models.provider import ModelChoice
 from wolo.places import find_places
 
@@ -64,7 +63,15 @@ async def try_out(choice: ModelChoice, terminal: Terminal) -> bool:
             window
         )
         probe_cache.write(find_places().cache, found)
-        terminal.screen.show_text(_in_words(found, f"{choice.provider.name}/{choice.model.id}"), "dim")
+        # One sentence; the findings one by one are for `models probe`
+        spec = f"{choice.provider.name}/{choice.model.id}"
+        works = {finding.what: finding.works for finding in found.findings}
+        can = [f"can {name}" for name, what in ABILITIES.items() if works.get(what)]
+        cannot = [name for name, what in ABILITIES.items() if works.get(what) is False]
+        lacks = f"; it cannot {' or '.join(cannot)}" if cannot else ""
+        terminal.screen.show_text(
+            f"It answers{''.join(f', {each}' for each in can)}{lacks}. Details: wolo models probe {clean_line(spec)}", "dim"
+        )
     except (ProviderError, OSError) as error:
         terminal.screen.show_text(f"Cannot try out the model: {error}", "warning")
         return False
@@ -72,15 +79,6 @@ async def try_out(choice: ModelChoice, terminal: Terminal) -> bool:
         terminal.screen.status.stop()
         await transport.close()
     return True
-
-
-def _in_words(result: ProbeResult, spec: str) -> str:
-    """One sentence; the findings one by one are for `models probe`."""
-    works = {finding.what: finding.works for finding in result.findings}
-    can = [f"can {name}" for name, what in ABILITIES.items() if works.get(what)]
-    cannot = [name for name, what in ABILITIES.items() if works.get(what) is False]
-    lacks = f"; it cannot {' or '.join(cannot)}" if cannot else ""
-    return f"It answers{''.join(f', {each}' for each in can)}{lacks}. Details: wolo models probe {clean_line(spec)}"
 
 
 async def _look_up(url: str, key: str, terminal: Terminal) -> FoundServer | None:

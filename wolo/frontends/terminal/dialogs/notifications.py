@@ -58,7 +58,27 @@ class Notifier:
     async def _ring(self, dialog_host: DialogHost, text: str) -> None:
         text = f"wolo: {clean_line(text)}"[:LONGEST_TEXT]
         if self._ui.notify_command:
-            await _run(self._ui.notify_command, text)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *self._ui.notify_command,
+                    cwd=settings_folder(),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    stderr=asyncio.subprocess.DEVNULL,
+                    env={**user_environment(os.environ), MESSAGE: text},
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                log.warning("ui.notify_command cannot be run: %s", error)
+                return
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(COMMAND_S):
+                        await process.wait()
+            finally:
+                if process.returncode is None:
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
         else:
             dialog_host.send(call(text, os.environ))
 
@@ -88,28 +108,3 @@ def _sequence(text: str, environment: Mapping[str, str]) -> str:
     ):
         return f"\x1b]777;notify;wolo;{text.removeprefix('wolo: ')}{BELL}"
     return ""
-
-
-async def _run(argv: tuple[str, ...], text: str) -> None:
-    """Runs the command without a shell; a failure is only logged."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            cwd=settings_folder(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={**user_environment(os.environ), MESSAGE: text},
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        log.warning("ui.notify_command cannot be run: %s", error)
-        return
-    try:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(COMMAND_S):
-                await process.wait()
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)

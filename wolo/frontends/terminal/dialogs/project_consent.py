@@ -111,7 +111,20 @@ async def _ask_servers(flags: Flags, terminal: Terminal) -> None:
     if flags.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
         return
     for wanted in find_unanswered(servers_here(flags, find_site()), places, root):
-        answer = await _ask(_server(wanted), _server_wording(wanted), terminal)
+        lines = [
+            Text.assemble(("? ", "bold warning"), ("This project configures an MCP server: ", "bold"), _in_full(wanted.name))
+        ]
+        lines += [_quote(f"  {called:<11} ", value) for called, value in describe_server(wanted.server)]
+        answer = await _ask(
+            [
+                *lines,
+                _quote("  from        ", wanted.source),
+                Text(f"  {REMOTE if wanted.server.url else LOCAL}", "dim"),
+                Text("  If any of this changes, you are asked again.", "dim"),
+            ],
+            _server_wording(wanted),
+            terminal,
+        )
         try:
             if answer:
                 save_server_consent(places, root, wanted, allowed=answer == "yes")
@@ -147,17 +160,6 @@ async def _ask(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> s
 
 def _report_unsaved(error: ConfigError, terminal: Terminal) -> None:
     terminal.screen.show_text(f"Cannot save your answer: {error.message}", "warning")
-
-
-def _server(server: ConfiguredServer) -> list[Text]:
-    lines = [Text.assemble(("? ", "bold warning"), ("This project configures an MCP server: ", "bold"), _in_full(server.name))]
-    lines += [_quote(f"  {called:<11} ", value) for called, value in describe_server(server.server)]
-    return [
-        *lines,
-        _quote("  from        ", server.source),
-        Text(f"  {REMOTE if server.server.url else LOCAL}", "dim"),
-        Text("  If any of this changes, you are asked again.", "dim"),
-    ]
 
 
 def _server_wording(server: ConfiguredServer) -> Wording:

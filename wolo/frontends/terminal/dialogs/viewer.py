@@ -98,7 +98,14 @@ class Viewer:
 
         @keys.add("enter", filter=~is_reading)
         def search(event: object) -> None:
-            self._search(self._field.text)
+            # Finds a text; without a capital letter, in either case. An empty one ends the search.
+            self._pattern, self._hits = None, []
+            if self._field.text:
+                self._pattern = re.compile(
+                    re.escape(self._field.text), 0 if self._field.text != self._field.text.lower() else re.IGNORECASE
+                )
+                self._find_hits()
+                self._go_to_hit(0)
             self._field.reset()
             self._app.layout.focus(page)
 
@@ -125,14 +132,6 @@ class Viewer:
             self._top = min(ahead) if step > 0 else max(ahead)
 
     # Search
-
-    def _search(self, text: str) -> None:
-        """Finds a text; without a capital letter, in either case. An empty one ends the search."""
-        self._pattern, self._hits = None, []
-        if text:
-            self._pattern = re.compile(re.escape(text), 0 if text != text.lower() else re.IGNORECASE)
-            self._find_hits()
-            self._go_to_hit(0)
 
     def _find_hits(self) -> None:
         self._hits = []
@@ -164,34 +163,28 @@ class Viewer:
     def _page(self) -> StyleAndTextTuples:
         columns = max(self._app.output.get_size().columns, 2)
         if columns != self._columns:
-            self._measure(columns)
+            # Counts the rows of all lines, and stays at the same line
+            line = bisect_right(self._starts, self._top) - 1 if self._opens_at is None else self._opens_at
+            self._columns, self._opens_at = columns, None
+            self._starts = [0, *accumulate(self._num_rows(line) for line in self._lines)]
+            self._top = self._starts[min(line, len(self._lines))]
+            self._find_hits()
         self._top = max(0, min(self._top, self._starts[-1] - self._height))
         rows: list[Row] = []
         number = bisect_right(self._starts, self._top) - 1
         skipped = self._top - self._starts[number]
         while number < len(self._lines) and len(rows) < self._height + skipped:
-            rows += as_rows([self._highlight(self._lines[number])], columns)
+            text = self._lines[number].copy()
+            if self._pattern is not None:
+                for hit in self._pattern.finditer(text.plain):
+                    text.stylize("reverse", *hit.span())
+            rows += as_rows([text], columns)
             number += 1
         return as_fragments(rows[skipped : skipped + self._height])
-
-    def _measure(self, columns: int) -> None:
-        """Counts the rows of all lines, and stays at the same line."""
-        line = bisect_right(self._starts, self._top) - 1 if self._opens_at is None else self._opens_at
-        self._columns, self._opens_at = columns, None
-        self._starts = [0, *accumulate(self._num_rows(line) for line in self._lines)]
-        self._top = self._starts[min(line, len(self._lines))]
-        self._find_hits()
 
     def _num_rows(self, line: Text) -> int:
         plain = line.plain
         return 1 if plain.isascii() and len(plain) <= self._columns else len(as_rows([line], self._columns))
-
-    def _highlight(self, line: Text) -> Text:
-        line = line.copy()
-        if self._pattern is not None:
-            for hit in self._pattern.finditer(line.plain):
-                line.stylize("reverse", *hit.span())
-        return line
 
     def _status(self) -> StyleAndTextTuples:
         columns, last = self._columns, min(self._top + self._height, self._starts[-1])

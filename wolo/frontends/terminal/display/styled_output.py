@@ -106,19 +106,15 @@ def link_addresses(text: Text) -> Text:
     """Links each address in the text to itself."""
     for found in _ADDRESS.finditer(text.plain) if "://" in text.plain else ():
         if len(found[0]) <= LONGEST:
-            address = _without_end(found[0])
+            # Strips the punctuation of the sentence around an address
+            address = found[0]
+            while address:
+                last = address[-1]
+                if last not in _BEHIND and (last not in _PAIRS or address.count(_PAIRS[last]) >= address.count(last)):
+                    break
+                address = address[:-1]
             text.stylize(Style(link=address), found.start(), found.start() + len(address))
     return text
-
-
-def _without_end(address: str) -> str:
-    """Strips the punctuation of the sentence around an address."""
-    while address:
-        last = address[-1]
-        if last not in _BEHIND and (last not in _PAIRS or address.count(_PAIRS[last]) >= address.count(last)):
-            break
-        address = address[:-1]
-    return address
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from rich.color import Color, ColorSystem
 
@@ -38,11 +37,7 @@ def load_theme(name: str, config: Path) -> None:
             f"There is no theme {name}.",
             hint=f"Themes are {', '.join(theme_names(config))}; a file in {path.parent} adds one. NO_COLOR=1 turns colours off.",
         )
-    PALETTES[name] = _read(parse_toml(data, path)[1], path)
-    paint.cache_clear()
-
-
-def _read(table: dict[str, Any], path: Path) -> dict[str, Shade]:
+    table = parse_toml(data, path)[1]
     base = table.get(BASE, "dark")
     bases = [each for each in BUILT_IN if each != ANSI]
     if base not in bases:
@@ -59,4 +54,5 @@ def _read(table: dict[str, Any], path: Path) -> dict[str, Shade]:
             )
         indexed = Color.parse(colour).downgrade(ColorSystem.EIGHT_BIT)
         palette[role] = Shade(colour, f"color({indexed.number})", palette[role].basic)
-    return palette
+    PALETTES[name] = palette
+    paint.cache_clear()

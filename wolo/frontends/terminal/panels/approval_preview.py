@@ -49,7 +49,21 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
         with suppress(ToolError):  # read as the built-in tool does: models have other names for the arguments
             decoded = Toolbox().decode(asked.part.tool, asked.part.input)[1]
         lines += [Text("  ", no_wrap=True).append_text(line) for line in _changes(decoded, before)]
-    lines += _arguments(asked, decoded)
+    # Arguments that are not shown as a command, an address, a file or a change
+    arguments = named_arguments(asked.part)
+    if not any(isinstance(intent, CallIntent) for intent in asked.intents):
+        shown = {intent.command for intent in asked.intents if isinstance(intent, RunIntent)}
+        shown |= {intent.url for intent in asked.intents if isinstance(intent, FetchIntent)}
+        paths = [str(intent.path) for intent in asked.intents if isinstance(intent, ReadIntent | WriteIntent)]
+        covered = set(changed_texts(asked.part.input, decoded))
+        arguments = [
+            (name, value)
+            for name, value in arguments
+            if name not in covered
+            and value not in shown
+            and not any(path.endswith(f"/{value}") or path == value for path in paths)
+        ]
+    lines += [line for name, value in arguments for line in _mark_lines(f"{name}: {value}", "  ", "    ")]
     lines += risks(asked)
     verdict = asked.part.metadata.get("verdict")
     if isinstance(verdict, dict) and verdict.get("rule") and f"{verdict['rule']}" in asked.reason and verdict.get("source"):
@@ -168,24 +182,6 @@ def _describe(intent: Intent) -> list[Text]:
             return _mark_lines(intent.url, "  ", "  ")
         case CallIntent():
             return _mark_lines(intent.target, "  ", "  ")
-
-
-def _arguments(asked: ApprovalAsked, decoded: Any) -> list[Text]:
-    """Arguments that are not shown as a command, an address, a file or a change."""
-    arguments = named_arguments(asked.part)
-    if not any(isinstance(intent, CallIntent) for intent in asked.intents):
-        shown = {intent.command for intent in asked.intents if isinstance(intent, RunIntent)}
-        shown |= {intent.url for intent in asked.intents if isinstance(intent, FetchIntent)}
-        paths = [str(intent.path) for intent in asked.intents if isinstance(intent, ReadIntent | WriteIntent)]
-        covered = set(changed_texts(asked.part.input, decoded))
-        arguments = [
-            (name, value)
-            for name, value in arguments
-            if name not in covered
-            and value not in shown
-            and not any(path.endswith(f"/{value}") or path == value for path in paths)
-        ]
-    return [line for name, value in arguments for line in _mark_lines(f"{name}: {value}", "  ", "    ")]
 
 
 def _mark_lines(shown: str, first: str, following: str) -> list[Text]:

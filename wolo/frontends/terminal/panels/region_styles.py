@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from prompt_toolkit.formatted_text import OneStyleAndTextTuple, StyleAndTextTuples
 from prompt_toolkit.output.color_depth import ColorDepth
@@ -82,7 +82,7 @@ class RegionColours(StyleTransformation):
     def __init__(self, themed: Themed, *, is_soft: bool) -> None:
         """`is_soft`: there are millions of colours, not 256."""
         self._themed, self._is_soft = themed, is_soft
-        self._dark = self._colours(DARK)
+        self._dark = {name: self._colour(shade) for name, shade in DARK.items()}
         self._roles = {colour: name for name, colour in self._dark.items()}
 
     def style(self) -> RegionStyle:
@@ -125,9 +125,6 @@ class RegionColours(StyleTransformation):
 
     def _colour(self, shade: Shade) -> str:
         return _hexadecimal(shade.soft if self._is_soft else shade.indexed)
-
-    def _colours(self, shades: Mapping[str, Shade]) -> dict[str, str]:
-        return {name: self._colour(shade) for name, shade in shades.items()}
 
     def _text_on(self, ground: str) -> str:
         if ground.endswith("-word"):

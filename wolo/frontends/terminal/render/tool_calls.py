@@ -91,7 +91,13 @@ def headline(
 
     `reason`: why the call was denied. `is_whole`: no argument is shortened. `room`: cells for the line, whose arguments are cut.
     """
-    end = _outcome(part, reason).append_text(_summary(view))
+    text = Text()
+    if part.outcome in _STOPPED:
+        why = "" if reason in ("", NO_REASON, NOT_ANSWERED) else f": {' '.join(clean(reason).split())}"
+        by_mode = part.output.startswith(READ_ONLY.partition("{reason}")[0])
+        stopped = "not answered" if part.output.startswith(NOT_ANSWERED) else "plan mode" if by_mode else _STOPPED[part.outcome]
+        text.append(f" · {stopped}{why}", "warning")
+    end = text.append_text(_summary(view))
     name, arguments = escaped_line(part.tool), arguments_line(part, most_of_change=None if is_whole else 0)
     if isinstance(view, Delegated):
         name, arguments = f"{escaped_line(view.agent)}:", escaped_line(str(part.input.get("prompt", "")).strip())
@@ -122,17 +128,6 @@ def _fold(arguments: str, room: int) -> str:
     if cell_len(first) + cell_len(end) < room:
         return f"{first.rstrip()} {end}"
     return f"{set_cell_size(first, max(room - cell_len(end), LEAST_CELLS)).rstrip()}{end}"
-
-
-def _outcome(part: ToolPart, reason: str) -> Text:
-    """` · denied: REASON`; empty for a call that came to its end."""
-    text = Text()
-    if part.outcome in _STOPPED:
-        why = "" if reason in ("", NO_REASON, NOT_ANSWERED) else f": {' '.join(clean(reason).split())}"
-        by_mode = part.output.startswith(READ_ONLY.partition("{reason}")[0])
-        stopped = "not answered" if part.output.startswith(NOT_ANSWERED) else "plan mode" if by_mode else _STOPPED[part.outcome]
-        text.append(f" · {stopped}{why}", "warning")
-    return text
 
 
 def _mark(part: ToolPart) -> tuple[str, str]:

@@ -41,7 +41,18 @@ async def run_status_command(argv: Sequence[str], facts: Mapping[str, object]) -
         raise UsageError(f"{SETTING} cannot be run: {error}.") from error
     try:
         async with asyncio.timeout(COMMAND_S):
-            output = await _exchange(process, json.dumps(facts).encode())
+            # Reads as much as a line can have; the rest is not waited for
+            assert process.stdin is not None  # both are pipes
+            assert process.stdout is not None
+            with suppress(OSError):
+                process.stdin.write(json.dumps(facts).encode())
+                await process.stdin.drain()
+            process.stdin.close()
+            output = b""
+            while len(output) < MOST_BYTES and (piece := await process.stdout.read(MOST_BYTES)):
+                output += piece
+            if len(output) < MOST_BYTES:
+                await process.wait()
     except TimeoutError as error:
         raise UsageError(f"{SETTING} took longer than {COMMAND_S:.0f} seconds.") from error
     finally:
@@ -53,19 +64,3 @@ async def run_status_command(argv: Sequence[str], facts: Mapping[str, object]) -
         raise UsageError(f"{SETTING} failed with exit code {process.returncode}.")
     line = next((line for line in output.decode("utf-8", "replace").splitlines() if line.strip()), "")
     return clean_line(re.sub(r"\x1b\[[0-9;:]*m", "", line)).strip()
-
-
-async def _exchange(process: asyncio.subprocess.Process, data: bytes) -> bytes:
-    """Reads as much as a line can have; the rest is not waited for."""
-    assert process.stdin is not None  # both are pipes
-    assert process.stdout is not None
-    with suppress(OSError):
-        process.stdin.write(data)
-        await process.stdin.drain()
-    process.stdin.close()
-    output = b""
-    while len(output) < MOST_BYTES and (piece := await process.stdout.read(MOST_BYTES)):
-        output += piece
-    if len(output) < MOST_BYTES:
-        await process.wait()
-    return output
