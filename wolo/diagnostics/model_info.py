@@ -17,19 +17,9 @@ from wolo.conversation.resources.model_selection import follow_card
 from wolo.errors import ConfigError
 from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.messages.terminal_text import in_short
-from wolo.models import address, model_lists, probe_cache, secret_references
+from wolo.models import address, catalog_files, model_lists, probe_cache, secret_references
 from wolo.models.capabilities import LOCAL
 from wolo.models.catalog import ALIASES, CUSTOM, Catalog, ListedModel
-from wolo.models.catalog_files import (
-    PROVIDERS,
-    Overrides,
-    has_key,
-    key_variable,
-    load,
-    names_of,
-    own_key,
-    resolve_references,
-)
 from wolo.models.format_selection import dialect_of, format_of
 from wolo.models.local import driving
 from wolo.models.provider import CLOUDS, Model, ModelChoice, Price, Provider, ProviderSettings
@@ -67,10 +57,10 @@ def _own_servers(config: Config, environ: Mapping[str, str]) -> Iterator[ModelCh
         if settings.api_key.strip().startswith(secret_references.COMMAND):
             continue  # a listing runs no program
         with contextlib.suppress(ConfigError):  # a reference to a key that is not there
-            provider = load(name, overrides, environ)
+            provider = catalog_files.load(name, overrides, environ)
             if settings.base_url and provider.any_model and provider.auth not in CLOUDS:
-                key = own_key(provider, environ, settings)
-                provider = resolve_references(provider, environ)
+                key = catalog_files.own_key(provider, environ, settings)
+                provider = catalog_files.resolve_references(provider, environ)
                 yield ModelChoice(provider=provider, model=Model(id=""), base_url=provider.base_url, api_key=key)
 
 
@@ -98,7 +88,7 @@ def in_brief(each: ListedModel) -> str:
 def matches(each: ListedModel, pattern: str) -> bool:
     """By provider, or by part of a name or label; with * and ? the whole name must match."""
     text, label = pattern.lower().strip(), each.label.lower()
-    if text in PROVIDERS:
+    if text in catalog_files.PROVIDERS:
         return each.provider.name == text
     alias = ALIASES.get(text, "")
     if any(mark in text for mark in "*?["):
@@ -183,10 +173,10 @@ def of_model(name: str, site: Site, config: Config) -> dict[str, Any]:
     }
 
 
-def sources_of_keys(environ: Mapping[str, str], overrides: Overrides) -> dict[str, str]:
+def sources_of_keys(environ: Mapping[str, str], overrides: catalog_files.Overrides) -> dict[str, str]:
     """Providers with a key, in order of preference, with its source."""
-    providers = [load(name, overrides, environ) for name in names_of(overrides)]
-    with_key = [each for each in providers if has_key(each, environ, overrides.get(each.name))]
+    providers = [catalog_files.load(name, overrides, environ) for name in catalog_files.names_of(overrides)]
+    with_key = [each for each in providers if catalog_files.has_key(each, environ, overrides.get(each.name))]
     return {each.name: _key(each, environ, overrides.get(each.name))["source"] for each in with_key}
 
 
@@ -265,8 +255,8 @@ def _key(provider: Provider, environ: Mapping[str, str], settings: ProviderSetti
         source = f"{configured} ({name})" if secret_references.is_reference(configured) else name
         if configured.startswith(secret_references.COMMAND):
             source = f"a program ({name})"
-        return {"source": source, "is_set": has_key(provider, environ, settings)}
-    if provider.auth != "entra" and (variable := key_variable(provider, environ, settings)):
+        return {"source": source, "is_set": catalog_files.has_key(provider, environ, settings)}
+    if provider.auth != "entra" and (variable := catalog_files.key_variable(provider, environ, settings)):
         account = settings.account if settings else ""
         is_own = not account and os.environ.get(variable, "").strip()
         return {"source": f"${variable}" if is_own else _key_place(provider, account), "is_set": True}

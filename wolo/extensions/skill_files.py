@@ -16,19 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import ExtensionError, WoloError
-from wolo.extensions.markdown_files import (
-    NAME_RULE,
-    Document,
-    ExtensionFolder,
-    decode,
-    entries,
-    first_notices,
-    in_plugin,
-    read_document,
-    show_path,
-    tool_names,
-    word_name,
-)
+from wolo.extensions import markdown_files
 from wolo.messages.terminal_text import clean_line, escape_hidden
 from wolo.places import Notices
 
@@ -56,7 +44,7 @@ class Skill(Struct, frozen=True):
     """One line."""
     path: Path
     """Path of its SKILL.md."""
-    shelf: ExtensionFolder
+    shelf: markdown_files.ExtensionFolder
     for_model: bool = True
     """Listed in the system prompt."""
     for_person: bool = True
@@ -86,7 +74,7 @@ class Skills(Struct, frozen=True):
 NO_SKILLS = Skills()
 
 
-def find_skills(shelves: Sequence[ExtensionFolder]) -> Skills:
+def find_skills(shelves: Sequence[markdown_files.ExtensionFolder]) -> Skills:
     """Sorted by name; the first of a name wins."""
     skills: dict[str, Skill] = {}
     notices = Notices()
@@ -104,7 +92,7 @@ def find_skills(shelves: Sequence[ExtensionFolder]) -> Skills:
             notices.add(clean_line(f"{error.message} {error.hint}".strip()))
         else:
             skills.setdefault(skill.name, skill)
-    return Skills(tuple(skills[name] for name in sorted(skills)), first_notices(tuple(notices)))
+    return Skills(tuple(skills[name] for name in sorted(skills)), markdown_files.first_notices(tuple(notices)))
 
 
 def list_skills(skills: Skills) -> str:
@@ -127,16 +115,16 @@ def result_text(skill: Skill) -> str:
     """Current text of a skill, its folder and the other files in it, for the model. Raises WoloError."""
     body = skill_text(skill)
     if len(body) > MOST_BODY_CHARS:
-        body = f"{body[:MOST_BODY_CHARS]}\n[The rest is in {show_path(skill.path)}.]"
+        body = f"{body[:MOST_BODY_CHARS]}\n[The rest is in {markdown_files.show_path(skill.path)}.]"
     files = files_alongside(skill.path)
     listing = "\n".join(["", "Files in this folder:", *files]) if files else ""
     tools = f"\nTools named by its author: {', '.join(skill.tools)}. This grants no permission." if skill.tools else ""
-    return f'<skill name="{skill.name}" folder="{show_path(skill.folder)}">\n{body}\n</skill>{tools}{listing}'
+    return f'<skill name="{skill.name}" folder="{markdown_files.show_path(skill.folder)}">\n{body}\n</skill>{tools}{listing}'
 
 
 def skill_text(skill: Skill) -> str:
     """Current text of its SKILL.md. Raises WoloError."""
-    text = in_plugin(_document(skill.shelf, skill.path).body, skill.shelf.plugin)
+    text = markdown_files.in_plugin(_document(skill.shelf, skill.path).body, skill.shelf.plugin)
     return escape_hidden(text.replace("${CLAUDE_SKILL_DIR}", str(skill.folder)))
 
 
@@ -147,15 +135,17 @@ def find_skill(skills: Sequence[Skill], name: str) -> Skill | None:
     return exact or (ending[0] if len(ending) == 1 else None)
 
 
-def _files(shelves: Sequence[ExtensionFolder], notices: Notices) -> Iterator[tuple[ExtensionFolder, Path]]:
+def _files(
+    shelves: Sequence[markdown_files.ExtensionFolder], notices: Notices
+) -> Iterator[tuple[markdown_files.ExtensionFolder, Path]]:
     for shelf in shelves:
         for path in _below(shelf, notices, {os.path.realpath(shelf.folder)}):
             yield shelf, path
 
 
-def _below(folder: ExtensionFolder, notices: Notices, seen: set[str], depth: int = 1) -> Iterator[Path]:
+def _below(folder: markdown_files.ExtensionFolder, notices: Notices, seen: set[str], depth: int = 1) -> Iterator[Path]:
     """A folder without a SKILL.md may group others."""
-    for entry in entries(folder, notices):
+    for entry in markdown_files.entries(folder, notices):
         if path := Path(entry.path) if folder.only and entry.name in FILE_NAMES else skill_file(Path(entry.path)):
             yield path
         elif depth < DEEPEST and len(seen) < MOST_FOLDERS and _is_new_folder(entry, seen):
@@ -175,26 +165,31 @@ def _is_new_folder(entry: os.DirEntry[str], seen: set[str]) -> bool:
     return is_new
 
 
-def _document(shelf: ExtensionFolder, path: Path) -> Document:
-    return read_document(decode(shelf.read(path), show_path(path)), show_path(path))
+def _document(shelf: markdown_files.ExtensionFolder, path: Path) -> markdown_files.Document:
+    return markdown_files.read_document(
+        markdown_files.decode(shelf.read(path), markdown_files.show_path(path)), markdown_files.show_path(path)
+    )
 
 
-def read_skill(shelf: ExtensionFolder, path: Path, notices: Notices, *, folder: str = "") -> Skill:
+def read_skill(shelf: markdown_files.ExtensionFolder, path: Path, notices: Notices, *, folder: str = "") -> Skill:
     """Corrects what can be corrected, with a notice. `folder`: the name it had where it came from. Raises WoloError."""
     document = _document(shelf, path)
     folder = folder or path.parent.name
     name, description = document.text("name"), " ".join(escape_hidden(document.text("description")).split())
-    called = next((each for each in (name, folder) if each and word_name(each) == each), word_name(name or folder))
+    called = next(
+        (each for each in (name, folder) if each and markdown_files.word_name(each) == each),
+        markdown_files.word_name(name or folder),
+    )
     if called != name:
-        why = NAME_RULE if name else "there is no 'name'"
+        why = markdown_files.NAME_RULE if name else "there is no 'name'"
         notices.add(f"{document.name}: {why}; the skill is called {called}.")
         name = called
     if not description and (description := _first_paragraph(document.body)):
         notices.add(f"{document.name}: there is no 'description'; the beginning of its text is used.")
     if not description:
         raise ExtensionError(f"{document.name}: a skill needs a 'description' above its text.")
-    if name != word_name(folder) and shelf.plugin is None:
-        notices.add(f"{document.name}: the skill is called {name}, but its folder {show_path(Path(folder))}.")
+    if name != markdown_files.word_name(folder) and shelf.plugin is None:
+        notices.add(f"{document.name}: the skill is called {name}, but its folder {markdown_files.show_path(Path(folder))}.")
     if len(description) > LONGEST_DESCRIPTION:
         wrong = document.wrong("description", f"has {len(description):,} characters; it is cut to {LONGEST_DESCRIPTION:,}")
         notices.add(wrong.message)
@@ -212,7 +207,7 @@ def read_skill(shelf: ExtensionFolder, path: Path, notices: Notices, *, folder: 
         for_model=not document.flag("disable-model-invocation", default=False),
         for_person=document.flag("user-invocable", default=True),
         hint=escape_hidden(document.text("argument-hint")),
-        tools=tool_names(document.items("allowed-tools")),
+        tools=markdown_files.tool_names(document.items("allowed-tools")),
         hooks=hooks,
     )
 
@@ -223,7 +218,7 @@ def _first_paragraph(body: str) -> str:
 
 
 def _row(skill: Skill, description: str) -> str:
-    return f"- {skill.name}: {description} ({show_path(skill.path)})"
+    return f"- {skill.name}: {description} ({markdown_files.show_path(skill.path)})"
 
 
 def files_alongside(path: Path) -> list[str]:
@@ -235,7 +230,7 @@ def files_alongside(path: Path) -> list[str]:
         for name in sorted(files):
             seen += 1
             if not name.startswith(".") and (beside := Path(folder, name)) != path:
-                names.append(show_path(beside.relative_to(path.parent)))
+                names.append(markdown_files.show_path(beside.relative_to(path.parent)))
         if seen > MOST_SEEN:
             break
     more = len(names) - MOST_FILES

@@ -12,31 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from wolo.agent.events import (
-    AnswerEnded,
-    AttemptFailed,
-    CallDenied,
-    CallEnded,
-    CallStreamed,
-    Check,
-    Compacted,
-    ErrorInfo,
-    Event,
-    HookAwaited,
-    JobEnded,
-    JobStarted,
-    ModeChanged,
-    ModelReplaced,
-    RequestStarted,
-    TaskEnded,
-    TaskStarted,
-    TextStreamed,
-    ThinkingStreamed,
-    TurnEnded,
-    Verification,
-    Verified,
-    WorkCheck,
-)
+from wolo.agent import events
 from wolo.conversation.phrasing import describe_briefly
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
@@ -99,58 +75,63 @@ def _prefix_hash(conversation: Conversation) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def event_line(event: Event) -> Line | None:
+def event_line(event: events.Event) -> Line | None:
     """The line of an event, without its session id; None: it has none. Deltas are lines of type `stream_event`."""
     match event:
-        case TextStreamed():
+        case events.TextStreamed():
             return _delta({"type": "text_delta", "text": event.text})
-        case ThinkingStreamed():
+        case events.ThinkingStreamed():
             return _delta({"type": "thinking_delta", "thinking": event.text})
-        case CallStreamed():
+        case events.CallStreamed():
             fragment = {"id": event.id, "slot": event.slot, "name": event.tool, "partial_json": event.fragment}
             return _delta({"type": "tool_input_delta", **fragment})
-        case AnswerEnded():
+        case events.AnswerEnded():
             return {"type": "assistant", "message": assistant_message(event.message)}
-        case CallEnded():
+        case events.CallEnded():
             return tool_result(event.part)
-        case CallDenied():
+        case events.CallDenied():
             return system_line("denied", **denial(event))
-        case AttemptFailed():
+        case events.AttemptFailed():
             limit = {"is_limit": True} if event.is_limit else {}
             return system_line("retry", attempt=event.attempt, delay_s=event.delay_s, error=error_object(event.error), **limit)
-        case ModelReplaced():
+        case events.ModelReplaced():
             return system_line("fallback", model=event.model, error=error_object(event.error))
-        case Compacted():
+        case events.Compacted():
             return system_line("compaction", **_fields(event, COMPACTION_FIELDS))
-        case Verified():
+        case events.Verified():
             found = _fields(event.check, CHECK_FIELDS) | {"new_failures": event.new_failures}
             return system_line("verification", command=event.command, when=event.when, **found)
-        case JobStarted():
+        case events.JobStarted():
             return system_line("job_started", **_fields(event, ("id", "command", "pid")))
-        case JobEnded():
+        case events.JobEnded():
             return system_line("job_ended", **_fields(event, ("id", "command", "cause", "exit_code", "duration_s")))
-        case ModeChanged():
+        case events.ModeChanged():
             return system_line("mode", mode=event.mode, text=describe_briefly(event))
-        case TaskStarted() | TaskEnded():
+        case events.TaskStarted() | events.TaskEnded():
             return system_line("task", **_task(event))
-        case HookAwaited():
+        case events.HookAwaited():
             return system_line("hook_awaited", hook=event.hook, commands=event.commands)
     return None
 
 
-EVENT_OF_SUBTYPE = {"denied": CallDenied, "retry": AttemptFailed, "fallback": ModelReplaced, "compaction": Compacted}
+EVENT_OF_SUBTYPE = {
+    "denied": events.CallDenied,
+    "retry": events.AttemptFailed,
+    "fallback": events.ModelReplaced,
+    "compaction": events.Compacted,
+}
 
 
-def event_of_line(line: Mapping[str, Any]) -> Event:
+def event_of_line(line: Mapping[str, Any]) -> events.Event:
     """The event of a line that came from a server, as far as the line has it. Raises KeyError, TypeError or ValueError."""
     kind = EVENT_OF_SUBTYPE[line["subtype"]]
-    if kind is CallDenied:
+    if kind is events.CallDenied:
         part = ToolPart(id="", tool=str(line["tool"]), input=dict(line["input"]))
-        return CallDenied(part=part, reason=str(line["reason"]), agent=str(line.get("agent", "")))
+        return events.CallDenied(part=part, reason=str(line["reason"]), agent=str(line.get("agent", "")))
     fields = {name: line[name] for name in kind.__struct_fields__ if name in line}
-    if kind is AttemptFailed:
+    if kind is events.AttemptFailed:
         fields |= {"tries": 0, "error": line["error"] or {"kind": "", "message": "The attempt failed."}}
-    event: Event = msgspec.convert(fields | {"type": kind.__struct_config__.tag}, kind)
+    event: events.Event = msgspec.convert(fields | {"type": kind.__struct_config__.tag}, kind)
     return event
 
 
@@ -162,7 +143,7 @@ def system_line(subtype: str, **details: Any) -> Line:
     return {"type": "system", "subtype": subtype, **details}
 
 
-def denial(event: CallDenied) -> Line:
+def denial(event: events.CallDenied) -> Line:
     found = {"tool": event.part.tool, "input": event.part.input, "reason": event.reason}
     return found | ({"agent": event.agent} if event.agent else {})
 
@@ -177,16 +158,16 @@ class RunTotals:
         self._model = conversation.info.model
         """The model of the last request."""
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: events.Event) -> None:
         match event:
-            case CallDenied():
+            case events.CallDenied():
                 self.denials.append(denial(event))
-            case CallEnded():
+            case events.CallEnded():
                 self._changed.update(event.files_changed)
-            case RequestStarted():
+            case events.RequestStarted():
                 self._model = event.model
 
-    def result(self, ended: TurnEnded, exit_code: int) -> Line:
+    def result(self, ended: events.TurnEnded, exit_code: int) -> Line:
         info = self._conversation.info
         return (
             result_head(ended.cause, exit_code, ended.error, denied=bool(self.denials))
@@ -210,7 +191,7 @@ class RunTotals:
         )
 
 
-def result_head(cause: str, exit_code: int, error: ErrorInfo | None, *, denied: bool) -> dict[str, Any]:
+def result_head(cause: str, exit_code: int, error: events.ErrorInfo | None, *, denied: bool) -> dict[str, Any]:
     subtype = _SUBTYPES.get(cause, "error_config")
     if subtype == "success" and denied:
         subtype = "error_denied"
@@ -218,19 +199,19 @@ def result_head(cause: str, exit_code: int, error: ErrorInfo | None, *, denied: 
     return head | {"exit_code": exit_code, "error": error_object(error)}
 
 
-def error_object(error: ErrorInfo | None) -> dict[str, Any] | None:
+def error_object(error: events.ErrorInfo | None) -> dict[str, Any] | None:
     if error is None:
         return None
     return {name: getattr(error, name) for name in ("kind", "message", "hint", "status", "code", "resets_at")}
 
 
-def work_object(work: WorkCheck) -> dict[str, Any]:
+def work_object(work: events.WorkCheck) -> dict[str, Any]:
     """The check that followed the work; its time is in UTC, `line` is for the user."""
     at = None if work.at is None else datetime.fromtimestamp(round(work.at), UTC).isoformat().replace("+00:00", "Z")
     return {"status": work.status, "command": work.command or None, "at": at, "line": work.line or None}
 
 
-def _baseline(verification: Verification | None) -> dict[str, Any]:
+def _baseline(verification: events.Verification | None) -> dict[str, Any]:
     """The user's check before and after the work."""
     if verification is None:
         return {}
@@ -249,7 +230,7 @@ def _baseline(verification: Verification | None) -> dict[str, Any]:
     }
 
 
-def _fields(value: Event | Check, names: Iterable[str]) -> dict[str, Any]:
+def _fields(value: events.Event | events.Check, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
@@ -280,9 +261,9 @@ def tool_result(part: ToolPart) -> dict[str, Any]:
     return {"type": "user", "message": {"role": "user", "content": [block]}}
 
 
-def _task(event: TaskStarted | TaskEnded) -> dict[str, Any]:
+def _task(event: events.TaskStarted | events.TaskEnded) -> dict[str, Any]:
     head = {"tool_use_id": event.part_id, "agent": event.agent, "task_session_id": event.session_id}
-    if isinstance(event, TaskStarted):
+    if isinstance(event, events.TaskStarted):
         background = {"background": True} if event.background else {}
         return {"status": "started", **head, "model": event.model, "prompt": event.prompt, **background}
     counted = {"num_turns": event.answers, "num_calls": event.calls, "usage": usage_object(event.usage)}

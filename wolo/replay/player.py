@@ -41,19 +41,7 @@ from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import quantity
 from wolo.models.replay_model import Divergence, Kind, RecordedModel, ReplayDiverged
 from wolo.places import Site, find_places
-from wolo.replay.recording import (
-    DECIDERS,
-    RecordedChecks,
-    RecordedTurn,
-    RecordedTurns,
-    model_of,
-    preamble_check,
-    recorded_hooks,
-    recorded_instructions,
-    rename_like,
-    rules_of,
-    was_interrupted,
-)
+from wolo.replay import recording
 from wolo.replay.workspace_copy import ReplayWorkspace
 from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import CallResult
@@ -78,7 +66,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
 class ReplayOptions(Struct, frozen=True, kw_only=True):
     """The recording, and the settings to apply."""
 
-    tape: RecordedTurns
+    tape: recording.RecordedTurns
     stage: ReplayWorkspace
     model: str
     """`provider/model`, as the session knows it."""
@@ -118,9 +106,9 @@ class _Replay:
         """Recorded calls that are running, by wire id."""
         self._places = find_places()
         self._config: Config = layers.load(find_site(self._stage.settings_from), options_given.flags)
-        self._choice = model_of(self._tape, options_given.model, self._config)
-        unfinished = frozenset(id for id, call in self._calls.items() if was_interrupted(call))
-        check = preamble_check(self._tape, options_given.model, self._config) if options_given.is_strict else None
+        self._choice = recording.model_of(self._tape, options_given.model, self._config)
+        unfinished = frozenset(id for id, call in self._calls.items() if recording.was_interrupted(call))
+        check = recording.preamble_check(self._tape, options_given.model, self._config) if options_given.is_strict else None
         self._model = RecordedModel(
             self._choice,
             of=self._stage.without_changing_values,
@@ -133,7 +121,7 @@ class _Replay:
         self._compactor = Compactor(self._config.settings.context, CompactionSettings(auto=False))
         self._parts: _OpenParts | None = None
         self._agent: AgentLoop | None = None
-        self._turn: RecordedTurn | None = None
+        self._turn: recording.RecordedTurn | None = None
 
     async def play(self) -> Replayed:
         history: tuple[Message, ...] = ()
@@ -148,7 +136,7 @@ class _Replay:
         steps = divergence.step if divergence else self._tape.steps
         return Replayed(num_steps=min(steps, self._tape.steps), divergence=divergence, notices=self._stage.notices)
 
-    async def _play_turn(self, turn: RecordedTurn, history: tuple[Message, ...]) -> tuple[Message, ...]:
+    async def _play_turn(self, turn: recording.RecordedTurn, history: tuple[Message, ...]) -> tuple[Message, ...]:
         self._turn = turn
         if self._parts is None or turn.opened:
             self._close()
@@ -156,7 +144,9 @@ class _Replay:
         self._model.begin(turn.script)
         self._set_cut()
         services = self._parts.services
-        hooks = AgentHooks(recorded_hooks(turn.new, may_allow=not self._options.is_foreign), self._on_event, services.secrets)
+        hooks = AgentHooks(
+            recording.recorded_hooks(turn.new, may_allow=not self._options.is_foreign), self._on_event, services.secrets
+        )
         agent = self._agent = assemble(
             AgentParts(
                 asker=self._model,
@@ -171,7 +161,7 @@ class _Replay:
                 account=Account(Limits()),
                 ask_user=self._answer if turn.is_attended else None,
                 verify=recorded_verify(turn.new),
-                nested=recorded_instructions(turn.new),
+                nested=recording.recorded_instructions(turn.new),
             )
         )
         self._enter_mode(turn.prompt.id)
@@ -184,11 +174,11 @@ class _Replay:
             left = f"{quantity(len(turn.script.answers), 'answer')}, {quantity(len(turn.new), 'message')}"
             came = f"The turn ended with {quantity(len(done.new), 'message')}, the last one of role {done.new[-1].role}."
             raise ReplayDiverged(Divergence.of(step, "left over", "the end of the turn", left, came))
-        return (*history, *rename_like(done.new, turn.new))
+        return (*history, *recording.rename_like(done.new, turn.new))
 
     # The parts, as a conversation is opened
 
-    def _open(self, turn: RecordedTurn) -> _OpenParts:
+    def _open(self, turn: recording.RecordedTurn) -> _OpenParts:
         """File ledger and shell start anew."""
         stage = self._stage
         options = saved_options(turn.opened)
@@ -204,7 +194,7 @@ class _Replay:
             mode,
             [
                 replace(rule, pattern=stage.here(rule.pattern))
-                for rule in rules_of(self._tape, config.rules, options, may_allow=not self._options.is_foreign)
+                for rule in recording.rules_of(self._tape, config.rules, options, may_allow=not self._options.is_foreign)
             ],
             stage.root,
             extra_roots=workspace.extra,
@@ -225,12 +215,12 @@ class _Replay:
             variables=CommandVariables(inherit="core"),  # so that a recording runs alike on every machine
             is_readable=judge.readable,
             recorded_result=self._recorded_result,
-            edit_checks=lambda: RecordedChecks(self._running.__getitem__),
+            edit_checks=lambda: recording.RecordedChecks(self._running.__getitem__),
             find_skill=library.load_skill,
             agents=agents.offers,
             recall=history.recall,
         )
-        services.shell.language_servers = RecordedChecks
+        services.shell.language_servers = recording.RecordedChecks
         self._confine(judge, services)
         called = [call.tool for call in self._calls.values()]
         preamble = build_prefix(
@@ -320,7 +310,7 @@ class _Replay:
                 assert self._turn is not None  # whose call it is
                 self._steer(self._turn.user_input.after_call.get(part.id, ()))
                 self._enter_mode(part.id)
-                if was_interrupted(recorded):
+                if recording.was_interrupted(recorded):
                     self._stop()
                     return
                 ran = recorded.outcome not in ("denied_by_rule", "denied_by_person")
@@ -355,9 +345,9 @@ class _Replay:
             reason = recorded.output.partition("\n\n")[0].removeprefix(before).removesuffix(after)
             return ApprovalGiven(id=asked.id, allowed=False, reason="" if reason == NO_REASON else reason)
         is_repeated = not self._options.is_foreign or all(isinstance(each, FetchIntent | CallIntent) for each in asked.intents)
-        if is_repeated and (recorded.metadata.get("decided_by") in DECIDERS or granted):
+        if is_repeated and (recorded.metadata.get("decided_by") in recording.DECIDERS or granted):
             return ApprovalGiven(id=asked.id, allowed=True, input=recorded.metadata.get(APPROVED_INPUT))
-        if was_interrupted(recorded):
+        if recording.was_interrupted(recorded):
             self._stop()
             await asyncio.Event().wait()  # the interruption ends it
         raise self._differs("call", recorded, self._outcome(recorded), f"It needs an approval now: {asked.reason}")

@@ -9,18 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from wolo.extension import (
-    CheckedAnswer,
-    CheckedCall,
-    CheckedCompaction,
-    CheckedPrompt,
-    CheckedRequest,
-    CheckedResult,
-    Extension,
-    RequestMessage,
-    SessionBeginning,
-    TurnEvent,
-)
+from wolo import extension
 from wolo.extensions.custom_tools.function_schema import ArgumentError, FunctionTool, UnusableFunctionError, as_json
 from wolo.extensions.custom_tools.function_server import ENTRY_POINT, declarations, explain, line_of, load_module, serve
 
@@ -30,7 +19,7 @@ def main(where: str, text: str, requests: IO[bytes], *, only_lists: bool) -> Non
 
 
 class LoadedExtension:
-    def __init__(self, ext: Extension, tools: Mapping[str, tuple[FunctionTool, Any]]) -> None:
+    def __init__(self, ext: extension.Extension, tools: Mapping[str, tuple[FunctionTool, Any]]) -> None:
         self.ext, self.tools = ext, tools
         self.loop = asyncio.new_event_loop()
         """One for all functions, so that what they open outlives a call."""
@@ -51,7 +40,7 @@ def _load(where: str, text: str) -> tuple[LoadedExtension, dict[str, Any]]:
         extend = getattr(module, "extend", None)
     if not callable(extend):
         raise ValueError("it has no function extend(ext: Extension)")
-    ext = Extension()
+    ext = extension.Extension()
     extend(ext)
     tools: dict[str, tuple[FunctionTool, Any]] = {}
     problems: list[dict[str, Any]] = []
@@ -112,7 +101,7 @@ def _observe(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, A
     """An error of one observer costs no other, and no later event."""
     errors: dict[str, None] = {}
     for data in request["events"]:
-        event = TurnEvent(data["type"], data)
+        event = extension.TurnEvent(data["type"], data)
         for function, names in loaded.ext.observers:
             if event.type in names or "*" in names:
                 try:
@@ -127,14 +116,14 @@ def _hook(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, Any]
     if event == "SessionEnd":
         subject: Any = None
     elif event == "SessionStart":
-        subject = SessionBeginning(payload["source"])
+        subject = extension.SessionBeginning(payload["source"])
     elif event == "UserPromptSubmit":
-        subject = CheckedPrompt(payload["prompt"])
+        subject = extension.CheckedPrompt(payload["prompt"])
     elif event == "PreToolUse":
-        subject = CheckedCall(payload["tool_name"], payload["tool_input"], payload["tool_use_id"])
+        subject = extension.CheckedCall(payload["tool_name"], payload["tool_input"], payload["tool_use_id"])
     elif event in ("PostToolUse", "PostToolUseFailure"):
         result = payload["tool_response"]
-        subject = CheckedResult(
+        subject = extension.CheckedResult(
             payload["tool_name"],
             payload["tool_input"],
             result["output"],
@@ -143,9 +132,9 @@ def _hook(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, Any]
             payload["tool_use_id"],
         )
     elif event == "Stop":
-        subject = CheckedAnswer(payload["last_assistant_message"], payload["stop_hook_active"])
+        subject = extension.CheckedAnswer(payload["last_assistant_message"], payload["stop_hook_active"])
     else:
-        subject = CheckedCompaction(payload.get("trigger", "auto"))
+        subject = extension.CheckedCompaction(payload.get("trigger", "auto"))
     before = json.dumps(payload.get("tool_input"))
     for function, names in loaded.ext.listeners.get(event, ()):
         if not names or payload.get("tool_name") in names:
@@ -153,17 +142,17 @@ def _hook(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, Any]
             if subject is not None and subject.reply.get("decision") == "deny":
                 break
     reply = {} if subject is None else dict(subject.reply)
-    if isinstance(subject, CheckedCall) and json.dumps(subject.arguments) != before:
+    if isinstance(subject, extension.CheckedCall) and json.dumps(subject.arguments) != before:
         reply["updated_input"] = subject.arguments
-    if isinstance(subject, CheckedResult) and subject.output != payload["tool_response"]["output"]:
+    if isinstance(subject, extension.CheckedResult) and subject.output != payload["tool_response"]["output"]:
         reply["updated_output"] = str(subject.output)
     return {"reply": reply}
 
 
 def _request(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, Any]:
-    messages = [RequestMessage(**each) for each in request["messages"]]
+    messages = [extension.RequestMessage(**each) for each in request["messages"]]
     numbers = {id(message): number for number, message in enumerate(messages)}
-    subject = CheckedRequest(request["model"], request["system"], messages, request["num_tokens"])
+    subject = extension.CheckedRequest(request["model"], request["system"], messages, request["num_tokens"])
     for function, _ in loaded.ext.listeners["Request"]:
         loaded.run(function(subject))
         if subject.blocked:

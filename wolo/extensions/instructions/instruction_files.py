@@ -12,17 +12,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo import foreign_places
 from wolo.extensions.instructions.file_reading import InstructionFile, cut, one_line, read_file, read_named
-from wolo.foreign_places import (
-    MAIN_FILES,
-    MORE_FILES,
-    NAMING_SETTINGS,
-    RULES,
-    USERS_FILES,
-    USERS_RULES,
-    first_names,
-    present,
-)
 from wolo.places import Notices, find_home
 
 MAX_TOTAL_BYTES = 128 * 1024
@@ -110,18 +101,18 @@ def read_folder(
     `remarks` name what is left out; finding it costs reading it.
     """
     base = root if folder.is_relative_to(root) else folder
-    names = first_names(folder)
+    names = foreign_places.first_names(folder)
     files: list[InstructionFile | None] = []
     if names and not only_rules:
         files.append(_read_main(folder, base, names, notices, remarks))
-        more = (folder / each for each in present(MORE_FILES, names))
+        more = (folder / each for each in foreign_places.present(foreign_places.MORE_FILES, names))
         files += (read_named(each, base, notices) for each in more if each.name != ".clinerules" or not each.is_dir())
-        if named_in := present(NAMING_SETTINGS, names):
+        if named_in := foreign_places.present(foreign_places.NAMING_SETTINGS, names):
             from wolo.extensions.instructions.settings_instructions import read_named_files  # noqa: PLC0415  # few projects do
 
             files += read_named_files(folder, base, named_in, notices)
-    for place in present(RULES, names):
-        if place not in MORE_FILES or (folder / place).is_dir():
+    for place in foreign_places.present(foreign_places.RULES, names):
+        if place not in foreign_places.MORE_FILES or (folder / place).is_dir():
             if not os.path.lexists(folder / place):
                 continue
             from wolo.extensions.instructions.rules import read_rules  # noqa: PLC0415  # few projects have any
@@ -134,7 +125,7 @@ def read_folder(
 def users_rules(root: Path, notices: Notices) -> list[InstructionFile]:
     """The user's rules for other agents, relative to `root`."""
     home = find_home()
-    places = [each for each in USERS_RULES if os.path.isdir(f"{home}/{each}")]  # noqa: PTH112  # at every start
+    places = [each for each in foreign_places.USERS_RULES if os.path.isdir(f"{home}/{each}")]  # noqa: PTH112  # at every start
     if not places:
         return []
     from wolo.extensions.instructions.rules import read_users_rules  # noqa: PLC0415  # few users have any
@@ -169,7 +160,7 @@ def _read_own(config: Path, notices: Notices, remarks: Notices) -> list[Instruct
     home = find_home()
     candidates = [
         (config / "AGENTS.md", "your own AGENTS.md"),
-        *((home / name, f"your own ~/{name}") for name in USERS_FILES),
+        *((home / name, f"your own ~/{name}") for name in foreign_places.USERS_FILES),
     ]
     paths = [each for each in candidates if os.path.lexists(each[0])]
     if not paths:
@@ -185,7 +176,7 @@ def _read_main(
     folder: Path, base: Path, names: frozenset[str], notices: Notices, remarks: Notices | None
 ) -> InstructionFile | None:
     complaints = Notices()
-    paths = [folder / each for each in present(MAIN_FILES, names)]
+    paths = [folder / each for each in foreign_places.present(foreign_places.MAIN_FILES, names)]
     for at, path in enumerate(paths):
         file = read_named(path, base, complaints)
         if file is not None:

@@ -5,25 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from wolo.agent.events import (
-    AnswerEnded,
-    AttemptFailed,
-    CallEnded,
-    CallProgressed,
-    CallStarted,
-    CallStreamed,
-    Compacted,
-    Event,
-    HookAwaited,
-    ModeChanged,
-    ModelReplaced,
-    Noticed,
-    RequestStarted,
-    TextStreamed,
-    ThinkingStreamed,
-    TurnEnded,
-    Verified,
-)
+from wolo.agent import events
 from wolo.conversation.phrasing import describe_briefly
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp.contents import blocks_of
@@ -55,32 +37,32 @@ class Updates:
         self._streamed = False
         self._cost: float | None = 0.0
 
-    def on_event(self, event: Event) -> Iterator[Any]:
+    def on_event(self, event: events.Event) -> Iterator[Any]:
         match event:
-            case TextStreamed():
+            case events.TextStreamed():
                 self._streamed = True
                 yield sdk.update_agent_message_text(event.text)
-            case ThinkingStreamed():
+            case events.ThinkingStreamed():
                 yield sdk.update_agent_thought_text(event.text)
-            case CallStreamed() if event.tool and event.id not in self._known:
+            case events.CallStreamed() if event.tool and event.id not in self._known:
                 self._known.add(event.id)
                 self._unsaved.add(event.id)
                 yield _start(ToolPart(id=event.id, tool=event.tool, kind=event.kind))
-            case RequestStarted() | AttemptFailed() | ModelReplaced() | Compacted():
+            case events.RequestStarted() | events.AttemptFailed() | events.ModelReplaced() | events.Compacted():
                 # Ends the calls of an answer that does not count
                 for id in sorted(self._unsaved):
                     yield sdk.ToolCallProgress(session_update="tool_call_update", tool_call_id=id, status="failed")
                 self._unsaved.clear()
                 self._streamed = False
-                if isinstance(event, RequestStarted):
+                if isinstance(event, events.RequestStarted):
                     yield from self._usage(event.context_tokens)
                 elif text := describe_briefly(event):
-                    if isinstance(event, AttemptFailed) and event.is_limit:
+                    if isinstance(event, events.AttemptFailed) and event.is_limit:
                         text += " Choose another model to go on with it until then, or cancel."
                     yield sdk.update_agent_thought_text(f"{text}\n")
-            case AnswerEnded():
+            case events.AnswerEnded():
                 yield from self._answer(event.message)
-            case CallStarted():
+            case events.CallStarted():
                 yield from self._begin(event.part)
                 yield sdk.ToolCallProgress(
                     session_update="tool_call_update",
@@ -88,31 +70,31 @@ class Updates:
                     status="in_progress",
                     locations=places(event.locations),
                 )
-            case CallProgressed():
+            case events.CallProgressed():
                 if event.part_id in self._known:
                     output = self._output[event.part_id] = (self._output.get(event.part_id, "") + event.text)[-MOST_OF_OUTPUT:]
                     yield sdk.ToolCallProgress(
                         session_update="tool_call_update", tool_call_id=event.part_id, content=[_text(output)]
                     )
-            case CallEnded():
+            case events.CallEnded():
                 yield from self._begin(event.part)
                 self._output.pop(event.part.id, None)
                 yield _call_end(event.part, event.view, event.locations)
                 if isinstance(event.view, TodoList):
                     yield _plan(event.view.items)
-            case ModeChanged():
+            case events.ModeChanged():
                 yield sdk.update_current_mode(event.mode)
                 yield sdk.update_agent_thought_text(f"{describe_briefly(event)}\n")
-            case TurnEnded():
+            case events.TurnEnded():
                 if event.work.line:
                     yield sdk.update_agent_thought_text(f"\n{event.work.line}\n")
                 if event.goal is not None and event.goal.status not in ("active", "met", "cleared"):
                     from wolo.agent.goal import describe_round  # noqa: PLC0415  # few sessions have a goal
 
                     yield sdk.update_agent_thought_text(f"\n{describe_round(event.goal)}\n")
-            case Noticed(level="info"):
+            case events.Noticed(level="info"):
                 pass
-            case Verified() | Noticed() | HookAwaited():
+            case events.Verified() | events.Noticed() | events.HookAwaited():
                 if text := describe_briefly(event):
                     yield sdk.update_agent_thought_text(f"{text}\n")
 

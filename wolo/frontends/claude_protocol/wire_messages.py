@@ -8,23 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from wolo.agent.events import (
-    AnswerEnded,
-    AttemptFailed,
-    CallDenied,
-    CallEnded,
-    Compacted,
-    CompactionStarted,
-    Event,
-    ModeChanged,
-    ModelReplaced,
-    RequestStarted,
-    TaskEnded,
-    TaskStarted,
-    TextStreamed,
-    ThinkingStreamed,
-    TurnEnded,
-)
+from wolo.agent import events
 from wolo.agent.hook_calls import STOP_FAILURES, HookedResult
 from wolo.conversation.conversation import Conversation
 from wolo.extensions.hooks.claude_results import to_claude_response
@@ -75,7 +59,7 @@ class MessageWriter:
         self._model = conversation.info.model
         """The model of the last request."""
         self._totals: dict[str, ModelTotals] = {}
-        self._tasks: dict[str, TaskStarted] = {}
+        self._tasks: dict[str, events.TaskStarted] = {}
         self._denials: list[WireMessage] = []
 
     def init(self) -> WireMessage:
@@ -99,21 +83,21 @@ class MessageWriter:
             claude_code_version=f"{VERSION} (wolo)",
         )
 
-    def on_event(self, event: Event) -> Iterator[WireMessage]:
+    def on_event(self, event: events.Event) -> Iterator[WireMessage]:
         match event:
-            case RequestStarted():
+            case events.RequestStarted():
                 self._model, self._message_id = event.model, new_id("msg")
                 if self._partial is not None:
                     self._partial.begin(self._message_id, event.model)
-            case TextStreamed() | ThinkingStreamed() if self._partial is not None:
-                for delta in self._partial.on_delta("text" if isinstance(event, TextStreamed) else "thinking", event.text):
+            case events.TextStreamed() | events.ThinkingStreamed() if self._partial is not None:
+                for delta in self._partial.on_delta("text" if isinstance(event, events.TextStreamed) else "thinking", event.text):
                     yield self._wrap({"type": "stream_event", "event": delta, "parent_tool_use_id": None})
-            case AnswerEnded():
+            case events.AnswerEnded():
                 yield from self._answer(event.message)
-            case CallEnded():
+            case events.CallEnded():
                 result = tool_result(event.part)
                 yield self._wrap({**result, "parent_tool_use_id": None, "tool_use_result": self._tool_output(event)})
-            case CallDenied():
+            case events.CallDenied():
                 call = to_wire_call(event.part.tool, event.part.input, self.conversation.info.cwd)
                 self._denials.append({"tool_name": call.name, "tool_use_id": event.part.id, "tool_input": call.input})
                 if event.part.outcome == "denied_by_rule":
@@ -124,7 +108,7 @@ class MessageWriter:
                         decision_reason=event.reason,
                         message=event.part.output,
                     )
-            case AttemptFailed():
+            case events.AttemptFailed():
                 yield self._system(
                     "api_retry",
                     attempt=event.attempt,
@@ -133,38 +117,38 @@ class MessageWriter:
                     error_status=event.error.status,
                     error=STOP_FAILURES.get(event.error.kind, "unknown"),
                 )
-            case ModelReplaced():
+            case events.ModelReplaced():
                 yield self._system("informational", content=f"{event.model} answers now: {event.error.message}", level="warning")
-            case CompactionStarted():
+            case events.CompactionStarted():
                 yield self._system("status", status="compacting")
-            case Compacted() if event.reason != "masked":
+            case events.Compacted() if event.reason != "masked":
                 trigger = "manual" if event.reason in ("manual", "restored") else "auto"
                 metadata = {"trigger": trigger, "pre_tokens": event.tokens_before, "post_tokens": event.tokens_after}
                 yield self._system("compact_boundary", compact_metadata=metadata)
-            case ModeChanged():
+            case events.ModeChanged():
                 yield self._system("status", status=None, permissionMode=PERMISSION_MODES[event.mode])
-            case TaskStarted():
+            case events.TaskStarted():
                 self._tasks[event.session_id] = event
                 about = {"task_id": event.session_id, "tool_use_id": event.part_id, "task_type": "local_agent"}
                 yield self._system("task_started", **about, description=event.agent, prompt=event.prompt)
-            case TaskEnded():
+            case events.TaskEnded():
                 yield self._task_end(event)
 
-    def on_task_event(self, event: Event, call_id: str, *, with_text: bool) -> Iterator[WireMessage]:
+    def on_task_event(self, event: events.Event, call_id: str, *, with_text: bool) -> Iterator[WireMessage]:
         """Calls and results of a subagent; `with_text`: its words, too."""
         parent = {"parent_tool_use_id": call_id}
         match event:
-            case AnswerEnded():
+            case events.AnswerEnded():
                 model = next((each.model for each in self._tasks.values() if each.part_id == call_id), self._model)
                 for part in event.message.parts:
                     block = self._block(part) if with_text or isinstance(part, ToolPart) else None
                     if block is not None:
                         body = wire_answer(event.message.id, model, block, event.message.usage or Usage())
                         yield self._wrap({"type": "assistant", "message": body, **parent})
-            case CallEnded():
+            case events.CallEnded():
                 yield self._wrap({**tool_result(event.part), **parent, "tool_use_result": self._tool_output(event)})
 
-    def result(self, ended: TurnEnded, structured: Mapping[str, Any]) -> WireMessage:
+    def result(self, ended: events.TurnEnded, structured: Mapping[str, Any]) -> WireMessage:
         """`structured`: the field of a typed answer, or nothing."""
         subtype = _SUBTYPES.get(ended.cause, "error_during_execution")
         if ended.error is not None and ended.error.kind == "output":
@@ -220,7 +204,7 @@ class MessageWriter:
                 return {"type": "tool_use", "id": part.id, "name": call.name, "input": call.input}
         return None
 
-    def _tool_output(self, event: CallEnded) -> Any:
+    def _tool_output(self, event: events.CallEnded) -> Any:
         part = event.part
         call = to_wire_call(part.tool, part.input, self.conversation.info.cwd)
         if part.outcome != "ok" or call.call is None:
@@ -228,7 +212,7 @@ class MessageWriter:
         result = HookedResult(part=part, view=event.view, files_changed=event.files_changed)
         return to_claude_response(call.call, result.payload)
 
-    def _task_end(self, event: TaskEnded) -> WireMessage:
+    def _task_end(self, event: events.TaskEnded) -> WireMessage:
         started = self._tasks.pop(event.session_id, None)
         self._totals.setdefault(started.model if started else self._model, ModelTotals()).add(event.usage)
         counts = {"tool_uses": event.calls, "duration_ms": round(event.duration_s * 1000)}

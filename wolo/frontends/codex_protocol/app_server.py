@@ -18,17 +18,9 @@ from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.startup import ConversationChange, StartOptions
 from wolo.conversation.structured_output import OutputForm
 from wolo.errors import UsageError, WoloError
+from wolo.frontends.codex_protocol import json_rpc
 from wolo.frontends.codex_protocol.app_thread import AppThread
 from wolo.frontends.codex_protocol.codex_settings import CodexSettings
-from wolo.frontends.codex_protocol.json_rpc import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    SERVER_ERROR,
-    JsonRpc,
-    RpcError,
-    settle,
-)
 from wolo.frontends.codex_protocol.sandboxes import MODES, READ_ONLY, mode_of, to_thinking
 from wolo.frontends.codex_protocol.thread_objects import list_sessions, opened_object, saved_object
 from wolo.frontends.streams import print_message
@@ -55,7 +47,7 @@ class AppServer:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """`settings`: Codex's, of the command line, for every thread."""
         self._settings = settings
-        self._rpc = JsonRpc(self._on_message)
+        self._rpc = json_rpc.JsonRpc(self._on_message)
         self._threads: dict[str, AppThread] = {}
         self._hidden: frozenset[str] = frozenset()
         self._is_initialized = False
@@ -80,7 +72,7 @@ class AppServer:
 
     async def close(self) -> None:
         self._rpc.end()
-        await settle(self._tasks)
+        await json_rpc.settle(self._tasks)
         for thread in self._threads.values():
             await thread.close()
 
@@ -96,7 +88,7 @@ class AppServer:
             return  # `initialized`, and what others there may be
         if method == "initialize":
             if self._is_initialized:
-                self._rpc.refuse(id, INVALID_REQUEST, "Already initialized")
+                self._rpc.refuse(id, json_rpc.INVALID_REQUEST, "Already initialized")
                 return
             self._is_initialized = True
             capabilities = params.get("capabilities")
@@ -105,10 +97,10 @@ class AppServer:
             about = {"codexHome": str(find_places().data), "platformFamily": "unix" if os.name == "posix" else "windows"}
             self._rpc.respond(id, {"userAgent": f"wolo/{__version__}", **about, "platformOs": platform.system().lower()})
         elif not self._is_initialized:
-            self._rpc.refuse(id, INVALID_REQUEST, "Not initialized")
+            self._rpc.refuse(id, json_rpc.INVALID_REQUEST, "Not initialized")
         elif method not in self._methods:
             names = ", ".join(("initialize", *self._methods))
-            self._rpc.refuse(id, METHOD_NOT_FOUND, f"wolo does not have the method {method}. It has: {names}.")
+            self._rpc.refuse(id, json_rpc.METHOD_NOT_FOUND, f"wolo does not have the method {method}. It has: {names}.")
         else:
             task = asyncio.create_task(self._answer(method, params, id))
             self._tasks.add(task)
@@ -117,13 +109,13 @@ class AppServer:
     async def _answer(self, method: str, params: Params, id: Any) -> None:
         try:
             result = await self._methods[method](params)
-        except RpcError as error:
+        except json_rpc.RpcError as error:
             self._rpc.refuse(id, error.code, error.message)
         except WoloError as error:
-            self._rpc.refuse(id, SERVER_ERROR, " ".join(filter(None, (error.message, error.hint))))
+            self._rpc.refuse(id, json_rpc.SERVER_ERROR, " ".join(filter(None, (error.message, error.hint))))
         except Exception as error:  # a client that waits for an answer gets one
             log.exception("%s failed", method)
-            self._rpc.refuse(id, INTERNAL_ERROR, f"wolo failed: {error}")
+            self._rpc.refuse(id, json_rpc.INTERNAL_ERROR, f"wolo failed: {error}")
         else:
             follow = result.pop("_follow", None) if isinstance(result, dict) else None
             self._rpc.respond(id, result)

@@ -8,20 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from wolo.agent.events import (
-    AnswerEnded,
-    AttemptFailed,
-    CallDenied,
-    CallEnded,
-    CallProgressed,
-    CallStarted,
-    Event,
-    ModelReplaced,
-    Noticed,
-    TextStreamed,
-    ThinkingStreamed,
-    TurnEnded,
-)
+from wolo.agent import events
 from wolo.conversation.phrasing import describe_briefly
 from wolo.messages.message import Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
@@ -65,32 +52,32 @@ class ItemWriter:
         self._todo_id = ""
         self._todos: list[dict[str, Any]] = []
 
-    def on_event(self, event: Event) -> Iterator[ItemEvent]:
+    def on_event(self, event: events.Event) -> Iterator[ItemEvent]:
         match event:
-            case TextStreamed():
+            case events.TextStreamed():
                 yield from self._stream("agent_message", event.text)
-            case ThinkingStreamed():
+            case events.ThinkingStreamed():
                 yield from self._stream("reasoning", event.text)
-            case AnswerEnded():
+            case events.AnswerEnded():
                 for part in event.message.parts:
                     kind = {TextPart: "agent_message", ThinkingPart: "reasoning"}.get(type(part), "")
                     if kind and (text := getattr(part, "text", "")):
                         id = self._streamed.pop(kind, "") or self._next_id()
                         yield "completed", ThreadItem(id, kind, {"text": text})
                 self._streamed.clear()
-            case CallStarted():
+            case events.CallStarted():
                 yield from self.begin(event.part)
-            case CallProgressed() if event.part_id in self._calls:
+            case events.CallProgressed() if event.part_id in self._calls:
                 yield "delta", ThreadItem(self._calls[event.part_id], "command_execution", {"delta": event.text})
-            case CallEnded():
+            case events.CallEnded():
                 yield from self._end(event)
-            case CallDenied():
+            case events.CallDenied():
                 yield self._error(f"{event.part.tool} was denied: {event.reason}")
-            case AttemptFailed() | ModelReplaced():
+            case events.AttemptFailed() | events.ModelReplaced():
                 yield self._error(describe_briefly(event))
-            case Noticed(level="warning"):
+            case events.Noticed(level="warning"):
                 yield self._error(event.text)
-            case TurnEnded() if self._todo_id:
+            case events.TurnEnded() if self._todo_id:
                 yield "completed", ThreadItem(self._todo_id, "todo_list", {"items": self._todos})
                 self._todo_id = ""
 
@@ -135,7 +122,7 @@ class ItemWriter:
         self._num_items -= part.id not in self._calls
         return None
 
-    def _end(self, event: CallEnded) -> Iterator[ItemEvent]:
+    def _end(self, event: events.CallEnded) -> Iterator[ItemEvent]:
         part, view = event.part, event.view
         if isinstance(view, TodoList):
             self._todos = [{"text": each.text, "completed": each.status in ("completed", "cancelled")} for each in view.items]

@@ -12,22 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wolo.agent.events import (
-    AnswerEnded,
-    AttemptFailed,
-    CallDenied,
-    CallStarted,
-    Compacted,
-    ErrorInfo,
-    Event,
-    HookAwaited,
-    ModelReplaced,
-    Noticed,
-    RequestStarted,
-    TurnEnded,
-    Verified,
-    WorkCheck,
-)
+from wolo.agent import events
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.phrasing import describe, describe_work
 from wolo.errors import UsageError, WoloError
@@ -101,10 +86,10 @@ class Headless:
         self._totals, self._help = self._new_totals(), {}
         return exit_code
 
-    async def _turn(self, prompt: UserPrompt) -> TurnEnded:
-        ended: TurnEnded | None = None
+    async def _turn(self, prompt: UserPrompt) -> events.TurnEnded:
+        ended: events.TurnEnded | None = None
         async for event in self._conversation.prompt(prompt):
-            if isinstance(event, TurnEnded):
+            if isinstance(event, events.TurnEnded):
                 ended = event
             else:
                 self._show(event)
@@ -118,7 +103,7 @@ class Headless:
 
         return RunTotals(self._conversation)
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: events.Event) -> None:
         if self._progress.is_enabled:
             self._progress.on_event(event)
         if self._totals is not None:
@@ -130,29 +115,29 @@ class Headless:
             if line is not None and (self._partial or line["type"] != "stream_event"):
                 print_json({**line, "session_id": self._conversation.info.session_id})
         match event:
-            case CallDenied():
+            case events.CallDenied():
                 if event.part.metadata.get("decided_by") == "hook":
                     self._help[HOOK_HINT] = None
                 else:
                     self._help[FENCE_HINT if IN_FENCE in event.part.metadata else APPROVAL_HINT] = None
                 self._print_message(describe(event))
-            case Compacted(reason="masked") if not self._verbose:
+            case events.Compacted(reason="masked") if not self._verbose:
                 pass
-            case AttemptFailed() | ModelReplaced() | Compacted() | Verified():
+            case events.AttemptFailed() | events.ModelReplaced() | events.Compacted() | events.Verified():
                 self._print_message(describe(event))
-            case AnswerEnded() if self._verbose:
+            case events.AnswerEnded() if self._verbose:
                 for part in event.message.calls:
                     self._print_message(call_line(part, most_of_change=SOME))
-            case HookAwaited() if self._verbose:
+            case events.HookAwaited() if self._verbose:
                 self._print_message(describe(event))
-            case Noticed() if event.level == "warning" or self._verbose:
+            case events.Noticed() if event.level == "warning" or self._verbose:
                 self._print_message(describe(event))
 
     def _print_message(self, text: str) -> None:
         self._progress.hide()
         print_message(text)
 
-    def _finish(self, ended: TurnEnded, exit_code: int) -> None:
+    def _finish(self, ended: events.TurnEnded, exit_code: int) -> None:
         if self._format == "text":
             if self._structured is not None:
                 print_text(as_json(self._structured.value))
@@ -183,10 +168,10 @@ def print_failure(error: WoloError) -> None:
 
     cause = _CAUSES.get(error.exit_code, "model_error")
     print_json(
-        result_head(cause, error.exit_code, ErrorInfo.of(error), denied=False)
+        result_head(cause, error.exit_code, events.ErrorInfo.of(error), denied=False)
         | {"result": "", "session_id": None, "num_turns": 0, "duration_ms": 0, "duration_api_ms": 0}
         | {"total_cost_usd": 0.0, "usage": usage_object(Usage()), "model": None, "stop_reason": None}
-        | {"permission_denials": [], "files_changed": [], "verification": work_object(WorkCheck())}
+        | {"permission_denials": [], "files_changed": [], "verification": work_object(events.WorkCheck())}
     )
 
 
@@ -226,13 +211,13 @@ class ProgressLine:
             if self._due is not None:
                 self._due.cancel()
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: events.Event) -> None:
         match event:
-            case RequestStarted():
+            case events.RequestStarted():
                 words = f"waiting for {event.model}"
-            case AttemptFailed():
+            case events.AttemptFailed():
                 words = describe_work(event)
-            case CallStarted():
+            case events.CallStarted():
                 words = call_line(event.part, most_chars=MOST_CHARS, most_of_change=0)
             case _:
                 return

@@ -30,23 +30,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wolo import __version__
 from wolo.errors import UsageError, WoloError
+from wolo.frontends.mcp_server import tool_values
 from wolo.frontends.mcp_server.resources import TEMPLATE, get_prompt, list_prompts, list_resources, read_resource
 from wolo.frontends.mcp_server.session_reading import list_sessions, list_text, read_session, session_text
 from wolo.frontends.mcp_server.tasks import Form, ServerTask, ServerTasks
-from wolo.frontends.mcp_server.tool_values import (
-    READING,
-    TITLES,
-    TOOLS,
-    CancelResult,
-    ContinueTask,
-    ListSessions,
-    ReadSession,
-    RunTask,
-    as_json,
-    as_result,
-    read_arguments,
-    schema_of,
-)
 from wolo.frontends.streams import flush, print_line
 from wolo.operating_system import EXIT_BY_SIGNAL
 
@@ -114,17 +101,17 @@ async def _list_tools(_: Context, __: types.PaginatedRequestParams | None) -> ty
         types.Tool(
             name=name,
             description=" ".join((arguments.__doc__ or "").split()),
-            input_schema=schema_of(arguments),
-            output_schema=schema_of(result),
-            title=TITLES[name],
+            input_schema=tool_values.schema_of(arguments),
+            output_schema=tool_values.schema_of(result),
+            title=tool_values.TITLES[name],
             annotations=types.ToolAnnotations(
-                title=TITLES[name],
-                read_only_hint=name in READING,
+                title=tool_values.TITLES[name],
+                read_only_hint=name in tool_values.READING,
                 destructive_hint=name in ("run_task", "continue_task"),
-                open_world_hint=name not in READING,
+                open_world_hint=name not in tool_values.READING,
             ),
         )
-        for name, (arguments, result) in TOOLS.items()
+        for name, (arguments, result) in tool_values.TOOLS.items()
     ]
     return types.ListToolsResult(tools=tools)
 
@@ -134,7 +121,7 @@ class _Calls:
         self._tasks = tasks
 
     async def call(self, context: Context, params: types.CallToolRequestParams) -> Answer:
-        if params.name not in TOOLS:
+        if params.name not in tool_values.TOOLS:
             raise MCPError(code=types.INVALID_PARAMS, message=f"There is no tool {params.name}.")
         try:
             if params.request_state is not None:
@@ -149,28 +136,32 @@ class _Calls:
                     if not form.answer.done():
                         task.updates.put_nowait(form)
                 return await self._follow(context, task)
-            arguments = read_arguments(params.name, params.arguments)
-            if not isinstance(arguments, RunTask | ContinueTask) and (call := asyncio.current_task()) is not None:
+            arguments = tool_values.read_arguments(params.name, params.arguments)
+            if (
+                not isinstance(arguments, tool_values.RunTask | tool_values.ContinueTask)
+                and (call := asyncio.current_task()) is not None
+            ):
                 self._tasks.brief.add(call)
                 call.add_done_callback(self._tasks.brief.discard)
             match arguments:
-                case RunTask(prompt=prompt, cwd=cwd, mode=mode):
+                case tool_values.RunTask(prompt=prompt, cwd=cwd, mode=mode):
                     task = self._tasks.run(prompt, cwd=cwd, mode=mode, has_forms=_shows_forms(context))
                     return await self._follow(context, task)
-                case ContinueTask(session_id=session_id, prompt=prompt):
+                case tool_values.ContinueTask(session_id=session_id, prompt=prompt):
                     task = await self._tasks.resume(session_id, prompt, has_forms=_shows_forms(context))
                     return await self._follow(context, task)
-                case ListSessions():
+                case tool_values.ListSessions():
                     directory = self._tasks.directory(arguments.cwd) if arguments.cwd else None
                     sessions = await asyncio.to_thread(list_sessions, arguments, directory, self._tasks.is_running)
                     return _result(sessions, list_text(sessions))
-                case ReadSession():
+                case tool_values.ReadSession():
                     content = await asyncio.to_thread(read_session, arguments, self._tasks.is_running)
                     return _result(content, session_text(content))
                 case _:
                     session_id = await self._tasks.cancel(arguments.session_id)
                     return _result(
-                        CancelResult(session_id=session_id, cancelled=True), f"Cancelled the task of session {session_id}."
+                        tool_values.CancelResult(session_id=session_id, cancelled=True),
+                        f"Cancelled the task of session {session_id}.",
                     )
         except WoloError as error:
             return _error_result(error)
@@ -204,7 +195,7 @@ class _Calls:
                 each.cancel()
         if task.result is None:
             return _error_result(task.error or WoloError("The task ended without a result."))
-        result = as_result(task.result, task.session_id)
+        result = tool_values.as_result(task.result, task.session_id)
         texts = [result.text] if result.text else []
         if task.result.error is not None:
             texts.append(" ".join(filter(None, (task.result.error.message, task.result.error.hint))))
@@ -236,7 +227,7 @@ def _shows_forms(context: Context) -> bool:
 
 def _result(value: Struct, *texts: str, is_error: bool = False) -> types.CallToolResult:
     content: list[types.ContentBlock] = [types.TextContent(text=text) for text in texts]
-    return types.CallToolResult(content=content, structured_content=as_json(value), is_error=is_error)
+    return types.CallToolResult(content=content, structured_content=tool_values.as_json(value), is_error=is_error)
 
 
 def _error_result(error: WoloError) -> types.CallToolResult:

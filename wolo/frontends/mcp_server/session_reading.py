@@ -8,15 +8,7 @@ from pathlib import Path
 from msgspec import UNSET
 
 from wolo.errors import SessionError
-from wolo.frontends.mcp_server.tool_values import (
-    CallText,
-    ListSessions,
-    MessageText,
-    ReadSession,
-    SessionContent,
-    SessionList,
-    SessionRow,
-)
+from wolo.frontends.mcp_server import tool_values
 from wolo.messages.call_arguments import shorten
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
@@ -29,14 +21,14 @@ MOST_OF_OUTPUT = 4_000
 IsRunning = Callable[[str], bool]
 
 
-def list_sessions(asked: ListSessions, cwd: Path | None, is_running: IsRunning) -> SessionList:
+def list_sessions(asked: tool_values.ListSessions, cwd: Path | None, is_running: IsRunning) -> tool_values.SessionList:
     """Raises WoloError."""
     with Store.open_to_read(find_places().data) as store:
         found = store.list(cwd)
-    return SessionList(sessions=[_row(info, is_running) for info in found[: asked.limit]])
+    return tool_values.SessionList(sessions=[_row(info, is_running) for info in found[: asked.limit]])
 
 
-def read_session(asked: ReadSession, is_running: IsRunning) -> SessionContent:
+def read_session(asked: tool_values.ReadSession, is_running: IsRunning) -> tool_values.SessionContent:
     """Raises SessionError for an unknown session."""
     with Store.open_to_read(find_places().data) as store:
         info = find_session(store, asked.session_id)
@@ -44,11 +36,13 @@ def read_session(asked: ReadSession, is_running: IsRunning) -> SessionContent:
     shown = []
     for message in history[-asked.last :]:
         calls = [
-            CallText(tool=part.tool, input=part.input, status=part.status, output=shorten(part.output, MOST_OF_OUTPUT))
+            tool_values.CallText(
+                tool=part.tool, input=part.input, status=part.status, output=shorten(part.output, MOST_OF_OUTPUT)
+            )
             for part in message.calls
         ]
-        shown.append(MessageText(role=message.role, text=message.text, calls=calls or UNSET))
-    return SessionContent(session=_row(info, is_running), messages=shown, omitted=len(history) - len(shown))
+        shown.append(tool_values.MessageText(role=message.role, text=message.text, calls=calls or UNSET))
+    return tool_values.SessionContent(session=_row(info, is_running), messages=shown, omitted=len(history) - len(shown))
 
 
 def find_session(store: Store, session_id: str) -> SessionInfo:
@@ -59,7 +53,7 @@ def find_session(store: Store, session_id: str) -> SessionInfo:
     return info
 
 
-def list_text(sessions: SessionList) -> str:
+def list_text(sessions: tool_values.SessionList) -> str:
     rows = []
     for each in sessions.sessions:
         state = "running" if each.running else "live" if each.live else ""
@@ -67,7 +61,7 @@ def list_text(sessions: SessionList) -> str:
     return "\n".join(rows) or "There are no sessions."
 
 
-def session_text(content: SessionContent) -> str:
+def session_text(content: tool_values.SessionContent) -> str:
     parts = [f"{content.session.id}  {content.session.title}\n{content.session.cwd} · {content.session.model}"]
     if content.omitted:
         parts.append(f"({content.omitted} earlier messages omitted)")
@@ -79,9 +73,9 @@ def session_text(content: SessionContent) -> str:
     return "\n\n".join(parts)
 
 
-def _row(info: SessionInfo, is_running: IsRunning) -> SessionRow:
+def _row(info: SessionInfo, is_running: IsRunning) -> tool_values.SessionRow:
     running = is_running(info.id)
-    return SessionRow(
+    return tool_values.SessionRow(
         id=info.id,
         name=info.name,
         title=info.title,

@@ -11,20 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from wolo.agent.events import ApprovalAsked
+from wolo.api import run_events
 from wolo.api.agent import Agent
-from wolo.api.run_events import (
-    Compaction,
-    Denied,
-    Fallback,
-    Notice,
-    Result,
-    Retry,
-    RunError,
-    RunEvent,
-    RunResult,
-    ToolResult,
-    ToolUse,
-)
 from wolo.conversation.phrasing import argument_lines
 from wolo.errors import SessionError, UsageError, WoloError
 from wolo.frontends.mcp_server.session_reading import find_session
@@ -117,7 +105,7 @@ class ServerTask:
         """Not answered yet."""
         self.steps = 0
         """Updates that the client was told."""
-        self.result: RunResult | None = None
+        self.result: run_events.RunResult | None = None
         self.error: WoloError | None = None
         self._session = session
         self._agent = Agent(
@@ -155,11 +143,11 @@ class ServerTask:
                         self.updates.put_nowait(f"session {self.session_id}")
                     if line := progress_line(event):
                         self.updates.put_nowait(line)
-                    if isinstance(event, Result):
+                    if isinstance(event, run_events.Result):
                         self.result = event.result
         except asyncio.CancelledError:
             self.error = UsageError("The task was cancelled before it began.")
-        except RunError:
+        except run_events.RunError:
             pass  # the result tells it
         except WoloError as error:
             self.error = error
@@ -307,23 +295,23 @@ def _looseness(mode: str) -> int:
     return list(MODES).index(mode)
 
 
-def progress_line(event: RunEvent) -> str:
+def progress_line(event: run_events.RunEvent) -> str:
     """Text of a progress notification; empty: none is sent."""
     match event:
-        case ToolUse():
+        case run_events.ToolUse():
             part = ToolPart(id=event.id, tool=event.name, input=dict(event.input))
             return call_line(part, most_chars=MOST_OF_LINE, most_of_change=0)
-        case ToolResult(is_error=True):
+        case run_events.ToolResult(is_error=True):
             return f"failed: {_line(event.content)}"
-        case Denied():
+        case run_events.Denied():
             return f"denied: {event.tool}: {_line(event.reason)}"
-        case Retry():
+        case run_events.Retry():
             return f"trying again: {_line(event.error.message)}"
-        case Fallback():
+        case run_events.Fallback():
             return f"{event.model} answers now: {_line(event.error.message)}"
-        case Compaction():
+        case run_events.Compaction():
             return "compacted the conversation"
-        case Notice():
+        case run_events.Notice():
             return _line(event.text)
     return ""
 

@@ -16,14 +16,7 @@ from wolo.conversation.history.changed_files import find_changes, patch
 from wolo.conversation.resources.file_tracking import open_tracker
 from wolo.conversation.resources.secrets import redactor
 from wolo.errors import SessionError
-from wolo.frontends.background_sessions import (
-    NOT_KEPT,
-    BackgroundSession,
-    after_line,
-    forget_session,
-    read_session,
-    write_session,
-)
+from wolo.frontends import background_sessions
 from wolo.frontends.file_names import FileNames
 from wolo.frontends.server.http_errors import HttpError
 from wolo.frontends.server.live_session import LiveSession, choices_in, start_options
@@ -122,27 +115,30 @@ class SessionHub:
         live = LiveSession(info.session_id, cwd, (), mode=info.mode, model=info.model)
         live.adopt(conversation)
         if new.background:
-            live.options = {name: value for name, value in flags.items() if name not in NOT_KEPT}
+            live.options = {name: value for name, value in flags.items() if name not in background_sessions.NOT_KEPT}
             self._record(
-                live, BackgroundSession(id=live.id, title=title_of(new.title), cwd=str(cwd), port=self.port, options=flags)
+                live,
+                background_sessions.BackgroundSession(
+                    id=live.id, title=title_of(new.title), cwd=str(cwd), port=self.port, options=flags
+                ),
             )
         self.adopt(live)
         return self._unsaved_row(live)
 
-    def _record(self, live: LiveSession, session: BackgroundSession) -> None:
+    def _record(self, live: LiveSession, session: background_sessions.BackgroundSession) -> None:
         """Writes what the session does, now and whenever that changes."""
         current = session
 
         def write(line: Line) -> None:
             nonlocal current
-            after = after_line(current, line)
+            after = background_sessions.after_line(current, line)
             if after != current:
                 current = after
                 save()
 
         def save() -> None:
             try:
-                write_session(self._places.data, current)
+                background_sessions.write_session(self._places.data, current)
             except OSError:
                 log.exception("the state of %s cannot be written", current.id)
 
@@ -205,7 +201,7 @@ class SessionHub:
                     history = as_stored(loaded.entries)
                     unsent = unsent_steering(loaded.entries)
                     live = LiveSession(info.id, Path(info.cwd), history, mode=info.mode, model=info.model, unsent=unsent)
-                    if kept := read_session(self._places.data, info.id):
+                    if kept := background_sessions.read_session(self._places.data, info.id):
                         live.options = kept.options
                         self._record(live, replace(kept, port=self.port, state="idle", waits_for=""))
                     self._live[info.id] = live
@@ -252,7 +248,7 @@ class SessionHub:
             await asyncio.to_thread(self._delete_saved, live.id)
         finally:
             self._live.pop(live.id, None)
-        forget_session(self._places.data, live.id)
+        background_sessions.forget_session(self._places.data, live.id)
         return live.id
 
     def _delete_saved(self, session_id: str) -> None:

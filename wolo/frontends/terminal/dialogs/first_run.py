@@ -12,16 +12,9 @@ from wolo.config.settings_writer import set_value
 from wolo.conversation.resources.model_selection import choose_now
 from wolo.diagnostics.provider_login import login_providers
 from wolo.errors import ConfigError
+from wolo.frontends.terminal.dialogs import login_dialog
 from wolo.frontends.terminal.dialogs.embedded_model import about_embedded, offer_embedded
 from wolo.frontends.terminal.dialogs.input_prompts import ask_secret
-from wolo.frontends.terminal.dialogs.login_dialog import (
-    ask_provider,
-    find_provider,
-    is_key,
-    log_in,
-    provider_of_key,
-    show_providers,
-)
 from wolo.frontends.terminal.dialogs.new_server import add_server, try_out
 from wolo.frontends.terminal.dialogs.picker import (
     ABOUT_SERVER,
@@ -111,7 +104,7 @@ async def _offer(terminal: Terminal) -> str:
         key = "aste an API key (it is recognised by its beginning), or choose its provider:"
         screen.show_text(f"Or p{key}" if offer.models else f"No model is set up. P{key}")
         first = len(offer.models) + 1
-        show_providers(offer.providers, terminal, first=first)
+        login_dialog.show_providers(offer.providers, terminal, first=first)
         screen.show_text("Or use a company's server, by its URL:")
         print_numbered([Item(SERVER, SETUPS[SERVER])], terminal, first=first + len(offer.providers))
         screen.show_text("Or a small model inside wolo, without key or account:")
@@ -178,10 +171,10 @@ async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:
     if 0 <= behind - len(offer.providers) < len(offer.setups):
         return await _set_up(offer.setups[behind - len(offer.providers)], terminal)
     is_provider = 0 <= behind < len(offer.providers)
-    provider = offer.providers[behind] if is_provider else find_provider(typed, offer.providers)
+    provider = offer.providers[behind] if is_provider else login_dialog.find_provider(typed, offer.providers)
     if provider is not None:
         return await _choose_provider(provider, terminal)
-    if is_key(typed):
+    if login_dialog.is_key(typed):
         return await _paste_key(typed, offer, terminal)
     terminal.screen.show_text(f"There is no {'number' if name.isdecimal() else 'provider'} {typed}.", "warning")
     return ""
@@ -205,10 +198,10 @@ async def _paste_key(key: str, offer: ModelOffer, terminal: Terminal) -> str:
     """Asks for the provider only where the beginning of the key does not tell it."""
     if not key:
         return ""
-    if provider := provider_of_key(key, offer.providers):
+    if provider := login_dialog.provider_of_key(key, offer.providers):
         terminal.screen.show_text(f"This is a key of {provider.label}.", "dim")
     else:
-        provider = await ask_provider(offer.providers, terminal)
+        provider = await login_dialog.ask_provider(offer.providers, terminal)
     return await _choose_provider(provider, terminal, key)
 
 
@@ -216,7 +209,7 @@ async def _choose_provider(provider: Provider, terminal: Terminal, key: str = ""
     """Asks for a key only if there is none."""
     if not key and (variable := _key_variable(provider)):
         terminal.screen.show_text(f"Using the API key of {provider.label} in ${variable}.", "dim")
-    elif not await log_in(provider, terminal, key=key):
+    elif not await login_dialog.log_in(provider, terminal, key=key):
         return ""
     shown = list(dict.fromkeys((provider.default_model, *(each.id for each in provider.models))))[:MOST_SHOWN]
     overrides = layers.load(find_site()).settings.providers

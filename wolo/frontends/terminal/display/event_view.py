@@ -13,33 +13,7 @@ from typing import Literal
 from msgspec.structs import replace
 from rich.text import Text
 
-from wolo.agent.events import (
-    AnswerEnded,
-    AttemptFailed,
-    CallDenied,
-    CallEnded,
-    CallProgressed,
-    CallStarted,
-    CallStreamed,
-    Compacted,
-    CompactionStarted,
-    Event,
-    HookAwaited,
-    JobEnded,
-    MessageAdded,
-    ModeChanged,
-    ModelReplaced,
-    Noticed,
-    PromptRefused,
-    RequestStarted,
-    TaskEnded,
-    TextStreamed,
-    ThinkingStreamed,
-    TurnEnded,
-    TurnStarted,
-    Verified,
-    VerifyStarted,
-)
+from wolo.agent import events
 from wolo.commands.cost import in_words
 from wolo.conversation.phrasing import describe, describe_retried, describe_retry, duration
 from wolo.errors import WoloError
@@ -151,65 +125,65 @@ class Screen:
         self._markdown = self._new_markdown()
         self._output = self._new_output()
 
-    def show(self, event: Event) -> None:
+    def show(self, event: events.Event) -> None:
         if self.region is not None:
             self.region.on_event(event)
-        if not isinstance(event, TextStreamed):
+        if not isinstance(event, events.TextStreamed):
             self.draw_streamed()
-        if isinstance(event, TextStreamed | ThinkingStreamed | CallStreamed | AnswerEnded):
+        if isinstance(event, events.TextStreamed | events.ThinkingStreamed | events.CallStreamed | events.AnswerEnded):
             self._end_retries()
         match event:
-            case RequestStarted():
+            case events.RequestStarted():
                 self._draw(self._markdown.close())
                 self._markdown = self._new_markdown()
                 self._chars, self._tail, self._has_text, self._written = 0, "", False, {}
                 self.thinking.begin()
                 self.status.start(describe(event))
-            case TextStreamed():
+            case events.TextStreamed():
                 self._end_thinking()
                 self._streamed.append(event.text)
                 if self.region is None:
                     self.draw_streamed()
                 self._count(event.text)
-            case ThinkingStreamed():
+            case events.ThinkingStreamed():
                 self.thinking.add(event.text)
                 self._count(event.text, is_thinking=True)
-            case CallStreamed():
+            case events.CallStreamed():
                 self._end_thinking()
                 self.status.note_data()
                 self.status.describe(f"{self._call_in_words(event)} · {event.size_bytes / 1000:.1f} kB")
-            case AnswerEnded():
+            case events.AnswerEnded():
                 self._end_thinking()
                 self._end_answer(event.message)
-            case AttemptFailed():
+            case events.AttemptFailed():
                 self._attempt_failed(event)
-            case Compacted(reason="masked"):
-                self._notice(Noticed(text=describe(event)))
-            case ModelReplaced() | Compacted():
+            case events.Compacted(reason="masked"):
+                self._notice(events.Noticed(text=describe(event)))
+            case events.ModelReplaced() | events.Compacted():
                 self._show_void(describe(event))
-            case TurnStarted() | CompactionStarted() | VerifyStarted() | HookAwaited():
+            case events.TurnStarted() | events.CompactionStarted() | events.VerifyStarted() | events.HookAwaited():
                 self.status.start(escaped_line(describe(event)))
-            case CallStarted():
+            case events.CallStarted():
                 self.status.start_call(event.part.id, call_line(event.part, most_chars=MOST_SUBJECT, most_of_change=0))
-            case CallProgressed():
+            case events.CallProgressed():
                 self.status.add_output(event.part_id, event.text)
-            case TaskEnded() if event.background:
+            case events.TaskEnded() if event.background:
                 self.show_text(f"{escaped_line(describe(event))} The model gets its result with your next prompt.", "dim")
-            case JobEnded() | ModeChanged():
+            case events.JobEnded() | events.ModeChanged():
                 self.show_text(escaped_line(describe(event)), "dim")
-            case CallDenied():
+            case events.CallDenied():
                 self._refusals[event.part.id] = event.reason
-            case CallEnded():
+            case events.CallEnded():
                 self._call_ended(event)
-            case MessageAdded() if event.message.is_from_user:
+            case events.MessageAdded() if event.message.is_from_user:
                 self.show_user_text(self.state.typed_texts.get(event.message.id, event.message.text))
-            case PromptRefused() if event.reason and not event.prompt.is_prompt:
+            case events.PromptRefused() if event.reason and not event.prompt.is_prompt:
                 self.show_text(describe(event), "warning")
-            case Verified():
+            case events.Verified():
                 self.show_text(escaped_line(describe(event)), "warning" if event.new_failures else "dim")
-            case Noticed():
+            case events.Noticed():
                 self._notice(event)
-            case TurnEnded():
+            case events.TurnEnded():
                 self._turn_ended(event)
 
     def draw_streamed(self) -> None:
@@ -320,7 +294,7 @@ class Screen:
             newest = f"…{newest[-NEWEST_CHARS:].partition(' ')[2]}"  # it begins with a word
         return f"thinking · {max(self._chars // 4, 1):,} tokens · {newest}".rstrip(" ·")
 
-    def _attempt_failed(self, event: AttemptFailed) -> None:
+    def _attempt_failed(self, event: events.AttemptFailed) -> None:
         if event.is_limit:
             self._show_void(describe(event))
             return
@@ -338,7 +312,7 @@ class Screen:
             self._retried = ""
             self.show_text(row, "dim")
 
-    def _call_in_words(self, event: CallStreamed) -> str:
+    def _call_in_words(self, event: events.CallStreamed) -> str:
         """`Writing big.py` as soon as the name is known."""
         if event.kind == "edit":
             name = self._written.get(event.slot, "")
@@ -361,7 +335,7 @@ class Screen:
 
     # Calls
 
-    def _call_ended(self, event: CallEnded) -> None:
+    def _call_ended(self, event: events.CallEnded) -> None:
         self.status.end_call(event.part.id)
         columns, rows = self.stdout.columns, tool_calls.MAX_DIFF_LINES
         if self.folded.hint:
@@ -386,12 +360,12 @@ class Screen:
 
     # The turn
 
-    def _notice(self, event: Noticed) -> None:
+    def _notice(self, event: events.Noticed) -> None:
         if event.text not in self._notices and (event.level == "warning" or self.says_more):
             self._notices.add(event.text)
             self.show_text(describe(event), "warning" if event.level == "warning" else "dim")
 
-    def _turn_ended(self, event: TurnEnded) -> None:
+    def _turn_ended(self, event: events.TurnEnded) -> None:
         self._end_thinking()
         self._draw(self._markdown.close())
         self._end_line()
@@ -411,7 +385,7 @@ class Screen:
         if used:
             self.show_text(used, "dim")
 
-    def _used(self, event: TurnEnded) -> str:
+    def _used(self, event: events.TurnEnded) -> str:
         """Tokens of the last request, and the cost of the whole turn."""
         last = self._last_usage
         if last is None or not last.context_tokens or event.num_answers < 2:

@@ -15,6 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Protocol, TypeVar
 
+from prompt_toolkit import layout
 from prompt_toolkit.application import in_terminal
 from prompt_toolkit.application.current import get_app, set_app
 from prompt_toolkit.buffer import Buffer
@@ -24,18 +25,6 @@ from prompt_toolkit.filters import Condition, FilterOrBool, has_completions, is_
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindingsBase
 from prompt_toolkit.key_binding.vi_state import InputMode
-from prompt_toolkit.layout import (
-    AnyContainer,
-    BufferControl,
-    ConditionalContainer,
-    Dimension,
-    DynamicContainer,
-    FormattedTextControl,
-    Layout,
-    ScrollbarMargin,
-    ScrollOffsets,
-    Window,
-)
 from prompt_toolkit.layout.processors import AfterInput, BeforeInput, Processor
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.widgets import SearchToolbar
@@ -325,19 +314,19 @@ class LiveRegion:
 
     # Drawing
 
-    def _layout(self, processors: list[Processor]) -> Layout:
+    def _layout(self, processors: list[Processor]) -> layout.Layout:
         search = search_line()
-        control = BufferControl(
+        control = layout.BufferControl(
             self.writing,
             input_processors=[*processors, BeforeInput(lambda: [("class:prompt", self._prompt_text)]), AfterInput(self._hint)],
             search_buffer_control=search.control,
             preview_search=True,
         )
-        writing = Window(
+        writing = layout.Window(
             control,
             wrap_lines=True,
             get_line_prefix=self._line_prefix,
-            height=Dimension(min=1, max=WRITING_ROWS),
+            height=layout.Dimension(min=1, max=WRITING_ROWS),
             dont_extend_height=True,
         )
         unasked = Stack(
@@ -349,11 +338,13 @@ class LiveRegion:
                 offered_menu(),
             ]
         )
-        rows: list[AnyContainer] = [
-            MeasuredContainer(DynamicContainer(lambda: self._state.dialogs[-1].container if self._state.dialogs else unasked)),
+        rows: list[layout.AnyContainer] = [
+            MeasuredContainer(
+                layout.DynamicContainer(lambda: self._state.dialogs[-1].container if self._state.dialogs else unasked)
+            ),
             MeasuredContainer(self._below_window, Condition(self._shows_below)),
         ]
-        return Layout(Stack(rows), focused_element=writing)
+        return layout.Layout(Stack(rows), focused_element=writing)
 
     def _line_prefix(self, line: int, row: int) -> str:
         """Indents all rows of the text but the first below its beginning."""
@@ -437,25 +428,27 @@ class LiveRegion:
         return self._output.get_size().rows
 
 
-def _window(text: Callable[[], AnyFormattedText], most_rows: int) -> Window:
-    return Window(FormattedTextControl(text), wrap_lines=True, height=Dimension(max=most_rows), dont_extend_height=True)
+def _window(text: Callable[[], AnyFormattedText], most_rows: int) -> layout.Window:
+    return layout.Window(
+        layout.FormattedTextControl(text), wrap_lines=True, height=layout.Dimension(max=most_rows), dont_extend_height=True
+    )
 
 
 MENU_ROWS = 8
 LEAST_COLUMNS = 8
 
 
-def offered_menu() -> ConditionalContainer:
-    window = Window(
+def offered_menu() -> layout.ConditionalContainer:
+    window = layout.Window(
         _Names(),
-        width=Dimension(min=LEAST_COLUMNS),
-        height=Dimension(min=1, max=MENU_ROWS),
-        scroll_offsets=ScrollOffsets(top=1, bottom=1),
-        right_margins=[ScrollbarMargin()],
+        width=layout.Dimension(min=LEAST_COLUMNS),
+        height=layout.Dimension(min=1, max=MENU_ROWS),
+        scroll_offsets=layout.ScrollOffsets(top=1, bottom=1),
+        right_margins=[layout.ScrollbarMargin()],
         dont_extend_width=True,
         style="class:completion-menu",
     )
-    return ConditionalContainer(window, filter=has_completions & ~is_done)
+    return layout.ConditionalContainer(window, filter=has_completions & ~is_done)
 
 
 def search_line() -> SearchToolbar:
@@ -471,16 +464,16 @@ class _Names(CompletionRows):
         return not _is_narrow()
 
 
-class MeasuredContainer(ConditionalContainer):
+class MeasuredContainer(layout.ConditionalContainer):
     """Measures its height once a frame; a split asks for it two or three times."""
 
-    def __init__(self, content: AnyContainer, filter: FilterOrBool = True) -> None:
+    def __init__(self, content: layout.AnyContainer, filter: FilterOrBool = True) -> None:
         super().__init__(content, filter)
         self._measured_for = (-1, 0)
         """The frame and the width of the last measurement."""
-        self._height = Dimension()
+        self._height = layout.Dimension()
 
-    def preferred_height(self, width: int, max_available_height: int) -> Dimension:
+    def preferred_height(self, width: int, max_available_height: int) -> layout.Dimension:
         measured_for = (get_app().render_counter, width)
         if measured_for != self._measured_for or self._height.preferred > max_available_height:
             self._height = super().preferred_height(width, max_available_height)

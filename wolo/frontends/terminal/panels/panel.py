@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from prompt_toolkit import layout
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
@@ -20,15 +21,6 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.layout import (
-    AnyContainer,
-    BufferControl,
-    ConditionalContainer,
-    Dimension,
-    FormattedTextControl,
-    VSplit,
-    Window,
-)
 from prompt_toolkit.layout.processors import BeforeInput, Processor
 from rich.text import Text
 
@@ -115,28 +107,30 @@ class Panel(Generic[T]):
         """Text is folded now; it was unfolded once."""
         self._was_unfolded = False
         self._key_guard = KeyGuard(self)
-        self._body = Window(
-            FormattedTextControl(self._paint, focusable=True, show_cursor=False, key_bindings=self._choosing_keys()),
+        self._body = layout.Window(
+            layout.FormattedTextControl(self._paint, focusable=True, show_cursor=False, key_bindings=self._choosing_keys()),
             dont_extend_height=True,
         )
-        self._line = Window(
-            BufferControl(
+        self._line = layout.Window(
+            layout.BufferControl(
                 self.field,
                 [*self.processors, BeforeInput(lambda: [("class:asking", self._label)])],
                 key_bindings=self._writing_keys(),
             ),
             wrap_lines=True,
-            height=Dimension(min=1, max=FIELD_ROWS),
+            height=layout.Dimension(min=1, max=FIELD_ROWS),
             dont_extend_height=True,
         )
         framed = Condition(lambda: self.is_framed)
-        side = ConditionalContainer(_side(), framed)
-        written = ConditionalContainer(VSplit([side, self._line]), Condition(lambda: bool(self._label)))
-        hints = Window(FormattedTextControl(self._hints), dont_extend_height=True)
-        hinted = ConditionalContainer(hints, Condition(lambda: self.is_writing and bool(self._hints())))
+        side = layout.ConditionalContainer(_side(), framed)
+        written = layout.ConditionalContainer(layout.VSplit([side, self._line]), Condition(lambda: bool(self._label)))
+        hints = layout.Window(layout.FormattedTextControl(self._hints), dont_extend_height=True)
+        hinted = layout.ConditionalContainer(hints, Condition(lambda: self.is_writing and bool(self._hints())))
         has_no_hints = Condition(lambda: self.is_framed and not self.below(*self._room()))
-        bottom = ConditionalContainer(Window(FormattedTextControl([("class:border", BOTTOM)]), height=1), has_no_hints)
-        self.container: AnyContainer = Stack([self._body, written, hinted, bottom], modal=True)
+        bottom = layout.ConditionalContainer(
+            layout.Window(layout.FormattedTextControl([("class:border", BOTTOM)]), height=1), has_no_hints
+        )
+        self.container: layout.AnyContainer = Stack([self._body, written, hinted, bottom], modal=True)
 
     # For the kinds of panels
 
@@ -433,12 +427,12 @@ def one_row(cells: Sequence[tuple[str, str]], columns: int, between: str = "   "
     return rows
 
 
-def _side() -> Window:
+def _side() -> layout.Window:
     """The border of the input field, which may have several rows."""
-    return Window(
-        FormattedTextControl([("class:border", "\n".join([SIDE] * FIELD_ROWS))]),
+    return layout.Window(
+        layout.FormattedTextControl([("class:border", "\n".join([SIDE] * FIELD_ROWS))]),
         width=len(SIDE),
-        height=Dimension(min=1, max=FIELD_ROWS, preferred=1),
+        height=layout.Dimension(min=1, max=FIELD_ROWS, preferred=1),
     )
 
 

@@ -12,21 +12,8 @@ from rich.style import Style
 from rich.text import Text
 
 from wolo.frontends.terminal.io.theme import STYLES
+from wolo.frontends.terminal.render import markdown_syntax
 from wolo.frontends.terminal.render.code_blocks import CodeBlock
-from wolo.frontends.terminal.render.markdown_syntax import (
-    FENCE,
-    ITEM,
-    QUOTE,
-    RULE,
-    bullet,
-    inline,
-    is_below_header,
-    is_unfinished,
-    last_gap,
-    read_heading,
-    unindent,
-    with_box,
-)
 from wolo.frontends.terminal.render.markdown_tables import LONGEST_ROW, Grid, GrowingTable
 from wolo.messages.terminal_text import Cleaner
 
@@ -88,7 +75,7 @@ class MarkdownStream:
         """The unprinted part of the current line, code with its margin."""
         if self._code is None or self.is_mid_line or self._closes_fence(self.unfinished):
             return self.unfinished
-        return f"{self._code.margin}{unindent(self.unfinished, self._fence_indent)}"
+        return f"{self._code.margin}{markdown_syntax.unindent(self.unfinished, self._fence_indent)}"
 
     def feed(self, text: str) -> list[Drawn]:
         self.unfinished += self._cleaner.feed(text)
@@ -118,7 +105,7 @@ class MarkdownStream:
         code: list[str] = []
         for line in lines:
             if self._fence and not self.is_mid_line and not self._closes_fence(line):
-                code.append(unindent(line, self._fence_indent))
+                code.append(markdown_syntax.unindent(line, self._fence_indent))
                 continue
             self._put_code(code)
             code = []
@@ -127,7 +114,7 @@ class MarkdownStream:
 
     def _take(self, line: str) -> None:
         if self.is_mid_line:
-            text = Text(line) if self._plain or self._fence else inline(line)
+            text = Text(line) if self._plain or self._fence else markdown_syntax.inline(line)
             text.no_wrap = not self._wraps
             self._put(text, "\n")
             self.is_mid_line = False
@@ -136,7 +123,7 @@ class MarkdownStream:
                 self._put(Text(line, no_wrap=bool(self._fence)), "\n")
             else:
                 self._blank = True
-            if opened := FENCE.match(line):
+            if opened := markdown_syntax.FENCE.match(line):
                 self._fence = "" if self._fence and self._closes_fence(line) else self._fence or opened[1]
         elif self._fence:
             self._fence, self._code, self._blank = "", None, True
@@ -146,21 +133,21 @@ class MarkdownStream:
         elif not self._joins_table(line):
             if self._blank and not line[0].isspace():
                 self._in_list = False
-            if opened := FENCE.match(line):
+            if opened := markdown_syntax.FENCE.match(line):
                 self._flush()
                 self._open_fence(opened)
-            elif heading := read_heading(line):
+            elif heading := markdown_syntax.read_heading(line):
                 self._flush()
                 level, title = heading
-                text = inline(title)
+                text = markdown_syntax.inline(title)
                 text.stylize(_HEADINGS[min(level, len(_HEADINGS)) - 1])
                 self._blank = True
                 self._put(text, "\n")
                 self._blank = True
-            elif RULE.match(line):
+            elif markdown_syntax.RULE.match(line):
                 self._flush()
                 self._put(Text.assemble(("─" * RULE_COLUMNS, _DIM)), "\n")
-            elif item := ITEM.match(line):
+            elif item := markdown_syntax.ITEM.match(line):
                 self._flush()
                 self._take_item(item, line)
             elif line.startswith(("    ", "\t")) and not self._in_list and not self._held and (self._blank or not self._begun):
@@ -175,20 +162,20 @@ class MarkdownStream:
     def _take_item(self, item: re.Match[str], line: str) -> None:
         rest = line[item.end() :]
         self._in_list = True
-        self._prefix = Text.assemble(item[1], (bullet(item), _MARK), " " * max(len(item[3].expandtabs(4)), 1))
-        if opened := FENCE.match(rest):
+        self._prefix = Text.assemble(item[1], (markdown_syntax.bullet(item), _MARK), " " * max(len(item[3].expandtabs(4)), 1))
+        if opened := markdown_syntax.FENCE.match(rest):
             self._put(self._take_prefix(), "\n")
             self._open_fence(opened, item.end())
         else:
-            self._hold(with_box(rest))
+            self._hold(markdown_syntax.with_box(rest))
 
     def _take_text(self, line: str) -> None:
         if self._held:
             self._hold(line)
             return
-        if quote := QUOTE.match(line):
+        if quote := markdown_syntax.QUOTE.match(line):
             mark, quoted = quote[0], line[quote.end() :]
-            if FENCE.match(quoted):
+            if markdown_syntax.FENCE.match(quoted):
                 self._quotes_code = not self._quotes_code
             elif self._quotes_code:
                 self._put(Text.assemble((mark, _DIM), quoted), "\n")
@@ -203,7 +190,7 @@ class MarkdownStream:
 
     def _hold(self, line: str) -> None:
         self._held.append(line.rstrip())
-        if len(self._held) >= MOST_HELD or not is_unfinished("\n".join(self._held)):
+        if len(self._held) >= MOST_HELD or not markdown_syntax.is_unfinished("\n".join(self._held)):
             self._flush_text()
 
     def _flush(self) -> None:
@@ -219,7 +206,7 @@ class MarkdownStream:
 
     def _flush_text(self) -> None:
         if self._held:
-            text = inline("\n".join(self._held))
+            text = markdown_syntax.inline("\n".join(self._held))
             self._held = []
             prefix = self._take_prefix()
             if prefix.plain.startswith(">"):
@@ -260,7 +247,7 @@ class MarkdownStream:
         if self._table is not None and "|" in line and len(line) <= LONGEST_ROW:
             self._put_table(self._table.add(line))
             return True
-        if self._header and is_below_header(line, self._header):
+        if self._header and markdown_syntax.is_below_header(line, self._header):
             self._table = GrowingTable(self._header, line)
             self._header = ""
             self._blank = self._begun
@@ -283,22 +270,22 @@ class MarkdownStream:
         if not self.is_mid_line:
             self._flush()
         raw = self._plain or bool(self._fence)
-        cut = last_gap(self.unfinished, LONG_LINE)
+        cut = markdown_syntax.last_gap(self.unfinished, LONG_LINE)
         if len(self.unfinished) >= LONGEST_WAIT:
             cut = cut or len(self.unfinished) - 1
-        elif not raw and is_unfinished(self.unfinished[:cut]):
+        elif not raw and markdown_syntax.is_unfinished(self.unfinished[:cut]):
             return
         piece, self.unfinished = self.unfinished[:cut], self.unfinished[cut:]
         if piece:
             prefix = Text()
             if not self.is_mid_line:
-                self._wraps = not raw and (piece[0].isspace() or QUOTE.match(piece) is not None)
+                self._wraps = not raw and (piece[0].isspace() or markdown_syntax.QUOTE.match(piece) is not None)
                 if self._code is not None:
-                    prefix, piece = Text(self._code.margin), unindent(piece, self._fence_indent)
-                elif not raw and (item := ITEM.match(piece)):
+                    prefix, piece = Text(self._code.margin), markdown_syntax.unindent(piece, self._fence_indent)
+                elif not raw and (item := markdown_syntax.ITEM.match(piece)):
                     self._in_list = self._wraps = True
-                    prefix, piece = Text.assemble(item[1], (bullet(item), _MARK), " "), piece[item.end() :]
-            prefix.append_text(Text(piece) if raw else inline(piece)).no_wrap = not self._wraps
+                    prefix, piece = Text.assemble(item[1], (markdown_syntax.bullet(item), _MARK), " "), piece[item.end() :]
+            prefix.append_text(Text(piece) if raw else markdown_syntax.inline(piece)).no_wrap = not self._wraps
             self._put(prefix)
             self.is_mid_line = True
 

@@ -16,14 +16,8 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText, Sw
 from wolo.conversation.permission_check import in_precedence, rule_lines
 from wolo.conversation.resources.startup import ConversationChange
 from wolo.frontends.terminal.composer.completion import mention
+from wolo.frontends.terminal.dialogs import menu_sources
 from wolo.frontends.terminal.dialogs.input_prompts import ask_text, confirm
-from wolo.frontends.terminal.dialogs.menu_sources import (
-    files_menu,
-    models_menu,
-    rewind_menu,
-    sessions_menu,
-    turns_back,
-)
 from wolo.frontends.terminal.dialogs.picker import EMBEDDED, SERVER, Item, Menu, pick
 from wolo.frontends.terminal.display.line_prompt import Dismissed, PassedOver
 from wolo.frontends.terminal.display.terminal import Terminal
@@ -53,7 +47,7 @@ async def choose_ahead(line: str, context: CommandContext, terminal: Terminal) -
 
 async def mention_file(cwd: Path, writing: Buffer, terminal: Terminal) -> None:
     """Inserts a mention of the chosen file at the cursor."""
-    menu = await asyncio.to_thread(files_menu, cwd)
+    menu = await asyncio.to_thread(menu_sources.files_menu, cwd)
     with suppress(Dismissed):
         if picked := await pick(menu, terminal):
             writing.insert_text(f"{mention(picked.value)} ")
@@ -84,7 +78,7 @@ async def _log_in(terminal: Terminal, context: CommandContext, rest: str) -> Out
 
 
 async def _session(terminal: Terminal, command: Command, context: CommandContext) -> Outcome:
-    menu = sessions_menu(context.conversation.info.cwd, context.conversation.info.session_id)
+    menu = menu_sources.sessions_menu(context.conversation.info.cwd, context.conversation.info.session_id)
     if not menu.listed(True):
         return ShowText("There is no other session yet.")
     picked = await pick(menu, terminal)
@@ -132,7 +126,7 @@ async def _model(terminal: Terminal, command: Command, context: CommandContext) 
     from wolo.frontends.terminal.dialogs.embedded_model import offer_embedded  # noqa: PLC0415  # loads the HTTP stack
     from wolo.frontends.terminal.dialogs.new_server import add_server  # noqa: PLC0415  # the same
 
-    picked = await pick(await asyncio.to_thread(models_menu, context.conversation), terminal)
+    picked = await pick(await asyncio.to_thread(menu_sources.models_menu, context.conversation), terminal)
     if picked is None or picked.value == context.conversation.info.model:
         return NOTHING
     ways = {SERVER: add_server, EMBEDDED: offer_embedded}
@@ -150,20 +144,20 @@ async def _model(terminal: Terminal, command: Command, context: CommandContext) 
 
 
 CHOSEN_AHEAD: dict[str, Callable[[CommandContext], Menu[str]]] = {
-    "/model": lambda context: models_menu(context.conversation, ahead=True),
-    "/resume": lambda context: sessions_menu(context.conversation.info.cwd, context.conversation.info.session_id),
+    "/model": lambda context: menu_sources.models_menu(context.conversation, ahead=True),
+    "/resume": lambda context: menu_sources.sessions_menu(context.conversation.info.cwd, context.conversation.info.session_id),
 }
 
 
 async def _prompt(terminal: Terminal, command: Command, context: CommandContext) -> Outcome:
-    menu = rewind_menu(context)
+    menu = menu_sources.rewind_menu(context)
     if not menu.listed(False):
         return ShowText("There is no prompt yet.")
     picked = await pick(menu, terminal)
     if picked is None:
         return NOTHING
     if picked.is_on:
-        return await undo.undo(context, str(turns_back(menu, picked.value)))
+        return await undo.undo(context, str(menu_sources.turns_back(menu, picked.value)))
     return await command.run(context, str(picked.value.number))
 
 

@@ -29,16 +29,9 @@ from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.prompt_loop import PromptLoop
+from wolo.frontends.terminal.repl import submissions
 from wolo.frontends.terminal.repl.command_registry import CommandRegistry
 from wolo.frontends.terminal.repl.status_bar import StatusBar, TodoPanel, print_banner
-from wolo.frontends.terminal.repl.submissions import (
-    answering_with,
-    is_note,
-    make_message,
-    run_command,
-    save_note,
-    show_prompt,
-)
 from wolo.frontends.terminal.repl.turn_runner import ask_for_tasks, print_jobs_left, run_turn, run_work
 from wolo.messages.message import UserPrompt
 from wolo.messages.terminal_text import escape_hidden
@@ -159,7 +152,7 @@ class Repl:
             self._start_work(text)
         elif self._registry.is_chosen_ahead(text) and not submission.later:
             self._run_in_background(self._choose_ahead(text))
-        elif submission.later or is_command(text) or text.startswith("!") or is_note(text):
+        elif submission.later or is_command(text) or text.startswith("!") or submissions.is_note(text):
             self._queue.later.append(text)
         else:
             try:
@@ -287,9 +280,9 @@ class Repl:
                 with self._terminal.signals.during(partial(self._stop_command, line)):
                     await self._run_command(line)
             elif line.startswith("!"):
-                if output := await run_command(line, self.conversation, self._terminal):
+                if output := await submissions.run_command(line, self.conversation, self._terminal):
                     self._ran.append(output)
-            elif not is_note(line) or await save_note(line, self.conversation, self._terminal):
+            elif not submissions.is_note(line) or await submissions.save_note(line, self.conversation, self._terminal):
                 await self._send(line, line)
         except HandoverFailed as failed:
             if failed.conversation is None:
@@ -309,7 +302,7 @@ class Repl:
                 self._composer.give_back(line)
 
     def _compose(self, submitted: str | SendPrompt) -> UserPrompt:
-        message = make_message(submitted, self.conversation, self._composer.pastes, self._ran, self._screen)
+        message = submissions.make_message(submitted, self.conversation, self._composer.pastes, self._ran, self._screen)
         self._ran.clear()
         return message
 
@@ -347,10 +340,10 @@ class Repl:
         """Sends the prompt that the command `line` makes."""
         from wolo.commands.expansion import run_embedded  # noqa: PLC0415  # few prompts come from commands
 
-        show_prompt(prompt, self._screen)
+        submissions.show_prompt(prompt, self._screen)
         with self._terminal.signals.during(self.conversation.interrupt):
             prompt = await run_embedded(prompt, self.conversation, self._screen.show)
-        async with answering_with(prompt.model, self.conversation, self, self._screen):
+        async with submissions.answering_with(prompt.model, self.conversation, self, self._screen):
             await self._send(prompt, line)
 
     def change_to(self, opened: SwitchConversation) -> None:
