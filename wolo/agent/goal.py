@@ -125,7 +125,23 @@ class GoalPolicy:
         self._before, self._used, self._answers, self._round_start = self.goal, account.used, account.answers, num_messages
         self._began_at = self._services.clock()
         if self.is_active:
-            self._own_limits, account.limits = account.limits, self._tighten(account.limits)
+            # The account's limits with what is left of the budget, so that requests of subagents count too
+            goal, used, budget = self.goal, self._services.account.used, self.goal.budget
+            answers = self._services.account.answers - goal.num_answers
+            spent = used.cost.total if used.cost is not None else 0.0
+            self._own_limits, account.limits = (
+                account.limits,
+                replace(
+                    account.limits,
+                    max_turns=_least(account.limits.max_turns, budget.max_turns and max(answers + budget.max_turns, 0)),
+                    max_cost=_least(
+                        account.limits.max_cost, budget.max_cost and spent + budget.max_cost - (goal.cost_usd or 0.0)
+                    ),
+                    max_tokens=_least(
+                        account.limits.max_tokens, budget.max_tokens and used.context_tokens + budget.max_tokens - goal.tokens
+                    ),
+                ),
+            )
 
     def seconds_left(self) -> float | None:
         most = self.goal.budget.max_seconds
@@ -217,18 +233,6 @@ class GoalPolicy:
             worked_s=before.worked_s + self._services.clock() - (self._began_at or self._services.clock()),
         )
 
-    def _tighten(self, limits: Limits) -> Limits:
-        """The account's limits with what is left of the budget, so that requests of subagents count too."""
-        goal, used, budget = self.goal, self._services.account.used, self.goal.budget
-        answers = self._services.account.answers - goal.num_answers
-        spent = used.cost.total if used.cost is not None else 0.0
-        return replace(
-            limits,
-            max_turns=_least(limits.max_turns, budget.max_turns and max(answers + budget.max_turns, 0)),
-            max_cost=_least(limits.max_cost, budget.max_cost and spent + budget.max_cost - (goal.cost_usd or 0.0)),
-            max_tokens=_least(limits.max_tokens, budget.max_tokens and used.context_tokens + budget.max_tokens - goal.tokens),
-        )
-
     def _has_change(self, messages: Sequence[Message]) -> bool:
         """Files or the task list changed in this round."""
         new = messages[self._round_start :]
@@ -239,7 +243,18 @@ class GoalPolicy:
 
     async def _judge(self, messages: Sequence[Message]) -> GoalVerdict:
         if not self.goal.until:
-            return await self._ask(messages)
+            # The small model, and the main one where that fails
+            services = self._services
+            if services.open_small is not None:
+                small = services.open_small()
+                try:
+                    return await self._ask_model(small, messages)
+                except ProviderError:
+                    if not can_summarize(services.asker):
+                        raise
+                finally:
+                    await small.close()
+            return await self._ask_model(services.asker, messages)
         until = self.goal.until
         check = await self._check(until)
         if check.exit_code == 0:
@@ -248,20 +263,6 @@ class GoalPolicy:
         output = check.output.strip()[-_SHOWN_CHARS:]
         result = "\n".join((how if not check.timed_out else "timeout", *check.failures))
         return GoalVerdict(status="active", reason=f"`{until}` {how}." + (f"\n{output}" if output else ""), result=result)
-
-    async def _ask(self, messages: Sequence[Message]) -> GoalVerdict:
-        """The small model, and the main one where that fails. Raises ProviderError."""
-        services = self._services
-        if services.open_small is not None:
-            small = services.open_small()
-            try:
-                return await self._ask_model(small, messages)
-            except ProviderError:
-                if not can_summarize(services.asker):
-                    raise
-            finally:
-                await small.close()
-        return await self._ask_model(services.asker, messages)
 
     async def _ask_model(self, model: ModelClient, messages: Sequence[Message]) -> GoalVerdict:
         window = model.choice.model.context or 0

@@ -108,7 +108,10 @@ class LspClient:
             self._asked_at = asyncio.get_running_loop().time()
         file = await self._open(path, text)
         if self.spec.pulls and file.published != file.version:
-            await self._pull(path, file)
+            self._num_requests += 1
+            self._pulled[self._num_requests] = (file, file.version)
+            document = {"textDocument": {"uri": uri_of(path)}}
+            await self._send({"id": self._num_requests, "method": "textDocument/diagnostic", "params": document})
         await self._until_published(file)
         return file.errors
 
@@ -239,12 +242,6 @@ class LspClient:
             self._answered.set()
         elif method is None and isinstance(id_, int) and (asked := self._asked.get(id_)) is not None and not asked.done():
             asked.set_result(message.get("result"))
-
-    async def _pull(self, path: Path, file: _OpenFile) -> None:
-        self._num_requests += 1
-        self._pulled[self._num_requests] = (file, file.version)
-        document = {"textDocument": {"uri": uri_of(path)}}
-        await self._send({"id": self._num_requests, "method": "textDocument/diagnostic", "params": document})
 
     async def _take_pulled(self, file: _OpenFile, version: int, result: Any) -> None:
         """Without a report the file is taken to have no errors."""

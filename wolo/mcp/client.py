@@ -153,7 +153,19 @@ class McpClient:
                     self._listed(await connection.listing())
                 self._connection, self.state = connection, "ready"
                 self._ready_or_failed.set()
-                await self._watch(connection)
+                while not connection.ended.is_set():
+                    waiting = [asyncio.create_task(event.wait()) for event in (connection.ended, connection.changed)]
+                    try:
+                        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    finally:
+                        for each in waiting:
+                            each.cancel()
+                    if connection.changed.is_set() and not connection.ended.is_set():
+                        connection.changed.clear()
+                        self._listed(await connection.listing())
+                        with suppress(TimeoutError):  # limits how often it is listed
+                            async with asyncio.timeout(_BETWEEN_LISTS_S):
+                                await connection.ended.wait()
             self._fail(self._ending or "it has ended")
         except TimeoutError:
             self._fail(f"it was not ready within {self.server.startup_timeout_s:g} s")
@@ -169,22 +181,6 @@ class McpClient:
             self._connection = None
             self._loaded.set()
             self._ready_or_failed.set()
-
-    async def _watch(self, connection: Connection) -> None:
-        """Wait for the end, and list everything again when something changes."""
-        while not connection.ended.is_set():
-            waiting = [asyncio.create_task(event.wait()) for event in (connection.ended, connection.changed)]
-            try:
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for each in waiting:
-                    each.cancel()
-            if connection.changed.is_set() and not connection.ended.is_set():
-                connection.changed.clear()
-                self._listed(await connection.listing())
-                with suppress(TimeoutError):  # limits how often it is listed
-                    async with asyncio.timeout(_BETWEEN_LISTS_S):
-                        await connection.ended.wait()
 
     def _fail(self, why: str) -> None:
         self.state, self.why = "failed", self._with_last_words(why)

@@ -171,7 +171,15 @@ class _Link:
                         break
                     raise
                 listed = (result.meta or {}).get(RAW, {}).get(key, [])
-                entries += listed if key != "tools" else _without_rejected(listed, {tool.name for tool in result.tools})
+                # Tools whose arguments cannot be sent as the headers that they ask for become entries without a name
+                entries += (
+                    listed
+                    if key != "tools"
+                    else [
+                        each if isinstance(each, dict) and each.get("name") in {tool.name for tool in result.tools} else None
+                        for each in listed
+                    ]
+                )
                 cursor = result.next_cursor
                 if cursor in seen:
                     break
@@ -311,11 +319,6 @@ def _needs_task(entry: object) -> TypeGuard[dict[str, Any]]:
     """Plain calls of the tool are refused."""
     execution = entry.get("execution") if isinstance(entry, dict) else None
     return isinstance(execution, dict) and execution.get("taskSupport") == "required" and "name" in entry  # type: ignore[operator]  # a dict
-
-
-def _without_rejected(entries: list[object], accepted: set[str]) -> list[object]:
-    """Tools whose arguments cannot be sent as the headers that they ask for become entries without a name."""
-    return [each if isinstance(each, dict) and each.get("name") in accepted else None for each in entries]
 
 
 def _prompt_message(message: Mapping[str, Any]) -> PromptMessage:

@@ -45,7 +45,10 @@ class Masking:
         is_limited = self._at_tokens is not None
         if size <= self._at_tokens if self._at_tokens is not None else price is None or not price.input:
             return None
-        answers = [message for message in self._since_last_mask(cut, messages) if message.calls]
+        # Messages behind the newest one that is masked or left out already
+        gone = cut.shortened | cut.left_out
+        last = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].id in gone), -1) if gone else -1
+        answers = [message for message in messages[last + 1 :] if message.calls]
         old = [message for message in answers[:-KEEP_ANSWERS] if self._gain(message) > 0]
         gain = sum(map(self._gain, old)) * scale
         if not old or gain < size * (LEAST_SHARE_AT_LIMIT if is_limited else LEAST_SHARE):
@@ -75,12 +78,6 @@ class Masking:
                 before = sent
             sent += tokens
         return broken <= so_far * MOST_RISK and broken <= gain * read * num_answers * FUTURE_SHARE
-
-    def _since_last_mask(self, cut: Cut, messages: Sequence[Message]) -> Sequence[Message]:
-        """Messages behind the newest one that is masked or left out already."""
-        gone = cut.shortened | cut.left_out
-        last = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].id in gone), -1) if gone else -1
-        return messages[last + 1 :]
 
     def _gain(self, message: Message) -> int:
         if message.id not in self._gains:

@@ -155,11 +155,19 @@ def read_line(line: str) -> LineFacts:
         return LineFacts()
     checks: list[LineCheck] = []
     position_of_check = position_of_edit = -1
-    commands = [*_commands(root, is_read=True, pipefail=_begins_with_pipefail(line))]
+    setting = re.search(_PIPEFAIL, line)
+    commands = [
+        *_commands(
+            root, is_read=True, pipefail=setting is not None and "|" not in line[: setting.end()] and "+o pipefail" not in line
+        )
+    ]
     starts = [node.start_byte for node, _ in commands]
     redirected = {bisect_right(starts, at) - 1 for at in _redirections(root)}
     for position, (node, is_read) in enumerate(commands):
-        argv = _argv(node)
+        # Without assignments and redirections
+        skipped = ("variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect")
+        texts = [(child.text or b"").decode("utf-8", "replace") for child in node.children if child.type not in skipped]
+        argv = [shlex.split(text)[0] if text[:1] == "'" and text.count("'") == 2 else unquote(text) for text in texts if text]
         inner = _passed_line(argv)
         nested = read_line(inner) if inner else LineFacts()
         check = check_of(argv)
@@ -170,11 +178,6 @@ def read_line(line: str) -> LineFacts:
             position_of_edit = position + nested.edits_last
     edits_last = position_of_edit > position_of_check
     return LineFacts(tuple(checks), edits_last=edits_last, edits=position_of_edit >= 0)
-
-
-def _begins_with_pipefail(line: str) -> bool:
-    setting = re.search(_PIPEFAIL, line)
-    return setting is not None and "|" not in line[: setting.end()] and "+o pipefail" not in line
 
 
 def _redirections(node: Node) -> Iterator[int]:
@@ -328,10 +331,3 @@ def _commands(node: Node, *, is_read: bool, pipefail: bool) -> Iterator[tuple[No
         case _:
             for child in children:
                 yield from _commands(child, is_read=False, pipefail=pipefail)
-
-
-def _argv(command: Node) -> list[str]:
-    """Without assignments and redirections."""
-    skipped = ("variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect")
-    texts = [(child.text or b"").decode("utf-8", "replace") for child in command.children if child.type not in skipped]
-    return [shlex.split(text)[0] if text[:1] == "'" and text.count("'") == 2 else unquote(text) for text in texts if text]

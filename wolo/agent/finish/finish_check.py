@@ -209,7 +209,15 @@ class _TurnWork:
 
     def _steps_of(self, part: ToolPart) -> list[_Step]:
         if isinstance(task := part.metadata.get(TASK), dict):
-            return _steps_of_task(part, task.get(FINISH))
+            # A subagent's checks ran after its edits, or before them, as its own report says
+            report = task.get(FINISH)
+            edits = [*_edits(part)]
+            work = convert(report, WorkCheck) if report else WorkCheck()
+            if not work.command or (work.status == "not_run" and not work.unread):
+                return edits
+            check = LineCheck(label=work.command, key=work.command, is_read=not work.unread)
+            run = _Step(check=check, line=work.command, exit_code=work.exit_code, ended_at=work.at, unread=work.unread)
+            return [run, *edits] if work.status == "stale" else [*edits, run]
         try:
             args = decode_arguments(Shell(), part.input) if part.kind == "execute" or EXIT_CODE in part.metadata else None
         except ToolError:
@@ -255,17 +263,6 @@ class _TurnWork:
             yield _Step(
                 check=check, line=run.command, exit_code=run.exit_code, ended_at=run.ended_at, unread=unread, is_in_turn=False
             )
-
-
-def _steps_of_task(part: ToolPart, report: object) -> list[_Step]:
-    """A subagent's checks ran after its edits, or before them, as its own report says."""
-    edits = [*_edits(part)]
-    work = convert(report, WorkCheck) if report else WorkCheck()
-    if not work.command or (work.status == "not_run" and not work.unread):
-        return edits
-    check = LineCheck(label=work.command, key=work.command, is_read=not work.unread)
-    run = _Step(check=check, line=work.command, exit_code=work.exit_code, ended_at=work.at, unread=work.unread)
-    return [run, *edits] if work.status == "stale" else [*edits, run]
 
 
 def _edits(part: ToolPart) -> Iterator[_Step]:

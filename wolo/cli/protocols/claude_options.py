@@ -27,13 +27,21 @@ def read_claude_options(argv: list[str]) -> SessionOptions:
     while words:
         name, equals, value = words.pop(0).partition("=")
         if name in _FLAGS and not equals:
-            _FLAGS[name](options)
+            switch = _FLAGS[name]
+            if isinstance(switch, str):
+                options.values[switch] = True
+            else:
+                switch(options)
         elif name in _VALUES:
             if not equals:
                 if not words:
                     raise UsageError(f"{name} needs a value.")
                 value = words.pop(0)
-            _VALUES[name](options, value)
+            take = _VALUES[name]
+            if isinstance(take, str):
+                options.values[take] = value
+            else:
+                take(options, value)
         elif name in _OF_WOLO:
             own += [name, value if equals else words.pop(0) if words else ""]
         else:
@@ -118,28 +126,6 @@ def _check_form(options: SessionOptions, form: str) -> None:
         raise UsageError(f"{FORM} is the form of both stdin and stdout, not {form}.")
 
 
-def _set(name: str) -> Callable[[SessionOptions, str], None]:
-    def store(options: SessionOptions, value: str) -> None:
-        options.values[name] = value
-
-    return store
-
-
-def _append(name: str) -> Callable[[SessionOptions, str], None]:
-    return lambda options, value: values_of(options.values, name).append(value)
-
-
-def _prompt(name: str) -> Callable[[SessionOptions, str], None]:
-    return lambda options, value: set_prompt(options.values, name, value)
-
-
-def _turn_on(name: str) -> Callable[[SessionOptions], None]:
-    def store(options: SessionOptions) -> None:
-        options.values[name] = True
-
-    return store
-
-
 def _turn_partial_on(options: SessionOptions) -> None:
     options.partial = True
 
@@ -148,17 +134,9 @@ def _permit_bypass(options: SessionOptions) -> None:
     options.may_bypass = True
 
 
-def _bypass(options: SessionOptions) -> None:
-    _set_mode(options, "bypassPermissions")
-
-
 def _model(options: SessionOptions, value: str) -> None:
     if value != "default":
         options.values["model"] = value
-
-
-def _prompt_file(options: SessionOptions, value: str) -> None:
-    options.values["system_prompt"] = f"@{value}"
 
 
 def _thinking(options: SessionOptions, value: str) -> None:
@@ -166,10 +144,6 @@ def _thinking(options: SessionOptions, value: str) -> None:
         raise UsageError(f"--thinking: there is no {value}, only adaptive, enabled and disabled.")
     if value == "disabled":
         options.values["thinking"] = "off"
-
-
-def _thinking_tokens(options: SessionOptions, value: str) -> None:
-    options.values["thinking"] = to_level(value)
 
 
 def _display(options: SessionOptions, value: str) -> None:
@@ -191,28 +165,29 @@ def _refuse_url(options: SessionOptions, value: str) -> None:
     raise UsageError("--sdk-url is not supported by wolo: the protocol is spoken on stdin and stdout.")
 
 
-_FLAGS: Mapping[str, Callable[[SessionOptions], object]] = {
+_FLAGS: Mapping[str, str | Callable[[SessionOptions], object]] = {
     **dict.fromkeys(("--print", "-p", "--verbose", "--await-initialize"), lambda options: None),
-    "--continue": _turn_on("continue"),
-    "--fork-session": _turn_on("fork"),
+    "--continue": "continue",
+    "--fork-session": "fork",
     "--include-partial-messages": _turn_partial_on,
-    "--strict-mcp-config": _turn_on("strict_mcp_config"),
-    "--no-session-persistence": _turn_on("no_session"),
+    "--strict-mcp-config": "strict_mcp_config",
+    "--no-session-persistence": "no_session",
     "--allow-dangerously-skip-permissions": _permit_bypass,
-    "--dangerously-skip-permissions": _bypass,
+    "--dangerously-skip-permissions": lambda options: _set_mode(options, "bypassPermissions"),
 }
-_VALUES: Mapping[str, Callable[[SessionOptions, str], object]] = {
+"""Names of settings that they turn on, or functions that do more."""
+_VALUES: Mapping[str, str | Callable[[SessionOptions, str], object]] = {
     "--output-format": _check_form,
     "--input-format": _check_form,
     "--permission-prompt-tool": _ask_program,
     "--permission-mode": _set_mode,
     "--model": _model,
-    "--fallback-model": _set("fallback_model"),
-    "--max-turns": _set("max_turns"),
-    "--max-budget-usd": _set("max_cost"),
-    "--system-prompt": _prompt("system_prompt"),
-    "--system-prompt-file": _prompt_file,
-    "--append-system-prompt": _prompt("append_system_prompt"),
+    "--fallback-model": "fallback_model",
+    "--max-turns": "max_turns",
+    "--max-budget-usd": "max_cost",
+    "--system-prompt": lambda options, value: set_prompt(options.values, "system_prompt", value),
+    "--system-prompt-file": lambda options, value: options.values.update(system_prompt=f"@{value}"),
+    "--append-system-prompt": lambda options, value: set_prompt(options.values, "append_system_prompt", value),
     "--tools": _offer,
     "--allowedTools": _allow,
     "--allowed-tools": _allow,
@@ -224,12 +199,12 @@ _VALUES: Mapping[str, Callable[[SessionOptions, str], object]] = {
     "--session-id": _choose_id,
     "--settings": lambda options, value: add_settings(options.values, value),
     "--setting-sources": _sources,
-    "--add-dir": _append("add_dir"),
-    "--agent": _set("agent"),
+    "--add-dir": lambda options, value: values_of(options.values, "add_dir").append(value),
+    "--agent": "agent",
     "--agents": _define_agents,
-    "--effort": _set("thinking"),
+    "--effort": "thinking",
     "--thinking": _thinking,
-    "--max-thinking-tokens": _thinking_tokens,
+    "--max-thinking-tokens": lambda options, value: options.values.update(thinking=to_level(value)),
     "--thinking-display": _display,
     "--json-schema": _schema,
     "--sdk-url": _refuse_url,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -19,8 +19,57 @@ def to_claude_response(call: ClaudeCall, result: Mapping[str, Any]) -> Any:
 
     `result` is wolo's own: `output`, `is_error`, `files_changed`, `view` and `duration_ms`.
     """
-    answer = _ANSWERS.get(call.name)
-    return answer(call, result) if answer else [{"type": "text", "text": result["output"]}]
+    output, duration_ms = result["output"], result["duration_ms"]
+    patch = _hunks(_view(result, "diff").get("text", ""))
+    match call.name:
+        case "Bash" | "BashOutput" | "KillShell":
+            printed = _view(result, "output").get("text", output)
+            return {"stdout": printed, "stderr": "", "interrupted": False, "isImage": False}
+        case "Read":
+            return _read(call.file, str(output))
+        case "Write":
+            kind = "create" if _view(result, "diff").get("created") else "update"
+            content = call.input.get("content", "")
+            return {"type": kind, "filePath": call.file, "content": content, "structuredPatch": patch, "success": True}
+        case "Edit":
+            return {
+                "filePath": call.file,
+                "oldString": call.input.get("old_string", ""),
+                "newString": call.input.get("new_string", ""),
+                "replaceAll": call.input.get("replace_all", False),
+                "structuredPatch": patch,
+                "userModified": False,
+                "success": True,
+            }
+        case "Grep":
+            lines = list(_view(result, "listing").get("lines", ()))
+            mode = call.input.get("output_mode", "content")
+            if mode == "files_with_matches":
+                return {"mode": mode, "filenames": lines, "numFiles": len(lines)}
+            return {"mode": mode, "filenames": [], "numFiles": 0, "content": "\n".join(lines), "numLines": len(lines)}
+        case "Glob":
+            view = _view(result, "listing")
+            names = list(view.get("lines", ()))
+            is_cut = view.get("total", 0) > len(names)
+            return {"filenames": names, "durationMs": duration_ms, "numFiles": len(names), "truncated": is_cut}
+        case "WebFetch":
+            view = _view(result, "fetched")
+            code = view.get("status", 0)
+            phrase = HTTPStatus(code).phrase if code in set(HTTPStatus) else ""
+            url, size = view.get("url", call.input.get("url", "")), view.get("size_bytes", 0)
+            return {"bytes": size, "code": code, "codeText": phrase, "result": output, "durationMs": duration_ms, "url": url}
+        case "Task":
+            view = _view(result, "delegated")
+            content = [{"type": "text", "text": output}]
+            totals = {"totalTokens": view.get("tokens", 0), "totalToolUseCount": len(view.get("calls", ()))}
+            agent = {"status": "completed", "agentId": view.get("session_id", "")}
+            return {**agent, "content": content, "totalDurationMs": duration_ms, **totals}
+        case "TodoWrite":
+            return {"newTodos": call.input.get("todos", [])}
+        case "Skill":
+            return {"success": True, "commandName": call.input.get("skill", "")}
+        case _:
+            return [{"type": "text", "text": output}]
 
 
 def replacement_output(value: Any) -> str | None:
@@ -54,46 +103,18 @@ def _view(result: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return view if view.get("type") == kind else {}
 
 
-def _command(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    printed = _view(result, "output").get("text", result["output"])
-    return {"stdout": printed, "stderr": "", "interrupted": False, "isImage": False}
-
-
-def _read(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    lines = str(result["output"]).split("\n")
+def _read(file: str, output: str) -> dict[str, Any]:
+    lines = output.split("\n")
     numbered = [match for match in map(_NUMBERED.fullmatch, lines) if match]
     total = _TOTAL.match(lines[-1])
-    file = {
-        "filePath": call.file,
+    content = {
+        "filePath": file,
         "content": "\n".join(match[2] for match in numbered),
         "numLines": len(numbered),
         "startLine": int(numbered[0][1]) if numbered else 1,
         "totalLines": int(total[1]) if total else len(numbered),
     }
-    return {"type": "text", "file": file}
-
-
-def _write_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    view = _view(result, "diff")
-    return {
-        "type": "create" if view.get("created") else "update",
-        "filePath": call.file,
-        "content": call.input.get("content", ""),
-        "structuredPatch": _hunks(view.get("text", "")),
-        "success": True,
-    }
-
-
-def _edit_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "filePath": call.file,
-        "oldString": call.input.get("old_string", ""),
-        "newString": call.input.get("new_string", ""),
-        "replaceAll": call.input.get("replace_all", False),
-        "structuredPatch": _hunks(_view(result, "diff").get("text", "")),
-        "userModified": False,
-        "success": True,
-    }
+    return {"type": "text", "file": content}
 
 
 def _hunks(diff: str) -> list[dict[str, Any]]:
@@ -105,66 +126,3 @@ def _hunks(diff: str) -> list[dict[str, Any]]:
         elif hunks and line[:1] in (" ", "+", "-"):
             hunks[-1]["lines"].append(line)
     return hunks
-
-
-def _search_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    lines = list(_view(result, "listing").get("lines", ()))
-    mode = call.input.get("output_mode", "content")
-    if mode == "files_with_matches":
-        return {"mode": mode, "filenames": lines, "numFiles": len(lines)}
-    return {"mode": mode, "filenames": [], "numFiles": 0, "content": "\n".join(lines), "numLines": len(lines)}
-
-
-def _names(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    view = _view(result, "listing")
-    names, total = list(view.get("lines", ())), view.get("total", 0)
-    return {"filenames": names, "durationMs": result["duration_ms"], "numFiles": len(names), "truncated": total > len(names)}
-
-
-def _fetch_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    view = _view(result, "fetched")
-    code = view.get("status", 0)
-    return {
-        "bytes": view.get("size_bytes", 0),
-        "code": code,
-        "codeText": HTTPStatus(code).phrase if code in set(HTTPStatus) else "",
-        "result": result["output"],
-        "durationMs": result["duration_ms"],
-        "url": view.get("url", call.input.get("url", "")),
-    }
-
-
-def _task_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    view = _view(result, "delegated")
-    return {
-        "status": "completed",
-        "agentId": view.get("session_id", ""),
-        "content": [{"type": "text", "text": result["output"]}],
-        "totalDurationMs": result["duration_ms"],
-        "totalTokens": view.get("tokens", 0),
-        "totalToolUseCount": len(view.get("calls", ())),
-    }
-
-
-def _list_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    return {"newTodos": call.input.get("todos", [])}
-
-
-def _skill_result(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    return {"success": True, "commandName": call.input.get("skill", "")}
-
-
-_ANSWERS: Mapping[str, Callable[[ClaudeCall, Mapping[str, Any]], dict[str, Any]]] = {
-    "Bash": _command,
-    "BashOutput": _command,
-    "KillShell": _command,
-    "Read": _read,
-    "Write": _write_result,
-    "Edit": _edit_result,
-    "Grep": _search_result,
-    "Glob": _names,
-    "WebFetch": _fetch_result,
-    "Task": _task_result,
-    "TodoWrite": _list_result,
-    "Skill": _skill_result,
-}

@@ -137,7 +137,14 @@ def _reduce(schema: Any) -> Schema:
     if not isinstance(schema, Mapping):
         return {"type": "string"}
     merged = _merge(schema)
-    reduced = _plain_keys(merged)
+    kept: Schema = {name: merged[name] for name in _TEXTS if isinstance(merged.get(name), str)}
+    kept |= {name: merged[name] for name in _COUNTS if _is_number(merged.get(name)) and float(merged[name]).is_integer()}
+    kept |= {name: merged[name] for name in _BOUNDS if _is_number(merged.get(name))}
+    for bound, name, step in (("minimum", "exclusiveMinimum", 1), ("maximum", "exclusiveMaximum", -1)):
+        if _is_number(merged.get(name)) and bound not in kept:
+            kept[bound] = merged[name] + (step if merged.get("type") == "integer" else 0)
+    kept |= {name: merged[name] for name in ("default", "example") if merged.get(name) is not None}
+    reduced = kept
     if isinstance(properties := merged.get("properties"), Mapping) and properties:
         reduced["properties"] = {str(name): _reduce(each) for name, each in properties.items()}
     declared = merged.get("type")
@@ -178,17 +185,6 @@ def _merge(schema: Mapping[str, Any]) -> Schema:
         merged |= {"properties": properties} if properties else {}
         merged |= {"required": required} if required else {}
     return merged
-
-
-def _plain_keys(merged: Mapping[str, Any]) -> Schema:
-    kept: Schema = {name: merged[name] for name in _TEXTS if isinstance(merged.get(name), str)}
-    kept |= {name: merged[name] for name in _COUNTS if _is_number(merged.get(name)) and float(merged[name]).is_integer()}
-    kept |= {name: merged[name] for name in _BOUNDS if _is_number(merged.get(name))}
-    for bound, name, step in (("minimum", "exclusiveMinimum", 1), ("maximum", "exclusiveMaximum", -1)):
-        if _is_number(merged.get(name)) and bound not in kept:
-            kept[bound] = merged[name] + (step if merged.get("type") == "integer" else 0)
-    kept |= {name: merged[name] for name in ("default", "example") if merged.get(name) is not None}
-    return kept
 
 
 def _enumerate(merged: Mapping[str, Any], kinds: list[str], reduced: Schema) -> None:

@@ -132,7 +132,17 @@ def _block(at: int, block: Mapping[str, Any]) -> Iterator[str]:
             if not is_tool_name(block.get("name")):
                 yield f"messages[{at}]: illegal tool name {block.get('name')!r}"
         case "tool_result":
-            yield from _result(at, block)
+            content = block.get("content", [])
+            for inner in content if isinstance(content, list) else ():
+                kind = inner.get("type") if isinstance(inner, dict) else None
+                if kind not in IN_RESULTS:
+                    yield f"messages[{at}]: a block of type {kind!r} in a tool_result"
+                elif kind != "text" and block.get("is_error"):
+                    yield f"messages[{at}]: a tool_result that is an error takes text only"
+                else:
+                    yield from _block(at, inner)
+            if not isinstance(content, str | list):
+                yield f"messages[{at}]: the content of a tool_result is neither text nor a list"
         case "thinking":
             if not isinstance(block.get("thinking"), str) or not isinstance(block.get("signature"), str):
                 yield f"messages[{at}]: a thinking block needs its text and a signature"
@@ -150,20 +160,6 @@ def _block(at: int, block: Mapping[str, Any]) -> Iterator[str]:
                 yield f"messages[{at}]: the source of {block['type']} is empty"
             if block["type"] == "image" and kind == "base64" and source.get("media_type") not in IMAGE_TYPES:
                 yield f"messages[{at}]: no image type: {source.get('media_type')!r}"
-
-
-def _result(at: int, block: Mapping[str, Any]) -> Iterator[str]:
-    content = block.get("content", [])
-    for inner in content if isinstance(content, list) else ():
-        kind = inner.get("type") if isinstance(inner, dict) else None
-        if kind not in IN_RESULTS:
-            yield f"messages[{at}]: a block of type {kind!r} in a tool_result"
-        elif kind != "text" and block.get("is_error"):
-            yield f"messages[{at}]: a tool_result that is an error takes text only"
-        else:
-            yield from _block(at, inner)
-    if not isinstance(content, str | list):
-        yield f"messages[{at}]: the content of a tool_result is neither text nor a list"
 
 
 # Other fields of the request

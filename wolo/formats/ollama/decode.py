@@ -186,7 +186,13 @@ class OllamaDecoder:
         if not self._has_native:
             call = self._begin(leaked.tool, leaked.arguments)
             return (replace(call, problem=leaked.problem, in_fence=leaked.in_fence),)
-        if not leaked.raw or any(tool == leaked.tool and _same(text, leaked.arguments) for tool, text in self._calls):
+        if not leaked.raw or any(
+            tool == leaked.tool
+            and (
+                text == leaked.arguments or (isinstance(value := read_json(text), dict) and value == read_json(leaked.arguments))
+            )
+            for tool, text in self._calls
+        ):
             return ()
         return (TextDelta(leaked.raw),)
 
@@ -203,10 +209,6 @@ def _arguments_text(raw: bytes) -> str:
         if value is not None:
             return json.dumps(value, ensure_ascii=False)
     return text
-
-
-def _same(some: str, other: str) -> bool:
-    return some == other or (isinstance(value := read_json(some), dict) and value == read_json(other))
 
 
 # Tolerant parsing

@@ -73,32 +73,19 @@ class OllamaLayout(Layout):
 
     def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:
         if message.role != "assistant":
-            yield self._user(message)
+            texts, images, has_media = list[str](), list[str](), False
+            for part in message.parts:
+                if isinstance(part, TextPart):
+                    texts.append(clean(part.text))
+                elif not isinstance(part, ThinkingPart | ToolPart):
+                    has_media = True
+                    self._add_media(part, texts, images)
+            item: Item = {"role": "user", "content": ("\n" if has_media else "").join(texts)}
+            yield {**item, "images": images} if images else item
             return
         calls = [(call, self.wire_id(call, layout_step)) for call in message.calls]
-        yield self._assistant(message, calls)
-        images = list[str]()
-        for call, wire in calls:
-            item, of_call = self._result(call, wire)
-            images += of_call
-            yield item
-        if images:
-            yield {"role": "user", "content": MEDIA_BELOW, "images": images}
-
-    def _user(self, message: Message) -> Item:
-        texts, images, has_media = list[str](), list[str](), False
-        for part in message.parts:
-            if isinstance(part, TextPart):
-                texts.append(clean(part.text))
-            elif not isinstance(part, ThinkingPart | ToolPart):
-                has_media = True
-                self._add_media(part, texts, images)
-        item: Item = {"role": "user", "content": ("\n" if has_media else "").join(texts)}
-        return {**item, "images": images} if images else item
-
-    def _assistant(self, message: Message, calls: list[tuple[ToolPart, str]]) -> Item:
         text = clean(message.text)
-        item: Item = {"role": "assistant", "content": text if text.strip() else "" if calls else ONLY_ATTACHMENT}
+        item = {"role": "assistant", "content": text if text.strip() else "" if calls else ONLY_ATTACHMENT}
         if self._dialect.thinking_replay and message.producer == self._producer:
             thoughts = (part.text for part in message.of(ThinkingPart) if part.field != WITHIN_TEXT)
             if thought := clean("".join(thoughts)):
@@ -107,7 +94,14 @@ class OllamaLayout(Layout):
             functions = [{"name": wire_name(call.tool), "arguments": arguments_object(call)} for call, _ in calls]
             ids = [{"id": wire} if self._dialect.call_ids else {} for _, wire in calls]
             item["tool_calls"] = [{**of_call, "function": function} for of_call, function in zip(ids, functions, strict=True)]
-        return item
+        yield item
+        images = list[str]()
+        for call, wire in calls:
+            item, of_call = self._result(call, wire)
+            images += of_call
+            yield item
+        if images:
+            yield {"role": "user", "content": MEDIA_BELOW, "images": images}
 
     def _result(self, call: ToolPart, wire: str) -> tuple[Item, list[str]]:
         """The tool message, and its images: templates ignore images in results, so a user message carries them."""

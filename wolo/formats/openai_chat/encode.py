@@ -128,7 +128,20 @@ class ChatLayout(Layout):
             item["content"] = without_text if calls else ONLY_ATTACHMENT
         replay = self._dialect.reasoning_replay
         if own and (replay in ("always", "always_even_empty") or (replay == "tool_turns" and calls)):
-            self._replay_reasoning(message, item)
+            # Byte for byte under the original field name; reasoning extracted from text is not replayed
+            by_field: dict[str, list[str]] = {}
+            for part in message.of(ThinkingPart):
+                by_field.setdefault(part.field, []).append(part.text)
+                for blob in part.blobs:
+                    if blob.kind == REASONING_DETAILS and "reasoning_details" not in self._withheld:
+                        item |= {"reasoning_details": details} if (details := read_json(blob.data)) else {}
+            for field, texts in by_field.items():
+                text = clean("".join(texts))
+                if field == CONTENT_LIST and text:
+                    spoken = [_text_item(item["content"])] if item["content"] else []
+                    item["content"] = [{"type": "thinking", "thinking": [_text_item(text)]}, *spoken]
+                elif text and field not in self._withheld and field in (*REASONING_FIELDS, self._dialect.reasoning_field):
+                    item[field] = text
         if replay == "always_even_empty":
             field = self._dialect.reasoning_field
             if (name := REASONING_FIELDS[0] if field == "auto" else field) not in self._withheld:
@@ -136,22 +149,6 @@ class ChatLayout(Layout):
         if calls:
             item["tool_calls"] = [self._call(call, wire, own) for call, wire in calls]
         return item
-
-    def _replay_reasoning(self, message: Message, item: dict[str, Any]) -> None:
-        """Byte for byte under the original field name; reasoning extracted from text is not replayed."""
-        by_field: dict[str, list[str]] = {}
-        for part in message.of(ThinkingPart):
-            by_field.setdefault(part.field, []).append(part.text)
-            for blob in part.blobs:
-                if blob.kind == REASONING_DETAILS and "reasoning_details" not in self._withheld:
-                    item |= {"reasoning_details": details} if (details := read_json(blob.data)) else {}
-        for field, texts in by_field.items():
-            text = clean("".join(texts))
-            if field == CONTENT_LIST and text:
-                spoken = [_text_item(item["content"])] if item["content"] else []
-                item["content"] = [{"type": "thinking", "thinking": [_text_item(text)]}, *spoken]
-            elif text and field not in self._withheld and field in (*REASONING_FIELDS, self._dialect.reasoning_field):
-                item[field] = text
 
     def _call(self, call: ToolPart, wire: str, own: bool) -> dict[str, Any]:
         function = {"name": wire_name(call.tool, self._dialect.reserved_tool_names), "arguments": arguments_text(call)}

@@ -59,13 +59,13 @@ async def try_out(choice: ModelChoice, terminal: Terminal) -> bool:
     terminal.screen.status.start("trying out")
     try:
         window = await asyncio.to_thread(ask_window, choice)
-        found = await Probe(choice, transport, lambda finding: terminal.screen.status.describe(f"trying out {finding.what}")).run(
-            window
-        )
-        probe_cache.write(find_places().cache, found)
+        result = await Probe(
+            choice, transport, lambda finding: terminal.screen.status.describe(f"trying out {finding.what}")
+        ).run(window)
+        probe_cache.write(find_places().cache, result)
         # One sentence; the findings one by one are for `models probe`
         spec = f"{choice.provider.name}/{choice.model.id}"
-        works = {finding.what: finding.works for finding in found.findings}
+        works = {finding.what: finding.works for finding in result.findings}
         can = [f"can {name}" for name, what in ABILITIES.items() if works.get(what)]
         cannot = [name for name, what in ABILITIES.items() if works.get(what) is False]
         lacks = f"; it cannot {' or '.join(cannot)}" if cannot else ""

@@ -110,24 +110,24 @@ async def _ask_servers(flags: Flags, terminal: Terminal) -> None:
         return
     if flags.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
         return
-    for wanted in find_unanswered(servers_here(flags, find_site()), places, root):
+    for server in find_unanswered(servers_here(flags, find_site()), places, root):
         lines = [
-            Text.assemble(("? ", "bold warning"), ("This project configures an MCP server: ", "bold"), _in_full(wanted.name))
+            Text.assemble(("? ", "bold warning"), ("This project configures an MCP server: ", "bold"), _in_full(server.name))
         ]
-        lines += [_quote(f"  {called:<11} ", value) for called, value in describe_server(wanted.server)]
+        lines += [_quote(f"  {called:<11} ", value) for called, value in describe_server(server.server)]
         answer = await _ask(
             [
                 *lines,
-                _quote("  from        ", wanted.source),
-                Text(f"  {REMOTE if wanted.server.url else LOCAL}", "dim"),
+                _quote("  from        ", server.source),
+                Text(f"  {REMOTE if server.server.url else LOCAL}", "dim"),
                 Text("  If any of this changes, you are asked again.", "dim"),
             ],
-            _server_wording(wanted),
+            _server_wording(server),
             terminal,
         )
         try:
             if answer:
-                save_server_consent(places, root, wanted, allowed=answer == "yes")
+                save_server_consent(places, root, server, allowed=answer == "yes")
         except ConfigError as error:
             _report_unsaved(error, terminal)
 

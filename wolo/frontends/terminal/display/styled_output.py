@@ -104,16 +104,16 @@ def takes_links(environment: Mapping[str, str]) -> bool:
 
 def link_addresses(text: Text) -> Text:
     """Links each address in the text to itself."""
-    for found in _ADDRESS.finditer(text.plain) if "://" in text.plain else ():
-        if len(found[0]) <= LONGEST:
+    for match in _ADDRESS.finditer(text.plain) if "://" in text.plain else ():
+        if len(match[0]) <= LONGEST:
             # Strips the punctuation of the sentence around an address
-            address = found[0]
+            address = match[0]
             while address:
                 last = address[-1]
                 if last not in _BEHIND and (last not in _PAIRS or address.count(_PAIRS[last]) >= address.count(last)):
                     break
                 address = address[:-1]
-            text.stylize(Style(link=address), found.start(), found.start() + len(address))
+            text.stylize(Style(link=address), match.start(), match.start() + len(address))
     return text
 
 
