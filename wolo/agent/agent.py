@@ -9,22 +9,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.agent import events
 from wolo.agent.agent_services import AgentServices
 from wolo.agent.asker import StreamRelay
 from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, limit_reached
 from wolo.agent.cancellation import Cancellation, Cancelled, wait_for_clean_end
-from wolo.agent.events import (
-    AnswerEnded,
-    CallEnded,
-    Compacted,
-    ErrorInfo,
-    MessageAdded,
-    Noticed,
-    PromptRefused,
-    TurnEnded,
-    TurnStarted,
-    WorkCheck,
-)
 from wolo.agent.hook_calls import PromptBlocked
 from wolo.agent.tool_calls import CallBatch
 from wolo.agent.tool_execution import refuse_all
@@ -57,7 +46,7 @@ if TYPE_CHECKING:
 class Turn(Struct, frozen=True, kw_only=True):
     """Result of one turn."""
 
-    ended: TurnEnded
+    ended: events.TurnEnded
     messages: tuple[Message, ...]
     """The whole conversation, including the new messages."""
     new: tuple[Message, ...]
@@ -184,7 +173,7 @@ class TurnRunner:
         except ProviderError as error:
             stop = Stop.by(error)
         except SessionError as error:
-            stop = Stop(cause="session_error", error=ErrorInfo.of(error), exit_code=error.exit_code)
+            stop = Stop(cause="session_error", error=events.ErrorInfo.of(error), exit_code=error.exit_code)
         if stop.error is not None and stop.cause in ("model_error", "unavailable"):
             await services.hooks.on_failure(stop.error)
         if (tasks := services.tasks) is not None and tasks.holds_turn and tasks.is_running:
@@ -195,7 +184,7 @@ class TurnRunner:
         # Without answers the cost is unknown, unless the model's price is known: then it is zero.
         is_priced = self._num_answers or self._limit_stop or services.asker.choice.model.price is not None
         used = self._used if services.is_subagent else add(self._used, services.account.lent)
-        ended = TurnEnded(
+        ended = events.TurnEnded(
             cause=stop.cause,
             answer=self._answer,
             finish_reason=self._finish_reason,
@@ -208,7 +197,7 @@ class TurnRunner:
             verification=(verification := self._verifier.outcome if self._verifier else None),
             work=finish.report(self._history.messages, self._start_index, verification)
             if (finish := self._finish_check())
-            else WorkCheck(),
+            else events.WorkCheck(),
             goal=goal.report() if goal is not None and is_held else None,
         )
         if not services.is_subagent:
@@ -223,10 +212,12 @@ class TurnRunner:
         try:
             checked = await self._check_prompt(self._prompt)
         except Cancelled:
-            await self._emit(PromptRefused(prompt=self._prompt, reason=""))
+            await self._emit(events.PromptRefused(prompt=self._prompt, reason=""))
             raise
         if not isinstance(checked, Message):
-            error = ErrorInfo(kind="blocked", message=f"A hook blocked this prompt: {checked.reason}", hint="Nothing was sent.")
+            error = events.ErrorInfo(
+                kind="blocked", message=f"A hook blocked this prompt: {checked.reason}", hint="Nothing was sent."
+            )
             return Stop(cause="blocked", error=error, exit_code=1)
         self._prompt = checked
         if notice := self._mode_notice():  # in the prompt, which a format would separate from another message by an answer
@@ -235,7 +226,7 @@ class TurnRunner:
             self._prompt = replace(checked, parts=(*checked.parts, words), metadata=named)
         if not services.is_subagent:
             services.account.answers = 0
-        await self._emit(TurnStarted(prompt=self._prompt))
+        await self._emit(events.TurnStarted(prompt=self._prompt))
         self._history.messages.append(self._prompt)  # only after the prompt was saved
         if services.prefix.changed_instructions is not None:
             sent = services.compactor.apply_cut(self._history.messages)
@@ -251,7 +242,7 @@ class TurnRunner:
             return prompt
         checked = await self._services.hooks.check_prompt(prompt, self._cancellation)
         if isinstance(checked, PromptBlocked):
-            await self._emit(PromptRefused(prompt=prompt, reason=checked.reason))
+            await self._emit(events.PromptRefused(prompt=prompt, reason=checked.reason))
         return checked
 
     async def _loop(self) -> Stop:
@@ -340,7 +331,7 @@ class TurnRunner:
         self._compaction = self._compaction or CompactionRun(self._services, self._cancellation, prompt_id=self._prompt.id)
         return self._compaction
 
-    async def _has_compacted(self, run: CompactionRun, compaction: Awaitable[Compacted | None]) -> bool:
+    async def _has_compacted(self, run: CompactionRun, compaction: Awaitable[events.Compacted | None]) -> bool:
         """True when the compaction changed something. Its usage counts even when it was cancelled."""
         self._relay = None
         try:
@@ -380,13 +371,13 @@ class TurnRunner:
         if planned:
             answer = answer.with_parts(call.part for call in planned)
         messages.append(answer)
-        await self._emit(AnswerEnded(message=answer))
+        await self._emit(events.AnswerEnded(message=answer))
         if step.refuse:
             outcome, reason = step.refuse
             refused = refuse_all(answer, outcome, reason)
             messages[-1] = answer.with_parts(refused)
             for part in refused:
-                await self._emit(CallEnded(message_id=answer.id, part=part))
+                await self._emit(events.CallEnded(message_id=answer.id, part=part))
         if not planned:
             return None
         if self._verifier is not None:
@@ -486,11 +477,11 @@ class TurnRunner:
 
     async def _notice(self, text: str) -> None:
         if text:
-            await self._emit(Noticed(text=text, level="warning"))
+            await self._emit(events.Noticed(text=text, level="warning"))
 
     async def _add_message(self, message: Message) -> None:
         """Adds a message to the model during the turn."""
-        await self._emit(MessageAdded(message=message))
+        await self._emit(events.MessageAdded(message=message))
         self._history.messages.append(message)
 
     async def _stop(self) -> Stop:
@@ -501,10 +492,10 @@ class TurnRunner:
             usage = self._relay.usage if self._relay and self._limit_stop else None
             partial = Message(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted", usage=usage)
             self._history.messages.append(partial)
-            await self._emit(AnswerEnded(message=partial))
+            await self._emit(events.AnswerEnded(message=partial))
         if self._cancellation.cause == "blocked":
             reason = self._services.hooks.stop_reason or "No reason given."
-            error = ErrorInfo(kind="blocked", message=f"A hook ended the turn: {reason}", hint="Completed work is kept.")
+            error = events.ErrorInfo(kind="blocked", message=f"A hook ended the turn: {reason}", hint="Completed work is kept.")
             return Stop(cause="blocked", error=error, exit_code=1)
         if self._cancellation.cause == "max_seconds":
             return _limit_reached(self._services.limits, "max_seconds")
@@ -512,9 +503,9 @@ class TurnRunner:
             self._used = add(self._used, self._relay.usage)
             self._services.account.use(self._relay.usage)
             return self._limit_stop
-        return Stop(cause="interrupted", error=ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)
+        return Stop(cause="interrupted", error=events.ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)
 
 
 def _limit_reached(limits: Limits, limit: Spent) -> Stop:
-    error = ErrorInfo(kind=limit, message=describe(limits, limit), hint="Raise the limit, or continue with -c.")
+    error = events.ErrorInfo(kind=limit, message=describe(limits, limit), hint="Raise the limit, or continue with -c.")
     return Stop(cause=limit, error=error, exit_code=5)

@@ -7,16 +7,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from wolo.agent.events import (
-    AttemptFailed,
-    CallStreamed,
-    ErrorInfo,
-    ModelReplaced,
-    Noticed,
-    RequestStarted,
-    TextStreamed,
-    ThinkingStreamed,
-)
+from wolo.agent import events
 from wolo.agent.tool_execution import Emit
 from wolo.agent.turn_policy import RepetitionGuard
 from wolo.errors import ProviderError
@@ -206,7 +197,7 @@ class StreamRelay:
         self._context_tokens = context_tokens
         choice = self._asker.choice
         self._price = choice.model.price
-        await self._emit(RequestStarted(model=choice.label, attempt=attempt, context_tokens=context_tokens))
+        await self._emit(events.RequestStarted(model=choice.label, attempt=attempt, context_tokens=context_tokens))
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
         """Emits one event for each run of equal deltas. Raises BadAnswer when the model repeats itself."""
@@ -221,7 +212,7 @@ class StreamRelay:
                 size = self._sizes[slot] = self._sizes.get(slot, 0) + len(first.arguments.encode("utf-8", "surrogatepass"))
                 tool_kind = self._kind(tool) if tool else "other"
                 await self._emit(
-                    CallStreamed(id=id, slot=slot, tool=tool, kind=tool_kind, fragment=first.arguments, size_bytes=size)
+                    events.CallStreamed(id=id, slot=slot, tool=tool, kind=tool_kind, fragment=first.arguments, size_bytes=size)
                 )
                 at += 1
             elif isinstance(first, TextDelta | ThinkingDelta):
@@ -235,9 +226,9 @@ class StreamRelay:
                 text = "".join(pieces)
                 if text and kind is TextDelta:
                     self._text.append(text)
-                    await self._emit(TextStreamed(text=text))
+                    await self._emit(events.TextStreamed(text=text))
                 elif text:
-                    await self._emit(ThinkingStreamed(text=text))
+                    await self._emit(events.ThinkingStreamed(text=text))
             else:
                 at += 1
         self._guard.take(deltas)
@@ -246,14 +237,14 @@ class StreamRelay:
 
     async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
         self._begin()
-        await self._emit(AttemptFailed(error=ErrorInfo.of(error), attempt=attempt, tries=tries, delay_s=delay_s))
+        await self._emit(events.AttemptFailed(error=events.ErrorInfo.of(error), attempt=attempt, tries=tries, delay_s=delay_s))
 
     async def on_replaced(self, error: ProviderError, model: str) -> None:
         self._begin()
-        await self._emit(ModelReplaced(error=ErrorInfo.of(error), model=model))
+        await self._emit(events.ModelReplaced(error=events.ErrorInfo.of(error), model=model))
 
     async def on_notice(self, text: str, level: NoticeLevel = "warning") -> None:
-        await self._emit(Noticed(text=text, level=level))
+        await self._emit(events.Noticed(text=text, level=level))
 
     def _begin(self) -> None:
         self._text: list[str] = []

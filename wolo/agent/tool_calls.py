@@ -15,39 +15,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from wolo.agent import hook_calls, tool_execution
 from wolo.agent.approvals import Approvals, AskUser, CallReviewer, Review
 from wolo.agent.cancellation import Cancellation, Cancelled, SteeringQueue
 from wolo.agent.events import ApprovalGiven, CallDenied, CallEnded, CallStarted, SandboxState
-from wolo.agent.hook_calls import (
-    APPROVED_INPUT,
-    NOTHING,
-    AgentHooks,
-    HookedCall,
-    HookedResult,
-    HookResponse,
-    ask_because_of_hook,
-    with_approved_input,
-    with_hook_text,
-)
-from wolo.agent.tool_execution import (
-    DENIED_BY_HOOK,
-    DENIED_BY_PERSON,
-    DENIED_BY_RULE,
-    MAY_BE_EXAMPLE,
-    NEVER_STARTED,
-    NO_REASON,
-    NOT_ANSWERED,
-    NOT_CONFIRMED,
-    READ_ONLY,
-    SKIPPED_FOR_STEERING,
-    WRONGLY_CHANGED,
-    Emit,
-    LiveProgress,
-    crash_text,
-    end,
-    finish_part,
-    run_guarded,
-)
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent
 from wolo.guard.judge import Judge
@@ -144,7 +115,9 @@ class CallBatch:
             if at and steering is not None and steering.waiting:
                 for position, call in enumerate(self._planned[at:], start=at):
                     if call.tool is not None:
-                        self._planned[position] = PlannedCall(part=end(call.part, "never_started", SKIPPED_FOR_STEERING))
+                        self._planned[position] = PlannedCall(
+                            part=tool_execution.end(call.part, "never_started", tool_execution.SKIPPED_FOR_STEERING)
+                        )
             num_beside = sum(1 for _ in takewhile(attrgetter("runs_beside"), self._planned[at:]))
             if num_beside <= 1:
                 await self._run_one(at, note)
@@ -191,9 +164,9 @@ class ToolCalls:
         services: ToolServices,
         judge: Judge,
         *,
-        emit: Emit,
+        emit: tool_execution.Emit,
         ask_user: AskUser | None,
-        hooks: AgentHooks,
+        hooks: hook_calls.AgentHooks,
         reviewer: CallReviewer | None = None,
         add_instructions: AddInstructions | None = None,
     ) -> None:
@@ -229,7 +202,7 @@ class ToolCalls:
             restored = self.services.secrets.restore(self._toolbox.unwrap(part.tool, part.input))
             tool, args = self._toolbox.decode(part.tool, restored.value)
         except ToolError as error:
-            return PlannedCall(part=end(part, "invalid", self.services.secrets.hide(error.message)))
+            return PlannedCall(part=tool_execution.end(part, "invalid", self.services.secrets.hide(error.message)))
         part = replace(part, kind=call_kind(tool, args))
         call = PlannedCall(part=part, tool=tool, args=args, restored=restored)
         try:
@@ -242,17 +215,23 @@ class ToolCalls:
         marked = replace(part, metadata={**part.metadata, "verdict": saved})
         return replace(call, part=marked, intents=intents, verdict=verdict)
 
-    def _judge_call(self, call: PlannedCall, tool: Tool, response: HookResponse = NOTHING) -> tuple[tuple[Intent, ...], Verdict]:
+    def _judge_call(
+        self, call: PlannedCall, tool: Tool, response: hook_calls.HookResponse = hook_calls.NOTHING
+    ) -> tuple[tuple[Intent, ...], Verdict]:
         """Judges the arguments with secrets, and redacts the reason of the verdict."""
         intents = tuple(tool.intents(call.args, self.services))
         verdict = self._judge.judge(tool.name, intents, call.part.input)
         if response.decision == "allow" and verdict.decision == "ask":
             verdict = self._judge.as_if_allowed(intents, verdict, "hook")
         elif response.decision == "ask" and verdict.decision != "deny":
-            verdict = ask_because_of_hook(verdict, response.reason)
+            verdict = hook_calls.ask_because_of_hook(verdict, response.reason)
         verdict = ask_first(verdict, intents, call.restored, asks_nobody=self._judge.mode.trusts_commands)
         if call.part.metadata.get(IN_FENCE) and verdict.decision != "deny":
-            reason = f"{MAY_BE_EXAMPLE} {verdict.reason}" if verdict.decision == "ask" else MAY_BE_EXAMPLE
+            reason = (
+                f"{tool_execution.MAY_BE_EXAMPLE} {verdict.reason}"
+                if verdict.decision == "ask"
+                else tool_execution.MAY_BE_EXAMPLE
+            )
             verdict = replace(verdict, decision="ask", reason=reason, rule="", source=IN_FENCE)
         return intents, replace(verdict, reason=self.services.secrets.hide(verdict.reason))
 
@@ -263,14 +242,16 @@ class ToolCalls:
         if call.tool is None:
             return EndedCall(part=call.part)
         try:
-            response = NOTHING
+            response = hook_calls.NOTHING
             if self._hooks.is_active:
                 response = await self._hooks.run("PreToolUse", cancellation, **_hook_view(call, call.tool).payload)
             ended = await self._run_with_hooks(response, message_id, call, call.tool, cancellation)
         except ToolError as error:
-            ended = EndedCall(part=end(call.part, "error", WRONGLY_CHANGED.format(reason=error.message)))
+            ended = EndedCall(
+                part=tool_execution.end(call.part, "error", tool_execution.WRONGLY_CHANGED.format(reason=error.message))
+            )
         except Cancelled:
-            ended = EndedCall(part=end(call.part, "never_started", NEVER_STARTED))
+            ended = EndedCall(part=tool_execution.end(call.part, "never_started", tool_execution.NEVER_STARTED))
         part = replace(ended.part, input=call.part.input)
         if self._hooks.is_active:
             self._hooks.cancel_if_ended(cancellation)
@@ -278,7 +259,7 @@ class ToolCalls:
         return self._redact(replace(ended, part=part, locations=locations_of(call.args, call.intents, ended.view)))
 
     async def _run_with_hooks(
-        self, response: HookResponse, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation
+        self, response: hook_calls.HookResponse, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation
     ) -> EndedCall:
         """Raises ToolError when hooks changed the arguments to invalid ones, and Cancelled."""
         if response.decision == "deny":
@@ -291,14 +272,14 @@ class ToolCalls:
             is_changed = is_changed or decided.part.input is not call.part.input
             call = decided
         ended = decided if isinstance(decided, EndedCall) else await self._run_tool(message_id, decided, tool, cancellation)
-        if (approved := ended.part.metadata.get(APPROVED_INPUT)) is not None:
-            ended = replace(ended, part=with_approved_input(ended.part, approved))
+        if (approved := ended.part.metadata.get(hook_calls.APPROVED_INPUT)) is not None:
+            ended = replace(ended, part=hook_calls.with_approved_input(ended.part, approved))
             is_changed = False
         if not self._hooks.is_active:
             return ended
         ended = self._redact(ended)
-        part = with_hook_text(ended.part, replace(response, decision=""), is_changed=is_changed)
-        result = HookedResult(part=part, view=ended.view, files_changed=ended.files_changed)
+        part = hook_calls.with_hook_text(ended.part, replace(response, decision=""), is_changed=is_changed)
+        result = hook_calls.HookedResult(part=part, view=ended.view, files_changed=ended.files_changed)
         with suppress(Cancelled):  # the result is valid even if the hooks after the call are interrupted
             part = await self._run_post_hooks(_hook_view(call, tool), result, cancellation)
         return replace(ended, part=part)
@@ -310,7 +291,9 @@ class ToolCalls:
         _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrap(call.part.tool, given.value))
         return replace(call, part=replace(call.part, input=hidden), args=args, restored=given)
 
-    async def _run_post_hooks(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:
+    async def _run_post_hooks(
+        self, call: hook_calls.HookedCall, result: hook_calls.HookedResult, cancellation: Cancellation
+    ) -> ToolPart:
         """Attributes changes that hooks make to the call's files, such as formatting, to the call."""
         from wolo.tools.command_tracking import ChangeTracking  # noqa: PLC0415  # most users have no hooks
 
@@ -327,7 +310,7 @@ class ToolCalls:
                 await asyncio.to_thread(looks.after)
 
     async def _decide(
-        self, call: PlannedCall, tool: Tool, response: HookResponse, cancellation: Cancellation
+        self, call: PlannedCall, tool: Tool, response: hook_calls.HookResponse, cancellation: Cancellation
     ) -> PlannedCall | EndedCall:
         """Returns the call that may run, or its denial.
 
@@ -377,20 +360,22 @@ class ToolCalls:
             assert self._approvals is not None  # without a user no call asks
             answer = await self._approvals.ask(part, tool, call.args, intents, verdict, cancellation)
             if answer.is_dismissed:
-                return _deny(part, "denied_by_person", NOT_ANSWERED, NOT_ANSWERED)
+                return _deny(part, "denied_by_person", tool_execution.NOT_ANSWERED, tool_execution.NOT_ANSWERED)
             if not answer.allowed:
-                return _deny(part, "denied_by_person", answer.reason or NO_REASON, DENIED_BY_PERSON)
+                return _deny(part, "denied_by_person", answer.reason or tool_execution.NO_REASON, tool_execution.DENIED_BY_PERSON)
             approved = intents
             if answer.input is not None:
                 call = self._with_arguments(replace(call, part=part), answer.input)
                 approved = tuple(tool.intents(call.args, self.services))
-                part = replace(call.part, metadata={**call.part.metadata, APPROVED_INPUT: call.part.input})
+                part = replace(call.part, metadata={**call.part.metadata, hook_calls.APPROVED_INPUT: call.part.input})
 
     async def _deny_by_rule(self, call: PlannedCall, tool: Tool, verdict: Verdict, cancellation: Cancellation) -> EndedCall:
         if verdict.decision == "deny" and verdict.source == PLANNING:  # what the model was told, not a decision about it
-            return EndedCall(part=end(call.part, "denied_by_rule", READ_ONLY.format(reason=verdict.reason)))
+            return EndedCall(
+                part=tool_execution.end(call.part, "denied_by_rule", tool_execution.READ_ONLY.format(reason=verdict.reason))
+            )
         verdict = verdict if verdict.decision == "deny" else verdict.without_person()
-        reply = NOT_CONFIRMED if verdict.source == IN_FENCE else DENIED_BY_RULE
+        reply = tool_execution.NOT_CONFIRMED if verdict.source == IN_FENCE else tool_execution.DENIED_BY_RULE
         denied = _deny(call.part, "denied_by_rule", verdict.reason, reply)
         part = await self._hooks.on_denial(_hook_view(call, tool), denied.part, verdict.reason, cancellation)
         return replace(denied, part=part)
@@ -402,7 +387,7 @@ class ToolCalls:
         part = replace(call.part, status="running", start_time=time.time())
         places = self.services.secrets.hide_structs(locations_of(call.args, call.intents))
         await self.emit(CallStarted(message_id=message_id, part=part, locations=places))
-        progress = LiveProgress(part.id, self.emit, secrets.stream())
+        progress = tool_execution.LiveProgress(part.id, self.emit, secrets.stream())
         escape: SandboxEscape | None = None
         if call.verdict is not None and call.verdict.confined:
             from wolo.agent.sandbox_escape import SandboxEscape, ask_host  # noqa: PLC0415  # for the first sandboxed call
@@ -426,7 +411,7 @@ class ToolCalls:
         finally:
             await progress.close()
         secrets.rescan(call.intents, result.files_changed)
-        part, denied = finish_part(part, result), escape.why_it_never_ran(result, context) if escape else ""
+        part, denied = tool_execution.finish_part(part, result), escape.why_it_never_ran(result, context) if escape else ""
         if self._add_instructions is not None and part.outcome == "ok":
             part = await self._add_instructions(part, message_id, call.intents)
         return EndedCall(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
@@ -450,7 +435,7 @@ class _RunningCall:
         self._cancellation = cancellation
 
     async def run(self, context: CallContext) -> CallResult:
-        return await self._cancellation.run(run_guarded(self._tool, self._call.args, context))
+        return await self._cancellation.run(tool_execution.run_guarded(self._tool, self._call.args, context))
 
     async def ask(self, reason: str, walls: SandboxState, *more: Intent) -> ApprovalGiven:
         assert self._approvals is not None
@@ -458,27 +443,27 @@ class _RunningCall:
         return await self._approvals.request(call.part, self._tool, call.args, intents, reason, self._cancellation, walls=walls)
 
 
-def _hook_view(call: PlannedCall, tool: Tool) -> HookedCall:
+def _hook_view(call: PlannedCall, tool: Tool) -> hook_calls.HookedCall:
     """Uses the canonical names of tool and arguments."""
     arguments = call.args
     if isinstance(arguments, Struct):
         given = (field for field in argument_fields(type(arguments)) if getattr(arguments, field.name) != field.default)
         arguments = {field.name: to_builtins(getattr(arguments, field.name)) for field in given}
-    return HookedCall(id=call.part.id, tool=tool.name, arguments=arguments)
+    return hook_calls.HookedCall(id=call.part.id, tool=tool.name, arguments=arguments)
 
 
 def _not_judgeable(part: ToolPart, error: Exception) -> ToolPart:
     """Ends a call whose intents cannot be determined; it does not run."""
     if isinstance(error, ToolError):
-        return end(part, "error", error.message)
+        return tool_execution.end(part, "error", error.message)
     log.error("cannot determine the effects of a call of %s", part.tool, exc_info=error)
-    return end(part, "error", crash_text(part.tool, error))
+    return tool_execution.end(part, "error", tool_execution.crash_text(part.tool, error))
 
 
 def _deny(part: ToolPart, outcome: Outcome, reason: str, template: str) -> EndedCall:
-    return EndedCall(part=end(part, outcome, template.format(reason=reason)), denied=reason)
+    return EndedCall(part=tool_execution.end(part, outcome, template.format(reason=reason)), denied=reason)
 
 
 def _deny_by_hook(part: ToolPart, reason: str) -> EndedCall:
     part = replace(part, metadata={**part.metadata, "decided_by": "hook"})
-    return _deny(part, "denied_by_rule", reason, DENIED_BY_HOOK)
+    return _deny(part, "denied_by_rule", reason, tool_execution.DENIED_BY_HOOK)

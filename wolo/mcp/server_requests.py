@@ -13,20 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import UsageError
-from wolo.mcp.elicitation import (
-    DECLINE,
-    MOST_FIELDS,
-    OPEN,
-    SEND,
-    Field,
-    as_question,
-    consent_question,
-    default_values,
-    is_too_long,
-    read_fields,
-    read_value,
-    url_question,
-)
+from wolo.mcp import elicitation
 from wolo.messages.terminal_text import clean_line, escaped_line
 from wolo.tools.tool_values import UNASKED, AnswerOption, AskQuestions, Question, Replies, Reply
 
@@ -121,33 +108,37 @@ class ServerRequests:
         caller = self._callers[-1] if self._callers else None
         ask = caller.ask_user if caller else None
         is_form = params.get("mode") != "url"
-        fields = read_fields(params.get("requestedSchema") or {}) if is_form else ()
+        fields = elicitation.read_fields(params.get("requestedSchema") or {}) if is_form else ()
         if caller is None or ask is None:
             return self._answer_alone(fields, "form" if is_form else "wish to open a page")
         if is_form:
             message = str(params.get("message", ""))
-            if len(fields) > MOST_FIELDS:
-                self.note("warning", f"a form with {len(fields)} fields was declined; at most {MOST_FIELDS} are asked")
+            if len(fields) > elicitation.MOST_FIELDS:
+                self.note(
+                    "warning", f"a form with {len(fields)} fields was declined; at most {elicitation.MOST_FIELDS} are asked"
+                )
                 return dict(_DECLINED)
-            if is_too_long(message, *(as_question("", field).text for field in fields)):
+            if elicitation.is_too_long(message, *(elicitation.as_question("", field).text for field in fields)):
                 self.note("warning", "a form was declined whose texts are too long to be shown")
                 return dict(_DECLINED)
             values: dict[str, Any] = {}
             complaints = {field.name: "" for field in fields}
             for _ in range(_ANSWERS_TRIES):
                 open_fields = [field for field in fields if field.name in complaints]
-                questions = [as_question(self.server, field, complaints[field.name]) for field in open_fields]
-                replies = await self._ask(ask, caller, [*questions, consent_question(self.server, message, len(fields))])
+                questions = [elicitation.as_question(self.server, field, complaints[field.name]) for field in open_fields]
+                replies = await self._ask(
+                    ask, caller, [*questions, elicitation.consent_question(self.server, message, len(fields))]
+                )
                 if replies is None:
                     return dict(_CANCELLED)
                 if UNASKED in replies:
                     self.note("warning", "its form was declined: the editor has no field for text")
                     return dict(_DECLINED)
-                if replies[-1] != Reply(chosen=(SEND,)):
-                    return dict(_DECLINED if replies[-1].chosen == (DECLINE,) else _CANCELLED)
+                if replies[-1] != Reply(chosen=(elicitation.SEND,)):
+                    return dict(_DECLINED if replies[-1].chosen == (elicitation.DECLINE,) else _CANCELLED)
                 complaints = {}
                 for field, reply in zip(open_fields, replies[:-1], strict=True):
-                    is_given, value, complaint = read_value(field, reply)
+                    is_given, value, complaint = elicitation.read_value(field, reply)
                     if is_given:
                         values[field.name] = value
                     if complaint:
@@ -159,20 +150,20 @@ class ServerRequests:
         if not url.startswith(("https://", "http://")):
             self.note("warning", f"an address that is not http was declined: {url}")
             return dict(_DECLINED)
-        if is_too_long(url, str(params.get("message", ""))):
+        if elicitation.is_too_long(url, str(params.get("message", ""))):
             self.note("warning", "an address was declined that is too long to be shown")
             return dict(_DECLINED)
-        replies = await self._ask(ask, caller, [url_question(self.server, str(params.get("message", "")), url)])
+        replies = await self._ask(ask, caller, [elicitation.url_question(self.server, str(params.get("message", "")), url)])
         if replies is None:
             return dict(_CANCELLED)
-        if replies[0] != Reply(chosen=(OPEN,)):
+        if replies[0] != Reply(chosen=(elicitation.OPEN,)):
             return dict(_DECLINED)
         caller.progress(f"Open {url}\n")
         await asyncio.to_thread(_show_page, url)
         return {"action": "accept"}
 
-    def _answer_alone(self, fields: Sequence[Field], request: str) -> dict[str, Any]:
-        values = default_values(fields) if self._accepts_defaults else None
+    def _answer_alone(self, fields: Sequence[elicitation.Field], request: str) -> dict[str, Any]:
+        values = elicitation.default_values(fields) if self._accepts_defaults else None
         if values is not None:
             return {"action": "accept", "content": values}
         self.note("warning", f"its {request} was declined: no user can be asked")
@@ -190,12 +181,12 @@ class ServerRequests:
             if caller is None or caller.ask_user is None:
                 raise UsageError("The model may be used during a call only.")
             said = "\n".join(_request_lines(request))
-            if is_too_long(said):
+            if elicitation.is_too_long(said):
                 raise UsageError("The request is too long to be shown to the user.")
             text = (
                 f"{self.server} wants to use your model, up to {self.sampling_tokens:,} tokens in this session. It asks:\n{said}"
             )
-            question = Question(text=text, header=self.server, options=(AnswerOption(ALLOW), AnswerOption(DECLINE)))
+            question = Question(text=text, header=self.server, options=(AnswerOption(ALLOW), AnswerOption(elicitation.DECLINE)))
             replies = await self._ask(caller.ask_user, caller, [question])
             if replies is None or replies[0] != Reply(chosen=(ALLOW,)):
                 raise UsageError("The user declined.")

@@ -15,23 +15,7 @@ from opentelemetry.metrics import Meter
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from wolo.agent.events import (
-    AnswerEnded,
-    AttemptFailed,
-    CallEnded,
-    CallStarted,
-    CallStreamed,
-    ErrorInfo,
-    Event,
-    ModelReplaced,
-    RequestStarted,
-    TaskEnded,
-    TaskStarted,
-    TextStreamed,
-    ThinkingStreamed,
-    TurnEnded,
-    TurnStarted,
-)
+from wolo.agent import events
 from wolo.messages.message import RESPONSE_ID, Message, Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 
@@ -94,21 +78,21 @@ class Spans:
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
 
-    def on_event(self, event: Event, task: str = "") -> None:
+    def on_event(self, event: events.Event, task: str = "") -> None:
         """`task` is the call whose subagent emitted the event. Never raises: telemetry is not worth a turn."""
         try:
             match event:
-                case TurnStarted() if not task:
+                case events.TurnStarted() if not task:
                     parent = TraceContextTextMapPropagator().extract(dict(self._identity.parent))
                     self._begin("", self._identity.agent, self._identity.session_id, parent, event.prompt)
-                case TaskStarted():
+                case events.TaskStarted():
                     main = self._runs.get("")
                     parent = main.inside(event.part_id) if main else Context()
                     self._begin(event.part_id, event.agent, event.session_id, parent, None)
-                case TaskEnded() if run := self._runs.pop(event.part_id, None):
+                case events.TaskEnded() if run := self._runs.pop(event.part_id, None):
                     cause = "" if event.ended == "done" else event.ended
                     self._end(run, event.usage, cause, None, [])
-                case TurnEnded() if not task and (run := self._runs.pop("", None)):
+                case events.TurnEnded() if not task and (run := self._runs.pop("", None)):
                     answer = [{"role": "assistant", "parts": [{"type": "text", "content": event.answer}]}]
                     self._end(
                         run, event.usage, "" if event.cause == "done" else event.cause, event.error, answer, event.finish_reason
@@ -118,11 +102,11 @@ class Spans:
         except Exception:
             _LOG.debug("telemetry failed", exc_info=True)
 
-    def _inside(self, run: _AgentSpans, event: Event) -> None:
+    def _inside(self, run: _AgentSpans, event: events.Event) -> None:
         match event:
-            case TextStreamed() | ThinkingStreamed() | CallStreamed():
+            case events.TextStreamed() | events.ThinkingStreamed() | events.CallStreamed():
                 run.first_chunk()
-            case RequestStarted():
+            case events.RequestStarted():
                 run.end_chat("superseded")
                 provider, _, model = event.model.partition("/")
                 run.start_chat(NAMES.get(provider, provider), model, self._identity.address)
@@ -131,13 +115,13 @@ class Spans:
                     run.chat.set_attribute("gen_ai.input.messages", _as_json([_message(each) for each in messages]))
                     if system:
                         run.chat.set_attribute("gen_ai.system_instructions", _as_json([{"type": "text", "content": system}]))
-            case AnswerEnded():
+            case events.AnswerEnded():
                 self._answer(run, event.message)
-            case AttemptFailed() | ModelReplaced():
+            case events.AttemptFailed() | events.ModelReplaced():
                 run.end_chat(_kind(event.error), event.error.message)
-            case CallStarted():
+            case events.CallStarted():
                 run.calls[event.part.id] = self._call(run, event.part)
-            case CallEnded():
+            case events.CallEnded():
                 span = run.calls.pop(event.part.id, None) or self._call(run, event.part)
                 if self._identity.content:
                     span.set_attribute("gen_ai.tool.call.result", event.part.output)
@@ -155,7 +139,13 @@ class Spans:
         self._runs[task] = _AgentSpans(self._tracer, self._durations, self._waits, span, session_id)
 
     def _end(
-        self, run: _AgentSpans, usage: Usage, cause: str, error: ErrorInfo | None, answer: list[Any], finish_reason: str = ""
+        self,
+        run: _AgentSpans,
+        usage: Usage,
+        cause: str,
+        error: events.ErrorInfo | None,
+        answer: list[Any],
+        finish_reason: str = "",
     ) -> None:
         run.end_chat(_kind(error) if error else cause or "superseded")
         for span in run.calls.values():
@@ -258,7 +248,7 @@ def _end(span: Span, error: str, message: str = "") -> None:
     span.end()
 
 
-def _kind(error: ErrorInfo) -> str:
+def _kind(error: events.ErrorInfo) -> str:
     return str(error.status or error.kind)
 
 

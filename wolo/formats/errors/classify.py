@@ -9,51 +9,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from wolo.errors import (
-    LONGEST_WAIT_S,
-    AuthError,
-    BadAnswer,
-    BadRequest,
-    ContentRefused,
-    ContextOverflow,
-    ProviderError,
-    QuotaExhausted,
-    RateLimited,
-    Unavailable,
-    Unexplained,
-)
+from wolo import errors
+from wolo.formats.errors import error_tables
 from wolo.formats.errors.error_body import ErrorResponse, headers_within, parse_error
-from wolo.formats.errors.error_tables import (
-    AUTH,
-    BAD_KEY,
-    DAILY,
-    FIELDS_BY_PARAM,
-    GLM_CODES,
-    GLM_FINAL,
-    INVALID,
-    MEDIA,
-    NO_MEDIA,
-    NO_MEMORY,
-    NO_THINKING,
-    NO_TOOLS,
-    NOT_PULLED,
-    OPTIONAL_FIELDS,
-    OVERFLOW,
-    QUOTA,
-    RATE_LIMITED,
-    REASONING_WITH_TOOLS,
-    REFUSED,
-    RESULT_NAME,
-    RETRYABLE_CODES,
-    SECRETS,
-    SERVER_FAILED,
-    TEMPORARY_QUOTAS,
-    UNKNOWN_MODEL,
-    kind_of,
-    matches,
-)
 
-Kind = type[ProviderError]
+Kind = type[errors.ProviderError]
 
 CHECK_BASE_URL = "Check the base URL."
 """The client adds the API that it asked for."""
@@ -67,19 +27,19 @@ def classify(
     *,
     provider_hint: str = "",
     now_s: float | None = None,
-) -> ProviderError:
+) -> errors.ProviderError:
     """Never raises. Header names are lower case; `now_s` replaces the clock. Keys are redacted from messages."""
     response = parse_error(status, body)
     kind, retryable = _kind_and_retryable(response)
     delay_s = read_delay_s(headers, response.body, response.message, now_s)
-    if delay_s is None and kind is RateLimited:
+    if delay_s is None and kind is errors.RateLimited:
         delay_s = read_window_s({**headers, **headers_within(response.body)}, now_s)
-    is_glm = response.code in GLM_CODES
+    is_glm = response.code in error_tables.GLM_CODES
     # Google's suggested delay refers to the minute window and is ignored.
     is_per_day = any("perday" in code.lower() for code in response.codes) or (
-        response.status == 429 and delay_s is None and matches(DAILY, response.words)
+        response.status == 429 and delay_s is None and error_tables.matches(error_tables.DAILY, response.words)
     )
-    is_daily = kind in (RateLimited, QuotaExhausted) and not is_glm and is_per_day
+    is_daily = kind in (errors.RateLimited, errors.QuotaExhausted) and not is_glm and is_per_day
     reset = read_reset(response.message, beijing=is_glm, now_s=now_s)
     if reset is not None and delay_s is None and retryable:
         delay_s = reset.seconds if reset.seconds > 0 else None
@@ -90,17 +50,17 @@ def classify(
         "delay_s": None if is_daily else delay_s,
         "resets_at": reset.instant if reset is not None else None,
     }
-    message = re.sub(SECRETS, "[key]", _message(response))
-    if retryable and delay_s is not None and delay_s > LONGEST_WAIT_S:
+    message = re.sub(error_tables.SECRETS, "[key]", _message(response))
+    if retryable and delay_s is not None and delay_s > errors.LONGEST_WAIT_S:
         details["resets_at"] = details["resets_at"] or until(delay_s, now_s)
-        return QuotaExhausted(message, temporary=True, **details)
+        return errors.QuotaExhausted(message, temporary=True, **details)
     if is_daily:
         details["resets_at"] = details["resets_at"] or next_pacific_midnight(now_s)
-        return QuotaExhausted(message, temporary=True, **details)
-    if kind is QuotaExhausted:
-        has_end = details["resets_at"] is not None or response.code in TEMPORARY_QUOTAS
-        return QuotaExhausted(message, temporary=has_end, **details)
-    if kind is BadRequest:
+        return errors.QuotaExhausted(message, temporary=True, **details)
+    if kind is errors.QuotaExhausted:
+        has_end = details["resets_at"] is not None or response.code in error_tables.TEMPORARY_QUOTAS
+        return errors.QuotaExhausted(message, temporary=has_end, **details)
+    if kind is errors.BadRequest:
         details["field"] = _named_field(response)
     error = kind(message, **details)
     # The server's own decision overrides ours.
@@ -114,14 +74,14 @@ def classify(
 
 def _kind_and_retryable(response: ErrorResponse) -> tuple[Kind, bool]:
     """The error class, and whether a retry may help."""
-    if response.code in GLM_CODES:
-        return GLM_CODES[response.code]
-    if re.fullmatch(GLM_FINAL, response.code):
-        return BadRequest, False
-    if found := kind_of(response.codes, response.status):
+    if response.code in error_tables.GLM_CODES:
+        return error_tables.GLM_CODES[response.code]
+    if re.fullmatch(error_tables.GLM_FINAL, response.code):
+        return errors.BadRequest, False
+    if found := error_tables.kind_of(response.codes, response.status):
         code, kind = found
-        if not (kind is QuotaExhausted and _has_retry_delay(response)):
-            return kind, kind.retryable or code in RETRYABLE_CODES
+        if not (kind is errors.QuotaExhausted and _has_retry_delay(response)):
+            return kind, kind.retryable or code in error_tables.RETRYABLE_CODES
     kind = _by_words(response) or _by_status(response)
     return kind, kind.retryable
 
@@ -129,20 +89,20 @@ def _kind_and_retryable(response: ErrorResponse) -> tuple[Kind, bool]:
 def _by_words(response: ErrorResponse) -> Kind | None:
     status, words = response.status, response.words
     may_overflow = status in (0, 200, 400, 413, 422, 500)
-    if may_overflow and not response.is_page and matches(OVERFLOW, words):
-        return ContextOverflow
+    if may_overflow and not response.is_page and error_tables.matches(error_tables.OVERFLOW, words):
+        return errors.ContextOverflow
     if status == 400 and not words.strip():
-        return Unexplained
-    if status in (400, 422, 500) and matches(BAD_KEY, words):
-        return AuthError
-    if status in (0, 200, 500) and matches(NO_MEMORY, words):
-        return BadRequest
-    if status in (0, 200, 404, 415, 500, 501) and matches(NO_MEDIA, words):
-        return BadRequest
-    if status == 402 or (status in (0, 200, 400, 403, 429) and matches(QUOTA, words)):
-        return RateLimited if _has_retry_delay(response) else QuotaExhausted
-    if not response.is_page and matches(REFUSED, words):
-        return ContentRefused
+        return errors.Unexplained
+    if status in (400, 422, 500) and error_tables.matches(error_tables.BAD_KEY, words):
+        return errors.AuthError
+    if status in (0, 200, 500) and error_tables.matches(error_tables.NO_MEMORY, words):
+        return errors.BadRequest
+    if status in (0, 200, 404, 415, 500, 501) and error_tables.matches(error_tables.NO_MEDIA, words):
+        return errors.BadRequest
+    if status == 402 or (status in (0, 200, 400, 403, 429) and error_tables.matches(error_tables.QUOTA, words)):
+        return errors.RateLimited if _has_retry_delay(response) else errors.QuotaExhausted
+    if not response.is_page and error_tables.matches(error_tables.REFUSED, words):
+        return errors.ContentRefused
     return None
 
 
@@ -154,42 +114,42 @@ def _has_retry_delay(response: ErrorResponse) -> bool:
 def _by_status(response: ErrorResponse) -> Kind:
     status = response.status
     if status in (401, 403, 407, 434):
-        return AuthError
+        return errors.AuthError
     if status == 413:
-        return ContextOverflow
+        return errors.ContextOverflow
     if status == 429:
-        return RateLimited
+        return errors.RateLimited
     if status in (408, 409, 425, 499) or status >= 500:
-        return Unavailable
+        return errors.Unavailable
     if status >= 300:
-        return BadRequest
+        return errors.BadRequest
     if response.is_page or not response.body:
-        return BadAnswer
+        return errors.BadAnswer
     # Error inside a response with status 200; unknown ones count as server failures.
     table: tuple[tuple[str, Kind], ...] = (
-        (AUTH, AuthError),
-        (RATE_LIMITED, RateLimited),
-        (SERVER_FAILED, Unavailable),
-        (INVALID, BadRequest),
+        (error_tables.AUTH, errors.AuthError),
+        (error_tables.RATE_LIMITED, errors.RateLimited),
+        (error_tables.SERVER_FAILED, errors.Unavailable),
+        (error_tables.INVALID, errors.BadRequest),
     )
-    return next((kind for pattern, kind in table if matches(pattern, response.words)), Unavailable)
+    return next((kind for pattern, kind in table if error_tables.matches(pattern, response.words)), errors.Unavailable)
 
 
 def _named_field(response: ErrorResponse) -> str | None:
     """Optional field, or kind of attachment, that the error refuses; sent again it would block the session for this model."""
-    if response.status in (0, 200, 400, 422) and not matches(REASONING_WITH_TOOLS, response.message):
+    if response.status in (0, 200, 400, 422) and not error_tables.matches(error_tables.REASONING_WITH_TOOLS, response.message):
         path = re.sub(r"(?:\[\d+\]|\.\d+)+$", "", response.param)
         name = path.rpartition(".")[2] or path
-        if name in OPTIONAL_FIELDS or name in FIELDS_BY_PARAM:
+        if name in error_tables.OPTIONAL_FIELDS or name in error_tables.FIELDS_BY_PARAM:
             return name
-        if matches(RESULT_NAME, f"{response.param} {response.message}"):
+        if error_tables.matches(error_tables.RESULT_NAME, f"{response.param} {response.message}"):
             return "name"
-        for field in OPTIONAL_FIELDS:
+        for field in error_tables.OPTIONAL_FIELDS:
             if re.search(rf"(?<![\w-]){field}(?![\w-])", response.message):
                 return field
     if response.is_page or response.status in (401, 403):
         return None
-    return next((kind for kind, pattern in MEDIA.items() if matches(pattern, response.words)), None)
+    return next((kind for kind, pattern in error_tables.MEDIA.items() if error_tables.matches(pattern, response.words)), None)
 
 
 # Messages and hints
@@ -212,27 +172,27 @@ def _hint(kind: Kind, response: ErrorResponse, provider_hint: str) -> str:
         return "Add credit to the account; a Coding Plan key works on the coding endpoint only (provider zai-coding)."
     if response.code == "1311":
         return "Choose a model that the plan includes."
-    if matches(REASONING_WITH_TOOLS, response.message):
+    if error_tables.matches(error_tables.REASONING_WITH_TOOLS, response.message):
         return "Turn thinking off for this model; it cannot be combined with tools."
-    if kind is AuthError:
+    if kind is errors.AuthError:
         return provider_hint or "Check the API key and whether it belongs to this provider."
     if response.code == "DeploymentNotFound":
         return "The model is the name of your deployment; the base URL is that of the resource it is in."
-    if found := re.search(NOT_PULLED, response.message):
+    if found := re.search(error_tables.NOT_PULLED, response.message):
         return f"`ollama pull {found[1]}` fetches it; `wolo models list` and `ollama list` list the available models."
-    if matches(NO_MEMORY, response.words):
+    if error_tables.matches(error_tables.NO_MEMORY, response.words):
         return "Choose a smaller model, or free some memory on the machine it runs on."
-    if matches(NO_TOOLS, response.words):
+    if error_tables.matches(error_tables.NO_TOOLS, response.words):
         return "Choose a model that can call tools."
-    if matches(NO_THINKING, response.words):
+    if error_tables.matches(error_tables.NO_THINKING, response.words):
         return "This model does not think: omit --thinking."
-    if matches(UNKNOWN_MODEL, response.words) or response.code in ("1211", "model_not_found"):
+    if error_tables.matches(error_tables.UNKNOWN_MODEL, response.words) or response.code in ("1211", "model_not_found"):
         return "`wolo models list` shows the models; the name must be the server's own."
     if response.status in (404, 405) or response.is_page:
         return CHECK_BASE_URL
-    if kind is QuotaExhausted:
+    if kind is errors.QuotaExhausted:
         return "Check the balance and plan of your account with this provider."
-    if kind is ContentRefused:
+    if kind is errors.ContentRefused:
         return "Rephrase the prompt, or use another model with --model."
     return ""
 
@@ -279,7 +239,7 @@ def read_window_s(headers: Mapping[str, str], now_s: float | None) -> float | No
             seconds = _window_s(value.strip(), now)
             if seconds is not None and math.isfinite(seconds) and seconds > 0:
                 remaining = headers.get(name.replace("reset", "remaining"), "").strip()
-                if (is_used_up := _number(remaining) == 0) or seconds <= LONGEST_WAIT_S:
+                if (is_used_up := _number(remaining) == 0) or seconds <= errors.LONGEST_WAIT_S:
                     windows.append((not is_used_up, min(seconds, LONGEST_BELIEVED_S)))
     return min(windows)[1] if windows else None
 

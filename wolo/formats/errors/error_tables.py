@@ -5,75 +5,65 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from wolo.errors import (
-    AuthError,
-    BadAnswer,
-    BadRequest,
-    ContentRefused,
-    ContextOverflow,
-    ProviderError,
-    QuotaExhausted,
-    RateLimited,
-    Unavailable,
-)
+from wolo import errors
 
-Kind = type[ProviderError]
+Kind = type[errors.ProviderError]
 
 CODES: Mapping[str, Kind] = {
     # OpenAI and compatible servers
-    "rate_limit_exceeded": RateLimited,
-    "insufficient_quota": QuotaExhausted,
-    "billing_hard_limit_reached": QuotaExhausted,
-    "billing_not_active": QuotaExhausted,
-    "exceeded_current_quota_error": QuotaExhausted,
-    "invalid_api_key": AuthError,
-    "invalid_authentication_error": AuthError,
-    "unsupported_country_region_territory": AuthError,
-    "context_length_exceeded": ContextOverflow,
-    "contextwindowexceedederror": ContextOverflow,
-    "content_filter": ContentRefused,
-    "content_policy_violation": ContentRefused,
-    "responsibleaipolicyviolation": ContentRefused,
-    "engine_overloaded_error": RateLimited,
-    "service_tier_capacity_exceeded": RateLimited,
-    "request_quota_exceeded": RateLimited,
-    "token_quota_exceeded": RateLimited,
-    "too_many_requests_error": RateLimited,
-    "budget_exceeded": QuotaExhausted,
-    "model_not_found": BadRequest,
-    "tool_use_failed": BadAnswer,
+    "rate_limit_exceeded": errors.RateLimited,
+    "insufficient_quota": errors.QuotaExhausted,
+    "billing_hard_limit_reached": errors.QuotaExhausted,
+    "billing_not_active": errors.QuotaExhausted,
+    "exceeded_current_quota_error": errors.QuotaExhausted,
+    "invalid_api_key": errors.AuthError,
+    "invalid_authentication_error": errors.AuthError,
+    "unsupported_country_region_territory": errors.AuthError,
+    "context_length_exceeded": errors.ContextOverflow,
+    "contextwindowexceedederror": errors.ContextOverflow,
+    "content_filter": errors.ContentRefused,
+    "content_policy_violation": errors.ContentRefused,
+    "responsibleaipolicyviolation": errors.ContentRefused,
+    "engine_overloaded_error": errors.RateLimited,
+    "service_tier_capacity_exceeded": errors.RateLimited,
+    "request_quota_exceeded": errors.RateLimited,
+    "token_quota_exceeded": errors.RateLimited,
+    "too_many_requests_error": errors.RateLimited,
+    "budget_exceeded": errors.QuotaExhausted,
+    "model_not_found": errors.BadRequest,
+    "tool_use_failed": errors.BadAnswer,
     # Anthropic
-    "rate_limit_error": RateLimited,
-    "overloaded_error": Unavailable,
-    "billing_error": QuotaExhausted,
-    "authentication_error": AuthError,
-    "permission_error": AuthError,
-    "request_too_large": ContextOverflow,
+    "rate_limit_error": errors.RateLimited,
+    "overloaded_error": errors.Unavailable,
+    "billing_error": errors.QuotaExhausted,
+    "authentication_error": errors.AuthError,
+    "permission_error": errors.AuthError,
+    "request_too_large": errors.ContextOverflow,
     # Google
-    "api_key_invalid": AuthError,
-    "api_key_expired": AuthError,
-    "unauthenticated": AuthError,
-    "permission_denied": AuthError,
-    "service_disabled": AuthError,
+    "api_key_invalid": errors.AuthError,
+    "api_key_expired": errors.AuthError,
+    "unauthenticated": errors.AuthError,
+    "permission_denied": errors.AuthError,
+    "service_disabled": errors.AuthError,
     # Amazon
-    "throttlingexception": RateLimited,
-    "toomanyrequestsexception": RateLimited,
-    "servicequotaexceededexception": QuotaExhausted,
-    "accessdeniedexception": AuthError,
-    "expiredtokenexception": AuthError,
-    "unrecognizedclientexception": AuthError,
-    "modelnotreadyexception": Unavailable,
-    "modeltimeoutexception": Unavailable,
-    "serviceunavailableexception": Unavailable,
-    "internalserverexception": Unavailable,
-    "modelerrorexception": Unavailable,
+    "throttlingexception": errors.RateLimited,
+    "toomanyrequestsexception": errors.RateLimited,
+    "servicequotaexceededexception": errors.QuotaExhausted,
+    "accessdeniedexception": errors.AuthError,
+    "expiredtokenexception": errors.AuthError,
+    "unrecognizedclientexception": errors.AuthError,
+    "modelnotreadyexception": errors.Unavailable,
+    "modeltimeoutexception": errors.Unavailable,
+    "serviceunavailableexception": errors.Unavailable,
+    "internalserverexception": errors.Unavailable,
+    "modelerrorexception": errors.Unavailable,
     # DashScope
-    "arrearage": QuotaExhausted,
-    "data_inspection_failed": ContentRefused,
-    "datainspectionfailed": ContentRefused,
-    "invalidapikey": AuthError,
-    "throttling.ratequota": RateLimited,
-    "throttling.burstrate": RateLimited,
+    "arrearage": errors.QuotaExhausted,
+    "data_inspection_failed": errors.ContentRefused,
+    "datainspectionfailed": errors.ContentRefused,
+    "invalidapikey": errors.AuthError,
+    "throttling.ratequota": errors.RateLimited,
+    "throttling.burstrate": errors.RateLimited,
 }
 
 RETRYABLE_CODES = frozenset({"tool_use_failed"})
@@ -87,26 +77,26 @@ def kind_of(codes: Iterable[str], status: int) -> tuple[str, Kind] | None:
     """
     for written in codes:
         code = re.sub(r"^.*[#/]", "", written).partition(":")[0].strip().lower()
-        if code in CODES and not (status == 413 and CODES[code] is RateLimited):
+        if code in CODES and not (status == 413 and CODES[code] is errors.RateLimited):
             return code, CODES[code]
     return None
 
 
-GLM_CODES: Mapping[str, tuple[type[ProviderError], bool]] = {
-    **dict.fromkeys(("1000", "1001", "1002", "1003", "1004"), (AuthError, False)),
-    **dict.fromkeys(("1100", "1110", "1111", "1112", "1121"), (AuthError, False)),  # account locked or missing
-    "1113": (QuotaExhausted, False),  # no balance, or a plan key on the general endpoint
-    "1120": (Unavailable, True),  # account temporarily unavailable
-    **dict.fromkeys(("1200", "1230"), (Unavailable, True)),
-    **dict.fromkeys(("1210", "1211", "1212", "1213", "1214", "1215"), (BadRequest, False)),
-    "1220": (AuthError, False),
-    **dict.fromkeys(("1221", "1222", "1231"), (BadRequest, False)),
-    "1234": (Unavailable, True),
-    "1261": (ContextOverflow, False),
-    **dict.fromkeys(("1300", "1301"), (ContentRefused, False)),
-    **dict.fromkeys(("1302", "1303", "1305", "1312"), (RateLimited, True)),
-    **dict.fromkeys(("1304", "1308", "1309", "1310", "1311", "1313"), (QuotaExhausted, False)),
-    **dict.fromkeys(("1316", "1317", "1318", "1319", "1320", "1321"), (QuotaExhausted, False)),
+GLM_CODES: Mapping[str, tuple[type[errors.ProviderError], bool]] = {
+    **dict.fromkeys(("1000", "1001", "1002", "1003", "1004"), (errors.AuthError, False)),
+    **dict.fromkeys(("1100", "1110", "1111", "1112", "1121"), (errors.AuthError, False)),  # account locked or missing
+    "1113": (errors.QuotaExhausted, False),  # no balance, or a plan key on the general endpoint
+    "1120": (errors.Unavailable, True),  # account temporarily unavailable
+    **dict.fromkeys(("1200", "1230"), (errors.Unavailable, True)),
+    **dict.fromkeys(("1210", "1211", "1212", "1213", "1214", "1215"), (errors.BadRequest, False)),
+    "1220": (errors.AuthError, False),
+    **dict.fromkeys(("1221", "1222", "1231"), (errors.BadRequest, False)),
+    "1234": (errors.Unavailable, True),
+    "1261": (errors.ContextOverflow, False),
+    **dict.fromkeys(("1300", "1301"), (errors.ContentRefused, False)),
+    **dict.fromkeys(("1302", "1303", "1305", "1312"), (errors.RateLimited, True)),
+    **dict.fromkeys(("1304", "1308", "1309", "1310", "1311", "1313"), (errors.QuotaExhausted, False)),
+    **dict.fromkeys(("1316", "1317", "1318", "1319", "1320", "1321"), (errors.QuotaExhausted, False)),
 }
 """Code → error class, and whether a retry may help."""
 

@@ -7,16 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, QuotaExhausted, RateLimited
+from wolo.formats import response_end
 from wolo.formats.gemini.chunks import GeminiOpenCalls, GeminiPart, GeminiReader, split_list
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE, own_names
-from wolo.formats.response_end import (
-    bad_body_error,
-    ended_early_error,
-    is_error,
-    no_message_error,
-    resolve_finish,
-    response_error,
-)
 from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, response_id, token_count
 from wolo.messages.deltas import BreakDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage
@@ -100,10 +93,10 @@ class GeminiDecoder:
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         """Accepts a single response, or the list that streaming without `alt=sse` returns."""
         if split_list(body) is None and read_object(body) is None:
-            raise bad_body_error(body)
+            raise response_end.bad_body_error(body)
         deltas = [*self.feed(body.strip())]
         if not (self._finish or self._blocked or deltas):
-            raise no_message_error()
+            raise response_end.no_message_error()
         return [*deltas, *self.close()]
 
     def _feed_one(self, payload: bytes) -> Sequence[Delta]:
@@ -131,7 +124,7 @@ class GeminiDecoder:
                 if candidate.finish_reason and candidate.finish_reason not in UNSPECIFIED:
                     self._finish = candidate.finish_reason
                     self._finish_message = candidate.finish_message or ""
-        if not event.candidates and not event.usage_metadata and is_error(read_object(payload) or {}):
+        if not event.candidates and not event.usage_metadata and response_end.is_error(read_object(payload) or {}):
             raise read_refusal(200, {}, payload, self._hint)
         return deltas
 
@@ -163,11 +156,11 @@ class GeminiDecoder:
         if not self._finish:
             if self._blocked:
                 return "refused"
-            raise ended_early_error(self._events.skipped)
+            raise response_end.ended_early_error(self._events.skipped)
         known, explanation = FINISHES.get(self._finish.upper()), self._finish_message[:SHOWN_CHARACTERS]
-        reason = resolve_finish(self._finish, known, has_calls=bool(self._calls), explanation=explanation)
+        reason = response_end.resolve_finish(self._finish, known, has_calls=bool(self._calls), explanation=explanation)
         if self._calls.is_open and reason == "tool_calls":
-            raise ended_early_error(self._events.skipped, "in the middle of a call")
+            raise response_end.ended_early_error(self._events.skipped, "in the middle of a call")
         return reason
 
 
@@ -214,7 +207,7 @@ HOST_ALONE = "For Gemini the base URL is the host alone, such as https://generat
 
 
 def read_refusal(status: int, headers: Mapping[str, str], body: bytes, provider_hint: str = "") -> ProviderError:
-    error = response_error(status, headers, body, provider_hint=provider_hint)
+    error = response_end.response_error(status, headers, body, provider_hint=provider_hint)
     document = read_object(body) or {}
     if status in (404, 405) and not NAMES_A_MODEL.search(error.message):
         error.hint = HOST_ALONE

@@ -6,15 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import (
-    answer_problems,
-    is_object_text,
-    is_tool_name,
-    list_problems,
-    order_problems,
-    prefix_problems,
-    tool_problems,
-)
+from wolo.formats.lint import checks
 
 CALL_ID = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9_-]*[A-Za-z0-9-]")
 PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
@@ -42,7 +34,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     `previous` is the preceding request of the conversation: its instructions, tools and items must be a prefix of this one.
     `strict_template`: chat templates of local servers refuse two user messages in a row.
     """
-    if odd := list_problems(body, "input", lambda item: bool(_kind(item)), "item of a known type"):
+    if odd := checks.list_problems(body, "input", lambda item: bool(_kind(item)), "item of a known type"):
         return odd
     items = body["input"]
     return [
@@ -51,10 +43,10 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *(complaint for at, item in enumerate(items) for complaint in _shape(at, item)),
         *_reasoning(items, bool(body.get("store", True))),
         *(["the last item is the assistant's: there is nothing to answer"] if _is_said(items[-1]) else []),
-        *order_problems("input", [item.get("role") for item in items], strict_template=strict_template),
-        *tool_problems(body, lambda tool: tool.get("name") if isinstance(tool, dict) else None, _tool),
+        *checks.order_problems("input", [item.get("role") for item in items], strict_template=strict_template),
+        *checks.tool_problems(body, lambda tool: tool.get("name") if isinstance(tool, dict) else None, _tool),
         *_fields(body),
-        *prefix_problems(body, previous, head=("tools", "instructions"), turns="input"),
+        *checks.prefix_problems(body, previous, head=("tools", "instructions"), turns="input"),
     ]
 
 
@@ -133,9 +125,9 @@ def _shape(at: int, item: Mapping[str, Any]) -> Iterator[str]:
             if "id" in item and not is_output:
                 yield f"input[{at}]: only the assistant's items have ids"
         case "function_call":
-            if not is_tool_name(item.get("name")):
+            if not checks.is_tool_name(item.get("name")):
                 yield f"input[{at}]: illegal tool name {item.get('name')!r}"
-            if not is_object_text(item.get("arguments")):
+            if not checks.is_object_text(item.get("arguments")):
                 yield f"input[{at}]: arguments are no text of a JSON object: {str(item.get('arguments'))[:80]!r}"
         case "function_call_output":
             output = item.get("output")
@@ -190,7 +182,7 @@ def _tool(name: Any, tool: Any) -> Iterator[str]:
     if not isinstance(tool, dict) or tool.get("type") != "function" or "function" in tool:
         yield f"tools: a tool is flat, of the type function: {str(tool)[:80]}"
         return
-    if not is_tool_name(name):
+    if not checks.is_tool_name(name):
         yield f"tools: illegal name {name!r}"
     schema = tool.get("parameters")
     if "parameters" not in tool or (schema is not None and (not isinstance(schema, dict) or schema.get("type") != "object")):
@@ -207,7 +199,7 @@ def _fields(body: Mapping[str, Any]) -> Iterator[str]:
         yield "empty instructions; leave the key out"
     form = (body.get("text") or {}).get("format") or {}
     if form.get("strict"):
-        yield from answer_problems(form.get("schema"), requires_all=True)
+        yield from checks.answer_problems(form.get("schema"), requires_all=True)
     reasoning = body.get("reasoning", {})
     if not isinstance(reasoning, dict) or reasoning.get("effort", "low") not in EFFORTS:
         yield f"illegal reasoning {reasoning!r}"

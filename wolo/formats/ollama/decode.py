@@ -10,16 +10,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from wolo.formats import response_end
 from wolo.formats.encoding.wire_forms import names_by_wire
 from wolo.formats.ollama.encode import OllamaDialect
-from wolo.formats.response_end import (
-    bad_body_error,
-    ended_early_error,
-    is_error,
-    no_message_error,
-    resolve_finish,
-    response_error,
-)
 from wolo.formats.text_recovery.text_filter import TextFilter
 from wolo.formats.tolerant_json import EMPTY_JSON, MAX_COUNT, as_raw, read_json, read_object, token_count
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
@@ -116,30 +109,30 @@ class OllamaDecoder:
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
         if not self._ended:
-            raise ended_early_error(self._skipped)
+            raise response_end.ended_early_error(self._skipped)
         deltas: list[Delta] = []
         self._text.finish(deltas, self._resolve_leak)
         if self._usage is not None:
             deltas.append(UsageDelta(self._usage))
-        deltas.append(FinishDelta(resolve_finish(self._reason, has_calls=bool(self._calls)), self._reason))
+        deltas.append(FinishDelta(response_end.resolve_finish(self._reason, has_calls=bool(self._calls)), self._reason))
         return deltas
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         document = read_object(body)
         if document is None:
-            raise bad_body_error(body)
+            raise response_end.bad_body_error(body)
         line = _read_loosely(document)
         deltas = [*self._on_line(line, body)]
         if line.message is None:
-            raise no_message_error()
+            raise response_end.no_message_error()
         self._ended = True
         return [*deltas, *self.close()]
 
     def _on_line(self, line: ResponseLine, payload: bytes) -> Sequence[Delta]:
         if line.error and bytes(line.error) not in EMPTY_JSON:
-            raise response_error(200, {}, payload)
-        if line.message is None and not line.done and is_error(read_object(payload) or {}):
-            raise response_error(200, {}, payload)
+            raise response_end.response_error(200, {}, payload)
+        if line.message is None and not line.done and response_end.is_error(read_object(payload) or {}):
+            raise response_end.response_error(200, {}, payload)
         deltas: list[Delta] = []
         if line.message is not None:
             self._on_message(line.message, deltas)

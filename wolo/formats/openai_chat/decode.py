@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from wolo.formats import response_end
 from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.encoding.wire_forms import names_by_wire
 from wolo.formats.openai_chat.chunks import Chunk, ChunkReader, Fragment, MessageDelta, OpenCalls, PlainChoice
 from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
-from wolo.formats.response_end import (
-    bad_body_error,
-    ended_early_error,
-    is_error,
-    no_message_error,
-    normalize_finish,
-    resolve_finish,
-    response_error,
-)
 from wolo.formats.text_recovery.text_filter import TextFilter
 from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, response_id, token_counts
 from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
@@ -119,7 +111,7 @@ class ChatDecoder:
         deltas: list[Delta] = []
         native = len(self._calls.calls)
         self._text.finish(deltas, lambda leaked: self._resolve_leak(leaked, native))
-        has_stopped = bool(self._finish) and normalize_finish(self._finish) == "stop"
+        has_stopped = bool(self._finish) and response_end.normalize_finish(self._finish) == "stop"
         if self._reasoning and not self._calls.calls and not self._has_text and has_stopped:
             from wolo.formats.text_recovery.leaked_calls import find_calls_in_reasoning  # noqa: PLC0415  # as for text
 
@@ -132,17 +124,17 @@ class ChatDecoder:
             deltas.append(UsageDelta(usage))
         deltas += [self.findings.mark()] if self.findings is not None else ()
         has_calls = bool(self._calls.calls)
-        reason = resolve_finish(self._finish, has_calls=has_calls) if self._finish else self._finish_without_reason()
+        reason = response_end.resolve_finish(self._finish, has_calls=has_calls) if self._finish else self._finish_without_reason()
         id = response_id(read_json(self._id)) if self._id else ""
         return [*deltas, FinishDelta(reason, self._finish, response_id=id)]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         chunk = self._chunks.read(body) if read_object(body) is not None else None
         if chunk is None:
-            raise bad_body_error(body)
+            raise response_end.bad_body_error(body)
         deltas = [*self._on_chunk(chunk, body)]
         if not chunk.choices:
-            raise no_message_error()
+            raise response_end.no_message_error()
         self._done = True
         return [*deltas, *self.close()]
 
@@ -154,9 +146,9 @@ class ChatDecoder:
 
     def _on_chunk(self, chunk: Chunk, payload: bytes) -> list[Delta]:
         if chunk.error and bytes(chunk.error) not in EMPTY_JSON:
-            raise response_error(200, {}, payload)
-        if not chunk.choices and not chunk.usage and is_error(read_object(payload) or {}):
-            raise response_error(200, {}, payload)  # of another shape, sent with status 200
+            raise response_end.response_error(200, {}, payload)
+        if not chunk.choices and not chunk.usage and response_end.is_error(read_object(payload) or {}):
+            raise response_end.response_error(200, {}, payload)  # of another shape, sent with status 200
         if chunk.id and not self._id:
             self._id = bytes(chunk.id)
         if chunk.web_search and self.findings is not None:
@@ -245,7 +237,7 @@ class ChatDecoder:
             return "tool_calls"
         if self._done and self._has_text and not self._calls.calls:
             return "stop"
-        raise ended_early_error(self._chunks.skipped)
+        raise response_end.ended_early_error(self._chunks.skipped)
 
 
 def _detail_text(detail: object) -> str:

@@ -15,12 +15,7 @@ from mcp.client.auth.extensions.client_credentials import (
     SignedJWTParameters,
 )
 from mcp.client.auth.oauth2 import OAuthContext
-from mcp.shared.auth import (
-    AuthorizationCodeResult,
-    OAuthClientInformationFull,
-    OAuthClientMetadata,
-    OAuthMetadata,
-)
+from mcp.shared import auth
 
 from wolo.errors import ConfigError
 from wolo.mcp.logins import LoginStore, SavedLogin
@@ -68,10 +63,10 @@ def make_provider(
 
 def revocations(url: str, oauth: OAuth, saved: SavedLogin) -> Iterator[httpx2.Request]:
     """Requests that revoke the tokens of a login (RFC 7009) at the server `url`. Raises LoginFailed."""
-    client = _client_of(oauth, None) or OAuthClientInformationFull.model_validate(saved.client)
-    metadata = OAuthMetadata.model_validate(saved.metadata)
+    client = _client_of(oauth, None) or auth.OAuthClientInformationFull.model_validate(saved.client)
+    metadata = auth.OAuthMetadata.model_validate(saved.metadata)
     check_address(url, str(metadata.revocation_endpoint))
-    context = OAuthContext("", OAuthClientMetadata(redirect_uris=None), None, None, None, client_info=client)  # type: ignore[arg-type]  # nothing is stored
+    context = OAuthContext("", auth.OAuthClientMetadata(redirect_uris=None), None, None, None, client_info=client)  # type: ignore[arg-type]  # nothing is stored
     for kind in ("refresh_token", "access_token"):
         if token := (saved.tokens or {}).get(kind):
             data = {"token": token, "token_type_hint": kind, "client_id": client.client_id}
@@ -96,7 +91,7 @@ def _make(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -
             kind = AssertionProvider if oauth.grant == "identity_assertion" else SecretProvider
             provider = kind(url, storage, oauth.client_id, oauth.client_secret, method, scope, issuer)
         else:
-            metadata = OAuthClientMetadata(
+            metadata = auth.OAuthClientMetadata(
                 client_name="wolo",
                 redirect_uris=[(callback.redirect_uri if callback else "http://127.0.0.1/callback")],  # type: ignore[list-item]  # converted
                 grant_types=["authorization_code", "refresh_token"],
@@ -104,10 +99,10 @@ def _make(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -
                 scope=" ".join(oauth.scopes) or None,
             )
 
-            async def wait() -> AuthorizationCodeResult:
+            async def wait() -> auth.AuthorizationCodeResult:
                 assert callback is not None  # asked for in a login only
                 found = await callback.wait()
-                return AuthorizationCodeResult(code=found.code, state=found.state, iss=found.issuer)
+                return auth.AuthorizationCodeResult(code=found.code, state=found.state, iss=found.issuer)
 
             async def show(address: str) -> None:
                 assert callback is not None
@@ -127,10 +122,10 @@ async def _exchange(url: str, form: Mapping[str, str]) -> httpx2.Response:
         return await client.post(url, data=dict(form))
 
 
-def _client_of(oauth: OAuth, callback: Callback | None) -> OAuthClientInformationFull | None:
+def _client_of(oauth: OAuth, callback: Callback | None) -> auth.OAuthClientInformationFull | None:
     if not oauth.client_id:
         return None
-    return OAuthClientInformationFull(
+    return auth.OAuthClientInformationFull(
         client_id=oauth.client_id,
         client_secret=oauth.client_secret or None,
         redirect_uris=[callback.redirect_uri] if callback else None,  # type: ignore[list-item]  # converted

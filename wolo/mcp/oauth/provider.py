@@ -16,13 +16,7 @@ from mcp.client.auth.extensions.client_credentials import (
 )
 from mcp.client.auth.oauth2 import OAuthContext
 from mcp.client.auth.utils import extract_field_from_www_auth, union_scopes
-from mcp.shared.auth import (
-    JWT_BEARER_GRANT_TYPE,
-    OAuthClientInformationFull,
-    OAuthMetadata,
-    OAuthToken,
-    ProtectedResourceMetadata,
-)
+from mcp.shared import auth
 from msgspec.structs import replace
 
 from wolo import __version__
@@ -42,7 +36,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class Storage(TokenStorage):
     """One saved login, in the form of the SDK."""
 
-    def __init__(self, store: LoginStore, key: str, preconfigured: OAuthClientInformationFull | None = None) -> None:
+    def __init__(self, store: LoginStore, key: str, preconfigured: auth.OAuthClientInformationFull | None = None) -> None:
         self.saved = SavedLogin()
         self.context: OAuthContext | None = None
         self._store = store
@@ -58,10 +52,10 @@ class Storage(TokenStorage):
         self.saved = login
         await asyncio.to_thread(self._store.write, self._key, login)
 
-    async def get_tokens(self) -> OAuthToken | None:
-        return OAuthToken.model_validate(self.saved.tokens) if self.saved.tokens else None
+    async def get_tokens(self) -> auth.OAuthToken | None:
+        return auth.OAuthToken.model_validate(self.saved.tokens) if self.saved.tokens else None
 
-    async def set_tokens(self, tokens: OAuthToken) -> None:
+    async def set_tokens(self, tokens: auth.OAuthToken) -> None:
         context = self.context
         assert context is not None  # the provider sets it
         await self.save(
@@ -75,12 +69,12 @@ class Storage(TokenStorage):
             )
         )
 
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
+    async def get_client_info(self) -> auth.OAuthClientInformationFull | None:
         if self._preconfigured is not None:
             return self._preconfigured
-        return OAuthClientInformationFull.model_validate(self.saved.client) if self.saved.client else None
+        return auth.OAuthClientInformationFull.model_validate(self.saved.client) if self.saved.client else None
 
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+    async def set_client_info(self, client_info: auth.OAuthClientInformationFull) -> None:
         await self.save(replace(self.saved, client=_plain(client_info)))
 
 
@@ -181,9 +175,9 @@ class OAuthProvider(OAuthClientProvider):
                 self.context.client_info = None
             return
         if saved.metadata:
-            self.context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
+            self.context.oauth_metadata = auth.OAuthMetadata.model_validate(saved.metadata)
         if saved.resource_metadata:
-            self.context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(saved.resource_metadata)
+            self.context.protected_resource_metadata = auth.ProtectedResourceMetadata.model_validate(saved.resource_metadata)
         self.context.auth_server_url = saved.authorization_server or None
 
     async def _remember(self, scope: str | None) -> None:
@@ -303,7 +297,7 @@ class AssertionProvider(OAuthProvider, ClientCredentialsOAuthProvider):
         if context.oauth_metadata is None:
             raise LoginFailed("the server names no authorization server")
         assertion = await self._assertion(str(context.oauth_metadata.issuer))
-        data = {"grant_type": JWT_BEARER_GRANT_TYPE, "assertion": assertion, "resource": context.get_resource_url()}
+        data = {"grant_type": auth.JWT_BEARER_GRANT_TYPE, "assertion": assertion, "resource": context.get_resource_url()}
         if context.client_metadata.scope:
             data["scope"] = context.client_metadata.scope
         headers = {"Content-Type": "application/x-www-form-urlencoded"}

@@ -15,17 +15,8 @@ from typing import NamedTuple
 
 from wolo.errors import ToolError
 from wolo.operating_system import user_id
+from wolo.workspace.checkpoints import path_state
 from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
-from wolo.workspace.checkpoints.path_state import (
-    NOT_STORED,
-    UNKNOWN_MODE,
-    PathChange,
-    RecordedChange,
-    State,
-    content,
-    digest,
-    observe_in,
-)
 from wolo.workspace.checkpoints.undo_plan import CHANGED_SINCE, NOT_KEPT, PathConflict, UndoPlan
 from wolo.workspace.files.atomic_write import FileChanged, sync_folder, write_locked
 from wolo.workspace.files.file_locks import lock_file, new_temporary_name, note_temporary
@@ -48,17 +39,17 @@ def restore(store: CheckpointStore, plan: UndoPlan, locks: Path, *, session: str
 
     Raises ToolError, before any change, when the present contents cannot be stored.
     """
-    steps: list[PathChange] = []
+    steps: list[path_state.PathChange] = []
     lost: list[PathConflict] = []
     with store.writing():
         for step in plan.steps:
             # The present content of each path is stored: only such a step can be reverted.
             if step.before.kind in ("file", "link") and store.content(step.before.hash) is None:
                 try:
-                    data = content(step.path)
+                    data = path_state.content(step.path)
                 except OSError:
                     data = None
-                if data is None or digest(data) != step.before.hash:
+                if data is None or path_state.digest(data) != step.before.hash:
                     lost.append(PathConflict(step.path, CHANGED_SINCE))
                     continue
                 store.save(data)
@@ -69,7 +60,7 @@ def restore(store: CheckpointStore, plan: UndoPlan, locks: Path, *, session: str
         if unfinished:
             store.take_over(unfinished, number, {step.path for step in steps})
         noted = [step._replace(before=begun.get(step.path, step.before)) for step in steps]
-        store.add(RecordedChange(step, session, "", "", "undo", number) for step in noted)
+        store.add(path_state.RecordedChange(step, session, "", "", "undo", number) for step in noted)
     work = _Restoring(store, locks)
     failed = work.run(steps)
     bad = {conflict.path for conflict in failed}
@@ -91,9 +82,9 @@ class _Restoring:
         self._failed: dict[str, PathConflict] = {}
         self._files: dict[str, tuple[int, int]] = {}
         """Device and inode of each file with several names, before any change."""
-        self._done: dict[tuple[int, int], PathChange] = {}
+        self._done: dict[tuple[int, int], path_state.PathChange] = {}
 
-    def run(self, steps: Sequence[PathChange]) -> list[PathConflict]:
+    def run(self, steps: Sequence[path_state.PathChange]) -> list[PathConflict]:
         """Orders the steps: removals before replacements, folders before their content."""
         for step in steps:
             if step.before.kind == step.after.kind == "file":
@@ -116,11 +107,11 @@ class _Restoring:
             if step.after.kind in ("file", "link"):
                 self._attempt(step, self._restore)
         for step in bottom_up:
-            if step.after.kind == "folder" and step.after.mode != UNKNOWN_MODE:
+            if step.after.kind == "folder" and step.after.mode != path_state.UNKNOWN_MODE:
                 self._attempt(step, lambda each: _set_mode(each, each.after.mode))
         return list(self._failed.values())
 
-    def _attempt(self, step: PathChange, work: Callable[[PathChange], None]) -> None:
+    def _attempt(self, step: path_state.PathChange, work: Callable[[path_state.PathChange], None]) -> None:
         if step.path in self._failed:
             return
         try:
@@ -137,7 +128,7 @@ class _Restoring:
             reason = explain(error, "it").message.removeprefix("`it` ").removesuffix(".")
             self._failed[step.path] = PathConflict(step.path, f"it {reason}")
 
-    def _remove(self, step: PathChange) -> None:
+    def _remove(self, step: path_state.PathChange) -> None:
         path = Path(step.path)
         with lock_file(path, self._locks):
             folder = open_folder(path.parent)
@@ -155,7 +146,7 @@ class _Restoring:
             finally:
                 os.close(folder)
 
-    def _make_folder(self, step: PathChange) -> None:
+    def _make_folder(self, step: path_state.PathChange) -> None:
         folder = open_folder(Path(step.path).parent, created=[])
         try:
             with suppress(FileExistsError):
@@ -164,7 +155,7 @@ class _Restoring:
         finally:
             os.close(folder)
 
-    def _restore(self, step: PathChange) -> None:
+    def _restore(self, step: path_state.PathChange) -> None:
         path, after = Path(step.path), step.after
         data = self._store.content(after.hash)
         if data is None:
@@ -189,12 +180,12 @@ class _Restoring:
                         with os.fdopen(handle, "wb") as file:
                             file.write(data)
                             file.flush()
-                            os.fchmod(file.fileno(), 0o644 if after.mode == UNKNOWN_MODE else after.mode)
+                            os.fchmod(file.fileno(), 0o644 if after.mode == path_state.UNKNOWN_MODE else after.mode)
                             os.fsync(file.fileno())
                         try:
                             os.link(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
                         except OSError as error:
-                            if isinstance(error, FileExistsError) or observe_in(folder, path.name).kind:
+                            if isinstance(error, FileExistsError) or path_state.observe_in(folder, path.name).kind:
                                 raise
                             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)  # a file system without links
                     finally:
@@ -206,7 +197,7 @@ class _Restoring:
             finally:
                 os.close(folder)
 
-    def _replace(self, step: PathChange, data: bytes, journal: int | None) -> None:
+    def _replace(self, step: path_state.PathChange, data: bytes, journal: int | None) -> None:
         file = self._files.get(step.path)
         if file is not None and self._link_again(step, self._done.get(file), journal):
             return
@@ -214,12 +205,12 @@ class _Restoring:
             if not step.before.mode & stat.S_IWUSR:
                 _set_mode(step, step.before.mode | stat.S_IWUSR)
             write_locked(Path(step.path), data, expected=step.before.hash.hex(), journal=journal)
-        if step.after.mode != UNKNOWN_MODE:
+        if step.after.mode != path_state.UNKNOWN_MODE:
             _set_mode(step, step.after.mode)
         if file is not None:
             self._done[file] = step
 
-    def _link_again(self, step: PathChange, done: PathChange | None, journal: int | None) -> bool:
+    def _link_again(self, step: path_state.PathChange, done: path_state.PathChange | None, journal: int | None) -> bool:
         """Links a path to another name of the same file that was restored before; False when they are to differ."""
         if done is None or done.after != step.after:
             return False
@@ -251,7 +242,11 @@ def _unlock(folder: Path) -> Iterator[None]:
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != user_id() or mode & _OWNER == _OWNER:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    change = PathChange(str(folder), State("folder", NOT_STORED, mode), State("folder", NOT_STORED, mode | _OWNER))
+    change = path_state.PathChange(
+        str(folder),
+        path_state.State("folder", path_state.NOT_STORED, mode),
+        path_state.State("folder", path_state.NOT_STORED, mode | _OWNER),
+    )
     _set_mode(change, mode | _OWNER)
     try:
         yield
@@ -259,18 +254,18 @@ def _unlock(folder: Path) -> Iterator[None]:
         _set_mode(change, mode)
 
 
-def _stays(step: PathChange) -> bool:
+def _stays(step: path_state.PathChange) -> bool:
     """Only the content or the mode changes."""
     return step.before.kind == step.after.kind != "link"
 
 
-def _require(folder: int, name: str, state: State) -> None:
-    now = observe_in(folder, name)
+def _require(folder: int, name: str, state: path_state.State) -> None:
+    now = path_state.observe_in(folder, name)
     if not now.is_like(state):
         raise FileChanged(CHANGED_SINCE)
 
 
-def _set_mode(step: PathChange, mode: int) -> None:
+def _set_mode(step: path_state.PathChange, mode: int) -> None:
     path = Path(step.path)
     folder = open_folder(path.parent)
     try:

@@ -16,28 +16,8 @@ from threading import RLock
 import msgspec
 
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints.attribution import (
-    KillMarker,
-    ScanOwner,
-    find_command,
-    is_recorded,
-    kill_time_ns,
-    source_after_kill,
-    summed_changes,
-)
+from wolo.workspace.checkpoints import attribution, path_state
 from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore, Damaged, store_path
-from wolo.workspace.checkpoints.path_state import (
-    ABSENT,
-    NOT_STORED,
-    UNKNOWN_MODE,
-    ChangedPaths,
-    PathChange,
-    RecordedChange,
-    Source,
-    State,
-    as_line,
-    observe,
-)
 from wolo.workspace.checkpoints.scan import DirectoryListing, LeftOut, Scan, decode
 from wolo.workspace.files.atomic_write import PendingChange
 from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS
@@ -102,7 +82,7 @@ class FileTracker:
         self._running: dict[str, int] = {}
         """Calls that have not ended or left processes running."""
         self._marks_kill = marks_kill
-        self._marker: KillMarker | None = None
+        self._marker: attribution.KillMarker | None = None
         self._too_much = ""
         self._notices: list[str] = []
         self._notified: set[str] = set()
@@ -114,18 +94,21 @@ class FileTracker:
 
         def save_all(store: CheckpointStore) -> None:
             path = str(change.path)
-            before, after = ABSENT, ABSENT
+            before, after = path_state.ABSENT, path_state.ABSENT
             if change.before is not None:
-                before = State("file", store.save(change.before), change.before_mode)
+                before = path_state.State("file", store.save(change.before), change.before_mode)
             if change.after is not None:
-                mode = change.before_mode if change.before is not None else UNKNOWN_MODE
-                after = State("file", store.save(change.after), mode)
-            source: Source = "in place" if change.in_place else "tool"
-            folders = [PathChange(str(folder), ABSENT, State("folder", NOT_STORED)) for folder in change.folders]
+                mode = change.before_mode if change.before is not None else path_state.UNKNOWN_MODE
+                after = path_state.State("file", store.save(change.after), mode)
+            source: path_state.Source = "in place" if change.in_place else "tool"
+            folders = [
+                path_state.PathChange(str(folder), path_state.ABSENT, path_state.State("folder", path_state.NOT_STORED))
+                for folder in change.folders
+            ]
             store.add(
                 [
-                    RecordedChange(each, self.session, self.turn, call, source)
-                    for each in (*folders, PathChange(path, before, after))
+                    path_state.RecordedChange(each, self.session, self.turn, call, source)
+                    for each in (*folders, path_state.PathChange(path, before, after))
                 ]
             )
 
@@ -143,12 +126,12 @@ class FileTracker:
         with self._lock:
             self._write(begin)
 
-    def after_command(self, call: str, *, runs_on: bool = False) -> ChangedPaths:
+    def after_command(self, call: str, *, runs_on: bool = False) -> path_state.ChangedPaths:
         """Scans after a command that ended or left processes running; returns its changes. Never raises."""
         with self._lock:
             store, number = self._store, self._running.get(call)
             if store is None or number is None or self._is_closed:
-                return ChangedPaths()
+                return path_state.ChangedPaths()
             try:
                 with store.writing():
                     changed = self._scan(store, call)
@@ -159,7 +142,7 @@ class FileTracker:
             except ToolError as error:
                 self._notify(f"The command's changes cannot be undone: {error.message}")
                 self._known = None
-                return ChangedPaths()
+                return path_state.ChangedPaths()
             if not runs_on:
                 del self._running[call]
             return changed
@@ -184,7 +167,7 @@ class FileTracker:
                 return False
             try:
                 changes = [noted.change for noted in self._store.of_turns([self.turn]) if noted.change.path == path]
-                return bool(changes) and observe(path).is_like(changes[0].before)
+                return bool(changes) and path_state.observe(path).is_like(changes[0].before)
             except (ToolError, OSError):
                 return False
 
@@ -239,10 +222,10 @@ class FileTracker:
             store.close()
             self._store = None
 
-    def _scan(self, store: CheckpointStore, call: str = "") -> ChangedPaths:
+    def _scan(self, store: CheckpointStore, call: str = "") -> path_state.ChangedPaths:
         """Scans and attributes the differences to `call` or to a running command. Needs a `writing` block."""
         if self._too_much:
-            return ChangedPaths()
+            return path_state.ChangedPaths()
         began = time.monotonic()
         look = Scan(self._listings(store), self._excluded, store.save)
         is_first = not look.known
@@ -254,7 +237,7 @@ class FileTracker:
             self._notify(f"{self._too_much}; only changes made by wolo's own tools can be undone.")
             store.put_listings((path, None) for path, _ in store.listings())
             self._known = None
-            return ChangedPaths()
+            return path_state.ChangedPaths()
         except BaseException:
             self._known = None
             raise
@@ -269,13 +252,13 @@ class FileTracker:
         if is_first and took_s > _SLOW_S:
             self._notify(f"Saved the workspace for undo before the first command; this took {took_s:.0f} s, once.")
         if large := look.left_out.large:
-            names = ", ".join(map(as_line, large[:_MOST_NAMED]))
+            names = ", ".join(map(path_state.as_line, large[:_MOST_NAMED]))
             more = f" and {len(large) - _MOST_NAMED} more" if len(large) > _MOST_NAMED else ""
             self._notify(f"Too large to be saved for undo when a command changes it: {names}{more}.")
         if look.left_out.later:
             files = "1 file is" if look.left_out.later == 1 else f"{look.left_out.later:,} files are"
             self._notify(f"{files} not saved for undo yet; the next command continues.")
-        return summed_changes(look.changes)
+        return attribution.summed_changes(look.changes)
 
     def _listings(self, store: CheckpointStore) -> dict[str, DirectoryListing]:
         generation = store.fact(GENERATION)
@@ -287,23 +270,25 @@ class FileTracker:
             self._generation = generation
         return self._known
 
-    def _attribute(self, store: CheckpointStore, changes: Sequence[PathChange], call: str) -> None:
+    def _attribute(self, store: CheckpointStore, changes: Sequence[path_state.PathChange], call: str) -> None:
         """Attributes changes to a running command. Changes recorded by tools are left out; those that no command can have made
         are the user's.
         """
-        asking = ScanOwner(self.session, self.turn, self._running.get(call), self._running.values())
-        whose, source = find_command(store.running(), asking) if changes else (None, "unclear")
+        asking = attribution.ScanOwner(self.session, self.turn, self._running.get(call), self._running.values())
+        whose, source = attribution.find_command(store.running(), asking) if changes else (None, "unclear")
         if whose is None:
             return
         told = {path: store.of_path(path, whose.last_change) for path in {change.path for change in changes}}
         unknown = [
-            change for change in changes if not any(is_recorded(noted.change, change.after) for noted in told[change.path])
+            change
+            for change in changes
+            if not any(attribution.is_recorded(noted.change, change.after) for noted in told[change.path])
         ]
         is_killed = whose.kill_marker and whose.id not in self._running.values()
-        end_ns = kill_time_ns(store.path.with_name(whose.kill_marker)) if is_killed else 0
-        sources = [source_after_kill(change, end_ns) if end_ns else source for change in unknown]
+        end_ns = attribution.kill_time_ns(store.path.with_name(whose.kill_marker)) if is_killed else 0
+        sources = [attribution.source_after_kill(change, end_ns) if end_ns else source for change in unknown]
         store.add(
-            RecordedChange(change, whose.session, whose.turn, whose.call, source)
+            path_state.RecordedChange(change, whose.session, whose.turn, whose.call, source)
             for change, source in zip(unknown, sources, strict=True)
             if source is not None
         )
@@ -329,7 +314,7 @@ class FileTracker:
             return ""
         if self._marker is None:
             try:
-                self._marker = KillMarker(store.path.parent)
+                self._marker = attribution.KillMarker(store.path.parent)
             except OSError as error:
                 log.info("cannot start the kill marker: %s", error)
                 return ""
@@ -359,7 +344,7 @@ class FileTracker:
                     self._notify(_MOVED_ASIDE.format(path=self._store.path))
             except (*SQLITE_ERRORS, OSError) as error:
                 self._is_broken = True
-                self._notify(f"Undo is not available: cannot save its data in {as_line(self._folder)} ({error}).")
+                self._notify(f"Undo is not available: cannot save its data in {path_state.as_line(self._folder)} ({error}).")
         return self._store
 
     def _notify(self, text: str) -> None:

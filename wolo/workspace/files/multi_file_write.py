@@ -12,18 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.workspace.files.atomic_write import (
-    ChangeListener,
-    FileChanged,
-    PendingChange,
-    WrittenFile,
-    content_hash,
-    ignore_change,
-    open_expected,
-    remove_folders,
-    remove_locked,
-    write_locked,
-)
+from wolo.workspace.files import atomic_write
 from wolo.workspace.files.file_locks import lock_file
 from wolo.workspace.files.safe_open import open_folder, open_regular
 
@@ -61,7 +50,9 @@ class MultiFileError(Exception):
         """Files that could not be reverted, and why."""
 
 
-def apply_changes(steps: Sequence[Step], *, locks: Path, note: ChangeListener = ignore_change) -> dict[Path, WrittenFile | None]:
+def apply_changes(
+    steps: Sequence[Step], *, locks: Path, note: atomic_write.ChangeListener = atomic_write.ignore_change
+) -> dict[Path, atomic_write.WrittenFile | None]:
     """Applies steps on different files, writes first. The result is None for a removed file.
 
     `note` is also called for changes that revert earlier ones. Raises FileChanged, before any change, or MultiFileError.
@@ -85,13 +76,13 @@ def _check(step: Step) -> None:
     except FileNotFoundError as error:
         if step.expected is None:
             return
-        raise FileChanged("The file was deleted meanwhile.") from error
+        raise atomic_write.FileChanged("The file was deleted meanwhile.") from error
     except OSError as error:
         raise MultiFileError(step.path, error, (), ()) from error
     try:
-        if (handle := open_expected(folder, step.path.name, step.expected)) is not None:
+        if (handle := atomic_write.open_expected(folder, step.path.name, step.expected)) is not None:
             os.close(handle)
-    except FileChanged:
+    except atomic_write.FileChanged:
         raise
     except (OSError, ToolError) as error:
         raise MultiFileError(step.path, error, (), ()) from error
@@ -102,16 +93,16 @@ def _check(step: Step) -> None:
 class _Changes:
     """The changes made so far, to be reverted on failure."""
 
-    def __init__(self, journals: dict[Path, int | None], note: ChangeListener, held: ExitStack) -> None:
+    def __init__(self, journals: dict[Path, int | None], note: atomic_write.ChangeListener, held: ExitStack) -> None:
         self._journals = journals
         self._note = note
         self._held = held
-        self._recorded: dict[Path, PendingChange] = {}
+        self._recorded: dict[Path, atomic_write.PendingChange] = {}
         self._folders: dict[Path, list[Path]] = {}
         self._removed: dict[Path, int] = {}
 
-    def make(self, steps: Sequence[Step]) -> dict[Path, WrittenFile | None]:
-        done: dict[Path, WrittenFile | None] = {}
+    def make(self, steps: Sequence[Step]) -> dict[Path, atomic_write.WrittenFile | None]:
+        done: dict[Path, atomic_write.WrittenFile | None] = {}
         for step in sorted(steps, key=lambda each: isinstance(each, Removal)):
             try:
                 done[step.path] = self._apply(step)
@@ -120,11 +111,11 @@ class _Changes:
                 raise MultiFileError(step.path, error, put_back, not_reverted) from error
         return done
 
-    def _apply(self, step: Step) -> WrittenFile | None:
+    def _apply(self, step: Step) -> atomic_write.WrittenFile | None:
         if isinstance(step, Put):
             like = None if step.like is None else open_regular(step.like)
             try:
-                return write_locked(
+                return atomic_write.write_locked(
                     step.path,
                     step.data,
                     expected=step.expected,
@@ -136,29 +127,29 @@ class _Changes:
             finally:
                 if like is not None:
                     os.close(like)
-        handle = remove_locked(step.path, expected=step.expected, note=self._record)
+        handle = atomic_write.remove_locked(step.path, expected=step.expected, note=self._record)
         self._held.callback(os.close, handle)
         self._removed[step.path] = handle
         return None
 
-    def _record(self, change: PendingChange) -> None:
+    def _record(self, change: atomic_write.PendingChange) -> None:
         self._recorded[change.path] = change
         self._note(change)
 
-    def _revert_all(self, done: dict[Path, WrittenFile | None]) -> tuple[list[Path], list[tuple[Path, Exception]]]:
+    def _revert_all(self, done: dict[Path, atomic_write.WrittenFile | None]) -> tuple[list[Path], list[tuple[Path, Exception]]]:
         put_back: list[Path] = []
         not_reverted: list[tuple[Path, Exception]] = []
         for path in reversed(done):
             try:
                 change = self._recorded[path]
-                now = None if change.after is None else content_hash(change.after)
+                now = None if change.after is None else atomic_write.content_hash(change.after)
                 if change.before is None:
                     assert now is not None  # a created file has content
-                    os.close(remove_locked(path, expected=now, note=self._note))
-                    remove_folders(self._folders[path])
+                    os.close(atomic_write.remove_locked(path, expected=now, note=self._note))
+                    atomic_write.remove_folders(self._folders[path])
                 else:
                     journal, like = self._journals[path], self._removed.get(path)
-                    write_locked(path, change.before, expected=now, journal=journal, note=self._note, like=like)
+                    atomic_write.write_locked(path, change.before, expected=now, journal=journal, note=self._note, like=like)
             except Exception as error:
                 not_reverted.append((path, error))
             else:
