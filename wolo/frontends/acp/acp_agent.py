@@ -14,6 +14,7 @@ from wolo import __version__
 from wolo.config.cli_options import Flags, many
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.acp import acp_sdk as sdk
+from wolo.frontends.acp.acp_sdk import helpers, schema
 from wolo.messages.terminal_text import clean_line, quantity
 
 if TYPE_CHECKING:
@@ -43,19 +44,21 @@ class AcpAgent:
     async def initialize(self, protocol_version: int, client_capabilities: Any = None, client_info: Any = None, **_: Any) -> Any:
         if client_capabilities is not None:
             self.client.capabilities = client_capabilities
-        return sdk.InitializeResponse(
+        return schema.InitializeResponse(
             protocol_version=sdk.PROTOCOL_VERSION,
-            agent_capabilities=sdk.AgentCapabilities(
+            agent_capabilities=schema.AgentCapabilities(
                 load_session=True,
-                prompt_capabilities=sdk.PromptCapabilities(image=True, audio=True, embedded_context=True),
-                mcp_capabilities=sdk.McpCapabilities(http=True, sse=True),
-                session_capabilities=sdk.SessionCapabilities.model_validate(
+                prompt_capabilities=schema.PromptCapabilities(image=True, audio=True, embedded_context=True),
+                mcp_capabilities=schema.McpCapabilities(http=True, sse=True),
+                session_capabilities=schema.SessionCapabilities.model_validate(
                     {name: {} for name in ("list", "fork", "resume", "close", "delete", "additionalDirectories")}
                 ),
             ),
-            agent_info=sdk.Implementation(name="wolo", title="Wolo", version=__version__),
+            agent_info=schema.Implementation(name="wolo", title="Wolo", version=__version__),
             auth_methods=[
-                sdk.AuthMethodAgent(id=LOGIN, name="wolo login", description="Run `wolo login` in a terminal to save an API key.")
+                schema.AuthMethodAgent(
+                    id=LOGIN, name="wolo login", description="Run `wolo login` in a terminal to save an API key."
+                )
             ],
         )
 
@@ -65,7 +68,7 @@ class AcpAgent:
         if method_id != LOGIN:
             raise UsageError(f"There is no authentication method {method_id}.", hint=f"There is: {LOGIN}.")
         await asyncio.to_thread(check_start, self._options(Path.cwd()))
-        return sdk.AuthenticateResponse()
+        return schema.AuthenticateResponse()
 
     async def new_session(
         self, cwd: str, additional_directories: list[str] | None = None, mcp_servers: list[Any] | None = None, **_: Any
@@ -74,7 +77,7 @@ class AcpAgent:
 
         session = await self._open(cwd, additional_directories, mcp_servers)
         await asyncio.to_thread(unsent_sessions.remember, session.id)
-        return sdk.NewSessionResponse(session_id=session.id, **await self._state(session))
+        return schema.NewSessionResponse(session_id=session.id, **await self._state(session))
 
     async def load_session(
         self,
@@ -86,7 +89,7 @@ class AcpAgent:
     ) -> Any:
         session = await self._open(cwd, additional_directories, mcp_servers, resume=session_id)
         await session.replay()
-        return sdk.LoadSessionResponse(**await self._state(session))
+        return schema.LoadSessionResponse(**await self._state(session))
 
     async def resume_session(
         self,
@@ -97,7 +100,7 @@ class AcpAgent:
         **_: Any,
     ) -> Any:
         session = await self._open(cwd, additional_directories, mcp_servers, resume=session_id)
-        return sdk.ResumeSessionResponse(**await self._state(session))
+        return schema.ResumeSessionResponse(**await self._state(session))
 
     async def fork_session(
         self,
@@ -108,7 +111,7 @@ class AcpAgent:
         **_: Any,
     ) -> Any:
         session = await self._open(cwd, additional_directories, mcp_servers, resume=session_id, fork=True)
-        return sdk.ForkSessionResponse(session_id=session.id, **await self._state(session))
+        return schema.ForkSessionResponse(session_id=session.id, **await self._state(session))
 
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> Any:
         start = int(cursor) if cursor and cursor.isdecimal() else 0
@@ -116,7 +119,7 @@ class AcpAgent:
             raise UsageError(f"{cursor} is no cursor of a list of sessions.")
         infos = await asyncio.to_thread(_list_in, cwd)
         sessions = [
-            sdk.SessionInfo(
+            schema.SessionInfo(
                 session_id=each.id,
                 cwd=each.cwd,
                 title=each.title or each.name or "",
@@ -125,7 +128,7 @@ class AcpAgent:
             for each in infos[start : start + PAGE]
         ]
         following = start + PAGE
-        response = sdk.ListSessionsResponse(sessions=sessions)
+        response = schema.ListSessionsResponse(sessions=sessions)
         if following < len(infos):
             response.next_cursor = str(following)
         return response
@@ -133,7 +136,7 @@ class AcpAgent:
     async def close_session(self, session_id: str, **_: Any) -> Any:
         await self._session(session_id).close()
         del self._sessions[session_id]
-        return sdk.CloseSessionResponse()
+        return schema.CloseSessionResponse()
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> Any:
         return await self._session(session_id).prompt(prompt)
@@ -145,11 +148,11 @@ class AcpAgent:
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> Any:
         await self._session(session_id).set_mode(mode_id)
-        return sdk.SetSessionModeResponse()
+        return schema.SetSessionModeResponse()
 
     async def set_config_option(self, config_id: str, session_id: str, value: str | bool, **_: Any) -> Any:
         options = await self._session(session_id).set_option(config_id, str(value))
-        return sdk.SetSessionConfigOptionResponse(config_options=options)
+        return schema.SetSessionConfigOptionResponse(config_options=options)
 
     async def set_session_model(self, params: dict[str, Any]) -> Any:
         await self._session(_text(params, "sessionId")).set_option("model", _text(params, "modelId"))
@@ -237,10 +240,10 @@ class AcpAgent:
         if servers:
             by_name: dict[str, Any] = {}
             for each in servers:
-                if isinstance(each, sdk.McpServerStdio):
+                if isinstance(each, schema.McpServerStdio):
                     env = {variable.name: variable.value for variable in each.env}
                     by_name[each.name] = {"command": each.command, "args": each.args, "env": env}
-                elif isinstance(each, sdk.HttpMcpServer | sdk.SseMcpServer):
+                elif isinstance(each, schema.HttpMcpServer | schema.SseMcpServer):
                     headers = {header.name: header.value for header in each.headers}
                     by_name[each.name] = {"type": each.type, "url": each.url, "headers": headers}
                 else:
@@ -369,7 +372,7 @@ class ClientFiles:
         if not self._has_told:
             self._has_told = True
             said = "The editor does not answer requests for files; until it does, wolo uses the files on disk.\n"
-            await self._client.update(self.session_id, sdk.update_agent_thought_text(said))
+            await self._client.update(self.session_id, helpers.update_agent_thought_text(said))
         return None
 
     def _on_late_answer(self, task: asyncio.Task[Any]) -> None:

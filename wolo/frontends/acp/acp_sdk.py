@@ -19,149 +19,15 @@ _CONFIG = BaseModel.model_config
 BaseModel.model_config = {**_CONFIG, "defer_build": True}
 
 # ruff: noqa: E402  # after the setting
+from acp import helpers, schema
 from acp.agent.router import build_agent_router
 from acp.connection import Connection
 from acp.exceptions import RequestError
-from acp.helpers import (
-    audio_block,
-    image_block,
-    plan_entry,
-    text_block,
-    tool_content,
-    tool_diff_content,
-    update_agent_message_text,
-    update_agent_thought_text,
-    update_available_commands,
-    update_current_mode,
-    update_plan,
-    update_user_message,
-)
 from acp.meta import CLIENT_METHODS, PROTOCOL_VERSION
-from acp.schema import (
-    AcceptElicitationResponse,
-    AgentCapabilities,
-    AllowedOutcome,
-    AudioContentBlock,
-    AuthenticateResponse,
-    AuthMethodAgent,
-    AvailableCommand,
-    AvailableCommandInput,
-    BlobResourceContents,
-    ClientCapabilities,
-    CloseSessionResponse,
-    ConfigOptionUpdate,
-    Cost,
-    ElicitationSchema,
-    EmbeddedResourceContentBlock,
-    ForkSessionResponse,
-    HttpMcpServer,
-    ImageContentBlock,
-    Implementation,
-    InitializeResponse,
-    ListSessionsResponse,
-    LoadSessionResponse,
-    McpCapabilities,
-    McpServerStdio,
-    NewSessionResponse,
-    PermissionOption,
-    PromptCapabilities,
-    PromptResponse,
-    ReadTextFileRequest,
-    ReadTextFileResponse,
-    RequestPermissionRequest,
-    RequestPermissionResponse,
-    ResourceContentBlock,
-    ResumeSessionResponse,
-    SessionCapabilities,
-    SessionConfigOptionSelect,
-    SessionConfigSelectOption,
-    SessionInfo,
-    SessionInfoUpdate,
-    SessionMode,
-    SessionModeState,
-    SessionNotification,
-    SetSessionConfigOptionResponse,
-    SetSessionModeResponse,
-    SseMcpServer,
-    TextContentBlock,
-    TextResourceContents,
-    ToolCallLocation,
-    ToolCallProgress,
-    ToolCallStart,
-    ToolCallUpdate,
-    UnstructuredCommandInput,
-    Usage,
-    UsageUpdate,
-    WriteTextFileRequest,
-)
 
 BaseModel.model_config = _CONFIG
 
-__all__ = [
-    "PROTOCOL_VERSION",
-    "AcpClient",
-    "AgentCapabilities",
-    "AudioContentBlock",
-    "AuthMethodAgent",
-    "AuthenticateResponse",
-    "AvailableCommand",
-    "AvailableCommandInput",
-    "BlobResourceContents",
-    "ClientCapabilities",
-    "CloseSessionResponse",
-    "ConfigOptionUpdate",
-    "Cost",
-    "EmbeddedResourceContentBlock",
-    "ForkSessionResponse",
-    "HttpMcpServer",
-    "ImageContentBlock",
-    "Implementation",
-    "InitializeResponse",
-    "ListSessionsResponse",
-    "LoadSessionResponse",
-    "McpCapabilities",
-    "McpServerStdio",
-    "NewSessionResponse",
-    "PermissionOption",
-    "PromptCapabilities",
-    "PromptResponse",
-    "RequestError",
-    "ResourceContentBlock",
-    "ResumeSessionResponse",
-    "SessionCapabilities",
-    "SessionConfigOptionSelect",
-    "SessionConfigSelectOption",
-    "SessionInfo",
-    "SessionInfoUpdate",
-    "SessionMode",
-    "SessionModeState",
-    "SetSessionConfigOptionResponse",
-    "SetSessionModeResponse",
-    "SseMcpServer",
-    "TextContentBlock",
-    "TextResourceContents",
-    "ToolCallLocation",
-    "ToolCallProgress",
-    "ToolCallStart",
-    "ToolCallUpdate",
-    "UnstructuredCommandInput",
-    "Usage",
-    "UsageUpdate",
-    "audio_block",
-    "connect",
-    "image_block",
-    "plan_entry",
-    "servers_given",
-    "text_block",
-    "tool_content",
-    "tool_diff_content",
-    "update_agent_message_text",
-    "update_agent_thought_text",
-    "update_available_commands",
-    "update_current_mode",
-    "update_plan",
-    "update_user_message",
-]
+__all__ = ["PROTOCOL_VERSION", "AcpClient", "RequestError", "connect", "helpers", "schema", "servers_given"]
 
 
 _servers_given: ContextVar[int] = ContextVar("servers_given")
@@ -177,20 +43,22 @@ class AcpClient:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.capabilities = ClientCapabilities()
+        self.capabilities = schema.ClientCapabilities()
 
     async def update(self, session_id: str, update: Any) -> None:
         """Does nothing once the client is gone: its turns are being interrupted."""
-        notification = SessionNotification(session_id=session_id, update=update)
+        notification = schema.SessionNotification(session_id=session_id, update=update)
         with suppress(ConnectionError):
             await self._connection.send_notification(CLIENT_METHODS["session_update"], _dump(notification))
 
-    async def ask_permission(self, session_id: str, call: ToolCallUpdate, options: Sequence[PermissionOption]) -> str | None:
+    async def ask_permission(
+        self, session_id: str, call: schema.ToolCallUpdate, options: Sequence[schema.PermissionOption]
+    ) -> str | None:
         """Returns the id of the chosen option; None: the client cancelled."""
-        request = RequestPermissionRequest(session_id=session_id, tool_call=call, options=list(options))
+        request = schema.RequestPermissionRequest(session_id=session_id, tool_call=call, options=list(options))
         answer = await self._connection.send_request(CLIENT_METHODS["session_request_permission"], _dump(request))
-        outcome = RequestPermissionResponse.model_validate(answer).outcome
-        return outcome.option_id if isinstance(outcome, AllowedOutcome) else None
+        outcome = schema.RequestPermissionResponse.model_validate(answer).outcome
+        return outcome.option_id if isinstance(outcome, schema.AllowedOutcome) else None
 
     @property
     def shows_forms(self) -> bool:
@@ -199,22 +67,22 @@ class AcpClient:
 
     async def ask_form(self, session_id: str, call_id: str, message: str, properties: Mapping[str, Any]) -> dict[str, Any] | None:
         """Returns what the user filled in; None: it was declined."""
-        schema = ElicitationSchema.model_validate({"type": "object", "properties": dict(properties), "required": []})
-        form = {"requestedSchema": schema.model_dump(mode="json", by_alias=True, exclude_none=True)}
+        fields = schema.ElicitationSchema.model_validate({"type": "object", "properties": dict(properties), "required": []})
+        form = {"requestedSchema": fields.model_dump(mode="json", by_alias=True, exclude_none=True)}
         request = {"mode": "form", "message": message, "sessionId": session_id, "toolCallId": call_id, **form}
         answer = await self._connection.send_request(CLIENT_METHODS["elicitation_create"], request)
         if not isinstance(answer, dict) or answer.get("action") != "accept":
             return None
-        return dict(AcceptElicitationResponse.model_validate(answer).content or {})
+        return dict(schema.AcceptElicitationResponse.model_validate(answer).content or {})
 
     async def read_file(self, session_id: str, path: str) -> str:
         """The text of a file as the client has it, with changes that are not saved."""
-        request = ReadTextFileRequest(session_id=session_id, path=path)
+        request = schema.ReadTextFileRequest(session_id=session_id, path=path)
         answer = await self._connection.send_request(CLIENT_METHODS["fs_read_text_file"], _dump(request))
-        return ReadTextFileResponse.model_validate(answer).content
+        return schema.ReadTextFileResponse.model_validate(answer).content
 
     async def write_file(self, session_id: str, path: str, content: str) -> None:
-        request = WriteTextFileRequest(session_id=session_id, path=path, content=content)
+        request = schema.WriteTextFileRequest(session_id=session_id, path=path, content=content)
         await self._connection.send_request(CLIENT_METHODS["fs_write_text_file"], _dump(request))
 
 

@@ -9,7 +9,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel
-from wolo.frontends.acp import acp_sdk as sdk
+from wolo.frontends.acp.acp_sdk import schema
 from wolo.guard.modes import MODES, find_mode
 
 MOST_MODELS = 100
@@ -39,8 +39,8 @@ def set_mode(conversation: Conversation, name: str) -> str:
 
 
 def mode_state(conversation: Conversation) -> Any:
-    modes = [sdk.SessionMode(id=name, name=name.title(), description=MODES[name].about) for name in modes_of(conversation)]
-    return sdk.SessionModeState(current_mode_id=conversation.info.mode, available_modes=modes)
+    modes = [schema.SessionMode(id=name, name=name.title(), description=MODES[name].about) for name in modes_of(conversation)]
+    return schema.SessionModeState(current_mode_id=conversation.info.mode, available_modes=modes)
 
 
 def config_options(conversation: Conversation) -> list[Any]:
@@ -62,9 +62,9 @@ def config_options(conversation: Conversation) -> list[Any]:
 
 def _select(id: str, name: str, category: Any, current: str, values: list[tuple[str, str, str]]) -> Any:
     options = [
-        sdk.SessionConfigSelectOption(value=value, name=label, description=about or None) for value, label, about in values
+        schema.SessionConfigSelectOption(value=value, name=label, description=about or None) for value, label, about in values
     ]
-    return sdk.SessionConfigOptionSelect(
+    return schema.SessionConfigOptionSelect(
         type="select", id=id, name=name, category=category, current_value=current, options=options
     )
 

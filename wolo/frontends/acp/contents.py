@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from wolo.errors import UsageError
-from wolo.frontends.acp import acp_sdk as sdk
+from wolo.frontends.acp.acp_sdk import helpers, schema
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
 
 
@@ -35,28 +35,28 @@ def read_prompt(blocks: Sequence[Any]) -> GivenPrompt:
     parts: list[AnyPart] = []
     for block in blocks:
         match block:
-            case sdk.TextContentBlock():
+            case schema.TextContentBlock():
                 text.append(block.text)
                 typed.append(block.text)
-            case sdk.ResourceContentBlock():
+            case schema.ResourceContentBlock():
                 path = file_of(block.uri)
                 if path is not None and path.is_file():
                     files.append(path)
                     text.append(f"[{block.name}]({path})")
                 else:
                     text.append(f"[{block.name}]({path or block.uri})")
-            case sdk.EmbeddedResourceContentBlock():
+            case schema.EmbeddedResourceContentBlock():
                 resource = block.resource
-                if isinstance(resource, sdk.TextResourceContents):
+                if isinstance(resource, schema.TextResourceContents):
                     source = file_of(resource.uri) or resource.uri
                     parts.append(TextPart(text=f'\n\n<context source="{source}">\n{resource.text}\n</context>'))
                     continue
                 data, media_type = _data(resource.blob, "resource"), resource.mime_type or ""
                 part_type = ImagePart if media_type.startswith("image/") else FilePart
                 parts.append(part_type(name=_name(resource.uri), media_type=media_type, data=data))
-            case sdk.ImageContentBlock():
+            case schema.ImageContentBlock():
                 parts.append(ImagePart(name=_name(block.uri or ""), media_type=block.mime_type, data=_data(block.data, "image")))
-            case sdk.AudioContentBlock():
+            case schema.AudioContentBlock():
                 parts.append(AudioPart(media_type=block.mime_type, data=_data(block.data, "audio")))
     if not parts and not "".join(text).strip():
         raise UsageError("The prompt is empty.")
@@ -87,11 +87,11 @@ def blocks_of(parts: Sequence[AnyPart]) -> Iterator[Any]:
     for part in parts:
         match part:
             case TextPart() if part.text and not part.is_notice:
-                yield sdk.text_block(part.text)
+                yield helpers.text_block(part.text)
             case ImagePart() if part.data:
-                yield sdk.image_block(base64.b64encode(part.data).decode("ascii"), part.media_type)
+                yield helpers.image_block(base64.b64encode(part.data).decode("ascii"), part.media_type)
             case AudioPart() if part.data:
-                yield sdk.audio_block(base64.b64encode(part.data).decode("ascii"), part.media_type)
+                yield helpers.audio_block(base64.b64encode(part.data).decode("ascii"), part.media_type)
             case _:
                 pass
 

@@ -19,6 +19,7 @@ from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp import choices
+from wolo.frontends.acp.acp_sdk import helpers, schema
 from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
 from wolo.frontends.question_forms import form_properties, form_text, limit_modes, replies_of
@@ -62,12 +63,12 @@ class Session:
             return await asyncio.shield(turn)
         async with self._running:
             if self._cancelled == cancelled and request.text.startswith("/") and await self._command(request.text, cancelled):
-                return sdk.PromptResponse(stop_reason="end_turn" if self._cancelled == cancelled else "cancelled")
+                return schema.PromptResponse(stop_reason="end_turn" if self._cancelled == cancelled else "cancelled")
             message = await self._message(request) if self._cancelled == cancelled else None
             if self._cancelled != cancelled:
-                return sdk.PromptResponse(stop_reason="cancelled")
+                return schema.PromptResponse(stop_reason="cancelled")
             if message is None:
-                return sdk.PromptResponse(stop_reason="end_turn")
+                return schema.PromptResponse(stop_reason="end_turn")
             turn = self._turn = asyncio.get_running_loop().create_future()
             try:
                 response = await self._run(message, cancelled)
@@ -122,7 +123,7 @@ class Session:
                 reason = _STOP_REASONS.get(ended.cause) or _FINISH_REASONS.get(ended.finish_reason, "end_turn")
                 usage = ended.usage
                 fresh = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-                counted = sdk.Usage(
+                counted = schema.Usage(
                     total_tokens=fresh + usage.output_tokens,
                     input_tokens=usage.input_tokens,
                     output_tokens=usage.output_tokens,
@@ -130,7 +131,7 @@ class Session:
                     cached_read_tokens=usage.cache_read_tokens,
                     cached_write_tokens=usage.cache_write_tokens,
                 )
-                return sdk.PromptResponse(stop_reason=cast("Any", reason), usage=counted)
+                return schema.PromptResponse(stop_reason=cast("Any", reason), usage=counted)
             message = UserPrompt.from_message(user("\n\n".join(each.text for each in left)), "keyboard")
 
     def _ask(self, work: Coroutine[Any, Any, None], give_up: Callable[[], None]) -> None:
@@ -155,8 +156,8 @@ class Session:
         """Raises UsageError."""
         notice = choices.set_mode(self.conversation, mode)
         if notice:
-            await self.update(sdk.update_agent_thought_text(f"{notice}\n"))
-        await self.update(sdk.update_current_mode(self.conversation.info.mode))
+            await self.update(helpers.update_agent_thought_text(f"{notice}\n"))
+        await self.update(helpers.update_current_mode(self.conversation.info.mode))
 
     async def set_option(self, option: str, value: str) -> list[Any]:
         """Returns all options. Raises WoloError."""
@@ -198,13 +199,13 @@ class Session:
         from wolo.frontends.acp.slash_commands import available  # noqa: PLC0415  # all commands
 
         for notice in self.notices:
-            await self.update(sdk.update_agent_thought_text(f"{notice}\n"))
+            await self.update(helpers.update_agent_thought_text(f"{notice}\n"))
         try:
-            await self.update(sdk.update_available_commands(await asyncio.to_thread(available, self.conversation)))
+            await self.update(helpers.update_available_commands(await asyncio.to_thread(available, self.conversation)))
         except Exception as error:
             log.exception("the slash commands could not be announced")
             reason = f"{error.message} {error.hint}".rstrip() if isinstance(error, WoloError) else type(error).__name__
-            await self.update(sdk.update_agent_thought_text(f"The slash commands cannot be listed: {reason}\n"))
+            await self.update(helpers.update_agent_thought_text(f"The slash commands cannot be listed: {reason}\n"))
 
     async def close(self) -> None:
         self.cancel()
@@ -224,7 +225,7 @@ class Session:
                 self.conversation = conversation = await switch_model(made.model, conversation, notices.append)
                 text, typed = made.text, text if made.typed is None else made.typed
                 for notice in (*made.notices, *notices):
-                    await self.update(sdk.update_agent_thought_text(f"{notice}\n"))
+                    await self.update(helpers.update_agent_thought_text(f"{notice}\n"))
                 if not text:
                     return None
         message = await asyncio.to_thread(
@@ -237,7 +238,7 @@ class Session:
             files=readable(request.files, conversation.files.allow_attachment),
         )
         for notice in unread:
-            await self.update(sdk.update_agent_thought_text(f"{notice}\n"))
+            await self.update(helpers.update_agent_thought_text(f"{notice}\n"))
         whole = replace(message, parts=(*message.parts, *request.parts))
         return must_be_sent(conversation.choice, whole) if any(isinstance(part, MediaPart) for part in request.parts) else whole
 
@@ -258,7 +259,7 @@ class Session:
                     if self._cancelled != cancelled:
                         self.conversation.interrupt()
                     if isinstance(outcome, str):
-                        await self.update(sdk.update_agent_message_text(outcome))
+                        await self.update(helpers.update_agent_message_text(outcome))
                     elif isinstance(outcome, Conversation):
                         self._continue_as(outcome)
                     else:
@@ -273,7 +274,7 @@ class Session:
 
     async def _send_options(self) -> None:
         options = await asyncio.to_thread(choices.config_options, self.conversation)
-        await self.update(sdk.ConfigOptionUpdate(session_update="config_option_update", config_options=options))
+        await self.update(schema.ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
     def _continue_as(self, conversation: Conversation) -> None:
         self.conversation = conversation
@@ -285,14 +286,16 @@ class Session:
 
     async def _approve(self, asked: ApprovalAsked) -> None:
         conversation = self.conversation
-        options = [sdk.PermissionOption(option_id="once", name="Allow once", kind="allow_once")]
+        options = [schema.PermissionOption(option_id="once", name="Allow once", kind="allow_once")]
         if not asked.only_once:
-            options.append(sdk.PermissionOption(option_id="session", name="Allow for this session", kind="allow_always"))
+            options.append(schema.PermissionOption(option_id="session", name="Allow for this session", kind="allow_always"))
             if asked.rule:
-                options.append(sdk.PermissionOption(option_id="always", name=f"Always allow {asked.rule}", kind="allow_always"))
-        options.append(sdk.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
+                options.append(
+                    schema.PermissionOption(option_id="always", name=f"Always allow {asked.rule}", kind="allow_always")
+                )
+        options.append(schema.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
         if asked.denial:
-            options.append(sdk.PermissionOption(option_id="never", name=f"Never allow {asked.denial}", kind="reject_always"))
+            options.append(schema.PermissionOption(option_id="never", name=f"Never allow {asked.denial}", kind="reject_always"))
         chosen = await self._choose(call_to_approve(asked), options)
         if chosen not in {each.option_id for each in options}:
             conversation.dismiss(asked.id)
@@ -325,33 +328,33 @@ class Session:
             # Without a field for text a plan cannot be edited, and words to keep planning come with the next prompt
             kinds: dict[str, Any] = {"auto": "allow_always", "edit": "allow_once", "keep": "reject_once"}
             options = [
-                sdk.PermissionOption(
+                schema.PermissionOption(
                     option_id=option.label, name=option.description.partition(",")[0].capitalize(), kind=kinds[option.label]
                 )
                 for option in question.options
                 if option.label in kinds
             ]
-            call = sdk.ToolCallUpdate(
+            call = schema.ToolCallUpdate(
                 tool_call_id=f"{asked.id}_plan",
                 title="Start with this plan?",
                 kind="switch_mode",
                 status="pending",
-                content=[sdk.tool_content(sdk.text_block(question.text))],
+                content=[helpers.tool_content(helpers.text_block(question.text))],
             )
             chosen = await self._choose(call, options)
             return Reply((chosen,)) if chosen in {option.option_id for option in options} else Reply()
         options = [
-            sdk.PermissionOption(option_id=str(at), name=option.label, kind="allow_once")
+            schema.PermissionOption(option_id=str(at), name=option.label, kind="allow_once")
             for at, option in enumerate(question.options)
         ]
-        options.append(sdk.PermissionOption(option_id=_SKIP, name="Skip", kind="reject_once"))
+        options.append(schema.PermissionOption(option_id=_SKIP, name="Skip", kind="reject_once"))
         described = "\n".join(f"{each.label}: {each.description}" for each in question.options if each.description)
-        call = sdk.ToolCallUpdate(
+        call = schema.ToolCallUpdate(
             tool_call_id=f"{asked.id}_{number}",
             title=question.text,
             kind="other",
             status="pending",
-            content=[sdk.tool_content(sdk.text_block(described))] if described else [],
+            content=[helpers.tool_content(helpers.text_block(described))] if described else [],
         )
         chosen = await self._choose(call, options)
         known = {str(at): option.label for at, option in enumerate(question.options)}
@@ -382,8 +385,8 @@ def call_to_approve(asked: ApprovalAsked) -> Any:
         each for each in asked.arguments if each.is_in_view and is_whole and "⟨" not in each.text.replace("⟨U+0009⟩", "")
     ]
     written = argument_lines(each for each in asked.arguments if each not in drawn)
-    content += [sdk.tool_content(sdk.text_block(text)) for text in (written, asked.reason) if text]
-    return sdk.ToolCallUpdate(
+    content += [helpers.tool_content(helpers.text_block(text)) for text in (written, asked.reason) if text]
+    return schema.ToolCallUpdate(
         tool_call_id=part.id,
         title=title(part),
         kind=part.kind or "other",

@@ -20,7 +20,7 @@ from wolo.commands.table import load_commands
 from wolo.commands.user_commands import load_user_commands
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.phrasing import describe_briefly
-from wolo.frontends.acp import acp_sdk as sdk
+from wolo.frontends.acp.acp_sdk import schema
 from wolo.messages.terminal_text import clean
 
 HERE = frozenset(
@@ -38,10 +38,10 @@ def available(conversation: Conversation) -> list[Any]:
     """Commands that the client may offer. Blocks."""
     builtin = load_commands()
     return [
-        sdk.AvailableCommand(
+        schema.AvailableCommand(
             name=each.name,
             description=each.help,
-            input=sdk.AvailableCommandInput(root=sdk.UnstructuredCommandInput(hint=each.usage or "words"))
+            input=schema.AvailableCommandInput(root=schema.UnstructuredCommandInput(hint=each.usage or "words"))
             if each.usage or each.makes_prompt
             else None,
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from wolo.agent import events
 from wolo.conversation.phrasing import describe_briefly
-from wolo.frontends.acp import acp_sdk as sdk
+from wolo.frontends.acp.acp_sdk import helpers, schema
 from wolo.frontends.acp.contents import blocks_of
 from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Message
@@ -41,9 +41,9 @@ class Updates:
         match event:
             case events.TextStreamed():
                 self._streamed = True
-                yield sdk.update_agent_message_text(event.text)
+                yield helpers.update_agent_message_text(event.text)
             case events.ThinkingStreamed():
-                yield sdk.update_agent_thought_text(event.text)
+                yield helpers.update_agent_thought_text(event.text)
             case events.CallStreamed() if event.tool and event.id not in self._known:
                 self._known.add(event.id)
                 self._unsaved.add(event.id)
@@ -51,7 +51,7 @@ class Updates:
             case events.RequestStarted() | events.AttemptFailed() | events.ModelReplaced() | events.Compacted():
                 # Ends the calls of an answer that does not count
                 for id in sorted(self._unsaved):
-                    yield sdk.ToolCallProgress(session_update="tool_call_update", tool_call_id=id, status="failed")
+                    yield schema.ToolCallProgress(session_update="tool_call_update", tool_call_id=id, status="failed")
                 self._unsaved.clear()
                 self._streamed = False
                 if isinstance(event, events.RequestStarted):
@@ -59,12 +59,12 @@ class Updates:
                 elif text := describe_briefly(event):
                     if isinstance(event, events.AttemptFailed) and event.is_limit:
                         text += " Choose another model to go on with it until then, or cancel."
-                    yield sdk.update_agent_thought_text(f"{text}\n")
+                    yield helpers.update_agent_thought_text(f"{text}\n")
             case events.AnswerEnded():
                 yield from self._answer(event.message)
             case events.CallStarted():
                 yield from self._begin(event.part)
-                yield sdk.ToolCallProgress(
+                yield schema.ToolCallProgress(
                     session_update="tool_call_update",
                     tool_call_id=event.part.id,
                     status="in_progress",
@@ -73,7 +73,7 @@ class Updates:
             case events.CallProgressed():
                 if event.part_id in self._known:
                     output = self._output[event.part_id] = (self._output.get(event.part_id, "") + event.text)[-MOST_OF_OUTPUT:]
-                    yield sdk.ToolCallProgress(
+                    yield schema.ToolCallProgress(
                         session_update="tool_call_update", tool_call_id=event.part_id, content=[_text(output)]
                     )
             case events.CallEnded():
@@ -83,34 +83,34 @@ class Updates:
                 if isinstance(event.view, TodoList):
                     yield _plan(event.view.items)
             case events.ModeChanged():
-                yield sdk.update_current_mode(event.mode)
-                yield sdk.update_agent_thought_text(f"{describe_briefly(event)}\n")
+                yield helpers.update_current_mode(event.mode)
+                yield helpers.update_agent_thought_text(f"{describe_briefly(event)}\n")
             case events.TurnEnded():
                 if event.work.line:
-                    yield sdk.update_agent_thought_text(f"\n{event.work.line}\n")
+                    yield helpers.update_agent_thought_text(f"\n{event.work.line}\n")
                 if event.goal is not None and event.goal.status not in ("active", "met", "cleared"):
                     from wolo.agent.goal import describe_round  # noqa: PLC0415  # few sessions have a goal
 
-                    yield sdk.update_agent_thought_text(f"\n{describe_round(event.goal)}\n")
+                    yield helpers.update_agent_thought_text(f"\n{describe_round(event.goal)}\n")
             case events.Noticed(level="info"):
                 pass
             case events.Verified() | events.Noticed() | events.HookAwaited():
                 if text := describe_briefly(event):
-                    yield sdk.update_agent_thought_text(f"{text}\n")
+                    yield helpers.update_agent_thought_text(f"{text}\n")
 
     def replay(self, messages: Sequence[Message]) -> Iterator[Any]:
         """A saved conversation, as its client would have received it."""
         for message in messages:
             if message.is_prompt and message.is_from_user:
                 for block in blocks_of(message.parts):
-                    yield sdk.update_user_message(block)
+                    yield helpers.update_user_message(block)
             elif message.role == "assistant":
                 for part in message.parts:
                     match part:
                         case TextPart() if part.text:
-                            yield sdk.update_agent_message_text(part.text)
+                            yield helpers.update_agent_message_text(part.text)
                         case ThinkingPart() if part.text:
-                            yield sdk.update_agent_thought_text(part.text)
+                            yield helpers.update_agent_thought_text(part.text)
                         case ToolPart():
                             self._known.add(part.id)
                             yield _start(part)
@@ -126,7 +126,7 @@ class Updates:
     def _answer(self, message: Message) -> Iterator[Any]:
         """Sends a text that was not streamed, and the calls with their arguments."""
         if not self._streamed and message.text:
-            yield sdk.update_agent_message_text(message.text)
+            yield helpers.update_agent_message_text(message.text)
         self._streamed = False
         self._unsaved.clear()
         for part in message.calls:
@@ -134,7 +134,7 @@ class Updates:
                 self._known.add(part.id)
                 yield _start(part)
             else:
-                yield sdk.ToolCallProgress(
+                yield schema.ToolCallProgress(
                     session_update="tool_call_update",
                     tool_call_id=part.id,
                     title=title(part),
@@ -150,15 +150,15 @@ class Updates:
         """Nothing while the window is unknown: an update must have its size."""
         if not self.window:
             return
-        update = sdk.UsageUpdate(session_update="usage_update", used=used, size=self.window)
+        update = schema.UsageUpdate(session_update="usage_update", used=used, size=self.window)
         if self._cost:
-            update.cost = sdk.Cost(amount=self._cost, currency="USD")
+            update.cost = schema.Cost(amount=self._cost, currency="USD")
         yield update
 
 
 def _plan(items: Sequence[TodoItem]) -> Any:
-    entries = [sdk.plan_entry(each.text, status=_PLAN_STATUS[each.status]) for each in items]  # type: ignore[arg-type]  # as listed
-    return sdk.update_plan(entries)
+    entries = [helpers.plan_entry(each.text, status=_PLAN_STATUS[each.status]) for each in items]  # type: ignore[arg-type]  # as listed
+    return helpers.update_plan(entries)
 
 
 def title(part: ToolPart) -> str:
@@ -167,7 +167,7 @@ def title(part: ToolPart) -> str:
 
 def places(locations: Sequence[Location]) -> list[Any]:
     return [
-        sdk.ToolCallLocation(path=each.path, line=each.line) if each.line else sdk.ToolCallLocation(path=each.path)
+        schema.ToolCallLocation(path=each.path, line=each.line) if each.line else schema.ToolCallLocation(path=each.path)
         for each in locations
     ]
 
@@ -175,14 +175,14 @@ def places(locations: Sequence[Location]) -> list[Any]:
 def content_of(part: ToolPart, view: View | None) -> list[Any]:
     """The changes of files, else the output."""
     if isinstance(view, Diff) and view.changes:
-        return [sdk.tool_diff_content(each.path, each.after or "", each.before) for each in view.changes]
+        return [helpers.tool_diff_content(each.path, each.after or "", each.before) for each in view.changes]
     text = view.text if isinstance(view, Output) else part.output
-    blocks = [sdk.tool_content(block) for block in blocks_of(part.output_parts)]
+    blocks = [helpers.tool_content(block) for block in blocks_of(part.output_parts)]
     return [_text(text[-MOST_OF_OUTPUT:]), *blocks] if text else blocks
 
 
 def _start(part: ToolPart) -> Any:
-    return sdk.ToolCallStart(
+    return schema.ToolCallStart(
         session_update="tool_call",
         tool_call_id=part.id,
         title=title(part),
@@ -193,7 +193,7 @@ def _start(part: ToolPart) -> Any:
 
 
 def _call_end(part: ToolPart, view: View | None, locations: Sequence[Location]) -> Any:
-    update = sdk.ToolCallProgress(
+    update = schema.ToolCallProgress(
         session_update="tool_call_update",
         tool_call_id=part.id,
         status="failed" if part.is_error else "completed",
@@ -207,4 +207,4 @@ def _call_end(part: ToolPart, view: View | None, locations: Sequence[Location]) 
 
 
 def _text(text: str) -> Any:
-    return sdk.tool_content(sdk.text_block(clean(text)))
+    return helpers.tool_content(helpers.text_block(clean(text)))
