@@ -14,7 +14,6 @@ from wolo.places import find_places
 
 if TYPE_CHECKING:
     from wolo.conversation.resources.learned_notes import LearnedNotes
-    from wolo.extensions.instructions.instruction_files import Instructions
 
 _USAGE = "[edit [N] | inbox [accept|reject N…|all] | inbox edit N TEXT]"
 _RELOADED = "Loaded when a conversation starts and after /compact; changed files are sent again with your next prompt."
@@ -32,10 +31,6 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     raise UsageError(f"/memory {word} is unknown.", hint=f"/memory {_USAGE}")
 
 
-def _read(context: CommandContext) -> Instructions:
-    return context.conversation.instructions.read()
-
-
 def _notes(context: CommandContext) -> LearnedNotes:
     from wolo.conversation.resources.learned_notes import LearnedNotes  # noqa: PLC0415  # for /memory only
 
@@ -43,7 +38,7 @@ def _notes(context: CommandContext) -> LearnedNotes:
 
 
 def _listing(context: CommandContext) -> str:
-    instructions, waiting = _read(context), _notes(context).waiting()
+    instructions, waiting = context.conversation.instructions.read(), _notes(context).waiting()
     lines = [
         f"{number}  {escaped_line(str(each.path))}  ({_size(len(each.text.encode()))}"
         f"{f', imported by {each.imported_by}' if each.imported_by else ''})"
@@ -69,7 +64,7 @@ def _size(num_bytes: int) -> str:
 
 
 def _edit(context: CommandContext, numbers: Sequence[str]) -> EditFile:
-    files = _read(context).loaded
+    files = context.conversation.instructions.read().loaded
     if not files:
         raise UsageError("No instruction file applies here.", hint="/init lets the model write one.")
     if not numbers and len(files) > 1:

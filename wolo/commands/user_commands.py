@@ -138,7 +138,7 @@ async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> 
     conversation = context.conversation
     is_own = _is_users(command.shelf, command.path, conversation)
     text, runs, unrun = _embed(pieces, conversation, is_own=is_own)
-    notices = _notices(unrun)
+    notices = [f"Not run, sent as text: {', '.join(unrun)}"] if unrun else []
     attached, refused = readable_mentions(text, conversation)
     typed, model = f"{rest}\n{attached}", command.model if is_own else ""
     own_words = readable_mentions(rest, conversation)[1]
@@ -186,10 +186,6 @@ def _embed(pieces: Sequence[Piece], conversation: Conversation, *, is_own: bool)
     return text, runs, unrun
 
 
-def _notices(unrun: Sequence[str]) -> list[str]:
-    return [f"Not run, sent as text: {', '.join(unrun)}"] if unrun else []
-
-
 async def _use(skill: Skill, context: CommandContext, rest: str) -> Outcome:
     """Runs the commands in a skill that the user calls, as in a command. A skill that the model loads runs none."""
     written = await asyncio.to_thread(result_text, skill)
@@ -204,7 +200,7 @@ async def _use(skill: Skill, context: CommandContext, rest: str) -> Outcome:
         shown=f"{asked}\n({show_path(skill.path)}, {len(text):,} characters)",
         typed=rest,
         runs=tuple(replace(run, at=run.at + len(lead)) for run in runs),
-        notices=tuple(_notices(unrun)),
+        notices=tuple([f"Not run, sent as text: {', '.join(unrun)}"] if unrun else []),
         expands=Expansion(f"skill:{skill.name}", rest, str(skill.path)),
     )
 

@@ -79,12 +79,12 @@ def event_line(event: events.Event) -> Line | None:
     """The line of an event, without its session id; None: it has none. Deltas are lines of type `stream_event`."""
     match event:
         case events.TextStreamed():
-            return _delta({"type": "text_delta", "text": event.text})
+            return {"type": "stream_event", "event": {"type": "text_delta", "text": event.text}}
         case events.ThinkingStreamed():
-            return _delta({"type": "thinking_delta", "thinking": event.text})
+            return {"type": "stream_event", "event": {"type": "thinking_delta", "thinking": event.text}}
         case events.CallStreamed():
             fragment = {"id": event.id, "slot": event.slot, "name": event.tool, "partial_json": event.fragment}
-            return _delta({"type": "tool_input_delta", **fragment})
+            return {"type": "stream_event", "event": {"type": "tool_input_delta", **fragment}}
         case events.AnswerEnded():
             return {"type": "assistant", "message": assistant_message(event.message)}
         case events.CallEnded():
@@ -133,10 +133,6 @@ def event_of_line(line: Mapping[str, Any]) -> events.Event:
         fields |= {"tries": 0, "error": line["error"] or {"kind": "", "message": "The attempt failed."}}
     event: events.Event = msgspec.convert(fields | {"type": kind.__struct_config__.tag}, kind)
     return event
-
-
-def _delta(delta: Line) -> Line:
-    return {"type": "stream_event", "event": delta}
 
 
 def system_line(subtype: str, **details: Any) -> Line:

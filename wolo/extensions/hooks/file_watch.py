@@ -16,7 +16,7 @@ class FileWatch:
         """`find` returns the files to watch, existing or not; it is called at each look."""
         self._find = find
         self._more: Sequence[Path] = ()
-        self._seen = self._look()
+        self._seen = {path: _state(path) for path in (*self._find(), *self._more)}
 
     def watch(self, more: Sequence[Path]) -> None:
         """Replaces the files that are watched besides those of `find`."""
@@ -25,14 +25,11 @@ class FileWatch:
 
     def changes(self) -> Iterator[tuple[Path, Change]]:
         """What has changed since the last look."""
-        before, self._seen = self._seen, self._look()
+        before, self._seen = self._seen, {path: _state(path) for path in (*self._find(), *self._more)}
         for path in {**before, **self._seen}:
             old, new = before.get(path), self._seen.get(path)
             if old != new:
                 yield path, "add" if old is None else "unlink" if new is None else "change"
-
-    def _look(self) -> dict[Path, _State]:
-        return {path: _state(path) for path in (*self._find(), *self._more)}
 
 
 def _state(path: Path) -> _State:

@@ -97,7 +97,7 @@ _DECIDES = frozenset(("continue", "decision", "permissionDecision", "behavior", 
 def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> HookReply | str:
     """The answer of a finished hook, or a text that describes what is wrong with it."""
     stdout = stdout.strip().removeprefix(codecs.BOM_UTF8)
-    output, complained = _text(stdout), _text(stderr)
+    output, complained = _short(stdout.decode("utf-8", "replace")), _short(stderr.decode("utf-8", "replace"))
     if exit_code == BLOCKS:
         return HookReply(decision="deny", reason=complained or output or NO_REASON)
     if exit_code != 0:
@@ -230,10 +230,6 @@ _DECISIONS: Mapping[str, Word] = {
     "ask": "ask",
     "defer": "ask",  # ask now; headless runs deny
 }
-
-
-def _text(data: bytes) -> str:
-    return _short(data.decode("utf-8", "replace"))
 
 
 def _short(text: str) -> str:

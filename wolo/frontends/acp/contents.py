@@ -53,18 +53,20 @@ def read_prompt(blocks: Sequence[Any]) -> GivenPrompt:
                     continue
                 data, media_type = _data(resource.blob, "resource"), resource.mime_type or ""
                 part_type = ImagePart if media_type.startswith("image/") else FilePart
-                parts.append(part_type(name=_name(resource.uri), media_type=media_type, data=data))
+                parts.append(part_type(name=Path(urlsplit(resource.uri).path).name, media_type=media_type, data=data))
             case schema.ImageContentBlock():
-                parts.append(ImagePart(name=_name(block.uri or ""), media_type=block.mime_type, data=_data(block.data, "image")))
+                parts.append(
+                    ImagePart(
+                        name=Path(urlsplit(block.uri or "").path).name,
+                        media_type=block.mime_type,
+                        data=_data(block.data, "image"),
+                    )
+                )
             case schema.AudioContentBlock():
                 parts.append(AudioPart(media_type=block.mime_type, data=_data(block.data, "audio")))
     if not parts and not "".join(text).strip():
         raise UsageError("The prompt is empty.")
     return GivenPrompt(text="".join(text), typed=" ".join(typed), files=tuple(files), parts=tuple(parts))
-
-
-def _name(uri: str) -> str:
-    return Path(urlsplit(uri).path).name
 
 
 def _data(encoded: str, what: str) -> bytes:

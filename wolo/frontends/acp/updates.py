@@ -74,7 +74,9 @@ class Updates:
                 if event.part_id in self._known:
                     output = self._output[event.part_id] = (self._output.get(event.part_id, "") + event.text)[-MOST_OF_OUTPUT:]
                     yield schema.ToolCallProgress(
-                        session_update="tool_call_update", tool_call_id=event.part_id, content=[_text(output)]
+                        session_update="tool_call_update",
+                        tool_call_id=event.part_id,
+                        content=[helpers.tool_content(helpers.text_block(clean(output)))],
                     )
             case events.CallEnded():
                 yield from self._begin(event.part)
@@ -178,7 +180,7 @@ def content_of(part: ToolPart, view: View | None) -> list[Any]:
         return [helpers.tool_diff_content(each.path, each.after or "", each.before) for each in view.changes]
     text = view.text if isinstance(view, Output) else part.output
     blocks = [helpers.tool_content(block) for block in blocks_of(part.output_parts)]
-    return [_text(text[-MOST_OF_OUTPUT:]), *blocks] if text else blocks
+    return [helpers.tool_content(helpers.text_block(clean(text[-MOST_OF_OUTPUT:]))), *blocks] if text else blocks
 
 
 def _start(part: ToolPart) -> Any:
@@ -204,7 +206,3 @@ def _call_end(part: ToolPart, view: View | None, locations: Sequence[Location]) 
     if isinstance(view, Output):
         update.raw_output = {"exitCode": view.exit_code, "output": clean(part.output[-MOST_OF_OUTPUT:])}
     return update
-
-
-def _text(text: str) -> Any:
-    return helpers.tool_content(helpers.text_block(clean(text)))

@@ -43,7 +43,7 @@ def to_wire_call(tool: str, arguments: Mapping[str, Any], cwd: Path) -> WireCall
     try:
         calls = to_claude_calls(tool, arguments, cwd, follow_links=False)
     except (TypeError, KeyError, ValueError, AttributeError):  # a malformed call of the model, which is refused anyway
-        return WireCall(to_wire_name(tool), dict(arguments), tool, arguments)
+        return WireCall(CLAUDE_NAMES.get(tool, tool), dict(arguments), tool, arguments)
     if len(calls) == 1:
         return WireCall(calls[0].name, calls[0].input, tool, arguments, calls[0])
     if tool != "edit":
@@ -52,12 +52,8 @@ def to_wire_call(tool: str, arguments: Mapping[str, Any], cwd: Path) -> WireCall
     return WireCall(MULTI_EDIT, {"file_path": calls[0].input["file_path"], "edits": edits}, tool, arguments)
 
 
-def to_wire_name(tool: str) -> str:
-    return CLAUDE_NAMES.get(tool, tool)
-
-
 def to_wire_names(tools: Iterable[str]) -> list[str]:
     names: list[str] = []
     for tool in tools:
-        names += JOBS if tool == "jobs" else [to_wire_name(tool)]
+        names += JOBS if tool == "jobs" else [CLAUDE_NAMES.get(tool, tool)]
     return list(dict.fromkeys(names))

@@ -69,7 +69,7 @@ class Screen:
         self.region: DialogHost | None = None
         """The live region below the scrollback, while there is one; questions are asked there."""
         self._stdout_without_region = stdout
-        self._output = self._new_output()
+        self._output = StyledOutput(self.stdout, self.state)
         self._markdown = self._new_markdown()
         self._streamed: list[str] = []
         """Text of the answer that is drawn with the next frame of the region."""
@@ -106,13 +106,13 @@ class Screen:
         self._stdout_without_region = self.stdout
         self.region, self.stdout = region, region.stdout
         self.status.show_on(region.activity)
-        self._output = self._new_output()
+        self._output = StyledOutput(self.stdout, self.state)
 
     def detach(self) -> None:
         """Prints as before `attach`."""
         self.region, self.stdout = None, self._stdout_without_region
         self.status.show_on(self._new_surface())
-        self._output = self._new_output()
+        self._output = StyledOutput(self.stdout, self.state)
 
     def use_theme(self, theme: str) -> None:
         """Takes effect from the next line on."""
@@ -123,7 +123,7 @@ class Screen:
         self.stdout.is_plain = self.stdout.is_plain or is_plain
         self.status.show_on(self._new_surface())
         self._markdown = self._new_markdown()
-        self._output = self._new_output()
+        self._output = StyledOutput(self.stdout, self.state)
 
     def show(self, event: events.Event) -> None:
         if self.region is not None:
@@ -441,9 +441,6 @@ class Screen:
                 self._begin_text(has_gap=self._markdown.is_blank_due)
             self.state.unfinished = line
             self.region.paint()
-
-    def _new_output(self) -> StyledOutput:
-        return StyledOutput(self.stdout, self.state)
 
     def _new_markdown(self) -> MarkdownStream:
         return MarkdownStream(plain=not self.stdout.can_move)

@@ -185,18 +185,13 @@ def _describe(intent: Intent) -> list[Text]:
 
 
 def _mark_lines(shown: str, first: str, following: str) -> list[Text]:
-    lines = [_begin_line(first)]
+    lines = [Text.assemble((first, "dim"), no_wrap=True)]
     for piece, is_escape in escaped_pieces(shown):
         for number, line in enumerate(piece.split("\n")):
             if number:
-                lines.append(_begin_line(following))
+                lines.append(Text.assemble((following, "dim"), no_wrap=True))
             lines[-1].append(line, "reverse" if is_escape else "accent")
     return lines
-
-
-def _begin_line(mark: str) -> Text:
-    """Cut between characters: a blank at the end of a row is part of what would run."""
-    return Text.assemble((mark, "dim"), no_wrap=True)
 
 
 def _changes(args: Any, before: str | None) -> Iterator[Text]:
