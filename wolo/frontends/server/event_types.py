@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, cast
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, defstruct
 
 from wolo.agent.events import CompactionReason, ErrorInfo, GoalReport, SandboxState, ShownArgument
 from wolo.tools.tool_values import Question, Reply, TodoItem, View
@@ -166,30 +167,6 @@ class StatusEvent(SystemEvent, frozen=True, kw_only=True):
     """Level; empty: as the provider has it, or not known before the session is open."""
 
 
-class RequestEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["request"]
-    model: str
-    attempt: int
-    context_tokens: int
-
-
-class ToolStartedEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["tool_started"]
-    tool_use_id: str
-    name: str
-
-
-class ToolOutputEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["tool_output"]
-    tool_use_id: str
-    text: str
-
-
-class TodoEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["todo"]
-    items: list[TodoItem]
-
-
 class ApprovalEvent(SystemEvent, frozen=True, kw_only=True):
     """A call waits for `/approve`."""
 
@@ -213,13 +190,6 @@ class ApprovalEvent(SystemEvent, frozen=True, kw_only=True):
     decisions: list[Literal["once", "session", "always", "no", "never"]]
 
 
-class ApprovalGivenEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["approval_given"]
-    approval_id: str
-    allowed: bool
-    scope: str
-
-
 class QuestionsEvent(SystemEvent, frozen=True, kw_only=True):
     """The model waits for `/answer`."""
 
@@ -228,12 +198,6 @@ class QuestionsEvent(SystemEvent, frozen=True, kw_only=True):
     call_id: str
     questions: list[Question]
     task: str
-
-
-class QuestionsAnsweredEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["questions_answered"]
-    question_id: str
-    answers: list[Reply] | None
 
 
 class DeniedEvent(SystemEvent, frozen=True, kw_only=True):
@@ -245,17 +209,6 @@ class DeniedEvent(SystemEvent, frozen=True, kw_only=True):
     agent: str | UnsetType = UNSET
 
 
-class NoticeEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["notice"]
-    text: str
-    level: Literal["info", "warning"]
-
-
-class ActivityEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["activity"]
-    text: str
-
-
 class RetryEvent(SystemEvent, frozen=True, kw_only=True):
     subtype: Literal["retry"]
     attempt: int
@@ -263,55 +216,6 @@ class RetryEvent(SystemEvent, frozen=True, kw_only=True):
     error: ErrorInfo | None
     is_limit: bool | UnsetType = UNSET
     """`/resume` ends this wait."""
-
-
-class FallbackEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["fallback"]
-    model: str
-    error: ErrorInfo | None
-
-
-class CompactionEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["compaction"]
-    reason: CompactionReason
-    tokens_before: int
-    tokens_after: int
-    outputs_shortened: int
-    messages_left_out: int
-    is_summarised: bool
-
-
-class VerificationEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["verification"]
-    command: str
-    when: Literal["before", "after"]
-    exit_code: int | None
-    failures: list[str]
-    duration_s: float
-    timed_out: bool
-    new_failures: list[str]
-
-
-class JobStartedEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["job_started"]
-    id: int
-    command: str
-    pid: int
-
-
-class JobEndedEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["job_ended"]
-    id: int
-    command: str
-    cause: str
-    exit_code: int
-    duration_s: float
-
-
-class ModeEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["mode"]
-    mode: str
-    text: str
 
 
 class TaskEvent(SystemEvent, frozen=True, kw_only=True):
@@ -334,17 +238,6 @@ class TaskEvent(SystemEvent, frozen=True, kw_only=True):
     files_changed: list[str] | UnsetType = UNSET
 
 
-class HookAwaitedEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["hook_awaited"]
-    hook: str
-    commands: list[str]
-
-
-class SteeredEvent(SystemEvent, frozen=True, kw_only=True):
-    subtype: Literal["steered"]
-    text: str
-
-
 class RevertedEvent(SystemEvent, frozen=True, kw_only=True):
     """An undo or redo; the lines before it are those of the conversation now."""
 
@@ -361,9 +254,50 @@ class RevertedEvent(SystemEvent, frozen=True, kw_only=True):
     conversation: bool
 
 
+_PLAIN: Mapping[str, Mapping[str, Any]] = {
+    "request": {"model": str, "attempt": int, "context_tokens": int},
+    "tool_started": {"tool_use_id": str, "name": str},
+    "tool_output": {"tool_use_id": str, "text": str},
+    "todo": {"items": list[TodoItem]},
+    "approval_given": {"approval_id": str, "allowed": bool, "scope": str},
+    "questions_answered": {"question_id": str, "answers": list[Reply] | None},
+    "notice": {"text": str, "level": Literal["info", "warning"]},
+    "activity": {"text": str},
+    "fallback": {"model": str, "error": ErrorInfo | None},
+    "compaction": {
+        "reason": CompactionReason,
+        "tokens_before": int,
+        "tokens_after": int,
+        "outputs_shortened": int,
+        "messages_left_out": int,
+        "is_summarised": bool,
+    },
+    "verification": {
+        "command": str,
+        "when": Literal["before", "after"],
+        "exit_code": int | None,
+        "failures": list[str],
+        "duration_s": float,
+        "timed_out": bool,
+        "new_failures": list[str],
+    },
+    "job_started": {"id": int, "command": str, "pid": int},
+    "job_ended": {"id": int, "command": str, "cause": str, "exit_code": int, "duration_s": float},
+    "mode": {"mode": str, "text": str},
+    "hook_awaited": {"hook": str, "commands": list[str]},
+    "steered": {"text": str},
+}
+"""Fields of system lines that need no words, by subtype."""
+
+
+def _plain_type(subtype: str, fields: Mapping[str, Any]) -> type[EventType]:
+    name = "".join(word.capitalize() for word in subtype.split("_"))
+    own = [("subtype", Literal[subtype]), *fields.items()]
+    return cast("type[EventType]", defstruct(f"{name}Event", own, bases=(SystemEvent,), frozen=True, kw_only=True))
+
+
 EVENT_TYPES: tuple[type[EventType], ...] = (
-    *(UserEvent, AssistantEvent, StreamEvent, ResultEvent, InitEvent, StatusEvent, RequestEvent),
-    *(ToolStartedEvent, ToolOutputEvent, TodoEvent, ApprovalEvent, ApprovalGivenEvent, QuestionsEvent),
-    *(QuestionsAnsweredEvent, DeniedEvent, NoticeEvent, ActivityEvent, RetryEvent, FallbackEvent, CompactionEvent),
-    *(VerificationEvent, JobStartedEvent, JobEndedEvent, ModeEvent, TaskEvent, HookAwaitedEvent, SteeredEvent, RevertedEvent),
+    *(UserEvent, AssistantEvent, StreamEvent, ResultEvent, InitEvent, StatusEvent, ApprovalEvent, QuestionsEvent, DeniedEvent),
+    *(RetryEvent, TaskEvent, RevertedEvent),
+    *(_plain_type(subtype, fields) for subtype, fields in _PLAIN.items()),
 )
