@@ -85,6 +85,15 @@ def duplicate(descriptor: int, lowest: int) -> int:
     return int(fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)) if fcntl is not None else os.dup(descriptor)
 
 
+def in_memory(data: bytes) -> int:
+    """Descriptor of an anonymous file with this content, where the system has such files."""
+    fd = os.memfd_create("wolo-sandbox", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
 def account_home() -> str:
     """The home directory that the system has on record for the user; empty when it has none."""
     if pwd is None:

@@ -208,7 +208,7 @@ class Conversation:
         """
         plan = self._parts.sandbox.enter(name)
         self._parts.recorder.change(SettingEntry(name="mode", value=plan.mode.name))
-        self._mode.name = plan.mode.name
+        self._mode.enter(plan.mode.name)
         self.info = replace(self.info, mode=plan.mode.name, sandbox=plan.backend)
         if self._opened:
             self._opened["mode"] = plan.mode.name

@@ -102,16 +102,18 @@ class CommandSandbox(Struct):
 class ModeSwitch(Struct):
     """The permission mode of a conversation, for its agent and for the tool that ends plan mode."""
 
-    name: str
-    """The mode of the conversation."""
+    in_force: str
+    """The mode of the conversation, or the ceiling where that is stricter; `enter` changes it."""
     ceiling: str = ""
     """The least strict mode that the agent file allows; empty: any."""
     change: Callable[[str, str], None] = lambda name, plan_file: None
     """Enters a mode for the plan in that file, or the nearest one where there is no sandbox for it."""
 
-    @property
-    def in_force(self) -> str:
-        return min(self.name, self.ceiling or self.name, key=list(MODES).index)
+    def __post_init__(self) -> None:
+        self.enter(self.in_force)
+
+    def enter(self, name: str) -> None:
+        self.in_force = min(name, self.ceiling or name, key=list(MODES).index)
 
 
 class EditChecks(Protocol):

@@ -11,7 +11,8 @@ import pytest
 
 from tests.guard.test_sandbox_contract import need
 from wolo.guard.sandbox.bubblewrap import find_launcher
-from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs, text_of
+from wolo.guard.sandbox.python_launcher import bare_python, line_for, pack_programs, text_of
+from wolo.operating_system import in_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the launchers are for Linux")
 SLOW = {"os", "ctypes", "signal", "struct", "socket", "typing", "pathlib", "contextlib", "collections.abc", "re"}

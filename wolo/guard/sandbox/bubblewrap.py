@@ -20,8 +20,9 @@ from wolo.guard.sandbox.mounts import TEMPORARY, Tree, host_sockets, is_below
 from wolo.guard.sandbox.name_watch import Watch
 from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox.protected_names import Names, folders_between
-from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs
+from wolo.guard.sandbox.python_launcher import bare_python, line_for, pack_programs
 from wolo.guard.sandbox_contract import PROXY_PORT, SandboxedCommand
+from wolo.operating_system import in_memory
 from wolo.places import make_private
 
 COVERS = (

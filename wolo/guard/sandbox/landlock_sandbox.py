@@ -13,8 +13,9 @@ from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.name_watch import Watch
 from wolo.guard.sandbox.profile import SandboxProfile
-from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs
+from wolo.guard.sandbox.python_launcher import bare_python, line_for, pack_programs
 from wolo.guard.sandbox_contract import SandboxedCommand
+from wolo.operating_system import in_memory
 from wolo.workspace import landlock
 
 _MOST_ENTRIES = 20_000

@@ -16,7 +16,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, pack_programs
+from wolo.guard.sandbox.python_launcher import bare_python, line_for, pack_programs
+from wolo.operating_system import in_memory
 from wolo.places import make_private
 
 _PATIENCE_S = 30.0

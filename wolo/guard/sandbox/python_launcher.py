@@ -52,12 +52,3 @@ def pack_programs(*programs: str) -> bytes:
 def line_for(code: int) -> list[str]:
     """Command line that runs the program of `pack_programs` behind this descriptor; arguments follow."""
     return [bare_python(), "-I", "-S", "-c", _UNPACK.format(code)]
-
-
-def in_memory(data: bytes) -> int:
-    """Descriptor of an anonymous file with this content."""
-    fd = os.memfd_create("wolo-sandbox", os.MFD_CLOEXEC)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
