@@ -8,28 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wolo.agent.events import (
-    AnswerEnded,
-    ApprovalAsked,
-    ApprovalGiven,
-    CallDenied,
-    CallEnded,
-    CallProgressed,
-    CallStarted,
-    CallStreamed,
-    CompactionStarted,
-    Event,
-    MessageAdded,
-    Noticed,
-    PromptRefused,
-    QuestionsAnswered,
-    QuestionsAsked,
-    RequestStarted,
-    TextStreamed,
-    ThinkingStreamed,
-    TurnStarted,
-    VerifyStarted,
-)
+from wolo.agent import events
 from wolo.conversation.phrasing import describe_briefly
 from wolo.frontends.stream_json import Line, assistant_message, denial, event_line, system_line, tool_result
 from wolo.guard.intents import ReadIntent, WriteIntent
@@ -40,46 +19,46 @@ from wolo.messages.unicode import whole_throughout
 from wolo.tools.todo import latest_todos
 from wolo.tools.tool_values import Diff, TodoList
 
-PASSING = (TextStreamed, ThinkingStreamed, CallStreamed, CallProgressed, RequestStarted)
+PASSING = (events.TextStreamed, events.ThinkingStreamed, events.CallStreamed, events.CallProgressed, events.RequestStarted)
 """Events whose lines a later one supersedes."""
-COMPLETING = (AnswerEnded, CallEnded)
+COMPLETING = (events.AnswerEnded, events.CallEnded)
 
 
-def lines_of(event: Event) -> Iterator[Line]:
+def lines_of(event: events.Event) -> Iterator[Line]:
     """All lines of an event, without the session id."""
     match event:
-        case TurnStarted():
+        case events.TurnStarted():
             yield _prompt_line(event.prompt)
-        case MessageAdded():
+        case events.MessageAdded():
             if event.message.is_from_user:
                 yield user_line(event.message)
-        case PromptRefused():
+        case events.PromptRefused():
             yield user_line(event.prompt)
             yield system_line("notice", text=describe_briefly(event), level="warning")
-        case RequestStarted():
+        case events.RequestStarted():
             yield system_line("request", model=event.model, attempt=event.attempt, context_tokens=event.context_tokens)
-        case CallStarted():
+        case events.CallStarted():
             yield system_line("tool_started", tool_use_id=event.part.id, name=event.part.tool)
-        case CallProgressed():
+        case events.CallProgressed():
             yield system_line("tool_output", tool_use_id=event.part_id, text=event.text)
-        case CallEnded():
+        case events.CallEnded():
             yield tool_result(event.part) | ({"view": msgspec.to_builtins(event.view)} if event.view is not None else {})
             if isinstance(event.view, TodoList):
                 yield todo_line(event.view.items)
-        case ApprovalAsked():
+        case events.ApprovalAsked():
             yield approval_line(event)
-        case ApprovalGiven():
+        case events.ApprovalGiven():
             yield system_line("approval_given", approval_id=event.id, allowed=event.allowed, scope=event.scope)
-        case QuestionsAsked():
+        case events.QuestionsAsked():
             questions = msgspec.to_builtins(event.questions)
             yield system_line("questions", question_id=event.id, call_id=event.call_id, questions=questions, task=event.task)
-        case QuestionsAnswered():
+        case events.QuestionsAnswered():
             yield system_line("questions_answered", question_id=event.id, answers=msgspec.to_builtins(event.replies))
-        case CallDenied():
+        case events.CallDenied():
             yield system_line("denied", tool_use_id=event.part.id, **denial(event))
-        case Noticed():
+        case events.Noticed():
             yield system_line("notice", text=describe_briefly(event), level=event.level)
-        case CompactionStarted() | VerifyStarted():
+        case events.CompactionStarted() | events.VerifyStarted():
             yield system_line("activity", text=describe_briefly(event))
         case _:
             if (line := event_line(event)) is not None:
@@ -120,7 +99,7 @@ def user_line(message: Message) -> Line:
     return {"type": "user", "message": {"role": "user", "id": message.id, "content": content}}
 
 
-def approval_line(asked: ApprovalAsked) -> Line:
+def approval_line(asked: events.ApprovalAsked) -> Line:
     view = asked.view
     if isinstance(view, Diff):
         view = replace(view, path=exact(view.path), text=exact(view.text, keeps_tabs=True))
