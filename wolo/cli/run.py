@@ -316,15 +316,10 @@ def read_piped(*, patient: bool) -> str:
         return ""
     if stat.S_ISCHR(kind) and not patient:
         return ""
-    if not patient and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) and not _has_input(descriptor):
+    if not patient and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) and not select.select([descriptor], [], [], WAIT_S)[0]:
         print_message("No input on stdin; continuing without it.")
         return ""
     return _read(descriptor)
-
-
-def _has_input(descriptor: int) -> bool:
-    ready, _, _ = select.select([descriptor], [], [], WAIT_S)
-    return bool(ready)
 
 
 def _read(descriptor: int) -> str:

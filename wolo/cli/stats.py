@@ -13,6 +13,7 @@ from wolo.cli.sessions.list import from_home
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_line
+from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,7 +98,12 @@ def _text(stats: Stats, days: int | None, by: str) -> list[str]:
     reasoning = f", {in_short(total.reasoning)} of them reasoning" if total.reasoning else ""
     lines = [
         " · ".join(
-            (_of(stats.sessions, "session"), _of(total.turns, "turn"), _of(total.answers, "answer"), _tokens_and_cost(total))
+            (
+                quantity(stats.sessions, "session"),
+                quantity(total.turns, "turn"),
+                quantity(total.answers, "answer"),
+                _tokens_and_cost(total),
+            )
         ),
         f"{in_short(total.input)} fresh · {in_short(total.cache_read)} cache read · {in_short(total.cache_write)} cache write · "
         f"{in_short(total.output)} out{reasoning}",
@@ -107,10 +113,6 @@ def _text(stats: Stats, days: int | None, by: str) -> list[str]:
         drawn = section() if by in ("", kind) else []
         lines += ["", *drawn] if len(drawn) > 1 else []
     return lines
-
-
-def _of(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _tokens_and_cost(totals: UsageTotals) -> str:

@@ -162,7 +162,7 @@ class _AgentReader:
 
     def add(self, shelf: ExtensionFolder) -> None:
         here: dict[str, Path] = {}
-        for path in _files(shelf, self._notices):
+        for path in _below(shelf, self._notices, {os.path.realpath(shelf.folder)}):
             if len(self.found) >= MOST_AGENTS:
                 self._notices.add(f"There are more than {MOST_AGENTS} agents; the rest is left out.")
                 return
@@ -200,10 +200,6 @@ class _AgentReader:
             if field not in USED_FIELDS and document.fields[field] not in (None, "", False, [], {}):
                 self._without_effect.setdefault(clean_line(field), []).append(show_path(path))
         return profile
-
-
-def _files(shelf: ExtensionFolder, notices: Notices) -> Iterator[Path]:
-    yield from _below(shelf, notices, {os.path.realpath(shelf.folder)})
 
 
 def _below(folder: ExtensionFolder, notices: Notices, seen: set[str], depth: int = 1) -> Iterator[Path]:

@@ -39,7 +39,6 @@ class RunningServer(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """Opens the page."""
         return f"{self.origin}/?token={self.token}"
 
 

@@ -10,7 +10,6 @@ import msgspec
 
 from wolo.agent.hook_calls import changed_inputs
 from wolo.config import consents
-from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import exact, label, quantity
 from wolo.places import Notices, Places, make_private
 from wolo.replay.replay_setup import Recording
@@ -48,14 +47,9 @@ def _calls(recording: Recording) -> list[tuple[str, dict[str, Any]]]:
         for recorded in turn.script.answers:
             for made in recorded.answer.calls:
                 for part in (made, *(each for each in ended if each.id == made.id)):
-                    for arguments in _ways(part):
+                    for arguments in (part.input, *changed_inputs(part)):
                         calls.setdefault(msgspec.json.encode((made.id, part.tool, arguments)), (part.tool, arguments))
     return [*calls.values()]
-
-
-def _ways(part: ToolPart) -> Iterator[dict[str, Any]]:
-    yield part.input
-    yield from changed_inputs(part)
 
 
 def _consent_key(recording: Recording) -> str:

@@ -11,6 +11,7 @@ from wolo.cli.extensions import mcp_changes
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Flags
@@ -50,7 +51,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
         print_message("There are no MCP servers.", hint="wolo mcp add NAME -- COMMAND [ARGUMENT …]")
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
-        tools = "" if row["tools"] is None else f"{_tool_count(len(row['tools']))}, "
+        tools = "" if row["tools"] is None else f"{quantity(len(row['tools']), 'tool')}, "
         print_line(f"{row['name']:<{width}}  {row['state']:<16}  {tools}{row['reached']}  ({row['source']})")
         if row["error"]:
             print_line(f"{'':<{width}}  {row['error']}")
@@ -123,7 +124,7 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
     if not as_json:
         for tool, about in trial.tools:
             print_line(f"{tool}  {clean_line(' '.join(about.split()))[:80]}")
-        print_line(f"{name} works: {_tool_count(len(trial.tools))}.")
+        print_line(f"{name} works: {quantity(len(trial.tools), 'tool')}.")
 
 
 @app.command("allow")
@@ -216,7 +217,7 @@ async def _log_in(server: ConfiguredServer, store: LoginStore) -> int:
         print_line(f"{name} needs no login.")
         return 0
     remember_listing(server, listing)
-    print_line(f"Logged in to {name}: {_tool_count(len(listing.tools))}.")
+    print_line(f"Logged in to {name}: {quantity(len(listing.tools), 'tool')}.")
     return 0
 
 
@@ -264,7 +265,3 @@ def _row(configured: ConfiguredServer) -> dict[str, Any]:
         "tools": None if known.tools is None else list(known.tools),
         "error": escaped_line(known.why) or None,
     }
-
-
-def _tool_count(num_tools: int) -> str:
-    return "1 tool" if num_tools == 1 else f"{num_tools} tools"

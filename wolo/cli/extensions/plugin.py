@@ -11,6 +11,7 @@ from wolo.cli.listing import AsJson, print_json
 from wolo.cli.subcommands import GroupPage
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from wolo.config.plugins.install import PluginOrigin
@@ -228,7 +229,7 @@ def add_market(source: Annotated[str, typer.Argument(metavar="SOURCE")]) -> None
     places = find_places()
     name, added = marketplaces.add_marketplace(read_source(source, Path.cwd()), places)
     count = sum(each.marketplace == name for each in marketplaces.listed_plugins(read_index(places), places, Notices()))
-    print_line(f"Added the marketplace {name} from {added.source}: {_count(count, 'plugin')}.")
+    print_line(f"Added the marketplace {name} from {added.source}: {quantity(count, 'plugin')}.")
 
 
 @marketplace.command("list")
@@ -426,7 +427,3 @@ def _row(plugin: Plugin, places: Places) -> dict[str, Any]:
         "added": plugin.added,
         "not_used": list(contents.unused),
     }
-
-
-def _count(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number} {what}s"

@@ -51,7 +51,8 @@ def _serve(argv: list[str]) -> int:
             os.chdir(Path(str(directory)).expanduser())
         except OSError as error:
             raise UsageError(f"--cd {directory}: {error.strerror}.") from error
-    if options.checks_repository and options.sandbox != "danger-full-access" and not _is_in_repository():
+    is_in_repository = any((folder / ".git").exists() for folder in (Path.cwd(), *Path.cwd().parents))
+    if options.checks_repository and options.sandbox != "danger-full-access" and not is_in_repository:
         raise UsageError("This is no git repository.", hint="Pass --skip-git-repo-check (skipGitRepoCheck) to work here anyway.")
     text = " ".join(options.words) or sys.stdin.buffer.read().decode("utf-8", "replace")
     if not text.strip():
@@ -60,11 +61,6 @@ def _serve(argv: list[str]) -> int:
     gc.enable()
     gc.freeze()
     return asyncio.run(_run(options, text))
-
-
-def _is_in_repository() -> bool:
-    here = Path.cwd()
-    return any((folder / ".git").exists() for folder in (here, *here.parents))
 
 
 async def _run(options: ExecOptions, text: str) -> int:

@@ -12,6 +12,7 @@ from wolo.cli.sessions.list import shown_title
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.streams import print_line, print_message
+from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -101,8 +102,8 @@ def clean_sessions(
         if not as_json:
             _announce(going, len(old) - len(going))
         deleted: list[str] = []
-        if going and not dry_run and (yes or _may(f"Delete {_sessions(len(going))} permanently?", _sessions(len(going)))):
-            deleted = []
+        count = quantity(len(going), "session")
+        if going and not dry_run and (yes or _may(f"Delete {count} permanently?", count)):
             for info in going:
                 try:
                     store.delete(info.id, "cleaned")
@@ -112,7 +113,7 @@ def clean_sessions(
     if as_json:
         print_json({"would_delete" if dry_run else "deleted": [info.id for info in going] if dry_run else deleted})
     elif deleted:
-        print_line(f"Deleted {_sessions(len(deleted))}.")
+        print_line(f"Deleted {quantity(len(deleted), 'session')}.")
 
 
 def _announce(going: list[SessionInfo], staying: int) -> None:
@@ -125,7 +126,7 @@ def _announce(going: list[SessionInfo], staying: int) -> None:
     if not going:
         print_line("No session is that old." if not staying else "No session that old can be deleted.")
     if staying:
-        print_line(f"Not deleted: {_sessions(staying)} that old, named or open.")
+        print_line(f"Not deleted: {quantity(staying, 'session')} that old, named or open.")
 
 
 def _may(question: str, what: str) -> bool:
@@ -135,7 +136,3 @@ def _may(question: str, what: str) -> bool:
         return True
     print_line("Nothing was deleted.")
     return False
-
-
-def _sessions(num_sessions: int) -> str:
-    return "1 session" if num_sessions == 1 else f"{num_sessions:,} sessions"

@@ -76,7 +76,8 @@ class FunctionTool:
             if name not in arguments and _is_model(only.annotation):
                 arguments = {name: arguments}
         if unknown := sorted(arguments.keys() - self._parameters.keys()):
-            raise ArgumentError(f"{self.name} takes no argument {', '.join(unknown)}; it takes {_list_names(self._parameters)}.")
+            names = ", ".join(self._parameters) or "none"
+            raise ArgumentError(f"{self.name} takes no argument {', '.join(unknown)}; it takes {names}.")
         needed = [name for name, each in self._parameters.items() if each.default is inspect.Parameter.empty]
         if missing := [name for name in needed if name not in arguments]:
             raise ArgumentError(f"{self.name} needs {', '.join(missing)}.")
@@ -193,10 +194,6 @@ def _dump(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")
-
-
-def _list_names(names: Mapping[str, object]) -> str:
-    return ", ".join(names) or "none"
 
 
 def _first_line(error: Exception) -> str:

@@ -166,12 +166,10 @@ class AcpAgent:
         return {}
 
     async def close(self) -> None:
-        """Ends all turns and saves all sessions."""
         sessions = tuple(self._sessions.values())
         await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
 
     def kill(self) -> None:
-        """Ends all child processes at once."""
         for session in self._sessions.values():
             session.conversation.kill()
 

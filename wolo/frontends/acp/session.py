@@ -186,7 +186,6 @@ class Session:
         await self._client.update(self.id, update)
 
     async def replay(self) -> None:
-        """Sends the saved conversation."""
         await self._send(self._updates.replay(self.conversation.history))
 
     def announce_soon(self) -> None:

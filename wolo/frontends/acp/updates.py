@@ -73,7 +73,7 @@ class Updates:
             case events.CallProgressed():
                 if event.part_id in self._known:
                     output = self._output[event.part_id] = (self._output.get(event.part_id, "") + event.text)[-MOST_OF_OUTPUT:]
-                    content = [helpers.tool_content(helpers.text_block(clean(output)))]
+                    content: list[Any] = [helpers.tool_content(helpers.text_block(clean(output)))]
                     yield schema.ToolCallProgress(session_update="tool_call_update", tool_call_id=event.part_id, content=content)
             case events.CallEnded():
                 yield from self._begin(event.part)

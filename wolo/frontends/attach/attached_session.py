@@ -142,7 +142,6 @@ class AttachedSession:
             self._prompt()
 
     def _prompt(self) -> None:
-        """Says what the next line is for."""
         if not self._caught_up:
             return
         first = next(iter(self._pending.values()), None)

@@ -162,7 +162,6 @@ class LinePrinter:
             self.line(f"… {len(lines) - SHOWN_LINES} more lines", before="    ")
 
     def approval(self, line: dict[str, Any]) -> None:
-        """A call that waits for a decision, with its change."""
         who = f" ({line['agent']})" if line.get("agent") else ""
         self.line(f"? {line['name']}{who}")
         view = line["view"] if isinstance(line.get("view"), dict) else {}

@@ -63,7 +63,6 @@ class MessageWriter:
         self._denials: list[WireMessage] = []
 
     def init(self) -> WireMessage:
-        """Begins a turn."""
         info, skills = self.conversation.info, self.conversation.user_files.skills(self.conversation.choice)
         servers = mcp_servers(self.conversation)
         tools = [*(spec.name for spec in self.conversation.tools), *(tool["name"] for each in servers for tool in each["tools"])]

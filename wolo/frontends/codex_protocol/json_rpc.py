@@ -109,7 +109,6 @@ class JsonRpc:
 
 
 async def settle(tasks: set[asyncio.Task[None]]) -> None:
-    """Cancels tasks and waits for their end."""
     for task in tasks:
         task.cancel()
     with suppress(asyncio.CancelledError):

@@ -163,7 +163,6 @@ HOOK_HINT = "No rule allows what a hook denies: wolo hooks list"
 
 
 def print_failure(error: WoloError) -> None:
-    """Prints the JSON object of a run that did not start."""
     from wolo.frontends.stream_json import result_head, usage_object, work_object  # noqa: PLC0415  # text output needs none of it
 
     cause = _CAUSES.get(error.exit_code, "model_error")

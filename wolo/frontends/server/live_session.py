@@ -77,7 +77,6 @@ class LiveSession:
         self._show(history)
 
     def _show(self, history: Sequence[Message]) -> None:
-        """The log begins anew with these messages."""
         self._length = len(history)
         unsent = (notice_line(f"The server ended before the model got this: {text}") for text in self._unsent)
         if self.conversation is not None:

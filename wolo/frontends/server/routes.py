@@ -268,7 +268,6 @@ def _describe(call: RouteCall) -> Awaitable[Any]:
 
 
 def _change_of(name: str, summary: str, run: Any, body: type[Body], returns: Any, status: int = 200) -> Route:
-    """`POST` to a part of a session."""
     return Route("POST", f"{ONE}/{name}", summary, name, run, returns, body, status=status)
 
 

@@ -332,7 +332,6 @@ class SessionHub:
                     log.exception("a session could not be closed")
 
     async def close(self) -> None:
-        """Ends all turns and saves all sessions."""
         await asyncio.gather(*(live.close() for live in self._live.values()), return_exceptions=True)
 
     def kill(self) -> None:

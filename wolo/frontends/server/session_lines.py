@@ -71,7 +71,6 @@ def _prompt_line(message: Message) -> Line:
 
 
 def history_lines(messages: Iterable[Message]) -> Iterator[Line]:
-    """The lines of saved messages."""
     messages = tuple(messages)
     for message in messages:
         if message.is_from_user or message.is_prompt:

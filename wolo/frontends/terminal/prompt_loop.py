@@ -28,7 +28,6 @@ class PromptLoop:
         self._run()
 
     def stop(self) -> bool:
-        """False: there is no loop."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()

@@ -86,13 +86,11 @@ class Suggestions(Completer):
 
 
 def offers_completions(document: Document) -> bool:
-    """True if completions are shown while typing."""
     text = document.text_before_cursor
     return (text.startswith("/") and "\n" not in text) or (MENTION.search(text) or RESOURCE.search(text)) is not None
 
 
 def is_command_name(document: Document) -> bool:
-    """The text is the beginning of a command name."""
     return re.fullmatch(r"/[^\s/]+", document.text) is not None and document.is_cursor_at_the_end
 
 

@@ -79,7 +79,6 @@ class MessageQueue:
         return text
 
     def editable(self, message: Message) -> str:
-        """The message as text to edit."""
         return self._steered.get(message.id) or self._pastes.fold(message.text)
 
     @property
@@ -230,7 +229,6 @@ class Composer:
     # Parts of the live region
 
     def render(self, width: int) -> Sequence[Row]:
-        """Messages that wait to be sent."""
         return self.queue.rows()
 
     def on_event(self, event: Event) -> None:
@@ -360,7 +358,6 @@ class Composer:
         self.save_draft_soon()
 
     def forget_cancel(self) -> None:
-        """Another key was pressed: the next Ctrl-C is a first one."""
         self._state.interrupted_at = float("-inf")
         if self._state.hint == QUIT_HINT:
             self._hint("")
@@ -386,7 +383,6 @@ class Composer:
 
     @property
     def is_choosing(self) -> bool:
-        """An entry of the completion menu is selected."""
         state = self.buffer.complete_state
         return state is not None and state.current_completion is not None
 

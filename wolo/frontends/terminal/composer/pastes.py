@@ -56,7 +56,6 @@ class Pastes:
         return self._character(text)
 
     def unfold(self, text: str) -> str:
-        """The whole text, to be sent."""
         return _PRIVATE.sub(lambda found: self._whole.get(found[0], found[0]), text)
 
     def with_labels(self, text: str) -> str:
@@ -64,7 +63,6 @@ class Pastes:
         return _PRIVATE.sub(lambda found: self.label(found[0]) or found[0], text)
 
     def without_pastes(self, text: str) -> str:
-        """The text without folded pastes."""
         return _PRIVATE.sub(lambda found: " " if found[0] in self._whole else found[0], text)
 
     def fold_again(self, text: str) -> str:

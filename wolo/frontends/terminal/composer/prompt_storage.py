@@ -71,7 +71,6 @@ def named_after(directory: Path) -> str:
 
 
 def files_of(state: Path, directory: Path) -> list[Path]:
-    """The history and the drafts that are saved for a directory."""
     name = named_after(directory)
     return [path for folder in ("history", "drafts") for path in (state / folder).glob(f"{name}.*") if path.suffix != ".lock"]
 

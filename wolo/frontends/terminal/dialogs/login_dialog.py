@@ -22,7 +22,6 @@ COLUMN = 26
 
 
 def show_providers(providers: Sequence[Provider], terminal: Terminal, *, first: int = 1) -> None:
-    """Prints a numbered list, in as many columns as fit."""
     across = max(terminal.screen.stdout.columns // COLUMN, 1)
     down = -(-len(providers) // across)
     for row in range(down):

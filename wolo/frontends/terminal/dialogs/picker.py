@@ -179,7 +179,6 @@ class Picker(Panel[Picked[T] | None]):
         self._words = tuple(f"{each.label} {each.facts}".casefold() for each in self._items)
 
     def _preview_soon(self) -> None:
-        """Loads the preview of the marked entry."""
         if self._loading is not None:
             self._loading.cancel()
         if self._menu.preview is not None and self._found:

@@ -104,14 +104,12 @@ class Activity:
         self._note_change()
 
     def describe(self, words: Words, *, is_thinking: bool = False) -> None:
-        """Describes the same work in other words."""
         if self._main is not None and words != self._main.words:
             self._main.words, self._shown_at = words, -1
         self.is_thinking = is_thinking
         self._surface.on_change(self)
 
     def note_data(self) -> None:
-        """The stream has sent data."""
         self._data_at = self._clock()
 
     def start_call(self, id: str, text: str) -> None:

@@ -187,7 +187,6 @@ class Screen:
                 self._turn_ended(event)
 
     def draw_streamed(self) -> None:
-        """Draws the text that has streamed in since the last call."""
         if self._streamed:
             text, self._streamed = "".join(self._streamed), []
             self._draw(self._markdown.feed(text))
@@ -414,7 +413,6 @@ class Screen:
         self._last = "text"
 
     def _end_line(self) -> None:
-        """Ends a line that was still being written."""
         self.draw_streamed()
         self.status.clear()
         self._show_unfinished("")

@@ -77,7 +77,6 @@ def _text(message: Message, stdout: Stdout) -> Iterator[Text]:
 
 
 def last_exchange(history: Sequence[Message]) -> tuple[str, str]:
-    """The last prompt, and the last answer to it."""
     asked = answered = ""
     for message in history:
         if message.is_prompt and message.text:

@@ -91,19 +91,19 @@ def takes_links(environment: Mapping[str, str]) -> bool:
         return forced != "0"
     program = environment.get("TERM_PROGRAM", "").lower()
     if "TMUX" in environment:
-        return program == "tmux" and _version(environment.get("TERM_PROGRAM_VERSION", "")) >= (3, 4)
+        version = re.findall(r"\d+", environment.get("TERM_PROGRAM_VERSION", ""))
+        return program == "tmux" and tuple(map(int, version[:2])) >= (3, 4)
     if "STY" in environment:
         return False
     if program in _PROGRAMS or environment.get("TERM", "").startswith(_TERMS):
         return True
     numbers = {"VTE_VERSION": 5001, "KONSOLE_VERSION": 201200}
-    if any(_number(environment.get(name, "")) >= least for name, least in numbers.items()):
+    if any((text := environment.get(name, "")).isdecimal() and int(text) >= least for name, least in numbers.items()):
         return True
     return bool({"WT_SESSION", "KITTY_WINDOW_ID", "DOMTERM"} & environment.keys())
 
 
 def link_addresses(text: Text) -> Text:
-    """Links each address in the text to itself."""
     for match in _ADDRESS.finditer(text.plain) if "://" in text.plain else ():
         if len(match[0]) <= LONGEST:
             # Strips the punctuation of the sentence around an address
@@ -115,11 +115,3 @@ def link_addresses(text: Text) -> Text:
                 address = address[:-1]
             text.stylize(Style(link=address), match.start(), match.start() + len(address))
     return text
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", text)[:2])
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0

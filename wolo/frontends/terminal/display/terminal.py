@@ -47,7 +47,6 @@ class Terminal:
         return True
 
     def restore(self) -> None:
-        """Leaves the terminal as it was found."""
         self.screen.status.stop()
         self.keyboard.release()
 

@@ -134,7 +134,6 @@ class Signals:
             self._look_due = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     def stop(self) -> None:
-        """Stops the running work."""
         self._stop()
 
     def _suspend(self) -> None:

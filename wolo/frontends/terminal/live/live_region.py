@@ -424,7 +424,6 @@ class LiveRegion:
 
     @property
     def rows(self) -> int:
-        """Height of the window."""
         return self._output.get_size().rows
 
 

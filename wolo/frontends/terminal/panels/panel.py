@@ -169,7 +169,6 @@ class Panel(Generic[T]):
             self.handle_keys(keys)
 
     def on_ready(self) -> None:
-        """Called when keys begin to count."""
         get_app().invalidate()
 
     def end(self) -> None:
@@ -186,7 +185,6 @@ class Panel(Generic[T]):
 
     @property
     def ignores_keys(self) -> bool:
-        """Keys do not count yet."""
         return self._key_guard.ignores_keys
 
     @property
@@ -297,12 +295,10 @@ class Panel(Generic[T]):
         return [*self._with_side(rows[:-1]), [("class:border", BOTTOM), *rows[-1]]]
 
     def below(self, columns: int, room: int) -> list[Row]:
-        """Returns the rows below the content and the field."""
         rows = as_rows(self.choices(columns), columns)[: max(room - 1, 0)]
         return [[("", " ")] for _ in rows] if self.ignores_keys else rows  # keys do not count yet, so none is offered
 
     def rows(self, columns: int, room: int) -> list[Row]:
-        """Returns the visible page of the content."""
         if self._wrapped[0] != columns:
             lines = self.content()
             if (title := self.title()) is not None and not self.is_framed:

@@ -55,7 +55,6 @@ class CodeBlock:
 
 
 def highlight(lines: list[str], path: str) -> list[Text]:
-    """Highlights lines of a file in the language of its name."""
     from rich.syntax import Syntax  # noqa: PLC0415  # as below
 
     plain = [Text(line) for line in lines]

@@ -169,7 +169,6 @@ def signed_lines(lines: Iterable[DiffLine]) -> list[Text]:
 
 
 def spell(shown: str, style: str) -> Text:
-    """Escapes hidden characters of a line."""
     text = Text()
     for piece, is_escape in escaped_pieces(shown.replace("\t", TAB)):
         text.append(piece, STYLES.get(style, Style()) + Style(reverse=True) if is_escape else style)

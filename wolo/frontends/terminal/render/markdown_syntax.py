@@ -42,7 +42,6 @@ _UNFINISHED = ("**", "__", "~~", "`")
 
 
 def read_heading(line: str) -> tuple[int, str] | None:
-    """The level and the text of a heading."""
     heading = _HEADING.match(line)
     if heading is None:
         return None
@@ -62,7 +61,6 @@ def bullet(item: re.Match[str]) -> str:
 
 
 def with_box(text: str) -> str:
-    """Turns `[x] done` into a ticked box."""
     return _TASK.sub(lambda found: "☐" if found[1] == " " else "☑", text)
 
 

@@ -53,12 +53,10 @@ class Wrapper:
 
 
 def wrap(text: Text, columns: int) -> Text:
-    """Wraps a text that begins at the first column."""
     return Wrapper().wrap(text, columns)
 
 
 def wrap_coloured(line: str, columns: int) -> str:
-    """Wraps a line that contains escape sequences."""
     places: list[int] = []
     """Index of each visible character."""
     at = 0

@@ -137,7 +137,6 @@ def _mark(part: ToolPart) -> tuple[str, str]:
 
 
 def result(part: ToolPart, view: View | None, layout: ResultLayout | None = None) -> DrawnResult:
-    """The lines below the headline."""
     layout = layout or ResultLayout()
     if part.outcome in ("denied_by_person", "denied_by_rule"):
         return DrawnResult(Text())

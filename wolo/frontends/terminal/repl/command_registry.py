@@ -40,7 +40,6 @@ class CommandRegistry:
         return command is not None and command.name in LISTS and not split_command(line)[1]
 
     def needs_argument(self, line: str) -> bool:
-        """The command cannot run without an argument, and has none."""
         command = self._find(line)
         return command is not None and command.usage[:1] not in ("", "[") and not split_command(line)[1]
 

@@ -46,7 +46,6 @@ async def choose_ahead(line: str, context: CommandContext, terminal: Terminal) -
 
 
 async def mention_file(cwd: Path, writing: Buffer, terminal: Terminal) -> None:
-    """Inserts a mention of the chosen file at the cursor."""
     menu = await asyncio.to_thread(menu_sources.files_menu, cwd)
     with suppress(Dismissed):
         if picked := await pick(menu, terminal):

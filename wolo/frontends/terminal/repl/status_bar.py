@@ -172,13 +172,11 @@ def how_held(mode: str, sandbox: str) -> str:
 
 
 def where(path: Path) -> str:
-    """The path, with ~ for the home directory."""
     home = find_home()
     return clean_line(f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path))
 
 
 def short_place(path: Path) -> str:
-    """The path, shortened to its last names."""
     place, shown = where(path), ""
     rest = place
     while cell_len(shown or place) > LONGEST_PLACE and "/" in rest.lstrip("/"):
