@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
+from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.fakes.screen import Terminal
@@ -116,4 +117,16 @@ def test_damaged_theme_is_a_warning(provider: ProviderServer, content: str, sent
     with repl(provider, rows=24, columns=160) as terminal:
         terminal.wait_for(sentence)
         assert terminal.shows("themes/mine.toml")
+        leave(terminal)
+
+
+def test_missing_theme_is_a_notice_everywhere(provider: ProviderServer) -> None:
+    settings('theme = "mine"')
+    sentence = "There is no theme mine, which ui.theme of"
+    provider.script(text("Hello."), text("Hello."))
+    done = run_wolo(*provider.flags, "-p", "hi")
+    assert (done.exit_code, done.stderr.count(sentence)) == (0, 1)
+    with repl(provider, rows=24, columns=160) as terminal:
+        terminal.say("hi", "Hello.")
+        assert terminal.times(sentence) == 1
         leave(terminal)

@@ -24,7 +24,7 @@ from wolo.config.files import parse_toml, read_toml
 from wolo.config.managed import read_managed
 from wolo.config.permission_rules import decision_of, read_rules, read_saved_rules
 from wolo.config.project import MORE_RULES, STRICTER
-from wolo.config.schema import Config, Endpoint, Settings
+from wolo.config.schema import THEMES, Config, Endpoint, Settings
 from wolo.errors import ConfigError, UsageError
 from wolo.extensions.hooks.definitions import mistake
 from wolo.guard.modes import MODES, SPELLINGS, find_mode, is_looser
@@ -131,6 +131,7 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
             endpoint[name] = option
             layers.sources[name] = f"--{name.replace('_', '-')}"
     layers.lower_mode()
+    layers.note_missing_theme(site.places.config / "themes")
     config = replace(layers.config(Endpoint(**endpoint)), is_safe=is_safe)
     if not is_safe and _has_extensions(site):
         from wolo.config.python_files.extension_providers import add_providers  # noqa: PLC0415  # few users have some
@@ -222,6 +223,12 @@ class _Layers:
             settings.managed.check_mode(settings.mode)
         self._values["mode",] = settings.managed.lower_mode(settings.mode)
         self.sources["mode"] = MANAGED
+
+    def note_missing_theme(self, folder: Path) -> None:
+        theme = self._values.get(("ui", "theme"), "auto")
+        if theme not in THEMES and ("/" in theme or not (folder / f"{theme}.toml").is_file()):
+            source = self.sources["ui.theme"]
+            self.notices.add(f"There is no theme {theme}, which ui.theme of {source} names; the colours are those of `auto`.")
 
     def _settings(self) -> Settings:
         return build(Leaf(key, value) for key, value in self._values.items())

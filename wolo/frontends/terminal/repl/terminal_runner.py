@@ -19,7 +19,7 @@ from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.model_selection import NO_MODEL
 from wolo.conversation.resources.startup import ConversationChange, StartOptions
-from wolo.errors import ConfigError, WoloError
+from wolo.errors import ConfigError, UsageError
 from wolo.frontends.terminal.dialogs.input_prompts import confirm
 from wolo.frontends.terminal.dialogs.project_consent import ask_project_consent
 from wolo.frontends.terminal.display.line_prompt import Dismissed
@@ -66,15 +66,17 @@ async def start(opening: StartOptions, task: TerminalTask) -> int:
 
 
 def _use_theme(name: str, terminal: Terminal) -> None:
-    """A damaged theme is a warning: the colours are those of `auto`."""
+    """A damaged theme is a warning: the colours are those of `auto`. A notice of the settings names a missing one."""
     from wolo.frontends.terminal.io.own_themes import load_theme  # noqa: PLC0415  # few have one
 
     try:
         if name not in (terminal.state.theme, *BUILT_IN):
             load_theme(name, find_places().config)
         terminal.screen.use_theme(name)
-    except WoloError as error:
+    except ConfigError as error:
         terminal.screen.show_error(error)
+    except UsageError:
+        pass
 
 
 async def _run(opening: StartOptions, task: TerminalTask, terminal: Terminal) -> int:
