@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -156,6 +157,28 @@ def test_tries_are_rows_of_their_own(env: dict[str, str], tmp_path: Path) -> Non
     assert [line["try"] for line in results(Path("own"))] in ([1, 2], [2, 1])
     assert "too long for 2 tries" in run_tasks(tmp_path, [{"id": "x" * 100}], "--tries", "2", out="long").stderr
     assert "also that of a try" in run_tasks(tmp_path, [{"id": "a", "tries": 2}, {"id": "a+1"}], out="same").stderr
+
+
+def test_every_ledger_and_export_has_tries(env: dict[str, str], tmp_path: Path, store: str) -> None:
+    done = run_tasks(tmp_path, [{"id": "t", "verify": "false"}, {"id": "u"}], "--tries", "2", "--store", store)
+    assert done.exit_code == 1, done.stderr
+    tries = [("t", 1, "failed"), ("t", 2, "failed"), ("u", 1, "done"), ("u", 2, "done")]
+    assert sorted((line["id"], line["try"], line["state"]) for line in results(Path("run"))) == tries
+
+    def export(kind: str) -> str:
+        return run_wolo("batch", "export", "run", "--format", kind).stdout
+
+    lines = [json.loads(line) for line in export("jsonl").splitlines()]
+    assert sorted((line["id"], line["try"], line["state"]) for line in lines) == tries
+    suite = ElementTree.fromstring(export("junit"))
+    cases = {case.get("name"): [each.tag for each in case if each.tag == "failure"] for case in suite.iter("testcase")}
+    assert cases == {"t+1": ["failure"], "t+2": ["failure"], "u+1": [], "u+2": []}
+    table = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', export("html"), re.DOTALL)
+    assert table is not None
+    shown = [(each["id"], each["state"]) for each in json.loads(table[1])["tasks"]]
+    assert sorted(shown) == [(f"{id}+{number}", state) for id, number, state in tries]
+    compared = run_wolo("batch", "compare", "run", "run", "--json").json
+    assert (compared["a"]["tasks"], compared["a"]["rows"]) == (1, 4)
 
 
 def test_run_is_graded_again_without_an_agent(

@@ -68,7 +68,8 @@ def _tasks(run: ExportedRun, notices: Notices) -> Iterator[dict[str, Any]]:
         ended = row.outcome
         line = as_line(row)
         task = {
-            **{name: line[name] for name in ("id", "state", "attempt", "cost_usd", "host", "session_id", "exit_code")},
+            "id": row.task.id,  # also of a try
+            **{name: line[name] for name in ("state", "attempt", "cost_usd", "host", "session_id", "exit_code")},
             "model": row.task.model or run.model,
             "tags": row.task.tags,
             "prompt": row.task.prompt[:2000],
