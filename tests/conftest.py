@@ -72,7 +72,7 @@ HEAVY = {
     "mcp mcp_features meanwhile panels pickers pictures pipeline_snippets plugins read_turn repl_screen replay sandbox "
     "extensions habits managed reviewer safe_mode searching_files showing_work steering terminal_hygiene typed_commands "
     "worktrees",
-    "fleet": "attempts worktree_pool batch batch_from_outside containers eval grading phases race run_origin simulation",
+    "fleet": "attempts worktree_pool batch batch_from_outside containers eval faults grading phases race run_origin simulation",
     "fleet/engines": "ray_engine",
     "frontends/acp": "acp edges",
     "extensions": "public_examples",

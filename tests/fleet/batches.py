@@ -32,3 +32,15 @@ def write_tasks(file: Path, count: int, **fields: Any) -> Path:
 
 def results(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+
+
+def agents(run: Path) -> list[int]:
+    """Processes at work in the run's folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal() and (entry / "cwd").resolve().is_relative_to(run.resolve() / "work"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found

@@ -23,7 +23,7 @@ from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, error, text
 from tests.fakes.repositories import commit, files, git, repository
-from tests.fleet.batches import results, write_tasks
+from tests.fleet.batches import agents, results, write_tasks
 from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.coordinator import BatchLimits, BatchOptions, create_run, make_engine
 from wolo.fleet.ledger.hosts import Host
@@ -89,7 +89,7 @@ def test_lost_cluster_is_replaced_by_another_engine(env: dict[str, str], tmp_pat
     assert [line["engine"] for line in results(Path("q"))] == ["local", "local"]
 
 
-def test_limits_of_the_settings_hold_for_all_agents(env: dict[str, str], tmp_path: Path) -> None:
+def test_limits_of_the_settings_hold_for_allagents(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 1)
     limits = ("--set", "batch.requests_per_minute=9000", "--set", "batch.tokens_per_minute=8000000")
     assert run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "q", *limits).exit_code == 0
@@ -161,18 +161,6 @@ def _wait_until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
         time.sleep(0.05)
 
 
-def _agents(run: Path) -> list[int]:
-    """Processes at work in the run's folder."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdecimal() and (entry / "cwd").resolve().is_relative_to(run.resolve() / "work"):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
 def test_one_interrupt_drains_and_two_cancel(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
     write_tasks(tmp_path / "t.jsonl", 3, prompt="HOLD ON")
     with start_wolo(
@@ -185,7 +173,7 @@ def test_one_interrupt_drains_and_two_cancel(env: dict[str, str], tmp_path: Path
         running.send_signal(signal.SIGINT)
         assert running.wait(30) == 1
     assert run_wolo("batch", "status", "x", "--json").json["states"] == {"queued": 1, "cancelled": 2}
-    assert _agents(Path("x")) == []
+    assert agents(Path("x")) == []
 
 
 def test_killed_coordinator_stops_all_and_resume_completes_once(
@@ -198,7 +186,7 @@ def test_killed_coordinator_stops_all_and_resume_completes_once(
         provider.wait_for_requests(2, 60)
         running.kill()
         running.wait(30)
-    _wait_until(lambda: not _agents(Path("x")))
+    _wait_until(lambda: not agents(Path("x")))
     assert len(list(Path("x/work").iterdir())) == 2
     provider.otherwise = text("Done.")
     done = run_wolo("batch", "resume", "x", "-j", "2", timeout=60)
@@ -213,7 +201,7 @@ def test_killed_agent_is_lost_and_its_task_reruns(env: dict[str, str], tmp_path:
     with start_wolo("batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x", forked=False) as running:
         for attempt in (1, 2, 3):
             provider.wait_for_requests(attempt, 60)
-            os.kill(min(_agents(Path("x"))), signal.SIGKILL)
+            os.kill(min(agents(Path("x"))), signal.SIGKILL)
         assert running.wait(60) == 2
     (result,) = results(Path("x"))
     assert (result["state"], result["attempt"], result["error"]["kind"]) == ("lost", 3, "killed")
@@ -315,13 +303,13 @@ def test_two_hundred_tasks_survive_agent_and_coordinator_kills(env: dict[str, st
         with start_wolo("batch", "resume", "x", "-j", "4", forked=False) as running:
             for _ in range(3):
                 time.sleep(chance.uniform(0.5, 2))  # any moment will do
-                if running.poll() is None and (agents := _agents(run)) and kills < 50:
+                if running.poll() is None and (running_agents := agents(run)) and kills < 50:
                     with contextlib.suppress(ProcessLookupError):  # it may end by itself now
-                        os.kill(chance.choice(agents), signal.SIGKILL)
+                        os.kill(chance.choice(running_agents), signal.SIGKILL)
                         kills += 1
             running.kill()
             running.wait()
-        _wait_until(lambda: not _agents(run))
+        _wait_until(lambda: not agents(run))
     run_wolo("batch", "resume", "x", "-j", "4", timeout=600)
     while run_wolo("batch", "retry", "x", "--state", "lost,errored,failed").stdout != "0 tasks are queued again.\n":
         run_wolo("batch", "resume", "x", "-j", "4", timeout=600)

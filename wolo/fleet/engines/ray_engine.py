@@ -30,6 +30,7 @@ from wolo.workspace.root import find_site
 if TYPE_CHECKING:
     from ray import ObjectRef
 
+_CONNECT_S = 10.0
 _NOT_FORWARDED = ("WOLO_HOME", DATA_VARIABLE, LIMITER_VARIABLE)
 """These name places on this machine."""
 
@@ -46,8 +47,11 @@ class RayEngine:
             hint = "pip install 'wolo-cli[fleet]', or run `wolo batch work` on each machine."
             raise UsageError("The engine ray needs the package ray.", hint=hint) from None
         try:
+            host, _, port = address.rpartition(":")
+            if port.isdecimal() and "/" not in host:  # Ray looks for a head that is gone for many minutes
+                socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
             ray.init(address=address or "auto", namespace="wolo", log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             said = str(error).splitlines()[0] if str(error) else type(error).__name__
             hint = "`ray start --head` begins a cluster; run wolo on one of its nodes."
             raise UsageError(f"Cannot connect to a Ray cluster at {address or 'auto'}: {said}", hint=hint) from error
