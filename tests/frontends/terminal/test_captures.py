@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 from prompt_toolkit.application.current import set_app
 
 from tests.frontends.terminal.drawn_terminal import DrawnTerminal, drawn_terminal
 from wolo.agent.events import ApprovalAsked, CallEnded, RequestStarted, SandboxState, TextStreamed
+from wolo.commands.command import CommandContext, ShowText, dispatch
+from wolo.commands.table import load_commands
+from wolo.conversation.conversation import Conversation
+from wolo.diagnostics.health_check import lines
+from wolo.frontends.terminal.dialogs import first_run
 from wolo.frontends.terminal.dialogs.viewer import Viewer
 from wolo.frontends.terminal.display.transcript import draw_transcript
 from wolo.frontends.terminal.live.live_region import LiveRegion
@@ -19,6 +25,8 @@ from wolo.frontends.terminal.panels.choice_panels import ApprovalPanel
 from wolo.guard.intents import Intent, RunIntent, WriteIntent
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
+from wolo.models.catalog_files import load
+from wolo.models.http.server_lookup import ModelServer
 from wolo.tools.tool_values import Delegated, Output, TodoItem, TodoList, View
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/design/captures.md"
@@ -33,6 +41,33 @@ ANSWER = """A paragraph goes to the scrollback as one line, so that a copy of it
 - an item is wrapped below its mark, because it is read more often than copied
 
 """
+
+
+REPORT = {
+    "version": "1.0",
+    "python": "3.12.4",
+    "platform": "Linux 6.8 x86_64",
+    "model": "anthropic/claude-sonnet-5",
+    "answer": None,
+    "keys": {"anthropic": "$ANTHROPIC_API_KEY", "groq": "keys.toml"},
+    "sqlite": {
+        "version": "3.46.0",
+        "path": "~/.local/share/wolo/sessions.db",
+        "integrity": "ok",
+        "bytes": 4_200_000,
+        "quarantine": [],
+        "backups": [],
+    },
+    "checkpoints": {"bytes": 1_300_000, "workspaces": 2, "path": "~/.local/share/wolo/checkpoints", "damaged": []},
+    "sandbox": {"backend": "namespaces", "whole": True, "covers": [], "not_covered": ["CPU time"], "tried": []},
+    "environment": {"hidden": [{"reason": "looks like a secret", "name": "ANTHROPIC_API_KEY"}], "warnings": []},
+    "hooks": [],
+    "web_search": None,
+    "language_servers": ["pyright"],
+    "servers": ["Ollama at http://127.0.0.1:11434/v1: try -m ollama/qwen3:8b"],
+    "mcp_servers": [{"name": "docs", "state": "failed", "source": "config.toml"}],
+    "problems": ["~/.wolo/config.toml is no longer read."],
+}
 
 
 async def show(drawn: DrawnTerminal, *calls: tuple[ToolPart, View]) -> None:
@@ -135,8 +170,8 @@ async def viewer(drawn: DrawnTerminal) -> str:
     shell = ToolPart(id="c", tool="shell", input={"command": BUILD}, status="completed", output="step\n" * 29)
     parts = (ThinkingPart(text="First the build."), TextPart(text="I build it."), shell)
     history = [user("build it"), Message(role="assistant", parts=parts)]
-    lines, starts = draw_transcript(history, {"c": Output(BUILD, "step\n" * 29, 0, 1.5)}, drawn.screen.stdout)
-    showing = asyncio.ensure_future(region.show_viewer(Viewer(lines, drawn.terminal.state, at=0, stops=tuple(starts.values()))))
+    drawing, starts = draw_transcript(history, {"c": Output(BUILD, "step\n" * 29, 0, 1.5)}, drawn.screen.stdout)
+    showing = asyncio.ensure_future(region.show_viewer(Viewer(drawing, drawn.terminal.state, at=0, stops=tuple(starts.values()))))
     await drawn.wait_for("q closes")
     drawn.type("/step 7\r")
     await drawn.wait_until(lambda: "step 7" in drawn.lines[0])
@@ -144,6 +179,45 @@ async def viewer(drawn: DrawnTerminal) -> str:
     drawn.type("q")
     await showing
     return captured
+
+
+async def first_start(drawn: DrawnTerminal) -> str:
+    ollama = ModelServer("ollama", "Ollama", "http://127.0.0.1:11434/v1", ("ollama/qwen3:8b",))
+    providers = tuple(load(name, environ={}) for name in ("anthropic", "openai", "openrouter"))
+    drawn.screen.show_text(first_run.ABOUT_WOLO)
+    offer = first_run.ModelOffer((ollama,), has_embedded=False, providers=providers)
+    choosing = asyncio.ensure_future(first_run._choose_from_list(offer, drawn.terminal))
+    await drawn.wait_for("Enter select")
+    await drawn.wait_until(lambda: not any(line.endswith(" …") for line in drawn.lines))  # the hint has been loaded
+    captured = rows_of(drawn)
+    drawn.press("ctrl-c")
+    await asyncio.gather(choosing, return_exceptions=True)
+    return captured
+
+
+async def help_page(drawn: DrawnTerminal) -> str:
+    size = drawn.screen.stdout
+    context = CommandContext(cast(Conversation, None), load_commands(), rows=size.rows, columns=size.columns)
+    shown = await dispatch("/help", context)
+    assert isinstance(shown, ShowText)
+    drawn.screen.show_text(shown.text)
+    drawn.screen.stdout.flush()
+    await drawn.wait_for("explains a command")
+    return every_row_of(drawn)
+
+
+async def doctor(drawn: DrawnTerminal) -> str:
+    drawn.screen.show_text("\n".join(lines(REPORT)))
+    drawn.screen.stdout.flush()
+    await drawn.wait_for("no longer read")
+    return every_row_of(drawn)
+
+
+def every_row_of(drawn: DrawnTerminal) -> str:
+    """With what has scrolled away; without the composer."""
+    rows = [row.rstrip() for row, _ in drawn._screen.gone] + [row.rstrip() for row in drawn._screen.display]
+    composer = max(at for at, row in enumerate(rows) if row.startswith("›"))
+    return "\n".join(rows[:composer]).strip("\n")
 
 
 def rows_of(drawn: DrawnTerminal) -> str:
@@ -160,6 +234,9 @@ SCENES: dict[str, Callable[[DrawnTerminal], Awaitable[str]]] = {
     "Approval of an edit": edit_approval,
     "Approval of a file elsewhere": far_edit_approval,
     "The viewer": viewer,
+    "The first start": first_start,
+    "Help": help_page,
+    "Doctor": doctor,
 }
 
 
