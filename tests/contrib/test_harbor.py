@@ -28,11 +28,21 @@ class Container:
 
     default_user = None
 
-    def __init__(self) -> None:
+    def __init__(self, answer: str = "") -> None:
         self.commands: list[str] = []
+        self.uploaded: list[tuple[str, str]] = []
+        self.answer = answer
+        """In place of a run, what a failed one prints."""
+
+    async def upload_file(self, source: str, target: str) -> None:
+        self.uploaded.append((source, target))
 
     async def exec(self, command: str, env: dict[str, str] | None = None, **_: Any) -> Any:
         self.commands.append(command)
+        if self.answer:
+            return SimpleNamespace(return_code=1, stdout="", stderr=self.answer)
+        if "uv tool install" in command or "chmod" in command:
+            return SimpleNamespace(return_code=0, stdout="", stderr="")
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-c", command], env={**os.environ, "PATH": path, **(env or {})}, capture_output=True, text=True, check=False
@@ -111,3 +121,76 @@ async def test_the_agent_works_within_harbor(provider: ProviderServer, tmp_path:
     assert context.metadata["exit_code"] == 0
     Trajectory.model_validate_json((tmp_path / "trajectory.json").read_text())
     assert agent.parse_version("wolo 0.1.0\n") == "0.1.0"
+
+
+NEEDS_HARBOR = pytest.mark.skipif(not HAS_HARBOR, reason="Harbor is not installed (it needs Python 3.12)")
+
+
+def agent_of(folder: Path, **options: Any) -> Any:
+    from harbor.agents.factory import AgentFactory
+    from harbor.models.trial.config import AgentConfig
+
+    config = AgentConfig(name="wolo.contrib.harbor:WoloAgent", model_name="custom/m", kwargs=options)
+    return AgentFactory.create_agent_from_config(config, logs_dir=folder, environment_logs_dir=PurePosixPath(folder))
+
+
+@NEEDS_HARBOR
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"turns": 3},
+        {"thinking": "high", "reasoning_effort": "low"},
+        {"wheel": "/nowhere/wolo.whl"},
+        {"max_turns": "many"},
+        {"config": {"a": 1}},
+        {"base_url": "http://x/v1"},
+    ],
+)
+def test_options_without_effect_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"kwargs|not support"):
+        agent_of(tmp_path, **options)
+
+
+@NEEDS_HARBOR
+@pytest.mark.filterwarnings("ignore")
+async def test_options_reach_the_command(tmp_path: Path) -> None:
+    agent = agent_of(tmp_path, reasoning_effort="high", disable_web_search=True, max_cost=0.5)
+    container = Container("{}")
+    with pytest.raises(RuntimeError):
+        await agent.run("go", container, None)
+    for words in ("--thinking high", "tools.hide", "--max-cost 0.5", "--model custom/m"):
+        assert words in container.commands[-1]
+
+
+@NEEDS_HARBOR
+@pytest.mark.filterwarnings("ignore")
+async def test_local_wheel_is_installed(tmp_path: Path) -> None:
+    wheel = tmp_path / "wolo_cli-0.2.0-py3-none-any.whl"
+    wheel.touch()
+    container = Container()
+    await agent_of(tmp_path, wheel=str(wheel)).install(container)
+    assert container.uploaded == [(str(wheel), f"/tmp/{wheel.name}")]
+    assert f"--python 3.13 /tmp/{wheel.name}" in container.commands[-1]
+
+
+@NEEDS_HARBOR
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        ({"kind": "auth"}, "AgentAuthenticationError"),
+        ({"kind": "quota"}, "ApiUsageLimitError"),
+        ({"kind": "rate_limited"}, "ApiRateLimitError"),
+        ({"kind": "unavailable"}, "ApiOverloadedError"),
+        ({"kind": "context_overflow"}, "ContextWindowExceededError"),
+        ({"kind": "content_refused"}, "AgentSafetyRefusalError"),
+        ({"kind": "bad_request", "code": "model_not_found"}, "ModelNotFoundError"),
+        ({"kind": "max_turns"}, "NonZeroAgentExitCodeError"),
+    ],
+)
+async def test_error_of_a_run_has_its_class(tmp_path: Path, error: dict[str, str], name: str) -> None:
+    printed = "a log that speaks of a rate limit\n" + json.dumps({"type": "result", "error": error})
+    with pytest.raises(RuntimeError) as raised:
+        await agent_of(tmp_path).run("go", Container(printed), None)
+    assert type(raised.value).__name__ == name

@@ -34,9 +34,9 @@ class RunUsage(msgspec.Struct, frozen=True):
     exit_code: int = 0
 
 
-def install_command(version: str | None = None) -> str:
-    """Installs wolo for the user of the container, with a Python that suits it."""
-    package = shlex.quote(f"wolo-cli=={version}" if version else "wolo-cli")
+def install_command(version: str | None = None, wheel: str = "") -> str:
+    """Installs wolo for the user of the container, with a Python that suits it; `wheel` is a file there."""
+    package = shlex.quote(wheel or (f"wolo-cli=={version}" if version else "wolo-cli"))
     return (
         f"set -e; {WITH_TOOLS}"
         "command -v uv >/dev/null 2>&1 || curl -LsSf https://astral.sh/uv/install.sh | sh; "
@@ -50,7 +50,7 @@ def run_command(instruction: str, logs: PurePosixPath, *options: str) -> str:
     return (
         f"{WITH_TOOLS}wolo --json --no-mentions {shlex.join(options)} -- {shlex.quote(instruction)} >{result} 2>{log}; code=$?; "
         f"wolo sessions export --format atif -o {trajectory} >>{log} 2>&1; "
-        f"case $code in 0|4|5) ;; *) cat {result} {log} >&2; exit $code;; esac"
+        f"case $code in 0|4|5) ;; *) cat {log} {result} >&2; exit $code;; esac"
     )
 
 
@@ -101,4 +101,6 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "harbor":
             raise
-        raise ExtensionError("Harbor is not installed.", hint="pip install harbor (it needs Python 3.12 or newer)") from error
+        raise ExtensionError(
+            "Harbor is not installed, or too old.", hint="pip install -U harbor (it needs Python 3.12 or newer)"
+        ) from error
