@@ -12,17 +12,8 @@ from msgspec import Struct
 
 from wolo.config.imports.definitions import add_files, add_provider, variable_in
 from wolo.config.project import MAX_BYTES
+from wolo.config.translation import rules
 from wolo.config.translation.findings import Reading, SettingFinding
-from wolo.config.translation.rules import (
-    add_bare,
-    add_codex,
-    add_denials,
-    add_held,
-    add_opencode,
-    add_rule,
-    deny_others,
-    rule_files,
-)
 from wolo.errors import ConfigError, ExtensionError
 from wolo.extensions.hooks.hook_files import read_hooks
 from wolo.extensions.settings_documents import parse_settings
@@ -92,9 +83,9 @@ def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[Setting
     path = reading.source
     try:
         if path.name == "rules":
-            for file in rule_files(path):
+            for file in rules.rule_files(path):
                 reading.source = file
-                add_codex(reading, file.read_text(encoding="utf-8"))
+                rules.add_codex(reading, file.read_text(encoding="utf-8"))
         elif path.name == "policies":
             for file in sorted(path.glob("*.toml"))[:_MOST_POLICIES]:
                 reading.source = file
@@ -244,16 +235,16 @@ def _claude(reading: Reading, table: dict[str, Any]) -> None:
             else "a short name of Claude Code; choose a model with /model",
         )
     _level(reading, table.get("effortLevel"))
-    rules = _part(table, "permissions")
+    permissions = _part(table, "permissions")
     modes = {"default": "ask", "dontAsk": "ask", "acceptEdits": "edit", "plan": "plan", "auto": "auto"}
-    _mode(reading, rules.get("defaultMode"), modes)
+    _mode(reading, permissions.get("defaultMode"), modes)
     if reading.is_projects:
-        add_held(reading, rules)
+        rules.add_held(reading, permissions)
     else:
-        add_denials(reading, rules)
-    for each in _items(rules, "allow"):
-        add_rule(reading, "allow", each)
-    if directories := _items(rules, "additionalDirectories"):
+        rules.add_denials(reading, permissions)
+    for each in _items(permissions, "allow"):
+        rules.add_rule(reading, "allow", each)
+    if directories := _items(permissions, "additionalDirectories"):
         reading.skip(f"directories {', '.join(map(str, directories))}", "given for each run: --add-dir")
     if names := ", ".join(_part(table, "env")):
         reading.skip(f"env {names}", "wolo stores no values; export the variables, and commands get them")
@@ -326,9 +317,9 @@ def _opencode(reading: Reading, table: dict[str, Any]) -> None:
         provider, _, model = str(table.get(key, "")).partition("/")
         _model(reading, key, provider, model, own)
     if "permission" in table:
-        add_opencode(reading, table["permission"])
+        rules.add_opencode(reading, table["permission"])
     if off := {name: "deny" for name, is_on in _part(table, "tools").items() if is_on is False}:
-        add_opencode(reading, off)
+        rules.add_opencode(reading, off)
     _servers(reading, table.get("mcp", {}))
     for files in _items(table, "instructions"):
         if reading.is_projects:
@@ -379,16 +370,16 @@ def _gemini(reading: Reading, table: dict[str, Any]) -> None:
     _mode(reading, general.get("defaultApprovalMode", tools.get("approvalMode", table.get("approvalMode"))), modes)
     for decision, name, old in _GEMINI_LISTS:
         for each in (*_items(tools, name), *_items(table, old)):
-            add_bare(reading, decision, each)
+            rules.add_bare(reading, decision, each)
     core = tools.get("core", table.get("coreTools"))
     if isinstance(core, list):
-        deny_others(reading, core)
+        rules.deny_others(reading, core)
     reading.rest({f"tools.{name}": each for name, each in tools.items()}, {"tools.approvalMode", "tools.core", *_GEMINI_TOOLS})
     servers = table.get("mcpServers", {})
     if isinstance(servers, dict):
         limits = _part(table, "mcp")
         for name in (*_items(limits, "excluded"), *_items(table, "excludeMCPServers")):
-            add_rule(reading, "deny", f"mcp__{name}")
+            rules.add_rule(reading, "deny", f"mcp__{name}")
         allowed = limits.get("allowed", table.get("allowMCPServers"))
         for name in [each for each in servers if isinstance(allowed, list) and each not in allowed]:
             reading.skip(f"MCP server {name}", "it is not among the allowed ones")
@@ -419,7 +410,7 @@ def _policies(reading: Reading, table: dict[str, Any]) -> None:
         prefixes = [] if narrowed else _items(rule, "commandPrefix")
         for tool in tools:
             for written in [f"{tool}({prefix})" for prefix in prefixes] or [tool]:
-                add_bare(reading, decision, written)
+                rules.add_bare(reading, decision, written)
 
 
 def _kimi(reading: Reading, table: dict[str, Any]) -> None:
@@ -441,7 +432,7 @@ def _kimi(reading: Reading, table: dict[str, Any]) -> None:
         if decision is None:
             reading.skip(f"rule {rule}", "it has no decision")
         else:
-            add_rule(reading, decision, rule.get("pattern"))
+            rules.add_rule(reading, decision, rule.get("pattern"))
     groups: dict[str, list[Any]] = {}
     for hook in table.get("hooks", ()):
         entry = {"type": "command", **{name: hook[name] for name in ("command", "timeout") if name in hook}}

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
 from rich.text import Text
 
-from wolo.agent.events import (
-    AnswerEnded,
-    ApprovalAsked,
-    ApprovalGiven,
-    AttemptFailed,
-    CallDenied,
-    CallEnded,
-    Event,
-    Noticed,
-    QuestionsAnswered,
-    QuestionsAsked,
-    TaskEnded,
-    TurnEnded,
-)
+from wolo.agent import events
 from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.dialogs.notifications import Notifier
 from wolo.frontends.terminal.dialogs.turn_dialogs import ask_approval, ask_questions
@@ -39,10 +27,10 @@ from wolo.tools.background.background_jobs import BackgroundJobs, Job
 
 T = TypeVar("T")
 
-Asked = ApprovalAsked | QuestionsAsked | AttemptFailed
+Asked = events.ApprovalAsked | events.QuestionsAsked | events.AttemptFailed
 
 
-async def run_turn(conversation: Conversation, message: UserPrompt, terminal: Terminal) -> TurnEnded:
+async def run_turn(conversation: Conversation, message: UserPrompt, terminal: Terminal) -> events.TurnEnded:
     """The returned `exit_code` also accounts for signals and for denied calls."""
     turn = _Turn(conversation, terminal)
     try:
@@ -67,7 +55,7 @@ async def ask_for_tasks(conversation: Conversation, terminal: Terminal) -> None:
         terminal.screen.status.stop()
 
 
-async def run_work(conversation: Conversation, events: AsyncIterator[Event], terminal: Terminal) -> None:
+async def run_work(conversation: Conversation, stream: AsyncIterator[events.Event], terminal: Terminal) -> None:
     """Shows the events of a command that takes a while; its notices are results, so repeated ones are shown again."""
     screen, is_stopping = terminal.screen, False
 
@@ -78,10 +66,10 @@ async def run_work(conversation: Conversation, events: AsyncIterator[Event], ter
 
     try:
         with terminal.signals.during(stop):
-            async for event in events:
+            async for event in stream:
                 if is_stopping:
                     conversation.interrupt()  # the first one came before there was anything to interrupt
-                if isinstance(event, Noticed):
+                if isinstance(event, events.Noticed):
                     screen.show_text(event.text)
                 else:
                     screen.show(event)
@@ -100,15 +88,15 @@ def print_jobs_left(jobs: BackgroundJobs, running: Iterable[Job], screen: Screen
 class EventBuffer:
     """Iterates over events, and holds them back while the user is asked: nothing is drawn into the typed answer."""
 
-    def __init__(self, events: AsyncIterator[Event]) -> None:
-        self._events = events
-        self._held: deque[Event] = deque()
-        self._next: asyncio.Task[Event] | None = None
+    def __init__(self, stream: AsyncIterator[events.Event]) -> None:
+        self._events = stream
+        self._held: deque[events.Event] = deque()
+        self._next: asyncio.Task[events.Event] | None = None
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> events.Event:
         if self._held:
             return self._held.popleft()
         if self._next is None:
@@ -142,18 +130,18 @@ class EventBuffer:
             await self._events.aclose()
 
 
-def _expires(event: Event, asked: Asked) -> bool:
+def _expires(event: events.Event, asked: Asked) -> bool:
     """The event ends the question, for example because of a time limit. Other agents continue alongside."""
-    if isinstance(asked, AttemptFailed):
-        return not isinstance(event, Noticed)  # the wait is over
+    if isinstance(asked, events.AttemptFailed):
+        return not isinstance(event, events.Noticed)  # the wait is over
     match event:
-        case TurnEnded():
+        case events.TurnEnded():
             return True
-        case ApprovalGiven() | QuestionsAnswered():
+        case events.ApprovalGiven() | events.QuestionsAnswered():
             return event.id == asked.id
-        case TaskEnded():
+        case events.TaskEnded():
             return event.part_id == asked.task
-        case CallEnded():
+        case events.CallEnded():
             return not asked.task
         case _:
             return False
@@ -177,7 +165,7 @@ class _Turn:
         if self._question is not None:
             self._question.cancel()
 
-    async def run(self, message: UserPrompt) -> TurnEnded:
+    async def run(self, message: UserPrompt) -> events.TurnEnded:
         ended = await self.follow(self._conversation.prompt(message))
         assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
         if not self._is_stopping:
@@ -186,40 +174,35 @@ class _Turn:
         exit_code = self._terminal.signals.exit_status or ended.exit_code or (4 if self._is_denied else 0)
         return replace(ended, exit_code=exit_code)
 
-    async def follow(self, stream: AsyncIterator[Event]) -> TurnEnded | None:
+    async def follow(self, stream: AsyncIterator[events.Event]) -> events.TurnEnded | None:
         """Shows the events, and asks the user where they say so."""
-        ended: TurnEnded | None = None
-        events = EventBuffer(stream)
+        ended: events.TurnEnded | None = None
+        buffer = EventBuffer(stream)
         try:
-            async for event in events:
+            async for event in buffer:
                 self._terminal.screen.show(event)
                 if self._is_stopping:
                     self._conversation.interrupt()  # the first one came before there was anything to interrupt
                 match event:
-                    case AttemptFailed(is_limit=True):
-                        await self._wait_for_limit(event, events)
-                    case ApprovalAsked() | QuestionsAsked():
-                        await self._answer(event, events)
-                    case AnswerEnded():
+                    case events.AttemptFailed(is_limit=True):
+                        await self._wait_for_limit(event, buffer)
+                    case events.ApprovalAsked() | events.QuestionsAsked():
+                        await self._answer(event, buffer)
+                    case events.AnswerEnded():
                         self._calls = event.message.calls
-                    case CallDenied():
+                    case events.CallDenied():
                         self._is_denied = self._is_denied or event.part.outcome == "denied_by_rule"
-                    case TurnEnded():
+                    case events.TurnEnded():
                         ended = event
         finally:
-            await events.close()
+            await buffer.close()
         return ended
 
-    async def _wait_for_limit(self, limit: AttemptFailed, events: EventBuffer) -> None:
-        """Until the limit ends, or the user has chosen something else."""
-        from wolo.frontends.terminal.dialogs.limit_dialog import ask_at_limit  # noqa: PLC0415  # few turns meet a limit
-
-        if self._is_stopping:
-            return
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Leaving the question ends the turn; a turn that stops ends the question."""
         try:
-            self._question = asking = asyncio.ensure_future(ask_at_limit(limit, self._terminal, self._conversation))
-            if await events.while_asking(limit, asking) == "stop":
-                self.stop()
+            yield
         except Dismissed:
             self._question = None
             self._terminal.stop()
@@ -229,18 +212,29 @@ class _Turn:
         finally:
             self._question = None
 
-    async def _answer(self, asked: ApprovalAsked | QuestionsAsked, events: EventBuffer) -> None:
+    async def _wait_for_limit(self, limit: events.AttemptFailed, buffer: EventBuffer) -> None:
+        """Until the limit ends, or the user has chosen something else."""
+        from wolo.frontends.terminal.dialogs.limit_dialog import ask_at_limit  # noqa: PLC0415  # few turns meet a limit
+
+        if self._is_stopping:
+            return
+        with self._asking():
+            self._question = asking = asyncio.ensure_future(ask_at_limit(limit, self._terminal, self._conversation))
+            if await buffer.while_asking(limit, asking) == "stop":
+                self.stop()
+
+    async def _answer(self, asked: events.ApprovalAsked | events.QuestionsAsked, buffer: EventBuffer) -> None:
         if self._is_stopping:
             return  # the question ends with the turn
-        try:
-            if isinstance(asked, ApprovalAsked):
+        with self._asking():
+            if isinstance(asked, events.ApprovalAsked):
                 async with self._notifier.while_asking("your approval is needed"):
                     lines = await asyncio.to_thread(self._proposal, asked)
                     may_accept_edits = self._conversation.info.mode == "ask" and is_edit(asked) and not asked.only_once
                     self._question = asking = asyncio.ensure_future(
                         ask_approval(asked, lines, self._terminal, self._conversation, may_accept_edits=may_accept_edits)
                     )
-                    if answer := await events.while_asking(asked, asking):
+                    if answer := await buffer.while_asking(asked, asking):
                         given = answer.approval
                         if answer.accepts_edits and (notice := self._conversation.set_mode("edit")):
                             self._terminal.screen.show_text(notice, "warning")
@@ -252,17 +246,9 @@ class _Turn:
             else:
                 async with self._notifier.while_asking("the model asks a question"):
                     self._question = replying = asyncio.ensure_future(ask_questions(asked, self._terminal))
-                    self._conversation.questions.answer(asked.id, await events.while_asking(asked, replying))
-        except Dismissed:
-            self._question = None
-            self._terminal.stop()
-        except asyncio.CancelledError:
-            if not self._is_stopping:
-                raise
-        finally:
-            self._question = None
+                    self._conversation.questions.answer(asked.id, await buffer.while_asking(asked, replying))
 
-    def _proposal(self, asked: ApprovalAsked) -> list[Text]:
+    def _proposal(self, asked: events.ApprovalAsked) -> list[Text]:
         written = [intent.path for intent in asked.intents if isinstance(intent, WriteIntent)]
         before = self._conversation.files.known_text(written[0]) if len(written) == 1 else None
         # Later calls of the same answer that will need an approval, as far as known
