@@ -138,7 +138,7 @@ async def _follow(server: ServerClient, session: str, lines: AsyncIterator[str])
 
 async def _follow_background(session: BackgroundSession, lines: AsyncIterator[str]) -> int:
     from wolo.frontends.attach.server_client import ServerClient
-    from wolo.frontends.background_start import server_of
+    from wolo.frontends.background_sessions import server_of
 
     if session.state == "interrupted":
         print_message("Its server ended during a turn. Nothing is run again by itself; a prompt continues.")

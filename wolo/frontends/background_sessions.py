@@ -1,8 +1,10 @@
-"""Sessions in the background: a private file of each beside the sessions says what it does, also when its server was killed."""
+"""Sessions in the background, and their server: a file of each says what it does, also when its server was killed."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,11 +15,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.errors import SessionError
+from wolo import __version__
+from wolo.config.files import lock_folder
+from wolo.errors import SessionError, WoloError
 from wolo.frontends.running_servers import FOLDER as SERVERS
+from wolo.frontends.running_servers import RunningServer, running_servers
 from wolo.frontends.streams import as_json, print_json_text, print_line, print_message
 from wolo.messages.terminal_text import clean_line
-from wolo.places import find_places, make_private
+from wolo.places import find_home, find_places, make_private
 from wolo.sessions.locks import is_held
 from wolo.workspace.files.unfinished import write_whole
 
@@ -129,3 +134,42 @@ def print_sessions(*, in_json: bool) -> None:
         print_line(f"{each.id}  {each.state:11}  {each.title}")
         if each.waits_for:
             print_line(f"    waits for: {each.waits_for} · wolo attach {each.id}")
+
+
+END_IDLE_S = 60
+
+
+def background_server() -> RunningServer:
+    """The one that runs, else a new one, which ends by itself. Raises WoloError."""
+    places = find_places()
+    with lock_folder(places.data / FOLDER):
+        servers = [each for each in running_servers(places.data) if each.ends_idle and each.version == __version__]
+        if servers:
+            return servers[0]
+        argv = [sys.executable, "-P", "-m", "wolo", "serve", "--end-idle", str(END_IDLE_S)]
+        try:
+            process = subprocess.Popen(
+                argv,
+                cwd=find_home(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise WoloError(f"The server of the background cannot be started: {error.strerror}.") from error
+        assert process.stdout is not None
+        with process.stdout:
+            process.stdout.readline()  # its address, once it is listed
+        process.returncode = 0  # it outlives this process
+        for each in running_servers(places.data):
+            if each.pid == process.pid:
+                return each
+    raise WoloError("The server of the background has ended at once.", hint="`wolo serve` shows why.")
+
+
+def server_of(session: BackgroundSession) -> RunningServer:
+    """That of the session, as long as it runs. Raises WoloError."""
+    with suppress(StopIteration):
+        return next(each for each in running_servers(find_places().data) if each.port == session.port)
+    return background_server()

@@ -17,7 +17,7 @@ from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, text
 from tests.fakes.screen import pty_wolo
-from wolo.frontends import background_start
+from wolo.frontends import background_sessions
 from wolo.frontends.background_sessions import BackgroundSession, find_background, list_sessions, write_session
 from wolo.frontends.running_servers import running_servers
 from wolo.places import find_places
@@ -101,9 +101,9 @@ def test_session_goes_on_after_killed_server(provider: ProviderServer) -> None:
 
 
 def test_idle_server_ends_by_itself(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_start, "END_IDLE_S", 1)
-    server = background_start.background_server()
-    assert background_start.background_server() == server
+    monkeypatch.setattr(background_sessions, "END_IDLE_S", 1)
+    server = background_sessions.background_server()
+    assert background_sessions.background_server() == server
     until(lambda: not running_servers(find_places().data))
 
 

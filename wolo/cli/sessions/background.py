@@ -43,7 +43,7 @@ def start_in_background(flags: Flags, prompt: tuple[str, str, str]) -> int:
 async def _send(options: Flags, text: str, *, typed: bool) -> str:
     """The id of the session, whose prompt is saved."""
     from wolo.frontends.attach.server_client import ServerClient, path_of
-    from wolo.frontends.background_start import background_server
+    from wolo.frontends.background_sessions import background_server
 
     running = await asyncio.to_thread(background_server)
     server = ServerClient(running.origin, running.token)

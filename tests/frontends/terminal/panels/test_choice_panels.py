@@ -18,10 +18,10 @@ from rich.text import Text
 
 from tests.frontends.terminal.drawn_terminal import DrawnTerminal, drawn_terminal
 from wolo.agent.events import ApprovalAsked
+from wolo.frontends.terminal.dialogs.limit_dialog import LimitPanel
 from wolo.frontends.terminal.panels import key_guard
 from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer, proposal
 from wolo.frontends.terminal.panels.choice_panels import ApprovalPanel, ChoicePanel, PanelChoice, PlanPanel
-from wolo.frontends.terminal.panels.limit_panel import LimitPanel
 from wolo.frontends.terminal.panels.panel import Panel
 from wolo.frontends.terminal.panels.questions import QuestionsPanel
 from wolo.guard.intents import Intent, RunIntent, WriteIntent
