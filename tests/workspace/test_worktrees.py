@@ -248,14 +248,20 @@ def test_killed_removal_makes_no_work_of_missing_files(origin: Path, tmp_path: P
 def test_merge_keeps_every_new_line(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     tmp_path = tmp_path_factory.mktemp("merge")
     origin = repository(tmp_path / "calc", {f"{name}.txt": TEN for name in "ab"})
-    edit = st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.booleans())
+    kinds = st.sampled_from(("insert", "insert", "insert", "delete", "remove"))
+    edit = st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.booleans(), kinds)
 
     def change(side: str, folder: Path) -> None:
-        for number, (name, line, is_committed) in enumerate(data.draw(st.lists(edit, max_size=5), label=side)):
+        for number, (name, line, is_committed, kind) in enumerate(data.draw(st.lists(edit, max_size=5), label=side)):
             path = folder / f"{name}.txt"
             lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-            path.write_text("".join([*lines[:line], f"{side} {number}\n", *lines[line:]]))
-            if is_committed:
+            if kind == "insert":
+                path.write_text("".join([*lines[:line], f"{side} {number}\n", *lines[line:]]))
+            elif kind == "delete" and lines[line : line + 1] and lines[line] in TEN:
+                path.write_text("".join([*lines[:line], *lines[line + 1 :]]))
+            elif kind == "remove" and "before" not in "".join(lines):  # who removes a line of both means it
+                path.unlink(missing_ok=True)
+            if is_committed and git(folder, "status", "--porcelain"):
                 commit(folder, {})
 
     change("before", origin)

@@ -174,3 +174,15 @@ def test_kills_while_handing_over_repeat_nothing(provider: ProviderServer) -> No
     asked = [next(text for text in (str(prompt),) if "task" in text) for prompt in prompts]
     assert len(asked) == len({*asked})
     assert len(rows()) >= len(asked)
+
+
+def test_watched_line_wakes_background_session(provider: ProviderServer) -> None:
+    command = "while [ ! -e go ]; do sleep 0.1; done; echo ERROR one; sleep 60"
+    watch = call("jobs", {"action": "watch", "id": 1, "pattern": "ERROR"})
+    provider.script(call("shell", {"command": command, "background": True}), watch, text("I watch."), text("I look at it."))
+    session = begin(provider, "--mode", "auto")
+    wait_for("idle")
+    Path("go").touch()
+    provider.wait_for_requests(4)
+    wait_for("idle")
+    assert "I look at it." in run_wolo("logs", session).stdout
