@@ -20,14 +20,15 @@ from wolo.sessions.index import Index
 from wolo.sessions.store import Store
 
 
-async def test_finished_turn_is_in_the_search_index(provider: ProviderServer) -> None:
+@pytest.mark.parametrize("is_attended", [True, False])
+async def test_attended_turn_is_in_the_search_index(provider: ProviderServer, is_attended: bool) -> None:
     provider.script(text("Done."))
     given = {"base_url": provider.base_url, "api_key": KEY, "model": "custom/m", "api": "openai-chat"}
-    conversation = await open_conversation(StartOptions(flags=given, attended=False))
+    conversation = await open_conversation(StartOptions(flags=given, attended=is_attended))
     async for _ in conversation.prompt(typed("go")):
         pass
     with Index.open(find_places().data) as index:
-        assert index.mark(conversation.info.session_id) is not None
+        assert (index.mark(conversation.info.session_id) is not None) is is_attended
     await conversation.close()
 
 

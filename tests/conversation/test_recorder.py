@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ async def test_a_tool_turn_costs_two_commits() -> None:
     await recorder.record(AnswerEnded(message=answer))
     await recorder.record(CallStarted(message_id=answer.id, part=call))
     await recorder.record(CallEnded(message_id=answer.id, part=call))
-    recorder.close()
+    await recorder.close()
     assert prompt_commits == 1
     assert [type(entry) for entry in sink.entries] == [MessageEntry, MessageEntry, ResultsEntry]
 
@@ -88,7 +89,7 @@ async def test_lone_reading_call_commits_once_with_its_answer() -> None:
     ((first, second),) = sink.commits
     assert isinstance(first, MessageEntry)
     assert isinstance(second, ResultsEntry)
-    recorder.close()
+    await recorder.close()
 
 
 ENDED = TurnEnded(cause="done", answer="", finish_reason="stop", usage=Usage(), num_answers=1, duration_s=1.0, provider_s=1.0)
@@ -101,7 +102,7 @@ async def test_waiting_answer_is_saved_before_request_and_end(later: Event) -> N
     await recorder.record(AnswerEnded(message=reading()[0]))
     await recorder.record(later)
     assert [type(entry) for entry in sink.entries] == [MessageEntry]
-    recorder.close()
+    await recorder.close()
 
 
 async def test_waiting_answer_is_saved_before_anything_else() -> None:
@@ -111,7 +112,7 @@ async def test_waiting_answer_is_saved_before_anything_else() -> None:
     await recorder.record(AnswerEnded(message=answer))
     await recorder.save(MessageEntry(message=user("in between")))
     assert [entry.message.id == answer.id for entry in sink.entries if isinstance(entry, MessageEntry)] == [True, False]
-    recorder.close()
+    await recorder.close()
 
 
 async def test_answer_waits_one_second_at_most_for_call() -> None:
@@ -124,7 +125,7 @@ async def test_answer_waits_one_second_at_most_for_call() -> None:
             await asyncio.sleep(0.05)
     await recorder.record(CallEnded(message_id=answer.id, part=call))
     assert [[type(entry) for entry in commit] for commit in sink.commits] == [[MessageEntry], [ResultsEntry]]
-    recorder.close()
+    await recorder.close()
 
 
 async def test_unsaved_answer_is_saved_with_next_entry() -> None:
@@ -145,14 +146,14 @@ async def test_unsaved_answer_is_saved_with_next_entry() -> None:
         await recorder.record(CallEnded(message_id=answer.id, part=call))
     await recorder.record(TurnStarted(prompt=user("again")))
     assert next(message.id for message in messages(sink.entries)) == answer.id
-    recorder.close()
+    await recorder.close()
 
 
 async def test_waiting_answer_is_saved_on_close() -> None:
     sink = MemorySink()
     recorder = Recorder(sink, "session_1")
     await recorder.record(AnswerEnded(message=reading()[0]))
-    recorder.close()
+    await recorder.close()
     assert [type(entry) for entry in sink.entries] == [MessageEntry]
 
 
@@ -172,7 +173,7 @@ async def test_every_other_answer_is_saved_at_once(parts: list[AnyPart], has_hoo
     recorder = Recorder(sink, "session_1", has_hooks=has_hooks)
     await recorder.record(AnswerEnded(message=Message(role="assistant", parts=parts, finished=True)))
     assert [type(entry) for entry in sink.entries] == [MessageEntry]
-    recorder.close()
+    await recorder.close()
 
 
 async def test_call_missing_in_its_answer_is_kept() -> None:
@@ -189,7 +190,7 @@ async def test_call_missing_in_its_answer_is_kept() -> None:
         (entry,) = (entry for commit in sink.commits[before:] for entry in commit)
         assert isinstance(entry, ResultsEntry)
         assert entry.parts == (kept,)
-    recorder.close()
+    await recorder.close()
 
 
 async def test_long_stream_is_kept_piecewise_then_superseded() -> None:
@@ -205,7 +206,7 @@ async def test_long_stream_is_kept_piecewise_then_superseded() -> None:
     (cut,) = messages(sink.entries)
     assert (cut.text, cut.finish_reason) == ("".join(pieces), "interrupted")
     await recorder.record(AnswerEnded(message=Message(role="assistant", parts=[TextPart(text="whole")], finished=True)))
-    recorder.close()
+    await recorder.close()
     assert [message.text for message in messages(sink.entries)] == ["whole"]
 
 
@@ -216,7 +217,7 @@ async def test_a_second_without_a_commit_is_enough() -> None:
     await recorder.record(TextStreamed(text="slow "))
     now[0] = 1.1
     await recorder.record(TextStreamed(text="going"))
-    recorder.close()
+    await recorder.close()
     assert [entry.text for entry in sink.entries if isinstance(entry, PartialEntry)] == ["slow going"]
 
 
@@ -229,7 +230,7 @@ async def test_received_text_is_kept_at_a_stream_pause() -> None:
         while not sink.commits:
             await asyncio.sleep(0.05)
     await recorder.record(TextStreamed(text=" so good"))
-    recorder.close()
+    await recorder.close()
     assert [entry.text for entry in sink.entries if isinstance(entry, PartialEntry)] == ["so far"]
 
 
@@ -248,7 +249,7 @@ async def test_failed_pause_save_is_reported_with_next_event() -> None:
     await asyncio.wait_for(failed.wait(), 60)
     with pytest.raises(SessionError, match="full"):
         await recorder.record(TextStreamed(text=" so good"))
-    recorder.close()
+    await recorder.close()
 
 
 async def test_broken_attempt_is_withdrawn() -> None:
@@ -259,5 +260,46 @@ async def test_broken_attempt_is_withdrawn() -> None:
     await recorder.record(TextStreamed(text="x" * PARTIAL_EVERY_CHARS))
     error = ErrorInfo(kind="unavailable", message="The stream ended early.")
     await recorder.record(AttemptFailed(error=error, attempt=1, tries=2, delay_s=0))
-    recorder.close()
+    await recorder.close()
     assert [message.role for message in messages(sink.entries)] == ["user"]
+
+
+class SlowSink(MemorySink):
+    """Its first commit waits until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_saving, self.released = threading.Event(), threading.Event()
+
+    def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
+        self.is_saving.set()
+        assert self.released.wait(30)
+        super().append(session_id, entries)
+
+
+async def test_cancelled_save_behind_another_session_is_saved() -> None:
+    slow, sink = SlowSink(), MemorySink()
+    first, second = Recorder(slow, "session_1"), Recorder(sink, "session_1")
+    saving = asyncio.create_task(first.save(MessageEntry(message=user("slow"))))
+    await asyncio.to_thread(slow.is_saving.wait, 30)
+    waiting = asyncio.create_task(second.save(MessageEntry(message=user("behind"))))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    slow.released.set()
+    await saving
+    await second.close()
+    assert len(sink.entries) == 1
+
+
+async def test_abandoned_session_is_released_after_its_last_commit() -> None:
+    sink, released = SlowSink(), threading.Event()
+    recorder = Recorder(sink, "session_1")
+    saving = asyncio.create_task(recorder.save(MessageEntry(message=user("last"))))
+    await asyncio.to_thread(sink.is_saving.wait, 30)
+    recorder.abandon(released.set)
+    assert not released.is_set()
+    sink.released.set()
+    assert await asyncio.to_thread(released.wait, 30)
+    assert len(sink.entries) == 1
+    await saving

@@ -154,7 +154,7 @@ async def test_subagent_reports_its_work(tmp_path: Path) -> None:
         await run.on_event(event)
         if describe_work(event):
             assert reports == [f"{describe_work(event)} · {run.so_far}\n"]
-    recorder.close()
+    await recorder.close()
 
 
 def test_no_other_module_words_an_event_anew() -> None:

@@ -152,7 +152,7 @@ def test_a_database_that_is_gone_is_missed(data: Path) -> None:
 def test_a_log_that_is_gone_is_missed(data: Path) -> None:
     """After a crash only: whoever closes the database properly takes the log away."""
     code = "import os, sys; from pathlib import Path; from wolo.sessions.store import Store; "
-    code += "Store.open(Path(sys.argv[1])).create('/'); os._exit(1)"
+    code += "store = Store.open(Path(sys.argv[1])); store.create('/'); os._exit(1)"
     subprocess.run(python_argv("-c", code, data), env=environment(), check=False)
     (data / "wolo.db-wal").unlink()
     with Store.open(data) as store:

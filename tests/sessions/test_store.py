@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -238,3 +239,44 @@ def test_session_begins_with_its_first_entries_together(store: Store, data: Path
     with pytest.raises(SessionError, match="already a session"):
         store.create("/", id="session_1", entries=[said("three")])
     assert len(store.load(session.id).entries) == 2
+
+
+def test_shared_store_is_closed_by_its_last_user(data: Path) -> None:
+    first, second = Store.share(data), Store.share(data)
+    assert first is second
+    first.close()
+    session = second.create("/")
+    second.close()
+    again = Store.share(data)
+    assert again is not second
+    assert again.find(session.id).id == session.id
+    again.close()
+
+
+def test_replaced_database_is_opened_anew(data: Path) -> None:
+    old = Store.share(data)
+    old.create("/")
+    old.checkpoint()
+    for path in data.glob("wolo.db*"):
+        path.unlink()
+    new = Store.share(data)
+    assert new is not old
+    assert new.list() == []
+    new.close()
+    old.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_forked_process_opens_its_own_store(data: Path) -> None:
+    with Store.share(data) as ours:
+        child = os.fork()
+        if not child:
+            try:
+                other = Store.share(data)
+                other.create("/")
+                other.close()
+                os._exit(0 if other is not ours else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert len(ours.list()) == 1

@@ -84,7 +84,7 @@ class Handover:
             await self._parts.servers.close()
         if not self._handed.shell:
             self._shell.close()
-        self._parts.recorder.close()
+        await self._parts.recorder.close()
         sink = self._state.sink
         await asyncio.to_thread(self._tracking.close, forget=not sink.is_started and not self._handed.history)
         sink.close()
@@ -93,19 +93,18 @@ class Handover:
 
     def abandon(self) -> None:
         """Gives back what `close` does, as far as it takes no event loop."""
-        sink = self._state.sink
         for give_back in (
             self._parts.servers.kill,
             self._parts.extensions.kill if self._parts.extensions else _nothing,
             self._shell.close,
-            self._parts.recorder.close,
-            partial(self._tracking.close, forget=not sink.is_started),
-            sink.close,
+            partial(self._parts.recorder.abandon, self._abandon_session),
         ):
-            try:
-                give_back()
-            except Exception:
-                log.exception("A dropped conversation")
+            _try(give_back)
+
+    def _abandon_session(self) -> None:
+        sink = self._state.sink
+        _try(partial(self._tracking.close, forget=not sink.is_started))
+        _try(sink.close)
 
     async def reopen(self, conversation: Conversation, change: ConversationChange) -> Conversation:
         """Raises WoloError while `conversation` is still open, HandoverFailed after it was closed."""
@@ -188,6 +187,13 @@ class Handover:
                 session = store.find(change.session, self._state.site.cwd)
                 if session.id != self._state.sink.session_id and not change.fork:
                     store.lock(session.id).release()
+
+
+def _try(give_back: Callable[[], None]) -> None:
+    try:
+        give_back()
+    except Exception:
+        log.exception("A dropped conversation")
 
 
 def _nothing() -> None:

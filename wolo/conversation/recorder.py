@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -51,8 +53,19 @@ class InlineExecutor(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         done: Future[T] = Future()
-        done.set_result(fn(*args, **kwargs))
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:  # the caller gets it
+            done.set_exception(error)
         return done
+
+
+_writers: dict[int, Executor] = {}
+
+
+def _store_writer() -> Executor:
+    """One thread for all sessions of a process: they wait for the same database. In a forked process it is another one."""
+    return _writers.get(os.getpid()) or _writers.setdefault(os.getpid(), ThreadPoolExecutor(1, "wolo-store"))
 
 
 class Recorder:
@@ -72,8 +85,9 @@ class Recorder:
         """An answer that is saved with the next entry."""
         self._session_id = session_id
         self._clock = clock
-        stores = not isinstance(sink, UnsavedSession)
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="wolo-store") if stores else InlineExecutor()
+        self._writer = InlineExecutor() if isinstance(sink, UnsavedSession) else _store_writer()
+        self._last: Future[None] | None = None
+        """What the writer does last for this session."""
         self._attempt_id = ""
         self._unsaved: list[str] = []
         self._unsaved_chars = 0
@@ -128,7 +142,7 @@ class Recorder:
                     await self.save(MessageEntry(message=message))
             case TurnEnded():
                 await self._save_waiting()
-                await asyncio.get_running_loop().run_in_executor(self._writer, self._sink.cleanup)
+                await self._wait_for(self._sink.cleanup)
             case TaskStarted() if event.part_id in self._running:
                 # A session that is killed now finds the work of its subagent.
                 message_id, part = self._running[event.part_id]
@@ -153,22 +167,48 @@ class Recorder:
         if waiting:
             self._stop_timer()
         try:
-            await asyncio.get_running_loop().run_in_executor(
-                self._writer, self._sink.append, self._session_id, (*waiting, *entries)
-            )
+            await self._wait_for(self._sink.append, self._session_id, (*waiting, *entries))
         except SessionError:
             self._waiting = waiting
             raise
 
     def change(self, setting: SettingEntry) -> None:
         """Saved with the next entry."""
-        self._writer.submit(self._sink.change, setting)
+        self._submit(self._sink.change, setting)
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Returns once all is on disk."""
+        self._finish()
+        if self._last is not None:
+            with suppress(Exception):  # whoever saved it got the error
+                await asyncio.shield(asyncio.wrap_future(self._last))
+
+    def abandon(self, release: Callable[[], None]) -> None:
+        """Closes without an event loop. `release` is called once all is on disk, now or by the writer.
+
+        Waits for nothing: the collector of garbage may call it in the writer.
+        """
+        self._finish()
+        if self._last is None:
+            release()
+        else:
+            self._last.add_done_callback(lambda _: release())
+
+    def _finish(self) -> None:
         self._stop_timer()
         if self._waiting and self._timer_save is None:  # the turn ended by an error
-            self._writer.submit(self._sink.append, self._session_id, self._waiting)
-        self._writer.shutdown(wait=True)
+            self._submit(self._sink.append, self._session_id, self._waiting)
+
+    def _submit(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> Future[None]:
+        try:
+            self._last = self._writer.submit(work, *args, **kwargs)
+        except RuntimeError:  # the interpreter ends, and has ended its threads
+            self._last = InlineExecutor().submit(work, *args, **kwargs)
+        return self._last
+
+    async def _wait_for(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """A cancelled task does not cancel work that waits for that of other sessions."""
+        await asyncio.shield(asyncio.wrap_future(self._submit(work, *args, **kwargs)))
 
     async def _save_waiting(self) -> None:
         if self._waiting:
@@ -202,7 +242,7 @@ class Recorder:
 
     def _save_on_timer(self) -> None:
         entries, self._timer = self._waiting or (self._take_partial(),), None
-        self._timer_save = self._writer.submit(self._sink.append, self._session_id, entries)
+        self._timer_save = self._submit(self._sink.append, self._session_id, entries)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -213,7 +253,7 @@ class Recorder:
         """Raises the error of a save that nothing awaited."""
         if self._timer_save is not None:
             save, self._timer_save = self._timer_save, None
-            await asyncio.wrap_future(save)
+            await asyncio.shield(asyncio.wrap_future(save))
             self._waiting = ()
 
 

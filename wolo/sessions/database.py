@@ -52,6 +52,7 @@ class Database:
 
     def _set(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._file = self.path.stat()
         # Also at the end of the interpreter: the last connection checkpoints on close, which needs the lock.
         self._finish = weakref.finalize(self, _close, connection, _lock_path(self.path), self._use)
 
@@ -96,6 +97,13 @@ class Database:
         if self._log_bytes():
             with self._mutex, self._translate_errors(), _lock(_lock_path(self.path)):
                 _checkpoint(self._connection)
+
+    def is_current(self) -> bool:
+        """False where it was closed, or its file is another one by now."""
+        try:
+            return self._finish.alive and os.path.samestat(self._file, self.path.stat())
+        except OSError:
+            return False
 
     def rescue(self, why: str) -> str:
         """Moves a damaged database aside and saves what can be read of it.

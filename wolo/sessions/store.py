@@ -6,14 +6,18 @@ removed unless its session is deleted.
 
 from __future__ import annotations
 
+import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from wolo.errors import SessionError
 from wolo.messages.message import custom
 from wolo.messages.parts import AnyPart
 from wolo.messages.unicode import whole
@@ -21,7 +25,7 @@ from wolo.sessions import blobs, listing, loading, migrations, session_rows
 from wolo.sessions.database import Database, ReadOnlyDatabase, retry_after_repair
 from wolo.sessions.deletions import Reason, deletion_now, record_deletion
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
-from wolo.sessions.index import IndexPosition, TimedEntry, forget
+from wolo.sessions.index import Index, IndexDamaged, IndexPosition, TimedEntry, forget
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import EntryNode, Loaded
 from wolo.sessions.locks import SessionLock, SessionLocks
@@ -31,14 +35,20 @@ from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, StorageReadOn
 if TYPE_CHECKING:
     from wolo.sessions.raw_rows import RawRows
 
+log = logging.getLogger(__name__)
+
 _ENDS = (
     # CROSS prevents a scan of all entries.
     "SELECT sessions.id, entries.seq, entries.hash FROM sessions CROSS JOIN entries ON entries.session = sessions.id "
     "AND entries.seq = (SELECT max(seq) FROM entries WHERE session = sessions.id)"
 )
+_shared: dict[tuple[int, Path], Store] = {}
+"""Stores that conversations share, by process and folder: a forked process must not use those of its parent."""
+_sharing = RLock()
+"""The collector of garbage may close a store while this thread has it."""
 
 
-@retry_after_repair(exclude=("repair", "close", "checkpoint", "lock", "is_live", "check"))
+@retry_after_repair(exclude=("repair", "close", "checkpoint", "lock", "is_live", "check", "is_current", "update_index"))
 class Store:
     """`warnings`, to be shown once, tells what was found and repaired on opening."""
 
@@ -58,8 +68,12 @@ class Store:
         """Files of large entries and outputs."""
         self.data_dir = blobs_dir.parent
         self._database = database
-        self.on_rescue: Callable[[str], None] = self._note_rescue
-        """Called with the result of a repair after opening."""
+        self._index: Index | None = None
+        """Opened by the first `update_index`."""
+        self._indexing = Lock()
+        self._num_users = 1
+        self.rescue_listeners: list[Callable[[str], None]] = []
+        """Called with the result of a repair after opening; without one, `rescues` has it."""
         self._rescues: list[str] = []
         self._locks = locks
         self._clock = clock
@@ -84,6 +98,23 @@ class Store:
                 blobs.clear_unfinished(blobs_dir)
         return cls(database, blobs_dir, locks, (*warnings, *more), clock)
 
+    @classmethod
+    def share(cls, data_dir: Path) -> Store:
+        """Opens like `open`, once for all conversations of this process; the last `close` closes it."""
+        key = (os.getpid(), data_dir)
+        with _sharing:
+            shared = _shared.get(key)
+            if shared is not None:
+                shared._num_users += 1  # the same class
+        if shared is not None:
+            if shared.is_current():
+                return shared
+            shared.close()
+        store = cls.open(data_dir)  # may wait for another process
+        with _sharing:
+            _shared[key] = store  # another thread may have been as fast; then there are two
+        return store
+
     @cached_property
     def raw(self) -> RawRows:
         from wolo.sessions.raw_rows import RawRows  # noqa: PLC0415  # for export and import only
@@ -94,16 +125,14 @@ class Store:
         """Repairs the database; False when another process has it open."""
         told = self._database.rescue(damage.what)
         if told:
-            self.on_rescue(told)
+            for listener in self.rescue_listeners or [self._rescues.append]:
+                listener(told)
         return bool(told)
 
     def rescues(self) -> list[str]:
         """Returns and clears the messages about repairs."""
         messages, self._rescues = self._rescues, []
         return messages
-
-    def _note_rescue(self, message: str) -> None:
-        self._rescues.append(message)
 
     @classmethod
     def open_to_read(cls, data_dir: Path) -> Store:
@@ -317,7 +346,31 @@ class Store:
         """Housekeeping after a turn; skipping it loses nothing."""
         self._database.checkpoint()
 
+    def update_index(self, session_id: str) -> None:
+        """Adds a turn to the search index. Never raises: a search makes up for it."""
+        try:
+            with self._indexing:
+                self._index = self._index or Index.open(self.data_dir)
+                self._index.add_turn(self, session_id)
+        except IndexDamaged:
+            self._index = None  # the next turn makes a new one
+        except SessionError as error:
+            log.info("%s", error)
+
+    def is_current(self) -> bool:
+        """False where it was closed, or its files are other ones by now."""
+        return isinstance(self._database, Database) and self._database.is_current()
+
     def close(self) -> None:
+        key = (os.getpid(), self.data_dir)
+        with _sharing:
+            self._num_users -= 1
+            if self._num_users > 0:
+                return
+            if _shared.get(key) is self:
+                del _shared[key]
+        if self._index is not None:
+            self._index.close()
         self._database.close()
 
     def __enter__(self) -> Store:

@@ -35,7 +35,7 @@ def open_store(*, only_to_read: bool = False) -> Store:
     store = Store.open_to_read(data) if only_to_read else Store.open(data)
     for warning in store.warnings:
         print_message(warning)
-    store.on_rescue = print_message
+    store.rescue_listeners.append(print_message)
     return store
 
 

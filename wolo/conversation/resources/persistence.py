@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,14 +15,11 @@ from wolo.messages.message import Message, Usage, UsageCost
 from wolo.places import make_private
 from wolo.sessions import blobs
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
-from wolo.sessions.index import Index, IndexDamaged
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import LOAD_LIMIT_BYTES, EntryNode, opening, too_large_notice
 from wolo.sessions.locks import SessionLock
 from wolo.sessions.session_rows import new_session_id, total_cost, usages_of
 from wolo.sessions.store import Store
-
-log = logging.getLogger(__name__)
 
 
 class SessionProperties(Struct, frozen=True, kw_only=True):
@@ -67,8 +63,13 @@ class SavedSession:
         now: float,
         branch: Branch | None = None,
         new_id: str = "",
+        *,
+        updates_index: bool = False,
     ) -> None:
-        """`new_id`: of a new session; empty: one is made. Raises SessionError if another process has the session open."""
+        """`new_id`: of a new session; empty: one is made. `updates_index` after each turn; otherwise the next search does.
+
+        Raises SessionError if another process has the session open.
+        """
         self.session_id = session.id if session else new_id or new_session_id(now)
         self.history: tuple[Message, ...] = ()
         self.compaction: CompactionEntry | None = None
@@ -77,13 +78,13 @@ class SavedSession:
         self.num_before_turn = (0, 0)
         self.unread_usage = NOTHING_UNREAD
         self.goal: dict[str, Any] | None = None
-        self.notices: tuple[str, ...] = store.warnings
+        self.notices, store.warnings = store.warnings, ()
         self.outputs = store.blobs_dir
         self.started_in = session.cwd if session else ""
         self._store = store
         self._origin = origin
         self._lock: SessionLock | None = None
-        self._index: Index | None = None
+        self._updates_index = updates_index
         self._changes: tuple[AnyEntry, ...] = ()
         """Saved with the next entry."""
         self._unread_until = 0
@@ -116,7 +117,8 @@ class SavedSession:
             self.notices += (loaded.warning,) if loaded.warning else ()
         self.notices += (*store.rescues(),)
         self.recovery_notices: list[str] = []
-        store.on_rescue = self.recovery_notices.append
+        self._on_rescue = self.recovery_notices.append
+        store.rescue_listeners.append(self._on_rescue)
 
     @property
     def is_started(self) -> bool:
@@ -141,13 +143,8 @@ class SavedSession:
         if self._lock is not None:
             with suppress(SessionError):  # saved entries are safe in the log; the next commit reports a full disk
                 self._store.checkpoint()
-            try:
-                self._index = self._index or Index.open(self._store.data_dir)
-                self._index.add_turn(self._store, self.session_id)
-            except IndexDamaged:
-                self._index = None  # the next turn makes a new one
-            except SessionError as error:
-                log.info("%s", error)  # a search makes up for it
+            if self._updates_index:
+                self._store.update_index(self.session_id)
 
     def save_output(self, name: str, data: bytes) -> Path:
         """Stores a large output as a file that the model can page."""
@@ -158,9 +155,9 @@ class SavedSession:
     def close(self) -> None:
         if self._lock is not None:
             self._lock.release()
-        if self._index is not None:
-            self._index.close()
-        self._store.close()
+        if self._on_rescue in self._store.rescue_listeners:  # otherwise it is closed
+            self._store.rescue_listeners.remove(self._on_rescue)
+            self._store.close()
 
     def tree(self) -> tuple[list[EntryNode], int]:
         """All entries, and the sequence number of the current one."""

@@ -239,7 +239,7 @@ def prepare_start(options: StartOptions) -> StartupState:
     given_options, environment = options.flags, _prepare_environment(options.flags, options.cwd, options.agents)
     site, plan = environment.site, environment.sandbox_plan
     places, cwd = site.places, site.cwd
-    store = None if given_options.get("no_session") else Store.open(places.data)
+    store = None if given_options.get("no_session") else Store.share(places.data)
     try:
         if store is not None and environment.config.settings.sessions.retention_days is not None:
             _expire_sessions(store, environment.config.settings.sessions.retention_days)
@@ -367,7 +367,7 @@ def _open_sink(
     change, branch = options.change, None
     if change is not None and change.after_entry is not None:
         branch = Branch(after_entry=change.after_entry, summary=change.summary, record=change.record)
-    return SavedSession(store, session, origin, time.time(), branch, options.unsaved_id)
+    return SavedSession(store, session, origin, time.time(), branch, options.unsaved_id, updates_index=options.attended)
 
 
 def show_once(places: Places, notice: str) -> tuple[str, ...]:

@@ -325,9 +325,10 @@ class Subagents:
         state = self._parent.state
         parent = task_of(state.sink.session_id, profile.name)
         origin = SessionProperties(cwd=state.site.cwd, model=choice.label, mode=self._parent.judge.mode.name, parent=parent)
-        store = Store.open(state.site.places.data)
+        store = Store.share(state.site.places.data)
         try:
-            return SavedSession(store, store.find(resume) if resume else None, origin, time.time())
+            session = store.find(resume) if resume else None
+            return SavedSession(store, session, origin, time.time(), updates_index=state.options.attended)
         except BaseException:
             store.close()
             raise
@@ -401,7 +402,7 @@ async def _clean_up(shell: ShellState, asker: ModelClient, recorder: Recorder, s
     await asyncio.to_thread(shell.processes.close_all)
     shell.close()
     await asker.close()
-    recorder.close()
+    await recorder.close()
     await asyncio.to_thread(_close_sink, sink)
 
 
