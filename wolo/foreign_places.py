@@ -303,7 +303,7 @@ _FIRST_NAMES = frozenset(
     path.partition("/")[0]
     for path in (
         *(path for row in TABLE for path in row.paths),
-        *(*MAIN_FILES, *MORE_FILES, *RULES, *NAMING_SETTINGS),
+        *(*MAIN_FILES, *MORE_FILES, *RULES, *NAMING_SETTINGS, *USERS_FILES),
     )
 )
 

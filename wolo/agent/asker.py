@@ -91,7 +91,9 @@ def redact_question(question: ModelQuestion, secrets: Secrets) -> ModelQuestion:
 def _hide_tools(tools: tuple[ToolSpec, ...], secrets: Secrets) -> tuple[ToolSpec, ...]:
     redacted = secrets.hide_value([[spec.description, spec.parameters] for spec in tools])
     return tuple(
-        replace(spec, description=description, parameters=parameters)
+        spec
+        if description is spec.description and parameters is spec.parameters
+        else replace(spec, description=description, parameters=parameters)
         for spec, (description, parameters) in zip(tools, redacted, strict=True)
     )
 

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from weakref import finalize, ref
@@ -262,7 +263,8 @@ class Agent:
             conversation = await self._open_conversation(history)
             if isinstance(prompt, str):
                 notices: list[str] = []
-                message = await asyncio.to_thread(write_prompt, prompt, conversation, origin=ORIGIN, notify=notices.append)
+                write = partial(write_prompt, prompt, conversation, origin=ORIGIN, notify=notices.append)
+                message = await asyncio.to_thread(write) if "@" in prompt else write()  # only files that are named are read
                 for text in notices:
                     yield Notice(text=text, level="warning")
             else:

@@ -78,7 +78,8 @@ def folders(root: Path, cwd: Path) -> list[Path]:
     """Folders that may contain project files, from the root to `cwd`, the nearest last."""
     if not cwd.is_relative_to(root):
         return []
-    return [folder for folder in reversed((cwd, *cwd.parents)) if folder.is_relative_to(root) and may_be_project(folder)]
+    depth = len(cwd.parts) - len(root.parts)
+    return [folder for folder in reversed((cwd, *cwd.parents[:depth])) if may_be_project(folder)]
 
 
 def settings_files(root: Path, cwd: Path) -> list[Path]:

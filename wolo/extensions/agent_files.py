@@ -6,7 +6,6 @@ never allow more.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -34,6 +33,7 @@ from wolo.messages.terminal_text import clean_line, escape_hidden
 from wolo.places import Notices
 from wolo.tools.tool_values import BUILTIN as OFFERED
 from wolo.tools.tool_values import SubagentOffer
+from wolo.workspace.root import resolve_path
 
 if TYPE_CHECKING:
     from wolo.extensions.hooks.definitions import Hook
@@ -162,7 +162,7 @@ class _AgentReader:
 
     def add(self, shelf: ExtensionFolder) -> None:
         here: dict[str, Path] = {}
-        for path in _below(shelf, self._notices, {os.path.realpath(shelf.folder)}):
+        for path in _below(shelf, self._notices, {resolve_path(shelf.folder)}):
             if len(self.found) >= MOST_AGENTS:
                 self._notices.add(f"There are more than {MOST_AGENTS} agents; the rest is left out.")
                 return
@@ -209,7 +209,7 @@ def _below(folder: ExtensionFolder, notices: Notices, seen: set[str], depth: int
     for entry in entries(folder, notices):
         if entry.name.endswith(forms):
             yield Path(entry.path)
-        elif entry.is_dir() and (real := os.path.realpath(entry.path)) not in seen and len(seen) < MOST_FOLDERS:
+        elif entry.is_dir() and (real := resolve_path(entry.path)) not in seen and len(seen) < MOST_FOLDERS:
             seen.add(real)
             inner.append(Path(entry.path))
     if depth < DEEPEST:

@@ -19,6 +19,7 @@ from wolo.errors import ExtensionError, WoloError
 from wolo.extensions import markdown_files
 from wolo.messages.terminal_text import clean_line, escape_hidden
 from wolo.places import Notices
+from wolo.workspace.root import resolve_path
 
 if TYPE_CHECKING:
     from wolo.extensions.hooks.definitions import Hook
@@ -80,7 +81,7 @@ def find_skills(shelves: Sequence[markdown_files.ExtensionFolder]) -> Skills:
     notices = Notices()
     seen: set[tuple[Path | None, str]] = set()
     for shelf, path in _files(shelves, notices):
-        if (file := (shelf.project, os.path.realpath(path))) in seen:
+        if (file := (shelf.project, resolve_path(path))) in seen:
             continue
         seen.add(file)
         if len(seen) > MOST_SKILLS:
@@ -139,7 +140,7 @@ def _files(
     shelves: Sequence[markdown_files.ExtensionFolder], notices: Notices
 ) -> Iterator[tuple[markdown_files.ExtensionFolder, Path]]:
     for shelf in shelves:
-        for path in _below(shelf, notices, {os.path.realpath(shelf.folder)}):
+        for path in _below(shelf, notices, {resolve_path(shelf.folder)}):
             yield shelf, path
 
 
@@ -159,7 +160,7 @@ def skill_file(folder: Path) -> Path | None:
 def _is_new_folder(entry: os.DirEntry[str], seen: set[str]) -> bool:
     if entry.name in _PASSED_OVER or not entry.is_dir():
         return False
-    real = os.path.realpath(entry.path)
+    real = resolve_path(entry.path)
     is_new = real not in seen
     seen.add(real)
     return is_new

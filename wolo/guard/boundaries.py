@@ -28,13 +28,13 @@ class Boundaries:
         """`own_places` contain wolo's settings, rules and sessions; `free_reads` the spilled output in them that the model may
         page. `free_folders` may be listed too: skills and plugins.
         """
-        self.roots = [os.path.realpath(path) for path in roots]
+        self.roots = [resolve_path(path) for path in roots]
         self._inside = _Folders(self.roots)
         self.home = str(home)
-        self._own = _Folders([os.path.realpath(path) for path in own_places])
+        self._own = _Folders([resolve_path(path) for path in own_places])
         self._own_spelled = spelling_pattern(own_places, self.home)
-        listed = [os.path.realpath(path) for path in free_folders]
-        free = [*(os.path.realpath(path) for path in free_reads), *listed]
+        listed = [resolve_path(path) for path in free_folders]
+        free = [*(resolve_path(path) for path in free_reads), *listed]
         self._free_reads = _Folders(free)
         self._free_folders = frozenset(listed)
         self._free_spelled = file_pattern(free, listed)
@@ -142,7 +142,7 @@ def _resolve_in(folders: Iterable[str], word: str) -> Iterator[str]:
             yield real_path(folder, word)
             continue
         try:
-            yield from map(os.path.realpath, expand(Word(word, True), folder))
+            yield from map(resolve_path, expand(Word(word, True), folder))
         except TooManyFiles:
             yield os.path.normpath(word if word[:1] == "/" else f"{folder}/{word}")
 

@@ -64,8 +64,8 @@ class Judge:
         """The judge of the conversation; another one if this is limited."""
         self._boundaries = Boundaries((workspace_root, *extra_roots), own_places, free_reads, home or find_home(), free_folders)
         self._root = self._boundaries.roots[0]
-        self._start = os.path.realpath(cwd or workspace_root)
-        self._base = PathBase(self._root, os.path.realpath(self._boundaries.home), fold_case=sys.platform == "darwin")
+        self._start = resolve_path(cwd or workspace_root)
+        self._base = PathBase(self._root, resolve_path(self._boundaries.home), fold_case=sys.platform == "darwin")
         self._book = Rulebook(rules, self._base)
         self._precedence = Precedence(mode, self._book, self.grants, self._base)
         self._safe = SafeList(self._boundaries, os.environ.get("PATH", os.defpath))

@@ -17,6 +17,7 @@ from wolo.guard.boundaries import Boundaries
 from wolo.guard.shell.named_paths import real_path
 from wolo.guard.shell.parser import PlainCommand
 from wolo.guard.shell.words import BUILTINS, Word
+from wolo.workspace.root import resolve_path
 
 
 class _Options(Struct, frozen=True):
@@ -91,7 +92,7 @@ class SafeList:
         self._boundaries = boundaries
         folders = search_path.split(os.pathsep)
         self._workspace_folders = [
-            folder for folder in folders if folder[:1] != "/" or boundaries.is_inside(os.path.realpath(folder))
+            folder for folder in folders if folder[:1] != "/" or boundaries.is_inside(resolve_path(folder))
         ]
 
     def has(self, command: PlainCommand) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -305,6 +305,7 @@ def _is_among(name: str, names: Collection[str]) -> bool:
     return name in names or any(name.startswith(beginning) for beginning in map(beginning_of, names) if beginning)
 
 
+@lru_cache
 def beginning_of(whole: str) -> str:
     """Returns the prefix of the tools of `mcp__SERVER`, which providers accept only without dots; empty for other names."""
     server = re.sub(r"[^A-Za-z0-9_-]", "_", whole.removesuffix("*").removesuffix("__"))
@@ -323,21 +324,27 @@ def _shipped_rows() -> dict[str, Any]:
 
 
 def _specs(tools: Iterable[AnyTool], more: Mapping[str, str]) -> tuple[ToolSpec, ...]:
-    shipped = _shipped_rows()
     specs = []
     for tool in tools:
         if isinstance(tool, ShippedTool):
-            row = shipped[tool.name]
+            specs.append(_shipped_spec(tool.name, more.get(tool.name, "")))
         elif isinstance(tool, ExternalTool):
             specs.append(tool.spec)
-            continue
         else:
             from wolo.tools.tool_arguments import describe  # noqa: PLC0415  # the schema maker loads slowly; ours are shipped
 
-            row = describe(tool)
-        description = "\n".join(filter(None, (row["description"], more.get(tool.name, ""))))
-        specs.append(ToolSpec(tool.name, description, row["parameters"]))
+            specs.append(_spec(tool.name, describe(tool), more.get(tool.name, "")))
     return tuple(specs)
+
+
+@lru_cache
+def _shipped_spec(name: str, more: str) -> ToolSpec:
+    """The same value in all conversations, so that what is made of it is made once."""
+    return _spec(name, _shipped_rows()[name], more)
+
+
+def _spec(name: str, row: Mapping[str, Any], more: str) -> ToolSpec:
+    return ToolSpec(name, "\n".join(filter(None, (row["description"], more))), row["parameters"])
 
 
 if __name__ == "__main__":

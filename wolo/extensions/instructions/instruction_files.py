@@ -158,10 +158,8 @@ def with_imports(
 def _read_own(config: Path, notices: Notices, remarks: Notices) -> list[InstructionFile]:
     """The first file that exists; the others of the user are named if they differ."""
     home = find_home()
-    candidates = [
-        (config / "AGENTS.md", "your own AGENTS.md"),
-        *((home / name, f"your own ~/{name}") for name in foreign_places.USERS_FILES),
-    ]
+    names = foreign_places.present(foreign_places.USERS_FILES, foreign_places.first_names(home))
+    candidates = [(config / "AGENTS.md", "your own AGENTS.md"), *((home / name, f"your own ~/{name}") for name in names)]
     paths = [each for each in candidates if os.path.lexists(each[0])]
     if not paths:
         return []

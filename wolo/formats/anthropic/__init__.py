@@ -45,7 +45,7 @@ class Anthropic(BaseFormat[AnthropicDialect]):
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         text, messages = split_system(request.messages, request.system)
         text = clean(text)
-        self._tools.take(request.tools, _tool_definitions)
+        self._tools.take(request.tools, _tool_definitions, _tool_definitions)
         tools = self._tools.items or tools_in_history(messages)
         tools = [*tools, WEB_SEARCH] if request.web_search else tools
         system = [{"type": "text", "text": text}] if text.strip() else []

@@ -297,6 +297,11 @@ def join_items(items: Sequence[Item]) -> bytes:
     return encode_json(items)[1:-1]
 
 
+_encoded_tools: dict[Hashable, tuple[tuple[ToolSpec, ...], list[dict[str, Any]], bytes]] = {}
+"""Of all conversations of this process, by the identity of the tools: those of wolo are the same in all. No value changes."""
+_MOST_ENCODED = 64
+
+
 class OfferedTools:
     """Tools of the last request, encoded once while they stay the same."""
 
@@ -310,14 +315,19 @@ class OfferedTools:
         """One, or none without tools."""
 
     def take(
-        self, specs: tuple[ToolSpec, ...], write: Callable[[Iterable[ToolSpec]], list[dict[str, Any]]], key: Hashable = None
+        self, specs: tuple[ToolSpec, ...], write: Callable[[Iterable[ToolSpec]], list[dict[str, Any]]], key: Hashable
     ) -> bytes:
-        """`write` encodes tools, `key` covers its other inputs. Of duplicate names the last wins."""
+        """`write` encodes tools, `key` names it with its other inputs. Of duplicate names the last wins."""
         is_same = len(specs) == len(self.specs) and all(map(is_, specs, self.specs))
         if key != self._key or not is_same:
             self.specs, self._key = specs, key
-            self.items = write({tool.name: tool for tool in specs}.values())
-            self.encoded = encode_json(self.items) if self.items else b""
+            row = (key, *map(id, specs))
+            if row not in _encoded_tools:
+                items = write({tool.name: tool for tool in specs}.values())
+                if len(_encoded_tools) >= _MOST_ENCODED:
+                    _encoded_tools.clear()
+                _encoded_tools[row] = (specs, items, encode_json(items) if items else b"")
+            _, self.items, self.encoded = _encoded_tools[row]
             self.blocks = (block("tools", self.encoded),) if self.encoded else ()
         return self.encoded
 

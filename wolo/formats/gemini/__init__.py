@@ -69,7 +69,7 @@ class Gemini(BaseFormat[GeminiDialect]):
         offered = () if is_alone and "responseJsonSchema" not in dropped else request.tools
         if request.web_search:
             before.append(b'"tools":[{"google_search":{}}],')
-        elif tools := self._tools.take(offered, partial(_declarations, field=field), field):
+        elif tools := self._tools.take(offered, partial(_declarations, field=field), (_declarations, field)):
             before += [b'"tools":[{"functionDeclarations":', tools, b"}],"]
             if dialect.tool_mode and "toolConfig" not in dropped:
                 before += [b'"toolConfig":', encode_json({"functionCallingConfig": {"mode": dialect.tool_mode}}), b","]

@@ -35,7 +35,7 @@ class Ollama(BaseFormat[OllamaDialect]):
     def encode(self, request: Request) -> bytes:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         before = (encode_json({"model": request.model})[:-1], b',"messages":[')
-        tools = self._tools.take(request.tools, _functions)
+        tools = self._tools.take(request.tools, _functions, _functions)
         fields = encode_json(self._fields(request))[1:]
         system, messages = split_system(request.messages, request.system)
         layout = partial(OllamaLayout, self._dialect, request.producer)

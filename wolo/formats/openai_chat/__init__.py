@@ -35,7 +35,11 @@ class OpenAIChat(BaseFormat[ChatDialect]):
     def encode(self, request: Request) -> bytes:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         before = (encode_json({"model": request.model})[:-1], b',"messages":[')
-        tools = encode_json([WEB_SEARCH]) if request.web_search else self._tools.take(request.tools, self._functions)
+        tools = (
+            encode_json([WEB_SEARCH])
+            if request.web_search
+            else self._tools.take(request.tools, self._functions, (self.name, self._dialect))
+        )
         system, messages = split_system(request.messages, request.system)
         options = encode_json(self._options(request))[1:]
         withheld = request.dropped_fields & MESSAGE_FIELDS

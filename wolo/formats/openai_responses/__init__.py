@@ -38,7 +38,7 @@ class OpenAIResponses(BaseFormat[ResponsesDialect]):
         head = [encode_json({"model": request.model})[:-1]]
         if self._instructions:
             head += [b',"instructions":', self._instructions]
-        tools = WEB_SEARCH if request.web_search else self._tools.take(request.tools, self._functions)
+        tools = WEB_SEARCH if request.web_search else self._tools.take(request.tools, self._functions, (self.name, self._dialect))
         options = encode_json(self._options(request))[1:]
         return messages.join((*head, b',"input":['), (b"]", b',"tools":' if tools else b"", tools, b",", options))
 

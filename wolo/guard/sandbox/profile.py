@@ -18,6 +18,7 @@ from wolo.guard import protected_paths
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.python_launcher import bare_python
 from wolo.places import find_home
+from wolo.workspace.root import resolve_path
 
 _BROWSERS_AND_KEYRINGS = """
 .mozilla .librewolf .waterfox .zen .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware
@@ -67,7 +68,7 @@ class SandboxProfile(Struct, frozen=True, kw_only=True):
 
 def hides(profile: SandboxProfile, path: str) -> bool:
     """Tells whether a command sees nothing there, although the path or its folder exists."""
-    real = os.path.realpath(path)
+    real = resolve_path(path)
     if not any(is_below(real, folder) for folder in (*profile.closed, *profile.hidden, *profile.own)):
         return False
     if any(is_below(real, each) for each in (*profile.needed, *profile.shown, *profile.writable)):
@@ -85,26 +86,26 @@ def profile_for(
     is_trusted: bool = False,
 ) -> SandboxProfile:
     """`own` are wolo's folders; `shown` the paths in them that the model may read. `is_trusted`: by the user, the workspace."""
-    writable = tuple(dict.fromkeys(map(os.path.realpath, roots)))
-    at_home = os.path.realpath(home or find_home())
-    of_tools = [path for name in SECRETS_OF_TOOLS.split() if os.path.lexists(path := f"{at_home}/{name}")]
-    secrets = dict.fromkeys(map(os.path.realpath, [*secrets_in(at_home), *of_tools, *OF_THE_SYSTEM]))
+    writable = tuple(dict.fromkeys(map(resolve_path, roots)))
+    at_home = resolve_path(home or find_home())
+    of_tools = _present(at_home, SECRETS_OF_TOOLS)
+    secrets = dict.fromkeys(map(resolve_path, [*secrets_in(at_home), *of_tools, *OF_THE_SYSTEM]))
     needed = [path for path in paths_commands_need(writable, at_home, is_trusted=is_trusted) if path not in secrets]
     return SandboxProfile(
         home=at_home,
         writable=writable,
         hidden=tuple(path for path in secrets if path not in writable),
-        own=tuple(dict.fromkeys(map(os.path.realpath, own))),
-        shown=tuple(dict.fromkeys(map(os.path.realpath, shown))),
+        own=tuple(dict.fromkeys(map(resolve_path, own))),
+        shown=tuple(dict.fromkeys(map(resolve_path, shown))),
         closed=tuple(closed_folders(writable, at_home)),
         needed=tuple(needed),
-        state=Path(os.path.realpath(state)),
+        state=Path(resolve_path(state)),
     )
 
 
 def secrets_in(home: str) -> list[str]:
     """Existing paths in the home directory that contain passwords, keys, cookies or histories."""
-    secrets = [path for name in IN_HOME if os.path.lexists(path := f"{home}/{name}")]
+    secrets = _present(home, IN_HOME)
     for folder in _LOOKED_THROUGH:
         try:
             with os.scandir(f"{home}/{folder}" if folder else home) as entries:
@@ -133,7 +134,7 @@ mambaforge micromamba miniconda3 miniforge3 perl5 quicklisp .cache/bazel .cache/
 """
 TOOLS = tuple(_TOOLS.split())
 """Programs in the home directory with their libraries, caches, and settings without passwords."""
-SECRETS_OF_TOOLS = """
+_SECRETS_OF_TOOLS = """
 .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml .m2/settings-security.xml .gradle/gradle.properties
 .gradle/init.gradle .ivy2/.credentials .sbt/.credentials .sbt/1.0/credentials.sbt .hex/hex.config .nuget/NuGet/NuGet.Config
 .config/composer/auth.json .config/pip/pip.conf .config/pypoetry/auth.toml .config/git/credentials .config/bundle/config
@@ -141,6 +142,7 @@ SECRETS_OF_TOOLS = """
 .cache/huggingface/stored_tokens .platformio/appstate.json .config/mise/age.txt .krew/receipts .pub-cache/credentials.json
 .yarn/berry/index.lock .npm/_logs .pip/pip.conf
 """
+SECRETS_OF_TOOLS = tuple(_SECRETS_OF_TOOLS.split())
 _SHARED = """
 / /bin /boot /dev /etc /lib /lib64 /nix /nix/store /proc /run /sbin /sys /tmp /usr /usr/lib /usr/local /usr/share /var /var/lib
 /var/tmp /System /Library /private /private/tmp /private/var
@@ -153,7 +155,7 @@ _MOST_BYTES = 4096
 
 def closed_folders(roots: Sequence[str], home: str) -> list[str]:
     """Real paths. Folders that are part of a writable directory stay open."""
-    others = [home, os.path.realpath("/home"), *(os.path.dirname(root) for root in roots)]  # noqa: PTH120  # text all along
+    others = [home, resolve_path("/home"), *(os.path.dirname(root) for root in roots)]  # noqa: PTH120  # text all along
     wanted = (folder for folder in others if folder not in _SYSTEM and Path(folder).is_dir())
     return [folder for folder in dict.fromkeys(wanted) if not any(is_below(folder, root) for root in roots)]
 
@@ -162,28 +164,37 @@ def paths_commands_need(roots: Sequence[str], home: str, *, is_trusted: bool = F
     """Paths that commands need inside closed folders and folders for temporary files."""
     shared = _SYSTEM - {"/usr/local"} | {home, f"{home}/.local", f"{home}/.config", f"{home}/.cache"}
     programs: list[str] = []
-    for folder in (os.path.realpath(folder) for folder in os.get_exec_path() if folder.startswith("/")):
+    for folder in (resolve_path(folder) for folder in os.get_exec_path() if folder.startswith("/")):
         above = os.path.dirname(folder)  # noqa: PTH120  # text all along
         programs.append(folder if above in shared else above)  # the folder above contains the libraries
     python = bare_python()
-    pythons = [os.path.realpath(place) for place in (sys.base_prefix, sys.prefix)]
+    pythons = [resolve_path(place) for place in (sys.base_prefix, sys.prefix)]
     if python:
-        pythons.append(os.path.realpath(Path(python).parent.parent))
+        pythons.append(resolve_path(Path(python).parent.parent))
     environments = [f"{root}/{name}" for root in roots for name in _ENVIRONMENTS]
     environments += [os.path.dirname(folder) for folder in os.get_exec_path()]  # noqa: PTH120  # the same
     pointed = (
         *filter(None, map(_python_of, environments)),
         *(path for root in roots for path in _repositories(root, is_trusted)),
     )
-    tools = (f"{home}/{name}" for name in TOOLS)
-    needs = dict.fromkeys(path for path in (*tools, *programs, *pythons, *pointed) if os.path.lexists(path))
-    return [path for path in needs if not is_below(home, os.path.realpath(path))]
+    others = (path for path in (*programs, *pythons, *pointed) if os.path.lexists(path))
+    needs = dict.fromkeys((*_present(home, TOOLS), *others))
+    return [path for path in needs if not is_below(home, resolve_path(path))]
+
+
+def _present(home: str, names: Sequence[str]) -> list[str]:
+    """Full paths of the names that exist. One listing in place of a look for each."""
+    try:
+        first = {*os.listdir(home)}  # noqa: PTH208  # at every start
+    except OSError:  # it may be entered and not listed
+        first = {name.partition("/")[0] for name in names}
+    return [path for name in names if name.partition("/")[0] in first and os.path.lexists(path := f"{home}/{name}")]
 
 
 def _python_of(environment: str) -> str:
     """The base Python of a virtual environment; empty if it is not one."""
     found = re.search(r"(?m)^home\s*=\s*(/.+)$", _read(f"{environment}/pyvenv.cfg"))
-    folder = os.path.realpath(found[1].strip()) if found else ""
+    folder = resolve_path(found[1].strip()) if found else ""
     is_python = os.path.basename(folder) == "bin" and os.access(f"{folder}/python3", os.X_OK)  # noqa: PTH119  # the same
     return os.path.dirname(folder) if is_python else ""  # noqa: PTH120  # the same
 
@@ -193,16 +204,16 @@ def _repositories(root: str, is_trusted: bool) -> Iterator[str]:
     place = f"{root}/.git"
     pointer = _read(place)
     if pointer.startswith("gitdir: "):
-        place = os.path.realpath(Path(root, pointer.removeprefix("gitdir: ").strip()))
+        place = resolve_path(Path(root, pointer.removeprefix("gitdir: ").strip()))
         # The repository itself must name the worktree: what a checkout claims could be forged.
         named = _read(f"{place}/gitdir").strip()
         if not named and (match := re.search(r"(?m)^\s*worktree\s*=\s*(\S.*)$", _read(f"{place}/config"))):
             named = f"{match[1].strip()}/.git"
-        if not named or os.path.realpath(Path(place, named)) != f"{root}/.git":
+        if not named or resolve_path(Path(place, named)) != f"{root}/.git":
             return
         common = _read(f"{place}/commondir").strip()
         if common:
-            common = os.path.realpath(Path(place, common))
+            common = resolve_path(Path(place, common))
             # A folder that the workspace brings could name any repository as its own.
             if os.path.dirname(place) != f"{common}/worktrees":  # noqa: PTH120  # the same
                 return

@@ -6,6 +6,7 @@ import errno
 import os
 import struct
 from collections.abc import Iterator
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -110,7 +111,12 @@ def program(*, in_namespaces: bool) -> bytes:
     Without namespaces the filter alone separates commands from the host: it forbids sockets, shared memory and changes to other
     processes.
     """
-    numbers = _MACHINES.get(os.uname().machine)
+    return _program(os.uname().machine, in_namespaces)
+
+
+@cache
+def _program(machine: str, in_namespaces: bool) -> bytes:
+    numbers = _MACHINES.get(machine)
     if numbers is None:
         return b""
     lines = [
@@ -119,7 +125,7 @@ def program(*, in_namespaces: bool) -> bytes:
         _refuse(errno.EPERM),  # 32-bit calls have other numbers
         _line(_LOAD, _AT_NUMBER),
     ]
-    if os.uname().machine == "x86_64":
+    if machine == "x86_64":
         lines += [_line(_JUMP_ABOVE, _X32, 0, 1), _refuse(errno.ENOSYS)]
     shared = "" if in_namespaces else numbers.shared
     for number in map(int, f"{numbers.refused} {_SINCE_4_19} {shared}".split()):

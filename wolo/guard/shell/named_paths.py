@@ -72,7 +72,7 @@ def may_name(pattern: str, path: str) -> bool:
 
 
 def real_path(cwd: str, name: str) -> str:
-    """Like `os.path.realpath`, but much faster where there is no link; `cwd` is real."""
+    """Like `resolve_path`, but much faster where there is no link; `cwd` is real."""
     path = cwd
     for part in name.split("/"):
         path = f"{path}/{part}"
@@ -114,7 +114,7 @@ def spelling_pattern(places: Iterable[Path], home: str) -> str:
     """A pattern that finds these directories in any command, however it spells the home directory; empty for none."""
     texts: list[str] = []
     for place in places:
-        for path in {str(place), os.path.realpath(place)}:
+        for path in {str(place), resolve_path(place)}:
             texts.append(re.escape(path))
             if path.startswith(f"{home}/"):
                 texts.append(r'(?:~|"?\$HOME"?|"?\$\{HOME\}"?)' + re.escape(path[len(home) :]))

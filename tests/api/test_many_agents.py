@@ -1,0 +1,79 @@
+"""Many agents in one process share what they can: the writer, the database, the tools."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import tracemalloc
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+from wolo import Agent
+from wolo.places import find_places
+from wolo.sessions.store import Store
+from wolo.testing import ScriptedTransport
+
+NUM_AGENTS = 30
+MOST_BYTES = 100_000
+"""Of one conversation with all tools: 80,000 on Python 3.11; 128,000 when each had its own tools and connection."""
+
+
+async def run_agents(stack: AsyncExitStack, number: int, session: str | None = None) -> list[Agent]:
+    agents = [Agent("test/m", transport=ScriptedTransport(["Hi!"]), session=session) for _ in range(number)]
+    for each in agents:
+        await stack.enter_async_context(each)
+        await each.run("Hello")
+    return agents
+
+
+def open_files(name: str = "") -> list[str]:
+    files = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            files.append(str(descriptor.readlink()))
+    return [file for file in files if name in file]
+
+
+async def test_saved_conversations_share_thread_and_connection() -> None:
+    async with AsyncExitStack() as stack:
+        await run_agents(stack, 1)
+        database, threads, files = open_files("wolo.db"), threading.active_count(), len(open_files())
+        await run_agents(stack, NUM_AGENTS)
+        assert open_files("wolo.db") == database != []
+        assert threading.active_count() <= threads + 1
+        assert len(open_files()) <= files + 2 * NUM_AGENTS
+    assert open_files("wolo.db") == []
+
+
+async def test_conversation_takes_few_bytes() -> None:
+    async with AsyncExitStack() as stack:
+        await run_agents(stack, 3)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for agent in (agents := await run_agents(stack, NUM_AGENTS)):
+                agent._transport.requests.clear()  # type: ignore[union-attr]  # the script's own
+            gc.collect()
+            num_bytes = tracemalloc.get_traced_memory()[0] / len(agents)
+        finally:
+            tracemalloc.stop()
+        assert num_bytes < MOST_BYTES
+
+
+async def test_closed_conversation_leaves_others_their_database() -> None:
+    async with AsyncExitStack() as stack:
+        (staying,) = await run_agents(stack, 1)
+        async with AsyncExitStack() as passing:
+            await run_agents(passing, 1)
+        staying._transport._script.append("Still here.")  # type: ignore[union-attr]
+        await staying.run("And now?")
+        with Store.open(find_places().data) as store:
+            assert store.find(staying.session_id).turns == 2
+
+
+async def test_dropped_agent_gives_its_share_back(tmp_path: Path) -> None:
+    agent = Agent("test/m", transport=ScriptedTransport(["Hi!"]))
+    await agent.run("Hello")
+    del agent
+    gc.collect()
+    assert open_files("wolo.db") == []
