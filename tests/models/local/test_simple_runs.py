@@ -126,6 +126,15 @@ async def test_function_against_its_formula_is_no_success(script: Script) -> Non
     assert turn.ended.exit_code == 1
 
 
+async def test_method_against_its_stated_formula_is_rewritten(script: Script) -> None:
+    head = "class Mixer:\n    def __init__(self, start):\n        self.start = start\n\n    def mix(self, n):\n        return "
+    wrong, right = (text(f"```python\n{head}self.start + {formula}") for formula in ("n", "9 * n"))
+    request = "Crea a.py con una clase Mixer(start) cuyo método mix(n) devuelve self.start + 9 * n."
+    turn = await script.turn(request, wrong, right)
+    assert "Mixer.mix(2, 2) gives 4, not 20" in script.asked(-1)
+    assert "computes self.start + 9 * n" in turn.ended.answer
+
+
 async def test_stated_formula_is_checked_beside_pytest(script: Script) -> None:
     tests = text("```python\nfrom a import scale\n\n\ndef test_scale():\n    assert scale(1) == 2")
     request = "Crea a.py con scale(n), que devuelve n + 1, y test_a.py, que prueba scale con pytest."

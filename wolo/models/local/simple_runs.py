@@ -89,15 +89,15 @@ _PROBE: Final = "python3 -B -c "
 MOST_PARAMETERS: Final = 4
 _COMPARISON: Final = """\
 import itertools, sys; sys.path.insert(0, {folder!r})
-from {module} import {name}
+from {module} import {owner}
 asked, right, wrong = lambda {parameters}: {formula}, 0, []
-for args in itertools.product((2, 7, 'ab', [3, 1]), repeat=asked.__code__.co_argcount):
+for args in itertools.product((2, 7, 'ab', [3, 1]), repeat={count}):
     try:
-        expected = asked(*args)
+        expected = {expected}
     except Exception:
         continue
     try:
-        result = {name}(*args)
+        result = {result}
         is_same = result == expected or isinstance(expected, float) and abs(result - expected) < 1e-6
     except Exception as error:
         result, is_same = error, False
@@ -125,13 +125,25 @@ def formula_command(path: str, text: str, request: str) -> str:
     It may disagree for the lesser part of the arguments: a request may state exceptions.
     """
     functions, formula = asked_parts(request).functions, asked_formula(request)
-    if len(functions) != 1 or not formula or PurePath(path).suffix != ".py" or shows_something(request):
+    owner, method = functions[0] if functions else None, functions[-1] if functions else None
+    is_class = len(functions) == 2 and functions[0].is_class
+    if not owner or not method or not formula or (len(functions) > 1 and not is_class) or shows_something(request):
         return ""
-    name, parameters = functions[0].name, functions[0].parameters
-    if not re.search(rf"(?m)^def {name}\b", text) or len(parameters) > MOST_PARAMETERS:
+    count = len(owner.parameters) + (len(method.parameters) if is_class else 0)
+    if PurePath(path).suffix != ".py" or not re.search(rf"(?m)^(?:def|class) {owner.name}\b", text) or count > MOST_PARAMETERS:
         return ""
-    folder, module = str(PurePath(path).parent), PurePath(path).stem
-    code = _COMPARISON.format(folder=folder, module=module, name=name, parameters=", ".join(parameters), formula=formula)
+    split = len(owner.parameters)
+    code = _COMPARISON.format(
+        folder=str(PurePath(path).parent),
+        module=PurePath(path).stem,
+        owner=owner.name,
+        name=f"{owner.name}.{method.name}" if is_class else owner.name,
+        parameters=", ".join((*(["self"] if is_class else []), *method.parameters)),
+        formula=formula,
+        count=count,
+        expected=f"asked(made := {owner.name}(*args[:{split}]), *args[{split}:])" if is_class else "asked(*args)",
+        result=f"made.{method.name}(*args[{split}:])" if is_class else f"{owner.name}(*args)",
+    )
     return _PROBE + shlex.quote(code)
 
 
