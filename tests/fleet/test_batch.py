@@ -214,10 +214,12 @@ async def test_a_worker_that_was_given_up_publishes_nothing(env: dict[str, str],
     here = Host().owner()
     ended = subprocess.Popen(["true"])
     ended.wait()
-    zombie = Workers(ledger, make_engine(run, options), Owner(here.host, ended.pid, here.started), 1)
+    engine = make_engine(run, options)
+    zombie = Workers(ledger, engine, Owner(here.host, ended.pid, here.started), 1)
     await asyncio.wait_for(zombie.run(), 60)
     assert [(result["state"], result["attempt"]) for result in results(run)] == [("lost", 3)]
     assert list((run / "attempts/t").iterdir()) == []
+    await engine.close()
     ledger.close()
 
 

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import socket
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,7 +35,7 @@ from wolo.fleet.worktrees import make_patch
 from wolo.places import find_places, make_private
 from wolo.workspace.directory_copy import remove_tree
 from wolo.workspace.git import Git, GitFailed
-from wolo.workspace.processes.process_runner import Processes, ProgramStart
+from wolo.workspace.processes.process_runner import ChildProcess, Processes, ProgramStart
 from wolo.workspace.processes.process_tree import end_leftovers
 
 PATCH, LOG, STREAM, VERIFY_LOG, SESSION = "patch.diff", "log", "stream.jsonl", "verify.log", "session"
@@ -81,6 +82,9 @@ class AttemptRunner:
         self.git = Git(self.processes)
         self.mirrors = Mirrors(folder.mirrors, self.git, self.places)
         self.pool = WorktreePool(folder, self.git)
+        self.prepare_agent: Callable[[], None] = lambda: None
+        self.spawn: Callable[..., ChildProcess] | None = None
+        """Starts agents outside of containers, as `Popen` does; the first is called before each."""
         self._engine: ContainerEngine | None = None
         self._lock = Lock()
 
@@ -224,6 +228,7 @@ class _Attempt:
         if container is not None:
             await asyncio.to_thread(container.enter, network=True)
             argv = [*await asyncio.to_thread(container.agent_argv, argv)]
+        self._runner.prepare_agent()
         left = None if deadline_at is None else max(deadline_at - asyncio.get_running_loop().time(), 0.0)
         with stream_file.open("wb") as output, _prompt_file(self._private, self._task.prompt) as prompt:
             start = ProgramStart(
@@ -241,6 +246,7 @@ class _Attempt:
                 resources=self._task.resources,
                 seat=self._lease.fence,
                 slept_s=stream.read_slept_s,
+                spawn=self._runner.spawn if container is None else None,
             )
         stream.follow()
         result = stream.result()

@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from wolo.fleet.tasks import Resources
 from wolo.workspace.processes.output_capture import OnOutput
-from wolo.workspace.processes.process_runner import GRACE_S, INTERRUPT_GRACE_S, Processes, Program, ProgramStart
+from wolo.workspace.processes.process_runner import GRACE_S, INTERRUPT_GRACE_S, ChildProcess, Processes, Program, ProgramStart
 
 _LOOK_EVERY_S = 0.5
 _DEATH_SIGNAL = 1
@@ -41,13 +42,16 @@ async def run_bounded(
     resources: Resources,
     seat: int,
     slept_s: Callable[[], float] = lambda: 0.0,
+    spawn: Callable[..., ChildProcess] | None = None,
 ) -> ProgramEnd:
-    """Nothing the program started is left. A cancellation ends it and is passed on.
+    """Nothing the program started is left. A cancellation ends it and is passed on. `spawn` gets the processors, too.
 
     `slept_s` is added to the timeout while the program runs. `seat` spreads programs with few processors over the machine.
     Raises OSError when it cannot be started.
     """
-    program = processes.start(replace(start, before_exec=_before_exec(resources, seat)), take)
+    processors = _processors(resources.cpus, seat)
+    start = replace(start, before_exec=binding(os.getpid(), processors))
+    program = processes.start(replace(start, spawn=partial(spawn, processors=processors)) if spawn else start, take)
     how: How
     try:
         how = await _wait(program, timeout_s, resources, slept_s)
@@ -94,13 +98,13 @@ def _resident_pages(pid: int) -> int:
         return 0
 
 
-def _before_exec(resources: Resources, seat: int) -> Callable[[], None] | None:
-    """Binds the program to its processors, and to this process: it gets TERM when this one dies in any way."""
+def binding(parent: int, processors: Collection[int]) -> Callable[[], None] | None:
+    """Binds a new process to its processors, and to its parent: it gets TERM when that one dies in any way."""
     if sys.platform != "linux":
         return None
     import ctypes  # noqa: PLC0415  # only where programs are started
 
-    call, parent, processors = ctypes.CDLL(None).prctl, os.getpid(), _processors(resources.cpus, seat)
+    call = ctypes.CDLL(None).prctl
 
     def bind() -> None:
         call(_DEATH_SIGNAL, int(signal.SIGTERM), 0, 0, 0)

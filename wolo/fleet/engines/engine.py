@@ -6,6 +6,7 @@ from typing import Protocol
 
 from wolo.fleet.agent_run import AgentSettings, Allowance
 from wolo.fleet.attempts import AttemptRunner, AttemptView
+from wolo.fleet.engines.warm_parent import WarmParent
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease
 from wolo.fleet.run_folder import RunFolder
 
@@ -36,7 +37,8 @@ class LocalEngine:
     name = "local"
 
     def __init__(self, folder: RunFolder, settings: AgentSettings) -> None:
-        self.runner = AttemptRunner(folder, settings, self.name)
+        self.runner, self._warm_parent = AttemptRunner(folder, settings, self.name), WarmParent()
+        self.runner.prepare_agent, self.runner.spawn = self._warm_parent.prepare, self._warm_parent.spawn
 
     def limit_by(self, path: str) -> None:
         self.runner.limiter = path
@@ -46,3 +48,4 @@ class LocalEngine:
 
     async def close(self) -> None:
         self.runner.close()
+        self._warm_parent.close()

@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -61,6 +61,17 @@ Cleanup = Callable[[], None]
 """Must not raise."""
 
 
+class ChildProcess(Protocol):
+    """What is used of `Popen`."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout_s: float | None = None, /) -> int: ...
+
+
 class ProgramStart(Struct, frozen=True, kw_only=True):
     argv: Sequence[str]
     cwd: Path
@@ -82,6 +93,8 @@ class ProgramStart(Struct, frozen=True, kw_only=True):
     """Ends everything the program leaves running."""
     before_exec: Callable[[], None] | None = None
     """Called in the new process, between fork and exec: system calls only."""
+    spawn: Callable[..., ChildProcess] = subprocess.Popen
+    """Is called as `Popen` is."""
 
 
 Cause = Literal["exited", "timed_out", "crowded"]
@@ -106,7 +119,7 @@ class Finished(Struct, frozen=True):
 class Program:
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        process: ChildProcess,
         tree: ProcessTree,
         output: OutputReader,
         cleanup: Cleanup,
@@ -160,7 +173,7 @@ class Program:
 
     def reap(self) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=1)
+            self._process.wait(1)
 
     def forget(self) -> None:
         """Makes it outlive wolo."""
@@ -256,7 +269,7 @@ class Processes:
         stdin = writing if start.has_terminal else subprocess.DEVNULL
         try:
             with limit(mark.number, tasks):
-                process = subprocess.Popen(
+                process = start.spawn(
                     start.argv,
                     stdin=stdin if start.stdin is None else start.stdin,
                     stdout=writing if start.stdout is None else start.stdout,
@@ -364,7 +377,7 @@ class Processes:
             program.close_output()
 
 
-async def _exit_of(process: subprocess.Popen[bytes]) -> None:
+async def _exit_of(process: ChildProcess) -> None:
     try:
         fd = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
