@@ -14,6 +14,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fleet.batches import serve, write_tasks
 from tests.fleet.clocks import TestHost, leased, outcome, results, tasks
 from tests.fleet.postgresql import PostgresServer
+from wolo.fleet.ledger import postgresql_store
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import create_ledger, open_ledger
 from wolo.fleet.ledger.ledger_store import LedgerError
@@ -40,6 +41,46 @@ def test_a_restart_of_the_server_is_waited_for(ledger: Ledger, host: TestHost, r
     postgres.start()
     assert ledger.publish(leased(ledger, host.owner()), outcome("failed"))
     assert [line["id"] for line in results(run)] == ["a", "b"]
+
+
+def test_outage_costs_no_finished_attempt(run: Path, store: str, postgres: PostgresServer) -> None:
+    here, there = TestHost("here", "1"), TestHost("there", "2")
+    first = create_ledger(run, Meta(version="1", lease_s=0.5), store, here)
+    first.add(tasks("a", "b"))
+    second = open_ledger(run, there)
+    held = leased(first, here.owner()), leased(second, there.owner())
+    told: list[str] = []
+    first.on_outage(told.append)
+    postgres.stop()
+    starting = threading.Timer(1.0, postgres.start)  # longer than the leases
+    starting.start()
+    assert first.heartbeat(held[0]) == "held"
+    starting.join()
+    assert first.expire() == 0, "the other one is not back yet"
+    assert second.publish(held[1], outcome())
+    assert first.publish(held[0], outcome())
+    assert told == ["The database of the run does not answer. It is waited for, at most 300 s."]
+    first.close()
+    second.close()
+
+
+def test_calls_share_one_deadline_in_an_outage(
+    ledger: Ledger, run: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_store, "OUTAGE_S", 0.7)
+    opened = open_ledger(run)
+    assert isinstance(opened._store, postgresql_store.PostgresStore)
+    postgres.stop()
+    since = set()
+    for _ in range(3):
+        with pytest.raises(LedgerError, match=r"\(for 1 s\)"):
+            opened.meta()
+        since.add(opened._store._down_since)
+    assert len(since) == 1
+    postgres.start()
+    assert opened.meta() == ledger.meta()
+    assert opened._store._down_since is None, "the next outage has a time of its own"
+    opened.close()
 
 
 def test_the_clock_of_the_database_decides(ledger: Ledger, run: Path) -> None:

@@ -208,6 +208,7 @@ async def work_on(
     """Works until nothing is left to do, or a signal comes. Raises WoloError, OSError."""
     workers = Workers(ledger, engine, Host().owner(), jobs, most=most, waits=waits)
     workers.watcher = watch(workers)
+    ledger.on_outage(say)
     seen = Interruption()
     _answer_signals(workers, seen, say)
     try:

@@ -44,6 +44,9 @@ class Ledger:
         self._rival = ""
         """Another machine that is at work on a ledger made for one."""
 
+    def on_outage(self, say: Callable[[str], None]) -> None:
+        self._store.say = say
+
     @property
     def folder(self) -> Path:
         return self._folder
@@ -207,6 +210,9 @@ class Ledger:
 
     def expire(self) -> int:
         """Takes tasks from dead owners: of this machine at once, others when their lease has run out. Returns how many."""
+        since_s = self._store.since_outage_s()
+        if since_s is not None and since_s < self.meta().lease_s:
+            return 0  # the other workers are not back yet, or have just written that they are
         leased = "SELECT id, fence, host, pid, started, expires, cancelling FROM tasks WHERE state = 'leased'"
         now, rows = self._store.transaction(lambda execute: (self._store.now(execute), execute(leased, ())))
         self._seen = {fence: seen for fence, seen in self._seen.items() if fence in {row[1] for row in rows}}

@@ -31,6 +31,13 @@ class LedgerStore(Protocol):
     one_host: bool
     """Leases are timed by the clock of the one machine that uses the file, rather than by the database's."""
 
+    say: Callable[[str], None]
+    """Is told of an outage that is waited for."""
+
+    def since_outage_s(self) -> float | None:
+        """Since the database came back, which no owner of a lease could reach; None: it was always there."""
+        ...
+
     def transaction(self, work: Callable[[Execute], T]) -> T:
         """Durable when it returns; runs `work` again where the database asks for it. Raises LedgerError."""
         ...

@@ -21,8 +21,8 @@ except ImportError as missing:
     raise LedgerError("A ledger in PostgreSQL needs psycopg.", hint="pip install 'wolo-cli[postgres]'") from missing
 
 T = TypeVar("T")
-_RECONNECT_S = 60.0
-"""A server that restarts or cannot be reached is tried again this long."""
+OUTAGE_S = 300.0
+"""A server that restarts or cannot be reached is tried again this long, by all threads together."""
 _PAUSE_S = 0.5
 _CONNECTION: dict[str, Any] = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "tcp_user_timeout": 20_000}
 _LIMITS = "SET LOCAL lock_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '60s'"
@@ -39,6 +39,9 @@ class PostgresStore:
     def __init__(self, url: str, schema: str) -> None:
         """Opens a schema that is there. Raises LedgerError."""
         self._shown, self._mutex = without_password(url), RLock()
+        self.say: Callable[[str], None] = lambda text: None
+        self._down_since: float | None = None
+        self._back_at: float | None = None
         try:
             self._url = resolve(url, os.environ, setting="--store")
             self._password = urlsplit(self._url).password or ""
@@ -66,7 +69,6 @@ class PostgresStore:
 
     def transaction(self, work: Callable[[Execute], T]) -> T:
         with self._mutex:
-            give_up = time.monotonic() + _RECONNECT_S
             while True:
                 try:
                     connection = self._connection
@@ -79,13 +81,14 @@ class PostgresStore:
                             connection.rollback()
                             connection.execute("ROLLBACK")
                         raise
+                    self._down_since = None
                     return result
                 except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
                     continue
                 except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                     if not self._connection.closed and not isinstance(error, psycopg.errors.AdminShutdown):
                         raise self._explain(error) from error
-                    self._reconnect(give_up, error)
+                    self._reconnect(error)
                 except psycopg.Error as error:
                     raise self._explain(error) from error
 
@@ -102,16 +105,24 @@ class PostgresStore:
         except psycopg.Error as error:
             raise self._explain(error) from None  # its text may have the password
 
-    def _reconnect(self, give_up: float, error: psycopg.Error) -> None:
+    def _reconnect(self, error: psycopg.Error) -> None:
         self._connection.close()
+        if self._down_since is None:
+            self._down_since = time.monotonic()
+            self.say(f"The database of the run does not answer. It is waited for, at most {OUTAGE_S:.0f} s.")
         while True:
             try:
                 self._connection = self._connect()
+                self._back_at = time.monotonic()
                 return
             except LedgerError:
-                if time.monotonic() >= give_up:
-                    raise self._explain(error) from None
+                if time.monotonic() >= self._down_since + OUTAGE_S:
+                    explained = self._explain(error)
+                    raise LedgerError(f"{explained.message} (for {OUTAGE_S:.0f} s)", hint=explained.hint) from None
                 time.sleep(_PAUSE_S)
+
+    def since_outage_s(self) -> float | None:
+        return None if self._back_at is None else time.monotonic() - self._back_at
 
     def _explain(self, error: psycopg.Error) -> LedgerError:
         message = " ".join(str(error).split())

@@ -36,6 +36,7 @@ class SqliteStore:
     def __init__(self, path: Path, host: Host, *, reads: bool = False) -> None:
         """Opens an existing file. `reads`: one that cannot be written is copied into memory. Raises LedgerError."""
         self._path, self._host, self._mutex = path, host, RLock()
+        self.say: Callable[[str], None] = lambda text: None
         if not path.is_file():
             raise LedgerError(
                 f"There is no ledger in {path.parent}.", hint="Give the folder that was the --out of `wolo batch run`."
@@ -84,6 +85,9 @@ class SqliteStore:
         except (*SQLITE_ERRORS, OSError) as error:
             raise _explain(error, path) from error
         return cls(path, host)
+
+    def since_outage_s(self) -> float | None:
+        return None
 
     def now(self, execute: Execute) -> float:
         return self._host.now()
