@@ -8,7 +8,6 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -114,7 +113,7 @@ class Grep:
         selection, files = await asyncio.to_thread(look_for_files, resolved, args.glob, call.services, looking, of_type)
         lines = _ResultLines(args, call.services, selection.start)
         program = self._program or find_program(call.services.workspace)
-        batches = _FoundBatches(files, looking)
+        batches = _FoundBatches(selection.start, files, looking)
         try:
             gaps = await _search(program, args, call.services, batches, selection.start, bounds, lines)
         finally:
@@ -128,18 +127,28 @@ class Grep:
         return CallResult(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown), selection.incomplete))
 
 
-class _FoundBatches:
-    """Batches of files, of which the next is collected in a thread while others are searched."""
+class _Batch(Struct, frozen=True):
+    files: list[str]
+    likely: list[str]
+    """Those that look like text."""
+    not_read: int
 
-    def __init__(self, files: Iterator[str], looking: WalkLimits) -> None:
-        self._batches = _batches(files)
+
+class _FoundBatches:
+    """Batches of files, of which the next is collected in a thread while others are searched.
+
+    One thread does all of it: several would wait for each other at every step of the event loop.
+    """
+
+    def __init__(self, start: Path, files: Iterator[str], looking: WalkLimits) -> None:
+        self._batches = (_Batch(batch, *text_files(start, batch, unopened_bytes=_UNOPENED_BYTES)) for batch in _batches(files))
         self._looking = looking
         self._next = self._begin()
 
-    def _begin(self) -> asyncio.Task[list[str] | None]:
+    def _begin(self) -> asyncio.Task[_Batch | None]:
         return asyncio.create_task(asyncio.to_thread(next, self._batches, None))
 
-    async def take(self) -> list[str] | None:
+    async def take(self) -> _Batch | None:
         """None at the end."""
         batch = await asyncio.shield(self._next)
         if batch is not None:
@@ -203,12 +212,12 @@ async def _search(
 
 
 async def _search_batch(
-    program: Sequence[str], query: GrepQuery, batch: Sequence[str], start: Path, processes: Processes, bounds: WalkLimits
+    program: Sequence[str], query: GrepQuery, batch: _Batch, start: Path, processes: Processes, bounds: WalkLimits
 ) -> Searched:
-    likely, not_read = await asyncio.to_thread(text_files, start, batch, unopened_bytes=_UNOPENED_BYTES)
-    named = await find_names(program, query, likely, start=start, processes=processes, timeout_s=bounds.seconds_left())
+    not_read = batch.not_read
+    named = await find_names(program, query, batch.likely, start=start, processes=processes, timeout_s=bounds.seconds_left())
     if named.has_failed:  # perhaps a file is unreadable: open all of them
-        likely, not_read = await asyncio.to_thread(text_files, start, batch)
+        likely, not_read = await asyncio.to_thread(text_files, start, batch.files)
         named = await find_names(program, query, likely, start=start, processes=processes, timeout_s=bounds.seconds_left())
     matching, _ = await asyncio.to_thread(text_files, start, [hit.path for hit in named.hits])
     found = await find_hits(program, query, matching, start=start, processes=processes, timeout_s=bounds.seconds_left())
@@ -289,14 +298,20 @@ def text_files(start: Path, files: Sequence[str], *, unopened_bytes: int = 0) ->
     texts: list[str] = []
     num_unreadable = 0
     for path in files:
-        is_text: bool | None = False
-        with suppress(OSError):
-            status = os.lstat(f"{start}/{path}") if unopened_bytes else None
-            is_text = status is not None and stat.S_ISREG(status.st_mode) and status.st_size < unopened_bytes
-        is_text = is_text or _is_text(f"{start}/{path}")
-        texts += [path] if is_text else []
+        whole = f"{start}/{path}"
+        is_text = (unopened_bytes > 0 and _is_small(whole, unopened_bytes)) or _is_text(whole)
+        if is_text:
+            texts.append(path)
         num_unreadable += is_text is None
     return texts, num_unreadable
+
+
+def _is_small(path: str, most_bytes: int) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size < most_bytes
 
 
 def _is_text(path: str) -> bool | None:
