@@ -88,8 +88,8 @@ def duplicate(descriptor: int, lowest: int) -> int:
 def in_memory(data: bytes) -> int:
     """Descriptor of an anonymous file with this content, where the system has such files."""
     fd = os.memfd_create("wolo-sandbox", os.MFD_CLOEXEC)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
+    while data:
+        data = data[os.write(fd, data) :]
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 

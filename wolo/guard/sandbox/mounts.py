@@ -29,7 +29,7 @@ class Tree:
         self._closed_by_mode = closed_by_mode
         self._mounts: dict[str, tuple[str, ...]] = {
             "/": ("--ro-bind", "/", "/"),
-            **{path: ("--bind", tmp, path) for path in map(os.path.realpath, TEMPORARY) if Path(path).is_dir()},
+            **{path: ("--bind", tmp, path) for path in map(os.path.realpath, TEMPORARY) if os.path.isdir(path)},  # noqa: PTH112  # text all along
         }
         self._closed: list[str] = []
         """Paths to make read-only once everything is mounted."""
@@ -38,7 +38,7 @@ class Tree:
         self.held: set[str] = set()
         """Paths that must stay hidden or read-only: a mount is gone when its path is removed or replaced outside."""
         for path in dict.fromkeys(map(os.path.realpath, ("/run", "/var/run"))):
-            if Path(path).is_dir():
+            if os.path.isdir(path):  # noqa: PTH112  # text all along
                 self._empty(path)
         self.show("/run/current-system")
 
@@ -48,7 +48,7 @@ class Tree:
 
     def show(self, path: str) -> None:
         """Mounts read-only what would otherwise be covered."""
-        if not self.is_seen(path) and Path(path).exists():
+        if not self.is_seen(path) and os.path.exists(path):  # noqa: PTH110  # text all along
             self._mounts[path] = ("--ro-bind", os.path.realpath(path), path)
             self._opened.add(path)
             self._covering.discard(path)
@@ -58,7 +58,7 @@ class Tree:
         """Makes the path empty and not writable. `for_long`: it is not expected to be removed by others."""
         if path in self._mounts or not self.is_seen(path) or not os.path.lexists(path):
             return
-        if Path(path).is_dir():
+        if os.path.isdir(path):  # noqa: PTH112  # text all along
             self._empty(path)
         else:
             self._mounts[path] = ("--ro-bind", _NOTHING, path)
@@ -152,15 +152,16 @@ def _locate(named: Mapping[bytes, str]) -> Iterator[str]:
 
 def _closed_above(path: str) -> str:
     """The first parent folder that its mode closes to root without capabilities; empty if there is none."""
-    for folder in reversed(Path(path).parents):
+    names = path.split("/")
+    for folder in ("/".join(names[:end]) or "/" for end in range(1, len(names))):
         try:
-            status = folder.stat()
+            status = os.stat(folder)  # noqa: PTH116  # text all along
         except OSError:
-            return str(folder)
+            return folder
         if (
             status.st_uid != 0
             and not status.st_mode & stat.S_IXOTH
             and not (status.st_gid == 0 and status.st_mode & stat.S_IXGRP)
         ):
-            return str(folder)
+            return folder
     return ""

@@ -220,12 +220,11 @@ def find_program(name: str, workspace: Workspace) -> str | None:
 
     Relative directories on the PATH (`.`) are skipped: they are the checkout, or will be after a `cd`.
     """
-    checkouts = [folder for folder in (workspace.root, *workspace.extra) if may_be_project(folder)]
+    checkouts = tuple(f"{folder}/" for folder in (workspace.root, *workspace.extra) if may_be_project(folder))
     for folder in os.get_exec_path():
         path = f"{folder}/{name}"
         if not folder.startswith("/") or not os.access(path, os.X_OK) or Path(path).is_dir():
             continue
-        real = [Path(os.path.realpath(each)) for each in (folder, path)]
-        if not any(each.is_relative_to(checkout) for each in real for checkout in checkouts):
+        if not any(f"{os.path.realpath(each)}/".startswith(checkouts) for each in (folder, path)):
             return path
     return None
