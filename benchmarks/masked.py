@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from peers import TURNS, Agent, Bench, installed
-from runs import ROOT, Table
+from runs import Table
 
 PRICE = {"input": 1.0, "output": 4.0, "cache_read": 0.1}
 """US dollars per million tokens."""
@@ -22,13 +22,13 @@ FILE = "".join(f"line {line} says something of its own about this\n" for line in
 
 
 def main() -> None:
-    agents = [agent for agent in installed() if not agent.start_only]
+    agents = installed()
     mine = priced(agents[0])
     agents = [mine, without_masking(mine), *agents[1:]]
-    with tempfile.TemporaryDirectory(prefix="masked-", dir=ROOT / "build") as folder:
+    with tempfile.TemporaryDirectory(prefix="masked-") as folder:
         for number in range(TURNS):
             (Path(folder) / f"{number}.txt").write_text(f"{number}\n{FILE}")
-        bench = Bench(Path(folder), agents)
+        bench = Bench(Path(folder).resolve(), agents)
         dollars = {agent.name: input_dollars(bench.run(agent, f"files-{TURNS}").log.pieces) for agent in agents}
     missing = [name for name in ("codex", "pi") if name not in dollars]
     table = Table("Input cost of a task", "", *(f"{agent.name} {agent.version}" for agent in agents), *missing)
@@ -74,7 +74,6 @@ def input_dollars(requests: Sequence[Sequence[bytes]]) -> float:
 
 
 if __name__ == "__main__":
-    (ROOT / "build").mkdir(exist_ok=True)
     if not shutil.which("codex") or not shutil.which("pi"):
         print("codex or pi is not installed: its column stays empty")
     main()

@@ -1,7 +1,8 @@
 """Wolo and the coding agents that are installed (codex, pi), with the same workloads and the same server, interleaved.
 
-`npm install -g @openai/codex @earendil-works/pi-coding-agent` installs the peers. Every agent gets its own home directory
-and asks the scripted server only; an agent that is not on the PATH is left out.
+`npm install -g @openai/codex @earendil-works/pi-coding-agent` installs the peers; of codex the program itself is started, without
+its launcher in JavaScript. Every agent gets its own home directory and asks the scripted server only; an agent that is not on the
+PATH is left out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from runs import ROOT, Run, Table, base_environment, install, p10, run
+from runs import Run, Table, base_environment, install, p10, run
 from scripted import ScriptedServer
 
 ROUNDS = 5
@@ -52,8 +53,6 @@ class Agent:
     environment: dict[str, str]
     configure: Callable[[Path, Sequence[str]], None] = lambda home, urls: None
     """Writes the settings to a home directory, for the URLs of all servers."""
-    start_only: bool = False
-    """Differs from another agent in its start only."""
 
 
 def wolo() -> Agent:
@@ -72,7 +71,7 @@ def sandboxed(agent: Agent) -> Agent:
     return replace(agent, command=command)
 
 
-def codex(program: Path, name: str) -> Agent:
+def codex(program: Path) -> Agent:
 
     def command(url: str, model: str, resume: bool) -> list[str | Path]:
         more = ["-c", f'model_providers.bench.base_url="{url}"', "-m", model, "--skip-git-repo-check"]
@@ -82,7 +81,7 @@ def codex(program: Path, name: str) -> Agent:
         (home / ".codex").mkdir()
         (home / ".codex" / "config.toml").write_text(CODEX_CONFIG)
 
-    return Agent(name, version_of(program), command, {"BENCH_KEY": "none"}, configure)
+    return Agent("codex", version_of(program), command, {"BENCH_KEY": "none"}, configure)
 
 
 def pi(program: Path) -> Agent:
@@ -110,11 +109,8 @@ def version_of(program: Path) -> str:
 def installed() -> list[Agent]:
     agents = [wolo()]
     if found := shutil.which("codex"):
-        agents.append(codex(Path(found), "codex"))
-        packages = Path(found).resolve().parents[2]
-        agents += [
-            replace(codex(binary, "codex binary"), start_only=True) for binary in packages.glob("codex-*/vendor/*/bin/codex")
-        ]
+        programs = Path(found).resolve().parents[2].glob("codex-*/vendor/*/bin/codex")
+        agents.append(codex(next(programs, Path(found))))
     if found := shutil.which("pi"):
         agents.append(pi(Path(found)))
     return agents
@@ -183,12 +179,10 @@ def main() -> None:
     for name in ("codex", "pi"):
         if not any(agent.name == name for agent in agents):
             print(f"{name} is not installed: left out")
-    (ROOT / "build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="peers-", dir=ROOT / "build") as folder:
-        bench, results = Bench(Path(folder), agents), Results(agents)
+    with tempfile.TemporaryDirectory(prefix="peers-") as folder:  # outside of the checkout, which would be the workspace
+        bench, results = Bench(Path(folder).resolve(), agents), Results(agents)
         bench.rounds("text")  # the first runs make databases and caches
         one = start_up(bench, results)
-        bench.agents = [agent for agent in agents if not agent.start_only]
         turns(bench, results, one)
         deltas(bench, results, one)
         long_sessions(bench, results, one)
@@ -197,9 +191,9 @@ def main() -> None:
 
 def start_up(bench: Bench, results: Results) -> Runs:
     one, tls = bench.rounds("text"), bench.rounds("text", tls=True)
-    results.row("spawn to first request, http", of(one, first_ms), "ms", peer="codex", goal=0.85)
-    results.row("spawn to first request, https", of(tls, first_ms), "ms", peer="codex", goal=0.95)
-    results.row("one turn, CPU", of(one, cpu_ms), "ms", peer="codex", goal=0.70)
+    results.row("spawn to first request, http", of(one, first_ms), "ms", peer="codex", goal=0.75)
+    results.row("spawn to first request, https", of(tls, first_ms), "ms", peer="codex", goal=0.75)
+    results.row("one turn, CPU", of(one, cpu_ms), "ms", peer="codex", goal=0.62)
     results.row("one turn over https, CPU", of(tls, cpu_ms), "ms", peer="codex")
     results.row("one turn, peak memory", of(one, peak_mb), "MB", goal=40)
     return one
@@ -208,31 +202,31 @@ def start_up(bench: Bench, results: Results) -> Runs:
 def turns(bench: Bench, results: Results, one: Runs) -> None:
     reads, shells = bench.rounds(f"reads-{TURNS}"), bench.rounds(f"shells-{TURNS}")
     confined = [bench.run(sandboxed(bench.agents[0]), f"shells-{TURNS}") for _ in range(ROUNDS)]
-    results.row("read turn, p10", of(reads, turn_ms), "ms", peer="pi", goal=0.70)
+    results.row("read turn, p10", of(reads, turn_ms), "ms", peer="pi", goal=0.60)
     results.row("read turn, CPU", beyond(one, reads, TURNS), "ms", peer="pi", goal=0.50)
-    results.row("shell turn, p10", of(shells, turn_ms), "ms", peer="pi", goal=0.90)
+    results.row("shell turn, p10", of(shells, turn_ms), "ms", peer="pi", goal=0.55)
     results.row("shell turn, CPU", beyond(one, shells, TURNS), "ms", peer="pi")
     results.row("shell turn, p10; wolo sandboxed", of(shells | {"wolo": confined}, turn_ms), "ms", peer="pi", goal=1.30)
 
 
 def deltas(bench: Bench, results: Results, one: Runs) -> None:
     runs = bench.rounds("deltas-1")
-    results.row("20,000 deltas, CPU beyond one turn", beyond(one, runs, 1), "ms", peer="codex", goal=0.75)
-    results.row("20,000 deltas, wall of the run", of(runs, wall_ms), "ms", peer="codex", goal=1.0)
+    results.row("20,000 deltas, CPU beyond one turn", beyond(one, runs, 1), "ms", peer="codex", goal=0.40)
+    results.row("20,000 deltas, wall of the run", of(runs, wall_ms), "ms", peer="codex", goal=0.50)
 
 
 def long_sessions(bench: Bench, results: Results, one: Runs) -> None:
     long = {agent.name: [bench.run(agent, f"reads-{LONG_TURNS}", "long")] for agent in bench.agents}
     results.row(f"{LONG_TURNS} turns, peak memory", of(long, peak_mb), "MB", goal=50)
     resumed = bench.rounds("text", "long", resume=True)
-    results.row(f"resume of {LONG_TURNS} turns to first request", of(resumed, first_ms), "ms", peer="codex", goal=0.90)
+    results.row(f"resume of {LONG_TURNS} turns to first request", of(resumed, first_ms), "ms", peer="codex", goal=0.75)
     growing = {agent.name: [bench.run(agent, f"reads-{MOST_TURNS}", "growth")] for agent in bench.agents}
     # Single runs of short turns differ threefold, with the clock of the processor and where the server runs.
     growing["wolo"] += [bench.run(bench.agents[0], f"reads-{MOST_TURNS}", "growth") for _ in range(ROUNDS - 1)]
-    results.row(f"growth of a turn over {MOST_TURNS:,}, p10", of(growing, growth), "×", goal=1.2)
+    results.row(f"growth of a turn over {MOST_TURNS:,}, p10", of(growing, growth), "×", goal=1.05)
     early, late = beyond(one, long, LONG_TURNS), beyond(long, growing, MOST_TURNS - LONG_TURNS)
     later = {agent: (late[agent][0] / early[agent][0],) for agent in early}
-    results.row(f"CPU of a turn after {LONG_TURNS}, by that before", later, "×", goal=1.2)
+    results.row(f"CPU of a turn after {LONG_TURNS}, by that before", later, "×", goal=1.05)
 
 
 def of(runs: Runs, figure: Callable[[Run], float]) -> Figures:
