@@ -24,7 +24,7 @@ from runs import ROOT, Run, Table, best, p10
 from scripted import ScriptedServer
 from store_samples import HUGE_ENTRIES, SESSIONS, make_compacted, make_turns
 
-from wolo.frontends.terminal.composer.completion import FileNames, NameIndex
+from wolo.frontends.file_names import FileNames, NameIndex
 from wolo.sessions.store import Store
 from wolo.tools.search.grep import Grep, GrepArgs
 from wolo.tools.search.ripgrep import stand_in
