@@ -63,7 +63,7 @@ settings.load_profile("test")
 
 
 HEAVY = {
-    "api": "examples",
+    "api": "examples many_agents",
     "cli": "accounts audit bundle doctor",
     "contrib": "harbor",
     "diagnostics": "package_check",

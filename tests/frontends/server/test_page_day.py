@@ -12,7 +12,14 @@ from tests.components import require_clients
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.frontends.server.running_server import Server, running
+from tests.frontends.server.test_server_api import batch_run
 from tests.frontends.server.test_web_page import all_of, browser, say, say_in, shown, wait
+from tests.sessions.samples import said
+from wolo.messages.message import Message
+from wolo.messages.parts import TextPart
+from wolo.places import find_places
+from wolo.sessions.entries import AnyEntry, MessageEntry
+from wolo.sessions.store import Store
 
 UP, DOWN, TAB, ESCAPE, ALT = "\ue013", "\ue015", "\ue004", "\ue00c", "\ue00a"
 NOTIFICATIONS = """window.told = []; window.Notification = class {
@@ -154,9 +161,46 @@ def test_sessions_are_in_folders(server: Server, provider: ProviderServer, tmp_p
         wait(driver, lambda: [each.text for each in all_of(driver, "#sessions .name")] == ["hello from other"])
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 420), ("dark", 420)])
+def emulate(driver: Any, scheme: str, width: int) -> None:
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def violations(driver: Any) -> list[str]:
+    axe = require_clients() / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+    driver.execute_script(axe.read_text(encoding="utf-8"))
+    found: list[str] = driver.execute_async_script(AXE)
+    return found
+
+
+SCREENS = pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 420), ("dark", 420)])
+
+
+@SCREENS
+def test_batches_and_plans_have_no_violations(provider: ProviderServer, tmp_path: Path, scheme: str, width: int) -> None:
+    plan = "# Plan\n\n1. **Measure**\n2. Cache `a.py`\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+    provider.script(call("present_plan", {"plan": plan}), text("Fine."))
+    with running(provider, "--run", str(batch_run(tmp_path)), WOLO_MODE="plan") as server, browser(width=width) as driver:
+        emulate(driver, scheme, width)
+        driver.get(server.address)
+        wait(driver, lambda: driver.execute_script("return !document.getElementById('runs').hidden"))
+        driver.execute_script("document.getElementById('runs').click()")
+        wait(driver, lambda: all_of(driver, "#dialog[open] td"))
+        assert violations(driver) == []
+        driver.execute_script("document.getElementById('dialog').close()")
+        say(driver, "plan it")
+        wait(driver, lambda: all_of(driver, ".ask .plan li"))
+        assert violations(driver) == []
+        all_of(driver, "[data-choice=revise]")[0].click()
+        wait(driver, lambda: all_of(driver, ".ask textarea")[0].is_displayed())
+        assert violations(driver) == []
+        driver.execute_script("document.querySelector('[data-choice=edit]').click()")
+        wait(driver, lambda: "Fine." in shown(driver))
+
+
+@SCREENS
 def test_no_state_of_the_page_has_violations(server: Server, provider: ProviderServer, scheme: str, width: int) -> None:
-    axe = (require_clients() / "npm" / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
     question = {"question": "Which one?", "options": [{"label": "red", "description": "warm"}, {"label": "blue"}]}
     table = "## Heading\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n\n```py\nx = 1\n```\n\n[link](https://example.com)"
     provider.script(
@@ -168,13 +212,10 @@ def test_no_state_of_the_page_has_violations(server: Server, provider: ProviderS
     )
     found: dict[str, list[str]] = {}
     with browser(width=width) as driver:
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        emulate(driver, scheme, width)
 
         def look(state: str) -> None:
-            driver.execute_script(axe)
-            found[state] = driver.execute_async_script(AXE)
+            found[state] = violations(driver)
 
         driver.get(server.address)
         wait(driver, lambda: all_of(driver, "#mode option"))
@@ -218,3 +259,25 @@ def test_model_and_thinking_are_shown(provider: ProviderServer) -> None:
         driver.get(f"{server.address}#{session}")
         wait(driver, lambda: driver.find_element("id", "thinking").text.startswith("thinking "))
         assert driver.find_element("id", "model").get_attribute("value") == "zai/glm-4.6"
+
+
+def answered(number: int) -> Message:
+    text = TextPart(text=f"answer {number} with `code` and a [link](https://example.org)")
+    return Message(role="assistant", parts=[text], finished=True, finish_reason="stop")
+
+
+def test_two_thousand_messages_open_in_few_steps(server: Server) -> None:
+    """One layout for each message would be ten times as many."""
+    entries: list[AnyEntry] = []
+    for number in range(1_000):
+        entries += [said(f"prompt {number}"), MessageEntry(message=answered(number))]
+    with Store.open(find_places().data) as store:
+        session = store.create(Path.cwd(), model="custom/test-model", mode="ask", entries=entries)
+    with browser() as driver:
+        driver.execute_cdp_cmd("Performance.enable", {})
+        driver.get(f"{server.address}#{session.id}")
+        wait(driver, lambda: "answer 999" in shown(driver))
+        metrics = {each["name"]: each["value"] for each in driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]}
+        assert metrics["LayoutCount"] < 200
+        assert driver.execute_script("return performance.getEntriesByType('resource').length") < 30
+        assert 2_000 <= driver.execute_script("return document.querySelectorAll('#log *').length") < 8_000

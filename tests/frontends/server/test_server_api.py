@@ -467,8 +467,9 @@ def test_a_port_in_use_is_a_usage_error(server: Server, provider: ProviderServer
     assert f"Port {port} cannot be used" in done.stderr
 
 
-def test_runs_of_batches_are_shown_with_their_tasks(provider: ProviderServer, tmp_path: Path) -> None:
-    run = tmp_path / "nightly"
+def batch_run(folder: Path) -> Path:
+    """A run with a failed task and a queued one."""
+    run = folder / "nightly"
     run.mkdir()
     with closing(create_ledger(run, Meta(version="1"))) as ledger:
         ledger.add([(BatchTask(id="a", prompt="go"), "key-a"), (BatchTask(id="b", prompt="go"), "key-b")])
@@ -484,6 +485,11 @@ def test_runs_of_batches_are_shown_with_their_tasks(provider: ProviderServer, tm
             usage=Spent(7, 1),
         )
         ledger.publish(lease, outcome)
+    return run
+
+
+def test_runs_of_batches_are_shown_with_their_tasks(provider: ProviderServer, tmp_path: Path) -> None:
+    run = batch_run(tmp_path)
     with running(provider, "--run", str(run)) as server:
         (overview,) = server.get("/v1/runs")
         assert (overview["name"], overview["states"], overview["tokens"]) == ("nightly", {"failed": 1, "queued": 1}, 8)
