@@ -26,41 +26,13 @@ from wolo.conversation.handover import Handover
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream, Recorder, SessionAccess
-from wolo.conversation.resources.conversation_hooks import (
-    ConversationHooks,
-    HookSet,
-    component_hooks,
-    find_hooks,
-    notices_about,
-)
+from wolo.conversation.resources import conversation_hooks, request_prefix, tool_environment
 from wolo.conversation.resources.file_tracking import FileTracking, track_files
 from wolo.conversation.resources.mcp_servers import FoundServers, connect_servers, find_servers
 from wolo.conversation.resources.model_selection import ModelAccess, make_asker, make_limit_wait
 from wolo.conversation.resources.persistence import SavedSession
-from wolo.conversation.resources.request_prefix import (
-    InstructionReader,
-    PromptOptions,
-    RequestPrefix,
-    SystemPrompt,
-    build_prefix,
-    instruction_reader,
-    options_of,
-    read_prompts,
-    tool_budget,
-)
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.startup import HookSessionStart, StartOptions, StartupState, prepare_start
-from wolo.conversation.resources.tool_environment import (
-    ConversationFiles,
-    SandboxSetup,
-    adopt_login_shell,
-    command_variables,
-    find_login_shell,
-    load_network,
-    make_judge,
-    new_shell,
-    save_redacted,
-)
 from wolo.conversation.resources.user_files import UserFiles, find_custom_tools, find_extensions, own_folders
 from wolo.conversation.subagents.subagents import Parent, Subagents
 from wolo.errors import UsageError
@@ -109,7 +81,7 @@ async def open_conversation(options: StartOptions) -> Conversation:
         raise
     try:
         python = PythonFiles(await find_custom_tools(state.config, state.site), await find_extensions(state.config, state.site))
-        login = await find_login_shell(state.config, state.site.places, state.workspace, options.shell)
+        login = await tool_environment.find_login_shell(state.config, state.site.places, state.workspace, options.shell)
         conversation = _assemble_conversation(state, found_servers, python, login)
         if options.change is None and {"goal", "until", "budget"} & {*state.flags}:
             from wolo.conversation.goals import make_goal  # most sessions have no goal
@@ -144,8 +116,8 @@ class _Environment(Struct, frozen=True, kw_only=True):
     variables: CommandVariables
     compactor: Compactor
     history: MessageHistory
-    hooks: ConversationHooks
-    sandbox: SandboxSetup
+    hooks: conversation_hooks.ConversationHooks
+    sandbox: tool_environment.SandboxSetup
     tracking: FileTracking
     notices: tuple[str, ...]
 
@@ -158,14 +130,14 @@ def _prepare_environment(
     skills = user_files.skills(state.choice)
     outputs, skill_folders = state.sink.outputs, own_folders(skills.skills, places)
     shown = (outputs, *skill_folders)
-    judge = make_judge(config, state.sandbox_plan.mode, workspace, state.site, outputs, skill_folders)
+    judge = tool_environment.make_judge(config, state.sandbox_plan.mode, workspace, state.site, outputs, skill_folders)
     if state.agent is not None and state.agent.ceiling is not None:
         judge = judge.under(state.agent.ceiling)
     search_key = "" if state.web_search is None or isinstance(state.web_search, ModelChoice) else state.web_search.key
     roots, models = (workspace.root, *workspace.extra), (state.choice, *state.fallbacks)
     secrets = make_secrets(places, config.settings, roots, models, search_key=search_key)
     found_servers.servers.report_secrets(secrets.learn)
-    shell = options.shell.go_on(cwd) if options.shell else new_shell(cwd, places.state, secrets)
+    shell = options.shell.go_on(cwd) if options.shell else tool_environment.new_shell(cwd, places.state, secrets)
     compactor = Compactor(config.settings.context, config.settings.compaction, options.cut or cut_of(state.sink.compaction))
     history = MessageHistory(compactor, lambda: state.sink.read_unloaded().messages)
     site = replace(state.site, notices=Notices())
@@ -173,17 +145,19 @@ def _prepare_environment(
     own_hooks = _hooks_of_components(state, user_files, skills, agents, site)
     if own_hooks:
         skills, agents = user_files.skills(state.choice), user_files.agents(state.choice)
-    hook_sets = (*find_hooks(config, site), *own_hooks)
+    hook_sets = (*conversation_hooks.find_hooks(config, site), *own_hooks)
     if login is not None:
-        adopt_login_shell(shell, login, make_judge(config, judge.mode, workspace, state.site, outputs, skill_folders), secrets)
-    variables = command_variables(config, secrets, shell.login_shell)
+        tool_environment.adopt_login_shell(
+            shell, login, tool_environment.make_judge(config, judge.mode, workspace, state.site, outputs, skill_folders), secrets
+        )
+    variables = tool_environment.command_variables(config, secrets, shell.login_shell)
     running = _start_extensions(state, extensions, secrets, variables, compactor)
     callbacks = options.hook_callbacks
-    hooks = ConversationHooks(
+    hooks = conversation_hooks.ConversationHooks(
         hook_sets, workspace, shell, variables, history, before=options.hooks, extensions=running, callbacks=callbacks
     )
     judge.protect_files((*hooks.programs(), *found_servers.programs))
-    sandbox = SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
+    sandbox = tool_environment.SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
     sandbox.apply(state.sandbox_plan, runs_commands=_runs_commands(state))
     return _Environment(
         user_files=user_files,
@@ -202,7 +176,7 @@ def _prepare_environment(
             *found_servers.notices,
             *(login.notices if login else ()),
             *site.notices,
-            *notices_about(hooks.sets, cwd, was_asked=options.was_asked),
+            *conversation_hooks.notices_about(hooks.sets, cwd, was_asked=options.was_asked),
             *(extensions.notices if extensions else ()),
         ),
     )
@@ -225,12 +199,14 @@ def _runs_commands(state: StartupState) -> bool:
     return state.options.attended or offer is None or not program.issuperset(offer) or bool(settings.verify.command)
 
 
-def _hooks_of_components(state: StartupState, user_files: UserFiles, skills: Skills, agents: Agents, site: Site) -> list[HookSet]:
+def _hooks_of_components(
+    state: StartupState, user_files: UserFiles, skills: Skills, agents: Agents, site: Site
+) -> list[conversation_hooks.HookSet]:
     """The hooks of skills and agents; where they do not run, it is not used. Raises UsageError for the conversation's agent."""
     profiles = {each.name: each for each in (*agents.profiles, *filter(None, (state.agent,)))}
     if not any(each.hooks for each in skills.skills) and not any(each.hooks for each in profiles.values()):
         return []
-    component_sets = component_hooks(skills.skills, profiles.values(), site)
+    component_sets = conversation_hooks.component_hooks(skills.skills, profiles.values(), site)
     running = {each.active_with[0] for each in component_sets if each.runs}
     known = {f"skill {each.name}": each.hooks for each in skills.skills} | {
         f"agent {name}": each.hooks for name, each in profiles.items()
@@ -247,9 +223,9 @@ def _hooks_of_components(state: StartupState, user_files: UserFiles, skills: Ski
 class _Requests(Struct, frozen=True, kw_only=True):
     """What the model is sent, and who sends it."""
 
-    prompts: PromptOptions
-    reader: InstructionReader
-    prefix: RequestPrefix
+    prompts: request_prefix.PromptOptions
+    reader: request_prefix.InstructionReader
+    prefix: request_prefix.RequestPrefix
     access: ModelAccess
     asker: ModelClient
     account: Account
@@ -261,18 +237,18 @@ def _prepare_requests(
     """`tools` are those of the user's Python files."""
     config, choice = state.config, state.choice
     window = config.settings.context.window_of(choice.model.context)
-    prompts = read_prompts(state.flags, state.agent)  # read once: a file that is named may be a pipe
-    reader = instruction_reader(
+    prompts = request_prefix.read_prompts(state.flags, state.agent)  # read once: a file that is named may be a pipe
+    reader = request_prefix.instruction_reader(
         config, state.site, state.workspace, choice, lambda path: env.judge.rule_against_reading(path) is None
     )
-    prefix = build_prefix(
+    prefix = request_prefix.build_prefix(
         config,
         state.site,
         prompts,
         calls_in_text=choice.format == "xml",
         edit_tool=choice.edit_tool,
         most_tools=choice.most_tools,
-        budget=tool_budget(window),
+        budget=request_prefix.tool_budget(window),
         attended=state.options.asks_questions,
         skills=env.skills,
         agents=env.agents,
@@ -399,7 +375,7 @@ def _assemble_conversation(
         questions=outlets.questions,
         permissions=PermissionCheck(env.judge, state.config, state.workspace, env.shell, env.agents.offers),
         session=SessionAccess(state.sink, outlets.recorder, state.site.places.data, state.site.cwd),
-        files=ConversationFiles(services, env.judge),
+        files=tool_environment.ConversationFiles(services, env.judge),
         sandbox=env.sandbox,
         user_files=env.user_files,
         servers=found_servers.servers,
@@ -417,7 +393,7 @@ def _assemble_conversation(
         Handover(state, parts, env.hooks, env.tracking, follow=open_conversation),
         state.sink.history,
         attended=state.options.attended,
-        options=options_of(state.config, state.workspace, requests.prompts, env.secrets),
+        options=request_prefix.options_of(state.config, state.workspace, requests.prompts, env.secrets),
         side_question_usage=state.sink.side_question_usage,
     )
     _complete(state, outlets, conversation)
@@ -447,7 +423,7 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
     return ToolServices(
         workspace=state.workspace,
         ledger=FileLedger(state.site.places.state / "file-locks"),
-        save_output=partial(save_redacted, state.sink, env.secrets),
+        save_output=partial(tool_environment.save_redacted, state.sink, env.secrets),
         shell=env.shell,
         secrets=env.secrets,
         shell_timeout_s=config.settings.shell.timeout_s,
@@ -465,7 +441,7 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
         propose_note=partial(_propose_note, state),
         mode=ModeSwitch(judge.mode.name, judge.mode_ceiling),
         sandbox=env.sandbox.sandbox,
-        network=cache(partial(load_network, config)),
+        network=cache(partial(tool_environment.load_network, config)),
         has_domains=bool(config.settings.sandbox.allowed_domains),
         tracker=env.tracking.tracker,
         edit_checks=partial(_edit_checks, state, env, parent.emit) if config.settings.lsp.enabled else None,
@@ -501,8 +477,8 @@ def _assemble_agent(
         from wolo.conversation.resources.verify_command import make_verify  # most users have no check
 
         verify = make_verify(settings.verify, services, env.judge.confine)
-    system = SystemPrompt(
-        prefix, requests.reader, partial(read_prompts, state.flags, state.agent), env.user_files, env.secrets.hide
+    system = request_prefix.SystemPrompt(
+        prefix, requests.reader, partial(request_prefix.read_prompts, state.flags, state.agent), env.user_files, env.secrets.hide
     )
     parts = AgentParts(
         asker=requests.asker,
@@ -632,7 +608,7 @@ async def _ask_and_notify(hooks: AgentHooks, ask: AskQuestions, call_id: str, qu
     return await hooks.notify_while("question", "A question waits for you", ask(call_id, questions))
 
 
-def _info(state: StartupState, prefix: RequestPrefix, notices: tuple[str, ...]) -> ConversationInfo:
+def _info(state: StartupState, prefix: request_prefix.RequestPrefix, notices: tuple[str, ...]) -> ConversationInfo:
     return ConversationInfo(
         session_id=state.sink.session_id,
         model=state.choice.label,

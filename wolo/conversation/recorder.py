@@ -13,22 +13,7 @@ from typing import ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
-from wolo.agent.events import (
-    AnswerEnded,
-    AttemptFailed,
-    CallEnded,
-    CallStarted,
-    Compacted,
-    Event,
-    MessageAdded,
-    ModelReplaced,
-    Noticed,
-    RequestStarted,
-    TaskStarted,
-    TextStreamed,
-    TurnEnded,
-    TurnStarted,
-)
+from wolo.agent import events
 from wolo.conversation.resources.file_tracking import FileTracking
 from wolo.conversation.resources.persistence import SavedSession, SessionSink, UnloadedHistory, UnsavedSession
 from wolo.errors import SessionError, UsageError
@@ -100,24 +85,24 @@ class Recorder:
         self._running: dict[str, tuple[str, ToolPart]] = {}
         """Message id and part of each running call, by the id of the part."""
 
-    async def record(self, event: Event) -> None:
+    async def record(self, event: events.Event) -> None:
         await self._join_timer_save()
         match event:
-            case TextStreamed(text=text):
+            case events.TextStreamed(text=text):
                 self._unsaved.append(text)
                 self._unsaved_chars += len(text)
                 if self._unsaved_chars >= PARTIAL_EVERY_CHARS or self._clock() - self._saved_at >= PARTIAL_EVERY_S:
                     await self.save(self._take_partial())
                 elif self._timer is None:
                     self._start_timer()
-            case TurnStarted(prompt=prompt):
+            case events.TurnStarted(prompt=prompt):
                 await self.save(MessageEntry(message=prompt))
-            case RequestStarted():
+            case events.RequestStarted():
                 await self._save_waiting()
                 self._begin_attempt()
-            case AttemptFailed() | ModelReplaced():
+            case events.AttemptFailed() | events.ModelReplaced():
                 await self._void_partials()
-            case Compacted():
+            case events.Compacted():
                 await self._void_partials()
                 saved = CompactionEntry(
                     summary=event.summary,
@@ -130,7 +115,7 @@ class Recorder:
                     usage=event.usage,
                 )
                 await self.save(saved)
-            case AnswerEnded(message=message):
+            case events.AnswerEnded(message=message):
                 self._begin_attempt()
                 calls = message.calls
                 self._first_call = calls[0].id if calls else ""
@@ -140,23 +125,23 @@ class Recorder:
                     self._start_timer()
                 else:
                     await self.save(MessageEntry(message=message))
-            case TurnEnded():
+            case events.TurnEnded():
                 await self._save_waiting()
                 await self._wait_for(self._sink.cleanup)
-            case TaskStarted() if event.part_id in self._running:
+            case events.TaskStarted() if event.part_id in self._running:
                 # A session that is killed now finds the work of its subagent.
                 message_id, part = self._running[event.part_id]
                 task = {"agent": event.agent, "session": event.session_id}
                 named = replace(part, metadata={**part.metadata, TASK: task})
                 await self.save(ResultsEntry(message_id=message_id, parts=(named,)))
-            case MessageAdded(message=message):
+            case events.MessageAdded(message=message):
                 await self.save(MessageEntry(message=message))
-            case CallStarted(part=part, message_id=message_id):
+            case events.CallStarted(part=part, message_id=message_id):
                 self._running[part.id] = (message_id, part)
                 is_implied_by_answer = part.id == self._first_call and part.was_allowed_at_once
                 if not is_implied_by_answer:
                     await self.save(ResultsEntry(message_id=message_id, parts=(part,)))
-            case CallEnded(part=part, message_id=message_id):
+            case events.CallEnded(part=part, message_id=message_id):
                 self._running.pop(part.id, None)
                 await self.save(ResultsEntry(message_id=message_id, parts=(part,)))
 
@@ -262,37 +247,37 @@ class EventStream:
 
     def __init__(self, recorder: Recorder, sink: SessionSink, tracking: FileTracking, processes: Processes) -> None:
         """`tracking` follows the turns of the main agent, whose commands are among the `processes`."""
-        self.queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self.queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         """None ends a turn."""
         self.is_in_turn = False
-        self.idle_listener: Callable[[Event], None] | None = None
+        self.idle_listener: Callable[[events.Event], None] | None = None
         """Gets the events between turns; None: they wait in the queue for the next turn."""
         self.summary_usage = sink.summary_usage
         """Usage of all summaries so far."""
-        self.watch: Callable[[Event], None] | None = None
+        self.watch: Callable[[events.Event], None] | None = None
         """Gets every event that is passed on, too."""
         self._recorder = recorder
         self._sink = sink
         self._tracking = tracking
         self._processes = processes
 
-    async def emit(self, event: Event) -> None:
+    async def emit(self, event: events.Event) -> None:
         """Returns once the event is on disk. Raises SessionError."""
         await self._recorder.record(event)
         while self._sink.recovery_notices:
-            self.queue.put_nowait(Noticed(text=self._sink.recovery_notices.pop(0), level="warning"))
-        if isinstance(event, Compacted) and event.usage is not None:
+            self.queue.put_nowait(events.Noticed(text=self._sink.recovery_notices.pop(0), level="warning"))
+        if isinstance(event, events.Compacted) and event.usage is not None:
             self.summary_usage += (event.usage,)
         self.pass_on(event)
 
-    async def emit_tracked(self, event: Event) -> None:
+    async def emit_tracked(self, event: events.Event) -> None:
         """Emits an event of the main agent; the tracker of files follows its turns."""
-        if isinstance(event, TurnStarted | CallEnded | TurnEnded):
+        if isinstance(event, events.TurnStarted | events.CallEnded | events.TurnEnded):
             for text in await self._tracking.follow(event, self._processes):
-                await self.emit(Noticed(text=text, level="warning"))
+                await self.emit(events.Noticed(text=text, level="warning"))
         await self.emit(event)
 
-    def pass_on(self, event: Event) -> None:
+    def pass_on(self, event: events.Event) -> None:
         if self.watch is not None:
             self.watch(event)
         if self.idle_listener is None or self.is_in_turn:
@@ -300,7 +285,7 @@ class EventStream:
         else:
             self.idle_listener(event)
 
-    async def show(self, event: Event) -> None:
+    async def show(self, event: events.Event) -> None:
         """Passes on an event that is not saved."""
         self.queue.put_nowait(event)
 

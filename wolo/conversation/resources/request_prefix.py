@@ -19,13 +19,8 @@ from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import UsageError, WoloError
 from wolo.extensions.agent_files import NONE as NO_AGENTS
 from wolo.extensions.agent_files import AgentProfile, Agents
+from wolo.extensions.instructions import instruction_files
 from wolo.extensions.instructions.file_reading import MAX_BYTES
-from wolo.extensions.instructions.instruction_files import (
-    MAX_TOTAL_BYTES,
-    Instructions,
-    byte_limit,
-    read_instructions,
-)
 from wolo.extensions.skill_files import NO_SKILLS, Skills, list_skills
 from wolo.formats.default_prompt import NAME
 from wolo.guard.rules import Decision, Rule, parse_rule
@@ -81,7 +76,7 @@ class RequestPrefix(Struct, frozen=True):
     toolbox: Toolbox
     notices: tuple[str, ...]
     """About instructions and skills that were read."""
-    instructions: Instructions
+    instructions: instruction_files.Instructions
 
 
 def notes_files(places: Places, root: Path) -> tuple[Path, Path]:
@@ -103,16 +98,16 @@ class InstructionReader(Struct, frozen=True):
     is_safe: bool = False
     """Reads nothing."""
 
-    def read(self) -> Instructions:
+    def read(self) -> instruction_files.Instructions:
         if self.is_safe:
-            return Instructions("")
+            return instruction_files.Instructions("")
         root, places = self.workspace.root, self.site.places
         more: list[tuple[Path, str]] = []
         if places.plugin_index.exists():
             from wolo.config.plugins.installed import context_files  # noqa: PLC0415  # most users have no plugins
 
             more = context_files(places)
-        return read_instructions(
+        return instruction_files.read_instructions(
             root,
             self.site.real_cwd,
             places.config,
@@ -140,7 +135,7 @@ def instruction_reader(
 ) -> InstructionReader:
     """Allows at most a quarter of the context window."""
     window = config.settings.context.window_of(choice.model.context)
-    return InstructionReader(workspace, site, byte_limit(window), is_readable, is_safe=config.is_safe)
+    return InstructionReader(workspace, site, instruction_files.byte_limit(window), is_readable, is_safe=config.is_safe)
 
 
 def tool_budget(window: int | None) -> int:
@@ -165,7 +160,7 @@ def build_prefix(
     has_map: bool = False,
     custom_tools: Sequence[ExternalTool] = (),
     more_tools: Iterable[ExternalTool] = (),
-    instructions: Instructions | None = None,
+    instructions: instruction_files.Instructions | None = None,
     can_learn: bool = True,
     can_plan: bool = True,
 ) -> RequestPrefix:
@@ -196,7 +191,7 @@ def build_prefix(
     offered = toolbox.offer(config.settings.tools.offer, (*config.settings.tools.hide, *hide))
     offered.add(more_tools)
     if instructions is None:
-        instructions = InstructionReader(Workspace(site.root), site, MAX_TOTAL_BYTES).read()
+        instructions = InstructionReader(Workspace(site.root), site, instruction_files.MAX_TOTAL_BYTES).read()
     compose = _composer(site.cwd, prompts, instructions)
     bare = compose()
     system = compose(skills=list_skills(skills)) if NEEDS_SKILLS & {*offered.names} else bare
@@ -261,7 +256,7 @@ class SystemPrompt:
         return {name: self._hide(text) for name, text in texts.items()}
 
 
-def _composer(cwd: Path, prompts: PromptOptions, instructions: Instructions) -> Callable[..., str]:
+def _composer(cwd: Path, prompts: PromptOptions, instructions: instruction_files.Instructions) -> Callable[..., str]:
     """A function that builds the prompt, with or without `skills`."""
     return partial(
         build_system_prompt,

@@ -17,15 +17,7 @@ from wolo.config import keys, layers, project
 from wolo.config.cli_options import Flags, directories, many, text
 from wolo.config.schema import Config, Endpoint, WebSearchSettings
 from wolo.conversation.local_context import LocalContext
-from wolo.conversation.resources.model_selection import (
-    check_prices,
-    check_reachable,
-    choose,
-    choose_fallbacks,
-    choose_small,
-    for_provider_of,
-    gone_notice,
-)
+from wolo.conversation.resources import model_selection
 from wolo.conversation.resources.persistence import Branch, SavedSession, SessionProperties, SessionSink, UnsavedSession
 from wolo.conversation.resources.tool_environment import SandboxPlan, plan_sandbox
 from wolo.conversation.resources.user_files import ProgramFiles, as_agent, find_main_agent, model_notice
@@ -231,7 +223,7 @@ def check_start(options: StartOptions) -> None:
         with Store.open(environment.site.places.data) as store:
             session = find_session(store, options.flags, change, environment.site.cwd)
     models = _choose_models(options, environment, session)
-    check_reachable(models.choice, models.fallbacks, environment.site.places)
+    model_selection.check_reachable(models.choice, models.fallbacks, environment.site.places)
 
 
 def prepare_start(options: StartOptions) -> StartupState:
@@ -265,7 +257,7 @@ def prepare_start(options: StartOptions) -> StartupState:
         models.notice,
         always_on_notice(choice),
         no_effect_notice(choice) if choice.thinking is not None else "",
-        "" if named or not session else gone_notice(config, choice, session.model),
+        "" if named or not session else model_selection.gone_notice(config, choice, session.model),
     )
     return StartupState(
         options=options,
@@ -345,17 +337,17 @@ def _find_search_service(
 
 def _choose_models(options: StartOptions, environment: StartEnvironment, session: SessionInfo | None) -> ChosenModels:
     environ, named = environment.environ, options.change.model if options.change else ""
-    config = for_provider_of(environment.config, environ, named, options.first_provider)
-    choice = choose(config, environ, named=named, last=session.model if session else "")
+    config = model_selection.for_provider_of(environment.config, environ, named, options.first_provider)
+    choice = model_selection.choose(config, environ, named=named, last=session.model if session else "")
     if environment.agent is not None and choice.provider.name == "local":
         raise UsageError(
             f"The embedded model cannot work as the agent {environment.agent.name}.", hint="Leave --agent out, or use -m."
         )
     if environment.agent is not None and environment.agent.temperature is not None:
         choice = replace(choice, temperature=environment.agent.temperature)
-    fallbacks = choose_fallbacks(config, environ, choice)
-    small, notice = choose_small(config, environ, choice)
-    check_prices(config, choice, *fallbacks, small)
+    fallbacks = model_selection.choose_fallbacks(config, environ, choice)
+    small, notice = model_selection.choose_small(config, environ, choice)
+    model_selection.check_prices(config, choice, *fallbacks, small)
     return ChosenModels(config, choice, fallbacks, small, notice)
 
 

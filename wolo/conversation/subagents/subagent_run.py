@@ -11,27 +11,9 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from wolo.agent import events
 from wolo.agent.approvals import AskUser
 from wolo.agent.budget import NOTHING, add
-from wolo.agent.events import (
-    AnswerEnded,
-    ApprovalAsked,
-    ApprovalGiven,
-    AttemptFailed,
-    CallDenied,
-    CallEnded,
-    CallStarted,
-    CompactionStarted,
-    Event,
-    ModelReplaced,
-    Noticed,
-    RequestStarted,
-    TaskEnded,
-    TaskStarted,
-    TextStreamed,
-    ThinkingStreamed,
-    TurnEnded,
-)
 from wolo.agent.hook_calls import NEWS, HookAnswer, HookResponse, ReportSlow, RunHook
 from wolo.agent.tool_execution import Emit
 from wolo.conversation.phrasing import describe_work
@@ -62,7 +44,7 @@ class SubagentRun:
         emit: Emit,
         alarm: PausableTimer,
         number: int = 0,
-        watch: Callable[[Event, str], None] | None = None,
+        watch: Callable[[events.Event, str], None] | None = None,
     ) -> None:
         """`number` of a background task; 0: the call waits for its end."""
         self.number = number
@@ -97,7 +79,7 @@ class SubagentRun:
         return f"{_count(self.begun, 'call')} · {self.usage.context_tokens:,} tokens"
 
     async def begin(self, model: str) -> None:
-        started = TaskStarted(
+        started = events.TaskStarted(
             part_id=self._call.part_id,
             agent=self.agent,
             session_id=self.session_id,
@@ -107,37 +89,43 @@ class SubagentRun:
         )
         await self._emit(started)
 
-    async def on_event(self, event: Event) -> None:
+    async def on_event(self, event: events.Event) -> None:
         """Saves the event, then reports it. `TurnEnded` is not saved here: the session is closed afterwards."""
-        if not isinstance(event, TurnEnded):
+        if not isinstance(event, events.TurnEnded):
             await self._recorder.record(event)
         if self._watch is not None:
             self._watch(event, self.part_id)
         match event:
-            case RequestStarted() | TextStreamed() | ThinkingStreamed() | CompactionStarted() | AttemptFailed():
+            case (
+                events.RequestStarted()
+                | events.TextStreamed()
+                | events.ThinkingStreamed()
+                | events.CompactionStarted()
+                | events.AttemptFailed()
+            ):
                 self._does(clean_line(describe_work(event)))
-            case AnswerEnded():
+            case events.AnswerEnded():
                 self.usage = add(self.usage, event.message.usage or Usage())
-            case CallStarted():
+            case events.CallStarted():
                 self.begun += 1
                 self._does(in_short(event.part))
-            case CallEnded():
+            case events.CallEnded():
                 self.files |= dict.fromkeys(event.files_changed)
                 bad = "" if event.part.outcome == "ok" else f" · {(event.part.outcome or 'error').replace('_', ' ')}"
                 self.calls.append(f"{in_short(event.part)}{bad}")
-            case CallDenied():
+            case events.CallDenied():
                 self.denied += 1
                 await self._emit(replace(event, agent=self.agent))
-            case ApprovalGiven() | Noticed():
+            case events.ApprovalGiven() | events.Noticed():
                 await self._emit(event)
-            case ModelReplaced():
+            case events.ModelReplaced():
                 why = event.error.message.rstrip(".")
-                await self._emit(Noticed(text=f"{self.agent}: {why}; {event.model} answers instead.", level="warning"))
+                await self._emit(events.Noticed(text=f"{self.agent}: {why}; {event.model} answers instead.", level="warning"))
 
     def asking(self, ask_user: AskUser) -> AskUser:
         """Names the subagent in the approval, and stops its timer meanwhile."""
 
-        async def ask(asked: ApprovalAsked) -> ApprovalGiven:
+        async def ask(asked: events.ApprovalAsked) -> events.ApprovalGiven:
             self._does("waiting for your approval")
             with self._alarm.pause():
                 return await ask_user(replace(asked, agent=self.agent, task=self._call.part_id))
@@ -153,11 +141,11 @@ class SubagentRun:
 
         return ask
 
-    async def end(self, ended: TurnEnded) -> CallResult:
+    async def end(self, ended: events.TurnEnded) -> CallResult:
         self.used, self.took_s = ended.usage, ended.duration_s
         how = "timed out" if self._alarm.rang else ended.cause.replace("_", " ")
         await self._emit(
-            TaskEnded(
+            events.TaskEnded(
                 part_id=self._call.part_id,
                 agent=self.agent,
                 session_id=self.session_id,
@@ -172,7 +160,7 @@ class SubagentRun:
         )
         return self._result(ended, how)
 
-    def _result(self, ended: TurnEnded, how: str) -> CallResult:
+    def _result(self, ended: events.TurnEnded, how: str) -> CallResult:
         is_done = ended.cause == "done"
         metadata = {
             "agent": self.agent,

@@ -13,16 +13,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.editing.matching import (
-    EditPassage,
-    Replacement,
-    describe_ambiguity,
-    describe_miss,
-    find,
-    join_passages,
-    line_number,
-    with_line_endings_of,
-)
+from wolo.tools.editing import matching
 from wolo.tools.editing.write import finish, intends_to_write, links_note, view_diff
 from wolo.tools.tool import UNOFFERED, CallContext, ToolServices
 from wolo.tools.tool_arguments import FILE_ALIASES, missing
@@ -42,7 +33,7 @@ class EditArgs(Struct, frozen=True):
     old: str | None = None
     new: str | None = None
     replace_all: bool = False
-    edits: tuple[Replacement, ...] = ()
+    edits: tuple[matching.Replacement, ...] = ()
     insert_line: Annotated[int | None, Meta(extra_json_schema={UNOFFERED: True})] = None
     """`new` is inserted behind this line, 0: before the first. For calls of other agents' editors."""
 
@@ -87,14 +78,14 @@ class Edit:
         path = services.workspace.resolve(args.path).path
         file, shown = read_file(path), services.workspace.relative(path)
         plan = _plan_any(file, args, path, shown, services)
-        return view_diff(path, shown, file.text, join_passages(file.text, plan.passages))
+        return view_diff(path, shown, file.text, matching.join_passages(file.text, plan.passages))
 
     async def run(self, args: EditArgs, call: CallContext) -> CallResult:
         return await finish(lambda: _edit(args, call))
 
 
 class _Plan(NamedTuple):
-    passages: list[EditPassage]
+    passages: list[matching.EditPassage]
     """In file order, without overlaps."""
     rules: list[str]
     cells: tuple[int, ...] = ()
@@ -109,7 +100,7 @@ def _check(args: EditArgs) -> None:
         raise ToolError("`insert_line` goes with a text `new`, and with neither `old` nor `edits`.")
 
 
-def _replacements(args: EditArgs) -> tuple[Replacement, ...]:
+def _replacements(args: EditArgs) -> tuple[matching.Replacement, ...]:
     single = args.old is not None or args.new is not None
     if single and args.edits:
         raise ToolError("Give either `old` and `new`, or `edits`.")
@@ -117,7 +108,7 @@ def _replacements(args: EditArgs) -> tuple[Replacement, ...]:
         raise ToolError("`old` and `new` are missing (or a list `edits` of them).")
     if single and (args.old is None or args.new is None):
         raise ToolError(f"`{'old' if args.old is None else 'new'}` is missing.")
-    edits = args.edits or (Replacement(args.old or "", args.new or "", args.replace_all),)
+    edits = args.edits or (matching.Replacement(args.old or "", args.new or "", args.replace_all),)
     for number, edit in enumerate(edits, start=1):
         name = f"edits[{number}]: " if len(edits) > 1 else ""
         if not edit.old:
@@ -173,12 +164,12 @@ def _plan_any(file: TextFile, args: EditArgs, path: Path, shown: str, services: 
         neighbour = text[starts[max(line - 1, 0)] : at] if line else text[: starts[min(1, len(starts) - 1)]]
         default = next(iter(re.findall(r"\r\n|\n|\r", text)), "\n")
         lines = f"\n{lines}" if is_behind_open_line else f"{lines}\n"
-        return _Plan([EditPassage(at, at, with_line_endings_of(neighbour, lines, default))], [])
+        return _Plan([matching.EditPassage(at, at, matching.with_line_endings_of(neighbour, lines, default))], [])
     edits = _replacements(args)
     return _plan_notebook(file, edits, path, shown) or _plan(file, edits, path, shown, services)
 
 
-def _plan_notebook(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str) -> _Plan | None:
+def _plan_notebook(file: TextFile, edits: tuple[matching.Replacement, ...], path: Path, shown: str) -> _Plan | None:
     """None: not a notebook, or the edit is meant for its JSON."""
     if path.suffix.lower() != ".ipynb":
         return None
@@ -187,21 +178,21 @@ def _plan_notebook(file: TextFile, edits: tuple[Replacement, ...], path: Path, s
     edited = edit_cells(file.text, edits, shown)
     if edited is None:
         return None
-    return _Plan([EditPassage(0, len(file.text), edited.text)], list(edited.rules), edited.cells)
+    return _Plan([matching.EditPassage(0, len(file.text), edited.text)], list(edited.rules), edited.cells)
 
 
-def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str, services: ToolServices) -> _Plan:
+def _plan(file: TextFile, edits: tuple[matching.Replacement, ...], path: Path, shown: str, services: ToolServices) -> _Plan:
     """Finds all passages in the current text, so that edits do not depend on each other."""
-    passages: list[EditPassage] = []
+    passages: list[matching.EditPassage] = []
     rules: list[str] = []
     for number, edit in enumerate(edits, start=1):
         name = f"edits[{number}]: " if len(edits) > 1 else ""
-        matches = find(file.text, edit.old, edit.new)
+        matches = matching.find(file.text, edit.old, edit.new)
         if not matches.passages:
             misses = services.ledger.count_miss(path)
-            raise ToolError(name + describe_miss("`old`", file.text, edit.old, edit.new, misses, shown))
+            raise ToolError(name + matching.describe_miss("`old`", file.text, edit.old, edit.new, misses, shown))
         if len(matches.passages) > 1 and not edit.replace_all:
-            raise ToolError(name + describe_ambiguity("`old`", file.text, matches, shown, _MORE_LINES))
+            raise ToolError(name + matching.describe_ambiguity("`old`", file.text, matches, shown, _MORE_LINES))
         end = 0
         for passage in matches.passages:
             if passage.start >= end:  # an occurrence that overlaps an earlier one is dropped: `aa` in `aaa`
@@ -212,7 +203,7 @@ def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str
     passages.sort()
     for one, next_one in pairwise(passages):
         if next_one.start < one.end:
-            line = line_number(file.text, next_one.start)
+            line = matching.line_number(file.text, next_one.start)
             raise ToolError(f"Two of the edits overlap at line {line} of `{shown}`; nothing was changed. Join them into one.")
     return _Plan(passages, rules)
 
@@ -225,9 +216,9 @@ def _result(file: TextFile, plan: _Plan, written: WrittenFile, path: Path, shown
         services.ledger.record(path, written.hash)
     elif seen is not None:
         stale = " The file had changed since you last read it; those changes are kept."
-    after = join_passages(file.text, plan.passages)
+    after = matching.join_passages(file.text, plan.passages)
     diff = view_diff(path, shown, file.text, after)
-    lines = [str(line_number(file.text, passage.start)) for passage in plan.passages[:10]]
+    lines = [str(matching.line_number(file.text, passage.start)) for passage in plan.passages[:10]]
     more = ", …" if len(plan.passages) > 10 else ""
     where = f"line{'s' if len(plan.passages) > 1 else ''} {', '.join(lines)}{more}"
     if plan.cells:
