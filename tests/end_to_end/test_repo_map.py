@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+from contextlib import redirect_stdout
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -78,6 +81,35 @@ def test_denied_files_are_left_out(provider: ProviderServer, project: Path) -> N
     shown = ask(provider, "--deny", "read:core/engine.py")
     assert "Engine:" not in shown
     assert "[2 protected files were left out.]" in shown
+
+
+@needs_grammars
+def test_oddly_named_file_hides_no_other(provider: ProviderServer, project: Path) -> None:
+    Path(os.fsdecode(os.fsencode(project) + b"/\xff\xfe.py")).write_text("def named_oddly(): ...\n")
+    shown = ask(provider)
+    assert "1: class Engine:" in shown
+    assert "def named_oddly" in shown
+
+
+@needs_grammars
+def test_small_files_come_before_slow_ones(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(code_symbols.GRAMMARS, ".ts", code_symbols.Grammar("tree_sitter_typescript", "gone"))  # type: ignore[arg-type]
+    (project / "a_large.py").write_text("(" * 1_000)
+    with redirect_stdout(StringIO()) as out:
+        code_symbols.write_symbols(["gone.py", "a_large.py", "page.ts", "b.py", "core/engine.py"])
+    paths = [json.loads(line)[0] for line in out.getvalue().splitlines()]
+    assert paths == ["b.py", "core/engine.py", "a_large.py"], "without the file whose grammar cannot be used"
+
+
+@needs_grammars
+def test_secret_is_hidden_where_line_is_cut(provider: ProviderServer, project: Path) -> None:
+    (project / ".env").write_text("SERVICE_TOKEN=Xk29vQmZp81LtRw47BnYc63D\n")
+    line = "def connect(" + "a" * 82 + ", token='Xk29vQmZp81LtRw47BnYc63D'): ...\n"
+    (project / "leak.py").write_text(line)
+    assert line[:120].endswith("Xk29vQmZp81LtRw47")
+    shown = ask(provider)
+    assert "def connect(" in shown
+    assert "Xk29vQ" not in shown
 
 
 @needs_grammars

@@ -56,19 +56,26 @@ def is_installed() -> bool:
     return find_spec("tree_sitter") is not None and any(find_spec(each.package) for each in GRAMMARS.values())
 
 
-def main(paths: Sequence[str]) -> None:
+def write_symbols(paths: Sequence[str]) -> None:
     """Writes a JSON line for each file that can be read: its path, definitions (line, text, name), names that it refers to, and
-    the files that it mentions by their name without its end, as imports do."""
-    stems = {os.path.splitext(os.path.basename(path))[0].encode() for path in paths}  # noqa: PTH119, PTH122  # thousands of paths
-    if resource is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
-        resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
-    for path in paths:
-        grammar = GRAMMARS[os.path.splitext(path)[1]]  # noqa: PTH122  # thousands of paths
-        if (source := _read(path)) is not None and _has(grammar.package):
+    the files that it mentions by their name without its end, as imports do.
+
+    Small files come first, because a hostile one can take all the time.
+    """
+    stems = {os.fsencode(os.path.splitext(os.path.basename(path))[0]) for path in paths}  # noqa: PTH119, PTH122  # thousands of paths
+    for path in sorted(paths, key=_size):
+        opened = _open(GRAMMARS[os.path.splitext(path)[1]])  # noqa: PTH122  # thousands of paths
+        if opened is not None and (source := _read(path)) is not None:
             mentions = [each.decode() for each in sorted(stems.intersection(re.findall(rb"[\w-]+", source)))]
-            sys.stdout.write(json.dumps((path, *find_symbols(source, grammar), mentions)) + "\n")
+            sys.stdout.write(json.dumps((path, *find_symbols(source, *opened), mentions)) + "\n")
             sys.stdout.flush()
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
 
 
 def _read(path: str) -> bytes | None:
@@ -84,11 +91,10 @@ def _read(path: str) -> bytes | None:
     return None if len(source) > MOST_FILE_BYTES or b"\0" in source else source
 
 
-def find_symbols(source: bytes, grammar: Grammar) -> tuple[list[tuple[int, str, str]], dict[str, int]]:
+def find_symbols(source: bytes, parser: Any, query: Any) -> tuple[list[tuple[int, str, str]], dict[str, int]]:
     """Broken syntax yields what its parser makes of it."""
     from tree_sitter import QueryCursor  # noqa: PLC0415  # in the child only
 
-    parser, query = _open(grammar)
     lines, references = source.split(b"\n"), Counter[str]()
     definitions: dict[tuple[int, str], tuple[int, str, str]] = {}
     for _, captures in QueryCursor(query).matches(parser.parse(source).root_node):
@@ -106,22 +112,24 @@ def find_symbols(source: bytes, grammar: Grammar) -> tuple[list[tuple[int, str, 
 
 
 @cache
-def _has(package: str) -> bool:
-    return find_spec(package) is not None
-
-
-@cache
-def _open(grammar: Grammar) -> tuple[Any, Any]:
+def _open(grammar: Grammar) -> tuple[Any, Any] | None:
+    """Parser and query; None where the grammar is not installed, or cannot be used with this tree-sitter."""
     from tree_sitter import Language, Parser, Query  # noqa: PLC0415  # as above
 
-    language = Language(getattr(import_module(grammar.package), grammar.language)())
-    tags = [
-        resources.files(package).joinpath("queries", "tags.scm").read_text(encoding="utf-8")
-        for package in (grammar.more_tags, grammar.package)
-        if package
-    ]
-    return Parser(language), Query(language, "\n".join(tags))
+    try:
+        language = Language(getattr(import_module(grammar.package), grammar.language)())
+        tags = [
+            resources.files(package).joinpath("queries", "tags.scm").read_text(encoding="utf-8")
+            for package in (grammar.more_tags, grammar.package)
+            if package
+        ]
+        return Parser(language), Query(language, "\n".join(tags))
+    except (ImportError, AttributeError, OSError, TypeError, ValueError):
+        return None
 
 
 if __name__ == "__main__":
-    main(json.load(sys.stdin))
+    if resource is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+    write_symbols(json.load(sys.stdin))

@@ -106,12 +106,15 @@ async def draw_map(resolved: Resolved, tokens: int, services: ToolServices) -> t
     parsed = await _parse(files[:MOST_FILES], selection)
     notes = list(selection.notes)
     if len(parsed) < len(files):
-        notes.append(f"{len(parsed):,} of {len(files):,} source files: others are too large, too many, or have no grammar here.")
+        left_out = "others are too large, many or slow, or have no grammar here."
+        notes.append(f"{len(parsed):,} of {len(files):,} source files: {left_out}")
     symbols = rank(parsed)
     folder = services.workspace.relative(selection.start)
     prefix = "" if folder == "." else f"{printable_name(folder)}/"
     if not symbols:
         return "\n".join(f"[{note}]" for note in ("There are no symbols in what was read.", *notes)), 0
+    for at, symbol in enumerate(symbols[:tokens]):  # no more can be shown
+        symbols[at] = symbol._replace(text=services.secrets.hide_cut(symbol.text))
     return fit(symbols, tokens, prefix, notes), len(symbols)
 
 
