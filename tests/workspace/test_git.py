@@ -12,7 +12,8 @@ from tests.fakes.hostile_repositories import hostile_repository, left
 from tests.fakes.repositories import commit, files, git, repository
 from tests.workspace.living import gone
 from wolo.workspace.git import GitFailed, run_git
-from wolo.workspace.git_objects import borrowed_folders, copy_objects, lend_objects, lends_objects
+from wolo.workspace import git_objects
+from wolo.workspace.git_objects import borrowed_folders, copy_objects, copy_refs, lend_objects, lends_objects
 from wolo.workspace.git_repository import _settings, _simple_settings, find_repository, open_repository
 
 MERGED = "diff --git a/a.txt b/a.txt\nindex {} 100644\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-{}\n+{}\n"
@@ -166,6 +167,23 @@ def test_objects_are_copied_without_those_of_others(tmp_path: Path) -> None:
     assert (tmp_path / "copy" / made[:2] / made[2:]).exists()
     assert not (tmp_path / "copy/info").exists()
     assert not (tmp_path / "copy/ab").exists()
+
+
+def test_objects_that_git_packs_meanwhile_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = repository(tmp_path / "source", {"a": "one", "b": "two"})
+    git(tmp_path, "init", "-q", "mirror")
+    mirror = tmp_path / "mirror"
+    copy = git_objects._copy
+
+    def copy_after_gc(path: Path, place: Path) -> None:
+        git(source, "gc", "-q", "--prune=now")
+        copy(path, place)
+
+    monkeypatch.setattr(git_objects, "_copy", copy_after_gc)
+    copy_refs(source / ".git", mirror / ".git")
+    later = commit(source, {"c": "three"})
+    copy_objects(source / ".git/objects", mirror / ".git/objects")
+    assert git(mirror, "rev-parse", "main^{commit}", f"{later}^{{tree}}") == git(source, "rev-parse", "main~", "main^{tree}")
 
 
 def test_objects_are_lent_by_the_lender_only(tmp_path: Path) -> None:

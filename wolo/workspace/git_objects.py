@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ _REPOSITORY_MODE = "160000 "
 _REFS = ("refs", "reftable")
 _FILES = ("packed-refs", "shallow")
 _MAX_BYTES = 1 << 16
+_MOST_LOOKS = 10
 _OBJECT = r"[0-9a-f]{2}/[0-9a-f]+|pack/pack-\w+\.\w+"
 
 
@@ -84,18 +86,24 @@ def borrowed_folders(objects: Path) -> tuple[Path, ...]:
 
 def copy_objects(source: Path, target: Path) -> None:
     """Adds what is missing; borrowed objects and links are left out. Raises OSError."""
-    names = [path.relative_to(source).as_posix() for path in _files(source)]
-    # an index is what makes git look into its pack
-    for name in sorted(names, key=lambda name: name.endswith(".idx")):
-        if re.fullmatch(_OBJECT, name) and not (target / name).exists():
-            _copy(source / name, target / name)
+    for _ in range(_MOST_LOOKS):
+        names = [path.relative_to(source).as_posix() for path in _files(source)]
+        missing = [name for name in names if re.fullmatch(_OBJECT, name) and not (target / name).exists()]
+        if not missing:
+            return
+        # an index is what makes git look into its pack
+        for name in sorted(missing, key=lambda name: name.endswith(".idx")):
+            with suppress(FileNotFoundError):  # git packs them meanwhile
+                _copy(source / name, target / name)
 
 
 def copy_refs(source: Path, target: Path) -> None:
     """Raises OSError."""
+    # in this order: git writes the packed ones before it removes the others
     for path in (*(path for name in _REFS for path in _files(source / name)), *(source / name for name in _FILES)):
         if path.is_file() and not path.is_symlink() and path.suffix != ".lock":
-            _copy(path, target / path.relative_to(source))
+            with suppress(FileNotFoundError):
+                _copy(path, target / path.relative_to(source))
 
 
 def _files(folder: Path) -> Iterator[Path]:
