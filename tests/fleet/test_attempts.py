@@ -114,6 +114,13 @@ async def test_a_repository_that_the_agent_armed_runs_nothing(provider: Provider
     assert not (tmp_path / "ran").exists()
 
 
+async def test_worktree_deeper_than_python_goes_is_removed(provider: ProviderServer, source: Path, tmp_path: Path) -> None:
+    provider.script(call("shell", {"command": "mkdir -p $(printf 'd/%.0s' {1..1900}); echo b > b.txt"}), text("Done."))
+    done = await attempt(tmp_path, repo=str(source), mode="yolo")
+    assert (done.state, done.patch and done.patch.files) == ("done", 1)
+    assert not worktree(tmp_path).exists()
+
+
 async def test_a_folder_that_is_no_repository_is_copied(provider: ProviderServer, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain/a.txt").write_text("one\n")

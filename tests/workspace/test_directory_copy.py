@@ -68,3 +68,31 @@ def test_large_repository_stays_behind_with_notice(isolated: Path, monkeypatch: 
     copied = copy_tree(source, isolated / "copy", most_bytes=1_000)
     assert [path.name for path in (isolated / "copy").iterdir()] == ["a.txt"]
     assert ".git" in copied.notices[0]
+
+
+def test_tree_of_any_depth_is_removed(isolated: Path) -> None:
+    (isolated / "tree").mkdir()
+    at = os.open(isolated / "tree", os.O_RDONLY)
+    for _ in range(3_000):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    copying.remove_tree(isolated / "tree")
+    assert not (isolated / "tree").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may open every folder")
+def test_closed_folder_is_removed(isolated: Path) -> None:
+    (isolated / "tree/closed/below").mkdir(parents=True)
+    (isolated / "tree/closed").chmod(0)
+    copying.remove_tree(isolated / "tree")
+    assert not (isolated / "tree").exists()
+
+
+def test_link_to_a_tree_is_not_followed(isolated: Path) -> None:
+    (isolated / "tree").mkdir()
+    (isolated / "link").symlink_to("tree")
+    copying.remove_tree(isolated / "link")
+    assert (isolated / "tree").exists()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import secrets
-import shutil
 import socket
 import tempfile
 from collections.abc import Callable
@@ -331,13 +330,13 @@ def _prompt_file(folder: Path, prompt: str) -> IO[bytes]:
 
 
 def _begin(private: Path) -> None:
-    shutil.rmtree(private, ignore_errors=True)
+    remove_tree(private)
     make_private(private)
 
 
 def _finish(private: Path, place: Path, work: Path) -> None:
     """Puts the attempt's folder in its place, without what is of no use after it."""
-    shutil.rmtree(private / SESSION / "checkpoints", ignore_errors=True)
+    remove_tree(private / SESSION / "checkpoints")
     with suppress(OSError):
         private.rename(place)
     if work.exists():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +17,7 @@ from wolo.fleet.attempts import AttemptView, now
 from wolo.fleet.engines.engine import Engine
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Ended, Failure, Lease, Owner
+from wolo.workspace.directory_copy import remove_tree
 
 log = logging.getLogger(__name__)
 _POLL_S = 1.0
@@ -143,7 +143,7 @@ class Workers:
         if await asyncio.to_thread(self._ledger.publish, lease, outcome):
             self.watcher.ended(lease, outcome)
         else:
-            await asyncio.to_thread(shutil.rmtree, self._ledger.folder / lease.folder, ignore_errors=True)
+            await asyncio.to_thread(remove_tree, self._ledger.folder / lease.folder)
 
     async def _place(self, lease: Lease, view: AttemptView) -> AttemptOutcome:
         return await self._engine.place(lease, await asyncio.to_thread(self._allowance), view)

@@ -6,7 +6,9 @@ import errno
 import os
 import shutil
 import stat
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -72,19 +74,22 @@ def copy_tree(source: Path, target: Path, *, most_bytes: int = MAX_BYTES) -> Cop
 
 
 def remove_tree(folder: Path) -> None:
-    """Also removes folders that were made read-only. What cannot be removed stays."""
+    """Whatever its modes and its depth. What cannot be removed stays."""
 
     def again(remove: Callable[..., object], path: str, error: object) -> None:
-        try:
-            above = os.path.dirname(path)  # noqa: PTH120  # text all along
-            os.chmod(above, stat.S_IRWXU)  # noqa: PTH101
-            if not os.path.islink(path):  # noqa: PTH114
-                os.chmod(path, stat.S_IRWXU)  # noqa: PTH101
-            remove(path)
-        except OSError:
-            pass
+        if remove in (os.unlink, os.rmdir):
+            with suppress(OSError):
+                os.chmod(os.path.dirname(path), stat.S_IRWXU)  # noqa: PTH101, PTH120  # text all along
+                if not os.path.islink(path):  # noqa: PTH114
+                    os.chmod(path, stat.S_IRWXU)  # noqa: PTH101
+                remove(path)
 
-    shutil.rmtree(folder, onerror=again)
+    with suppress(RecursionError):
+        shutil.rmtree(folder, onerror=again)
+    if folder.is_dir() and not folder.is_symlink():  # closed folders, or more levels than Python or the open files go down
+        for words in (("chmod", "-R", "u+rwx"), ("rm", "-rf")):
+            with suppress(OSError):
+                subprocess.run([*words, "--", folder], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def _measure(source: Path, most_bytes: int, leaving_out: str = "") -> _Sizes:

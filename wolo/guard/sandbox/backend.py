@@ -250,13 +250,7 @@ def remove_placeholders(records: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Removes the folder, whatever modes commands gave to their files."""
-    for path, folders, _ in os.walk(folder):
-        for name in folders:
-            each = Path(path, name)
-            if not each.is_symlink():
-                with suppress(OSError):
-                    each.chmod(0o700)
-    import shutil  # noqa: PLC0415  # slow to load, and a plain turn has no folder
+    """Removes the folder, whatever modes and depth commands gave to it."""
+    from wolo.workspace.directory_copy import remove_tree  # noqa: PLC0415  # slow to load, and a plain turn has no folder
 
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_tree(folder)
