@@ -11,8 +11,8 @@ import pytest
 from tests.fakes.hostile_repositories import hostile_repository, left
 from tests.fakes.repositories import commit, files, git, repository
 from tests.workspace.living import gone
-from wolo.workspace.git import GitFailed, run_git
 from wolo.workspace import git_objects
+from wolo.workspace.git import GitFailed, run_git
 from wolo.workspace.git_objects import borrowed_folders, copy_objects, copy_refs, lend_objects, lends_objects
 from wolo.workspace.git_repository import _settings, _simple_settings, find_repository, open_repository
 

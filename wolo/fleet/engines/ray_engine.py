@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import os
 import socket
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -30,7 +33,12 @@ from wolo.workspace.root import find_site
 if TYPE_CHECKING:
     from ray import ObjectRef
 
+T = TypeVar("T")
 _CONNECT_S = 10.0
+_PROBE_S = 2.0
+_HEAD_S = 15.0
+"""A head that restarts takes less; Ray itself waits for one without end."""
+_LEAVE_S = 10.0
 _NOT_FORWARDED = ("WOLO_HOME", DATA_VARIABLE, LIMITER_VARIABLE)
 """These name places on this machine."""
 
@@ -67,6 +75,9 @@ class RayEngine:
         self._limits: LimitAddress | None = None
         self._listening = AsyncExitStack()
         self._beginning = asyncio.Lock()
+        self._head: str = ray.get_runtime_context().gcs_address
+        self._watching: asyncio.Task[None] | None = None
+        """Ends when the head is lost."""
 
     def limit_by(self, path: str) -> None:
         self._limiter = path
@@ -74,8 +85,34 @@ class RayEngine:
     async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
         started = now()
         resources = lease.task.resources
-        if said := self._unplaceable(resources.cpus or 1.0, resources.memory_mb):
+        if said := await self._unless_lost(_in_thread(lambda: self._unplaceable(resources.cpus or 1.0, resources.memory_mb))):
             return _end("errored", "resources", said, started)
+        # Opens the shared limits to the nodes, once.
+        async with self._beginning:
+            if self._limiter and self._limits is None:
+                host = self._ray.util.get_node_ip_address()
+                self._limits = await self._listening.enter_async_context(at_coordinator(self._limiter, host))
+        view.phase = "on the cluster"
+        placed = await self._unless_lost(_in_thread(lambda: self._send(lease, allowance)))
+        try:
+            returned = msgspec.json.decode(await self._unless_lost(placed), type=ReturnedAttempt)
+        except asyncio.CancelledError:
+            await self._withdraw(placed)
+            raise
+        except self._ray.exceptions.RayError as error:
+            return self._lose(error, started)
+        finally:
+            self._placed.discard(placed)
+        if returned.outcome is None:
+            raise WoloError(f"A node of the cluster cannot run attempts: {returned.refusal}.")
+        try:
+            await asyncio.to_thread(unpack, returned.archive, self._folder.path / lease.folder)
+        except tarfile.TarError as error:
+            return _end("lost", "archive", f"The attempt's folder came back damaged: {error}.", started, retryable=True)
+        return returned.outcome
+
+    def _send(self, lease: Lease, allowance: Allowance) -> ObjectRef[bytes]:
+        resources = lease.task.resources
         task = self._ray.remote(run_attempt).options(
             name=f"wolo {lease.task.id}",
             num_cpus=resources.cpus or 1.0,
@@ -83,12 +120,6 @@ class RayEngine:
             max_retries=0,
             scheduling_strategy="SPREAD",
         )
-        # Opens the shared limits to the nodes, once.
-        async with self._beginning:
-            if self._limiter and self._limits is None:
-                host = self._ray.util.get_node_ip_address()
-                self._limits = await self._listening.enter_async_context(at_coordinator(self._limiter, host))
-        view.phase = "on the cluster"
         env = {name: os.environ[name] for name in lease.task.env if name in os.environ}
         placed = task.remote(
             msgspec.json.encode(
@@ -103,28 +134,55 @@ class RayEngine:
             )
         )
         self._placed.add(placed)
-        try:
-            returned = msgspec.json.decode(await placed, type=ReturnedAttempt)
-        except asyncio.CancelledError:
-            self._ray.cancel(placed, force=True)
-            raise
-        except self._ray.exceptions.RayError as error:
-            return self._lose(error, started)
-        finally:
-            self._placed.discard(placed)
-        if returned.outcome is None:
-            raise WoloError(f"A node of the cluster cannot run attempts: {returned.refusal}.")
-        try:
-            await asyncio.to_thread(unpack, returned.archive, self._folder.path / lease.folder)
-        except tarfile.TarError as error:
-            return _end("lost", "archive", f"The attempt's folder came back damaged: {error}.", started, retryable=True)
-        return returned.outcome
+        return placed
 
     async def close(self) -> None:
-        for placed in self._placed:
-            self._ray.cancel(placed, force=True)
         await self._listening.aclose()
-        self._ray.shutdown()
+        await self._withdraw(*self._placed)
+        atexit.unregister(self._ray.shutdown)  # this is it, and it may never return
+        await asyncio.wait([_in_thread(self._ray.shutdown)], timeout=_LEAVE_S)
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _withdraw(self, *placed: ObjectRef[bytes]) -> None:
+        if placed and not self._is_lost:
+            await asyncio.wait([_in_thread(lambda: [self._ray.cancel(each, force=True) for each in placed])], timeout=_LEAVE_S)
+
+    @property
+    def _is_lost(self) -> bool:
+        return self._watching is not None and self._watching.done()
+
+    async def _unless_lost(self, awaitable: Awaitable[T]) -> T:
+        """Raises WoloError when the head of the cluster has gone; Ray itself would wait for it."""
+        self._watching = self._watching or asyncio.create_task(self._watch())
+        waiting = asyncio.ensure_future(awaitable)
+        try:
+            await asyncio.wait((waiting, self._watching), return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                return await waiting
+        finally:
+            waiting.cancel()
+        raise WoloError(
+            f"The head of the Ray cluster at {self._head} has not answered for {_HEAD_S:g} s.",
+            hint="`wolo batch resume RUN --engine ray --ray-address HOST:PORT` goes on in another cluster, "
+            "`--engine local` on this machine.",
+        )
+
+    async def _watch(self) -> None:
+        """Returns when nothing listens at the address of the head any more."""
+        host, _, port = self._head.rpartition(":")
+        time = asyncio.get_running_loop().time
+        answered_at = time()
+        while True:
+            try:
+                async with asyncio.timeout(_CONNECT_S):
+                    _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+                writer.close()
+                answered_at = time()
+            except OSError:
+                if time() - answered_at >= _HEAD_S:
+                    return
+            await asyncio.sleep(_PROBE_S)
 
     def _unplaceable(self, cpus: float, memory_mb: int | None) -> str:
         """The reason why no node could ever run it; Ray would wait for one without end."""
@@ -156,3 +214,18 @@ def _end(state: Ended, kind: str, message: str, started: str, *, retryable: bool
         error=Failure(kind, message),
         retryable=retryable,
     )
+
+
+def _in_thread(call: Callable[[], T]) -> asyncio.Future[T]:
+    """In a thread that nothing waits for at the end: without a head, some of Ray's calls never return."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # for whoever waits
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return asyncio.wrap_future(future)

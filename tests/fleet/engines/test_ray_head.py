@@ -1,0 +1,123 @@
+"""The engine of a cluster whose head dies: a stand-in for Ray whose calls never return from then on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from wolo.errors import WoloError
+from wolo.fleet.agent_run import AgentSettings, Allowance
+from wolo.fleet.attempts import AttemptView
+from wolo.fleet.engines import ray_engine
+from wolo.fleet.engines.ray_engine import RayEngine
+from wolo.fleet.ledger.outcomes import Lease, Owner
+from wolo.fleet.run_folder import RunFolder
+from wolo.fleet.tasks import BatchTask
+
+
+class StalledRay(ModuleType):
+    """Has what the engine uses of Ray; `stalled` names calls that do not return."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__("ray")
+        self.address = address
+        self.stalled: set[str] = set()
+        self.sent = threading.Event()
+        self.released = threading.Event()
+        self.calls: list[str] = []
+        self.exceptions = SimpleNamespace(RayError=RuntimeError)
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        if name in self.stalled:
+            self.released.wait()
+
+    def init(self, **_options: object) -> None: ...
+
+    def get_runtime_context(self) -> SimpleNamespace:
+        return SimpleNamespace(gcs_address=self.address)
+
+    def nodes(self) -> list[dict[str, Any]]:
+        self._call("nodes")
+        return [{"Alive": True, "Resources": {"CPU": 4.0, "memory": 1e9}}]
+
+    def remote(self, _function: object) -> StalledRay:
+        return self
+
+    def options(self, **_options: object) -> SimpleNamespace:
+        return SimpleNamespace(remote=self._submit)
+
+    def _submit(self, _sent: bytes) -> _Endless:
+        self._call("submit")
+        self.sent.set()
+        return _Endless()
+
+    def cancel(self, _placed: object, *, force: bool) -> None:
+        self._call("cancel")
+
+    def shutdown(self) -> None:
+        self._call("shutdown")
+
+
+class _Endless:
+    def __await__(self) -> Any:
+        return asyncio.get_running_loop().create_future().__await__()
+
+
+@pytest.fixture
+def head() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+@pytest.fixture
+def ray(head: socket.socket, monkeypatch: pytest.MonkeyPatch) -> Iterator[StalledRay]:
+    fake = StalledRay(f"127.0.0.1:{head.getsockname()[1]}")
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    monkeypatch.setattr(ray_engine, "_HEAD_S", 0.0)
+    monkeypatch.setattr(ray_engine, "_PROBE_S", 0.0)
+    monkeypatch.setattr(ray_engine, "_LEAVE_S", 0.0)
+    yield fake
+    fake.released.set()
+
+
+def placing(engine: RayEngine) -> asyncio.Task[object]:
+    lease = Lease(task=BatchTask(id="t0", prompt="go"), key="t0", attempt=1, fence=1, owner=Owner("here", 1, ""))
+    return asyncio.create_task(engine.place(lease, Allowance(), AttemptView(lease)))
+
+
+@pytest.mark.parametrize("stalled", ["", "nodes", "submit"])
+async def test_a_lost_head_ends_the_run(ray: StalledRay, head: socket.socket, run: Path, stalled: str) -> None:
+    ray.stalled = {stalled, "cancel", "shutdown"}
+    engine = RayEngine(RunFolder(run), AgentSettings(), ray.address)
+    attempt = placing(engine)
+    if not stalled:
+        await asyncio.to_thread(ray.sent.wait)
+    head.close()
+    with pytest.raises(WoloError, match="head of the Ray cluster") as ended:
+        await attempt
+    await engine.close()
+    assert ended.value.hint is not None
+    assert "resume RUN --engine ray --ray-address" in ended.value.hint
+    assert "--engine local" in ended.value.hint
+    assert "cancel" not in ray.calls, "nothing is asked of a head that is gone"
+
+
+async def test_a_stalled_cluster_is_left(ray: StalledRay, run: Path) -> None:
+    ray.stalled = {"cancel", "shutdown"}
+    engine = RayEngine(RunFolder(run), AgentSettings(), ray.address)
+    attempt = placing(engine)
+    await asyncio.to_thread(ray.sent.wait)
+    attempt.cancel()
+    await asyncio.wait([attempt])
+    await engine.close()
+    assert attempt.cancelled()
+    assert {"cancel", "shutdown"} <= set(ray.calls)
