@@ -183,6 +183,23 @@ def test_failed_search_is_a_sentence(provider: ProviderServer) -> None:
     assert "The search of Anthropic failed: Web search is not enabled" in provider.requests[-1].body.decode()
 
 
+def test_answer_without_pages_is_no_search(provider: ProviderServer) -> None:
+    side = SIDES["zai"]
+    unsearched = replies.chunk({"role": "assistant", "content": "I know it.", "tool_calls": []}, web_search=None)
+    provider.script(side.call("web_search", ASKS), replies.sse(unsearched, replies.finish("stop")), side.text("No."))
+    assert run(provider, "zai", *allow(provider)).exit_code == 0
+    assert "did not search the web" in provider.requests[-1].body.decode()
+
+
+def test_message_without_a_list_of_pieces_is_read(provider: ProviderServer) -> None:
+    side = SIDES["openai"]
+    events = replies_responses.events(replies_responses.message(SAYS))
+    odd = [{**each, "item": {**each["item"], "content": 5}} if "item" in each else each for each in events]
+    provider.script(side.call("web_search", ASKS), replies_responses.stream(*odd), side.text("No."))
+    assert run(provider, "openai", *allow(provider)).exit_code == 0
+    assert "did not search the web" in provider.requests[-1].body.decode()
+
+
 def test_first_usable_service_of_a_list_searches(provider: ProviderServer) -> None:
     side = SIDES["anthropic"]
     provider.script(side.call("web_search", ASKS), side.found(), side.text("It is 3."))

@@ -151,9 +151,9 @@ class ChatDecoder:
             raise response_end.response_error(200, {}, payload)  # of another shape, sent with status 200
         if chunk.id and not self._id:
             self._id = bytes(chunk.id)
-        if chunk.web_search and self.findings is not None:
+        if self.findings is not None and isinstance(pages := read_json(bytes(chunk.web_search)), list):
             self.findings.num_searches = 1
-            self.findings.add_all(read_json(bytes(chunk.web_search)), url="link", text="content")
+            self.findings.add_all(pages, url="link", text="content")
         if chunk.usage:
             self._note_usage(chunk.usage)
         elif chunk.x_groq is not None:

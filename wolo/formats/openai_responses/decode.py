@@ -253,7 +253,7 @@ class ResponsesDecoder:
             case "message":
                 content = content_of(document)
                 if self.findings is not None:
-                    for piece in document.get("content") or ():
+                    for piece in pieces if isinstance(pieces := document.get("content"), list) else ():
                         self.findings.add_all(piece.get("annotations") if isinstance(piece, dict) else None)
                 for at, piece in enumerate(content):
                     final = piece.get("text") or piece.get("refusal") or ""
