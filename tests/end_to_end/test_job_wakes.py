@@ -89,6 +89,45 @@ def test_matching_line_starts_turn_in_server(provider: ProviderServer) -> None:
         assert "ERROR one" not in str(listed.get("title"))
 
 
+def test_words_of_a_job_are_never_sent_as_the_users(provider: ProviderServer) -> None:
+    with pty_wolo("--yolo", *provider.flags) as terminal:
+        begin(terminal, provider, text("I look at one."), text("No."), text("I look at two."), text("Yes."))
+        Path("one").touch()
+        terminal.wait_for("I look at one.")
+        terminal.wait_for_prompt()
+        terminal.enter("/retry")
+        terminal.wait_for("no words of yours")
+        terminal.wait_for_prompt()
+        provider.forget_prefix()
+        terminal.say("/rewind 2", "Back to before: Lines of background jobs")
+        terminal.say("draft is empty?", "No.")
+        assert words(provider).startswith("draft is empty?")
+        Path("two").touch()
+        terminal.wait_for("I look at two.")
+        terminal.say("/undo", "no files change")
+        provider.forget_prefix()
+        terminal.say("and now?", "Yes.")
+        assert words(provider).startswith("and now?")
+        assert len(provider.requests) == 7
+
+
+def test_matching_line_starts_turn_after_model_was_changed(provider: ProviderServer) -> None:
+    with running(provider) as server:
+        session = server.new(mode="yolo")
+        events = server.events(session)
+        provider.script(text("Hello."), *BEGINS, text("I look at one."))
+        server.prompt(session, "hello")
+        assert events.result()["result"] == "Hello."
+        server.post(f"/v1/sessions/{session}/change", model="custom/other-model")
+        provider.forget_prefix()
+        seen = len(events.lines)
+        server.prompt(session, "watch it")
+        assert events.result(after=seen)["result"] == "I watch it."
+        seen = len(events.lines)
+        Path("one").touch()
+        assert events.result(after=seen)["result"] == "I look at one."
+
+
 def test_resumed_session_has_lines_but_no_job(provider: ProviderServer) -> None:
     with pty_wolo("--yolo", *provider.flags) as terminal:
         begin(terminal, provider, text("I look at one."))

@@ -26,12 +26,15 @@ async def _retry(context: CommandContext, rest: str) -> Outcome:
         del parts[at : at + 2]
     undoing = Undoing.of(context.conversation)
     undo = await asyncio.to_thread(undoing.undo, 1)
+    words = " ".join(parts) or undo.draft
+    if not words:
+        raise UsageError("The last turn has no words of yours to send again.", hint="/retry WORDS, or /undo.")
     if undo.report.conflicts and not is_forced:
         again = f"/retry {rest} {ANYWAY}".replace("  ", " ")
         return ShowText("\n".join([*lines(undo.report), "", f"Nothing was changed or sent; {again} does it."]))
     following = await carry_out(context, undoing, undo)
     assert isinstance(following, SwitchConversation)  # it reopens the conversation
-    return replace(following, draft="", sends=SendPrompt(" ".join(parts) or undo.draft, model=model))
+    return replace(following, draft="", sends=SendPrompt(words, model=model))
 
 
 COMMANDS = (

@@ -16,7 +16,8 @@ async def _rewind(context: CommandContext, rest: str) -> Outcome:
     change, text = before_prompt(nodes, head, number(rest))
     following = await context.conversation.reopen(change)
     report = f"Back to before: {' '.join(text.split())[:60]}\nFiles were not changed; /undo restores them too."
-    return SwitchConversation(following, draft=text, text=report)
+    draft = text if prompt_of(nodes, head, number(rest)).is_from_user else ""
+    return SwitchConversation(following, draft=draft, text=report)
 
 
 def _prompts(context: CommandContext) -> list[tuple[str, str]]:

@@ -68,7 +68,7 @@ class PreparedUndo(Struct, frozen=True, kw_only=True):
     history: tuple[Message, ...] | None = None
     """The same for an unsaved session."""
     draft: str = ""
-    """The prompt to edit."""
+    """The prompt to edit; empty for that of a job."""
     of_step: int = 0
     """The step to redo."""
     num_commands: int = 0
@@ -141,7 +141,7 @@ class Undoing:
             turns=turns,
             after_entry=self._head if only_paths else self._before(turns[0]),
             history=None if only_paths else self._history_before(turns[0]),
-            draft="" if only_paths else prompts[0].text.strip(),
+            draft=prompts[0].text.strip() if prompts[0].is_from_user and not only_paths else "",
             num_commands=0 if only_paths else commands,
         )
 

@@ -147,10 +147,10 @@ class LiveSession:
             conversation = await self.open()
             message = await self._message(conversation, text, images, origin)
         except BaseException:
-            self.is_busy = False
+            self._end_work()
             raise
         if message is None:
-            self.is_busy = False
+            self._end_work()
             return
         saved = asyncio.get_running_loop().create_future()
         self._turn = asyncio.create_task(self._run(message, saved))
@@ -163,6 +163,13 @@ class LiveSession:
             return
         self.is_busy = True
         self._turn = asyncio.create_task(self._run(prompt, asyncio.get_running_loop().create_future()))
+
+    def _end_work(self) -> None:
+        """Lines that jobs printed meanwhile may start a turn, also in a conversation that has followed."""
+        self.is_busy = False
+        if self.conversation is not None:
+            self.conversation.wake_with(self._on_wake)
+            self.conversation.look_for_lines()
 
     async def _message(
         self, conversation: Conversation, text: str, images: Sequence[ImagePart], origin: Origin
@@ -194,8 +201,7 @@ class LiveSession:
                 origin = message.origin if message.is_from_user else "network"
                 message = UserPrompt.from_message(user("\n\n".join(each.text for each in left)), origin) if left else None
         finally:
-            self.is_busy = False
-            self.conversation.look_for_lines()
+            self._end_work()
             self._length, self.used = len(self.conversation.history), time.monotonic()
             self.emit(self._status())
             if not saved.done():
@@ -303,7 +309,7 @@ class LiveSession:
                 self.conversation = failed.conversation
                 raise
             finally:
-                self.is_busy = False
+                self._end_work()
         if mode and (notice := (await self.open()).set_mode(mode)):
             self.emit(notice_line(notice))
         self.emit(self._status())
@@ -342,7 +348,7 @@ class LiveSession:
             if (store := self.conversation.files.tracker.store) is not None:
                 store.end_step(done.step)
         finally:
-            self.is_busy = False
+            self._end_work()
         self._show(self.conversation.history)
         row = as_row(done.report)
         self.emit(system_line("reverted", **row))
