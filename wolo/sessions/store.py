@@ -23,7 +23,7 @@ from wolo.messages.parts import AnyPart
 from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing, loading, migrations, session_rows
 from wolo.sessions.database import Database, ReadOnlyDatabase, retry_after_repair
-from wolo.sessions.deletions import Reason, deletion_now, record_deletion
+from wolo.sessions.deletions import End, Reason, deletion_now, keep_end, kept_end, record_deletion
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
 from wolo.sessions.index import Index, IndexDamaged, IndexPosition, TimedEntry, forget
 from wolo.sessions.listing import SessionInfo
@@ -313,17 +313,23 @@ class Store:
                 query = "SELECT count(*), (SELECT hash FROM entries WHERE session = ?1 ORDER BY seq DESC LIMIT 1) "
                 query += "FROM entries WHERE session = ?1"
                 num_entries, last_hash = connection.execute(query, (session_id,)).fetchone()
-            record_deletion(
-                self.data_dir, deletion_now(session_id, info.cwd, info.created, num_entries, last_hash or b"", reason)
-            )
+                before = kept_end(connection)
+            deletion = deletion_now(session_id, info.cwd, info.created, num_entries, last_hash or b"", reason)
+            end = record_deletion(self.data_dir, deletion, before)
             with self._database.writing() as connection:
                 listing.require(connection, session_id)
+                keep_end(connection, end)
                 for table, column in (("entries", "session"), ("sessions", "id")):
                     connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
             # Files are removed after the session, again under the lock; after a crash the next deletion finds their rows.
             with self._database.writing() as connection:
                 blobs.delete_unused(self.blobs_dir, connection)
             forget(self.data_dir, session_id)
+
+    def end_of_deletions(self) -> End:
+        """Where the record of deletions must at least reach."""
+        with self._database.reading() as connection:
+            return kept_end(connection)
 
     def store_blob(self, session_id: str, name: str, data: bytes) -> Path:
         """Stores a large output as a file. It is removed with the last session that needs it."""

@@ -60,7 +60,7 @@ def audit_lines(store: Store, start_at: float, redactor: Redactor) -> Iterator[b
                     yield chain.add(msgspec.json.decode(redactor.body(msgspec.json.encode(line))))
         if (head := store.head(info.id)) > last:
             yield chain.add({"type": "damaged", "at": _iso(info.updated), **about, "seq": head, "holds": False})
-    for deletion, holds in read_deletions(store.data_dir):
+    for deletion, holds in read_deletions(store.data_dir, store.end_of_deletions()):
         if deletion is None:
             yield chain.add({"type": "deletion", "holds": False})
         elif deletion.at >= start_at:
