@@ -159,6 +159,8 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True):
     content: bool = False
     """Also export prompts, answers, and arguments and results of calls; otherwise only names, counts and durations."""
+    endpoint: Annotated[str, Meta(pattern=r"^(https?://[^\s/?#]+(/[^\s?#]*)?)?$")] = ""
+    """Collector for OpenTelemetry, before the endpoints that `OTEL_*` variables name; empty: theirs, if any."""
 
 
 THEMES = ("auto", "dark", "light", "dark-colorblind", "light-colorblind", "high-contrast", "ansi")
