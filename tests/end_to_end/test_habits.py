@@ -26,6 +26,7 @@ KEYS = {
     "\x12": "search history",
     "\x0f": "Nothing to expand.",
     "\x1b[Z": "custom/test-model · edit",
+    "\x11\x1b[Z": "custom/test-model · edit",
     "\x1bm": "custom/test-model · edit",
     "\x16": "lipboard",
     "\x1b\x1b": "There is no prompt yet.",
