@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -200,6 +203,28 @@ def test_searxng_on_this_machine_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         other.asked.clear()
         find(backend="searxng", url=ours.url)
         assert other.asked == []
+
+
+def test_server_that_answers_byte_by_byte_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    was_left = threading.Event()
+
+    def drip(listening: socket.socket) -> None:
+        with listening.accept()[0] as connection, suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+            for _ in range(100):
+                if threading.Event().wait(0.1) or not connection.send(b"a"):
+                    break
+            else:
+                return
+        was_left.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=drip, args=(listening,))
+        server.start()
+        monkeypatch.setattr(web_search, "LOCAL_PORTS", (listening.getsockname()[1],))
+        assert find(backend="searxng")[0] is None
+        server.join()
+    assert was_left.is_set()
 
 
 def test_search_without_key_or_address_is_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
+from socket import SHUT_RDWR, socket
+from threading import Timer
 
 import msgspec
 from msgspec.structs import replace
@@ -93,19 +94,28 @@ def _find_service(name: str, config: Config, environ: Mapping[str, str], notices
 def _find_searxng() -> str:
     """The address of a SearXNG that runs on this machine; empty: there is none."""
     for port in LOCAL_PORTS:
-        until, answer = time.monotonic() + _ANSWER_S, b""
         with (
             suppress(OSError, HTTPException, msgspec.DecodeError, RecursionError),
             closing(HTTPConnection("127.0.0.1", port, timeout=_ANSWER_S)) as connection,
         ):
-            connection.request("GET", "/config")
-            response = connection.getresponse()
-            while len(answer) < _MOST_BYTES and time.monotonic() < until and (piece := response.read1(_MOST_BYTES)):
-                answer += piece
+            connection.connect()
+            cut = Timer(_ANSWER_S, _hang_up, (connection.sock,))  # a timeout allows a byte now and then, for ever
+            cut.daemon = True
+            cut.start()
+            try:
+                connection.request("GET", "/config")
+                answer = connection.getresponse().read(_MOST_BYTES)
+            finally:
+                cut.cancel()
             facts = msgspec.json.decode(answer)
             if isinstance(facts, dict) and "engines" in facts and "instance_name" in facts:
                 return f"http://127.0.0.1:{port}"
     return ""
+
+
+def _hang_up(connection: socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(SHUT_RDWR)
 
 
 async def search_with_model(access: ModelAccess, choice: ModelChoice, account: Account, query: str) -> SearchAnswer:
