@@ -52,6 +52,16 @@ flock: Callable[[int, int], object] = fcntl.flock if fcntl is not None else floc
 
 Raises BlockingIOError when `LOCK_NB` is asked for and another process has the lock, OSError where files have no locks.
 """
+
+
+def release_lock(descriptor: int) -> None:
+    """Closes a locked file; forked children that have it open keep no lock."""
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
 user_id: Callable[[], int] = getattr(os, "geteuid", lambda: 0)
 """The number that files of the user have as their owner; on Windows, where Python knows no owners, that of all files."""
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import os
 import threading
 import tracemalloc
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+
+import pytest
 
 from wolo import Agent
 from wolo.places import find_places
@@ -77,3 +81,35 @@ async def test_dropped_agent_gives_its_share_back(tmp_path: Path) -> None:
     del agent
     gc.collect()
     assert open_files("wolo.db") == []
+
+
+async def test_cancelled_close_leaves_session_unlocked() -> None:
+    agent = Agent("test/m", transport=ScriptedTransport(["Hi!", "Again."]))
+    await agent.run("Hello")
+    closing = asyncio.create_task(agent.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait({closing})
+    assert closing.cancelled()
+    async with agent:
+        assert (await agent.run("And now?")).answer == "Again."
+    assert open_files("wolo.db") == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_forked_child_continues_in_session_of_its_own() -> None:
+    agent = Agent("test/m", transport=ScriptedTransport(["Hi!", "Again."]))
+    asyncio.run(agent.run("Hello"))
+    child = os.fork()
+    if not child:
+        try:
+            answer = asyncio.run(agent.run("And now?")).answer
+            asyncio.run(agent.close())
+            os._exit(0 if answer == "Again." and len(agent.history) == 4 else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert asyncio.run(agent.run("And now?")).answer == "Again."
+    asyncio.run(agent.close())
+    with Store.open(find_places().data) as store:
+        assert [session.turns for session in store.list()] == [2, 2]

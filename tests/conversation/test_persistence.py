@@ -45,3 +45,13 @@ def test_unbegun_session_begins_with_the_next_entry(tmp_path: Path) -> None:
         assert [entry.message.text for entry in store.load(session.session_id).entries if isinstance(entry, MessageEntry)] == [
             "second"
         ]
+
+
+def test_session_that_fails_to_load_is_unlocked(tmp_path: Path) -> None:
+    origin = SessionProperties(cwd=tmp_path, model="m", mode="build")
+    with Store.open(tmp_path / "data") as store:
+        session = store.create(tmp_path)
+        store.delete(session.id)
+        with pytest.raises(SessionError, match="no session"):
+            SavedSession(store, session, origin, 1.0)
+        assert not store.is_live(session.id)

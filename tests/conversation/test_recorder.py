@@ -292,6 +292,45 @@ async def test_cancelled_save_behind_another_session_is_saved() -> None:
     assert len(sink.entries) == 1
 
 
+async def test_failure_of_cancelled_save_is_told_by_next_event() -> None:
+    class FullSink(SlowSink):
+        def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
+            super().append(session_id, entries)
+            if len(self.commits) == 1:
+                raise SessionError("The disk is full.")
+
+    sink = FullSink()
+    recorder = Recorder(sink, "session_1")
+    answer, _ = reading()
+    await recorder.record(AnswerEnded(message=answer))
+    saving = asyncio.create_task(recorder.save(MessageEntry(message=user("lost"))))
+    await asyncio.to_thread(sink.is_saving.wait, 30)
+    saving.cancel()
+    await asyncio.wait({saving})
+    sink.released.set()
+    with pytest.raises(SessionError, match="full"):
+        await recorder.record(TurnStarted(prompt=user("again")))
+    await recorder.record(TurnStarted(prompt=user("again")))
+    assert [entry.message.text for entry in sink.commits[1] if isinstance(entry, MessageEntry)] == [answer.text, "again"]
+    await recorder.close()
+
+
+async def test_answer_saved_by_pause_is_saved_once_despite_cancellation() -> None:
+    sink = SlowSink()
+    recorder = Recorder(sink, "session_1")
+    answer, call = reading()
+    await recorder.record(AnswerEnded(message=answer))
+    await asyncio.to_thread(sink.is_saving.wait, 30)
+    waiting = asyncio.create_task(recorder.record(CallEnded(message_id=answer.id, part=call)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    sink.released.set()
+    await recorder.record(TurnStarted(prompt=user("again")))
+    await recorder.close()
+    assert [entry.message.text for entry in sink.entries if isinstance(entry, MessageEntry)] == [answer.text, "again"]
+
+
 async def test_abandoned_session_is_released_after_its_last_commit() -> None:
     sink, released = SlowSink(), threading.Event()
     recorder = Recorder(sink, "session_1")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.sessions.samples import said, texts, tool_turn
+from tests.sessions.samples import environment, python_argv, said, texts, tool_turn
 from wolo.errors import SessionError
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ImagePart, TextPart
@@ -262,6 +263,8 @@ def test_replaced_database_is_opened_anew(data: Path) -> None:
     new = Store.share(data)
     assert new is not old
     assert new.list() == []
+    with pytest.raises(SessionError, match="replaced"):
+        old.create("/")
     new.close()
     old.close()
 
@@ -280,3 +283,41 @@ def test_forked_process_opens_its_own_store(data: Path) -> None:
                 os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert len(ours.list()) == 1
+
+
+FORKS = """
+import os, sys
+from pathlib import Path
+from wolo.sessions.locks import is_held
+from wolo.sessions.store import Store
+data = Path(sys.argv[1])
+store = Store.share(data)
+store.create("/")
+"""
+CHILD_ENDS = """
+child = os.fork()
+if not child:
+    sys.exit()
+os.waitpid(child, 0)
+print((data / "wolo.use").read_text().strip())
+"""
+CHILD_STAYS = """
+reading, writing = os.pipe()
+child = os.fork()
+if not child:
+    os.close(writing)
+    os.read(reading, 1)
+    os._exit(0)
+store.close()
+print("held" if is_held(data / "wolo.use") or is_held(data / "wolo.lock") else "open")
+os.close(writing)
+os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("body", [CHILD_ENDS, CHILD_STAYS], ids=["ends", "stays"])
+def test_forked_child_keeps_no_lock_of_its_parent(data: Path, body: str) -> None:
+    argv = python_argv("-c", FORKS + body, data)
+    ended = subprocess.run(argv, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+    assert (ended.stdout, ended.stderr) == ("open\n", "")

@@ -192,11 +192,11 @@ class Agent:
 
     @property
     def _conversation(self) -> Conversation | None:
-        return self._open.conversation
+        return self._open.conversation if self._open.process == os.getpid() else None
 
     @_conversation.setter
     def _conversation(self, conversation: Conversation | None) -> None:
-        self._open.conversation = conversation
+        self._open.conversation, self._open.process = conversation, os.getpid()
 
     @property
     def history(self) -> tuple[Message, ...]:

@@ -467,13 +467,21 @@ class Conversation:
         self._is_closed = True
         self.events.idle_listener = None
         self.interrupt()
-        if self._titling is not None:
-            await asyncio.wait({self._titling}, timeout=_TITLE_S)
-            self._titling.cancel()
-            await asyncio.wait({self._titling})
-        if self._turn is not None:
-            await asyncio.wait({self._turn})
-        await self._successor.close()
+        try:
+            if self._titling is not None:
+                await asyncio.wait({self._titling}, timeout=_TITLE_S)
+                self._titling.cancel()
+                await asyncio.wait({self._titling})
+            if self._turn is not None:
+                await asyncio.wait({self._turn})
+            await self._successor.close()
+        except BaseException:
+            if self._turn is None or self._turn.done():
+                self._successor.abandon()
+            else:  # it still saves how it ends
+                self._turn.cancel()
+                self._turn.add_done_callback(lambda _: self._successor.abandon())
+            raise
 
     def abandon(self) -> None:
         """Ends processes and releases files and locks without an event loop, which may be closed. Never raises."""

@@ -80,13 +80,14 @@ class Recorder:
         self._has_partial = False
         self._timer: asyncio.TimerHandle | None = None
         """Saves the streamed text, or a waiting answer, when nothing follows it."""
-        self._timer_save: Future[None] | None = None
+        self._background_save: Future[None] | None = None
+        """A save that nothing awaits (yet), with the waiting answer."""
         self._first_call = ""
         self._running: dict[str, tuple[str, ToolPart]] = {}
         """Message id and part of each running call, by the id of the part."""
 
     async def record(self, event: events.Event) -> None:
-        await self._join_timer_save()
+        await self._join_background_save()
         match event:
             case events.TextStreamed(text=text):
                 self._unsaved.append(text)
@@ -147,13 +148,13 @@ class Recorder:
 
     async def save(self, *entries: AnyEntry) -> None:
         """In one commit with a waiting answer."""
-        await self._join_timer_save()
+        await self._join_background_save()
         waiting, self._waiting = self._waiting, ()
         if waiting:
             self._stop_timer()
         try:
             await self._wait_for(self._sink.append, self._session_id, (*waiting, *entries))
-        except SessionError:
+        except (SessionError, asyncio.CancelledError):
             self._waiting = waiting
             raise
 
@@ -181,8 +182,12 @@ class Recorder:
 
     def _finish(self) -> None:
         self._stop_timer()
-        if self._waiting and self._timer_save is None:  # the turn ended by an error
-            self._submit(self._sink.append, self._session_id, self._waiting)
+        if self._waiting:  # the turn ended by an error
+            self._submit(self._save_left, self._background_save, self._waiting)
+
+    def _save_left(self, before: Future[None] | None, entries: tuple[AnyEntry, ...]) -> None:
+        if before is None or before.exception() is not None:
+            self._sink.append(self._session_id, entries)
 
     def _submit(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> Future[None]:
         try:
@@ -192,8 +197,13 @@ class Recorder:
         return self._last
 
     async def _wait_for(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        """A cancelled task does not cancel work that waits for that of other sessions."""
-        await asyncio.shield(asyncio.wrap_future(self._submit(work, *args, **kwargs)))
+        """A cancelled task does not cancel work that waits for that of other sessions; its error is that of the next save."""
+        save = self._submit(work, *args, **kwargs)
+        try:
+            await asyncio.shield(asyncio.wrap_future(save))
+        except asyncio.CancelledError:
+            self._background_save = save
+            raise
 
     async def _save_waiting(self) -> None:
         if self._waiting:
@@ -227,18 +237,21 @@ class Recorder:
 
     def _save_on_timer(self) -> None:
         entries, self._timer = self._waiting or (self._take_partial(),), None
-        self._timer_save = self._submit(self._sink.append, self._session_id, entries)
+        self._background_save = self._submit(self._sink.append, self._session_id, entries)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    async def _join_timer_save(self) -> None:
+    async def _join_background_save(self) -> None:
         """Raises the error of a save that nothing awaited."""
-        if self._timer_save is not None:
-            save, self._timer_save = self._timer_save, None
-            await asyncio.shield(asyncio.wrap_future(save))
+        save = self._background_save
+        if save is not None:
+            with suppress(Exception):
+                await asyncio.shield(asyncio.wrap_future(save))
+            self._background_save = None
+            save.result()
             self._waiting = ()
 
 

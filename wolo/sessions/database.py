@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any, Protocol, TypeVar
 
 from wolo.errors import SessionError
+from wolo.operating_system import release_lock
 from wolo.sessions import migrations
 from wolo.sessions.database_file import (
     BUSY_MS,
@@ -28,7 +29,7 @@ from wolo.sessions.database_file import (
     unfinished_rescue,
 )
 from wolo.sessions.locks import LockHeld, OpenState, acquire, note_path
-from wolo.sessions.storage import DatabaseDamaged, StorageReadOnly, check_file, storage_error
+from wolo.sessions.storage import DatabaseDamaged, StorageFailed, StorageReadOnly, check_file, storage_error
 from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, transaction
 
 DATABASE_WAIT_S = 4.0
@@ -54,7 +55,7 @@ class Database:
         self._connection = connection
         self._file = self.path.stat()
         # Also at the end of the interpreter: the last connection checkpoints on close, which needs the lock.
-        self._finish = weakref.finalize(self, _close, connection, _lock_path(self.path), self._use)
+        self._finish = weakref.finalize(self, _close, connection, _lock_path(self.path), self._use, os.getpid())
 
     @classmethod
     def open(cls, path: Path, steps: Sequence[migrations.Step] = migrations.STEPS) -> tuple[Database, list[str]]:
@@ -87,6 +88,11 @@ class Database:
         """Runs one transaction, durable when the block ends; rolled back on an exception."""
         with self._mutex, self._translate_errors(), _lock(_lock_path(self.path)):
             connection = self._connection
+            if not self.is_current():  # SQLite would write to a file that nobody can open any more
+                raise StorageFailed(
+                    f"The session database {self.path} was removed or replaced while it was open.",
+                    hint="Nothing more is saved there. Start wolo again, or put the folder back.",
+                )
             with transaction(connection):
                 yield connection
             if self._log_bytes() > WAL_LIMIT_BYTES:
@@ -157,7 +163,7 @@ def _lock(path: Path, wait_s: float = DATABASE_WAIT_S) -> Iterator[None]:
     try:
         yield
     finally:
-        os.close(descriptor)
+        release_lock(descriptor)
 
 
 def _lock_path(path: Path) -> Path:
@@ -173,7 +179,9 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
 
 
-def _close(connection: sqlite3.Connection, lock: Path, use: OpenState) -> None:
+def _close(connection: sqlite3.Connection, lock: Path, use: OpenState, process: int) -> None:
+    if process != os.getpid():  # a forked child: all of them are its parent's
+        return
     try:
         with _lock(lock):
             _checkpoint(connection)

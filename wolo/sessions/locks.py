@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import SessionError
-from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock
+from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock, release_lock
 from wolo.sessions.session_rows import check_id
 from wolo.sessions.storage import storage_error
 
@@ -82,7 +82,7 @@ class SessionLock:
             # Before the lock is released: a process waiting on this file notices and opens the new one.
             with suppress(OSError):
                 self._path.unlink()
-        os.close(self._descriptor)
+        release_lock(self._descriptor)
         self._descriptor = -1
 
     def __enter__(self) -> SessionLock:
@@ -233,7 +233,7 @@ class OpenState:
             self._write(_stamp(self._path))
 
     def release(self) -> None:
-        os.close(self._descriptor)
+        release_lock(self._descriptor)
 
     def _read(self) -> str:
         return os.pread(self._descriptor, _LIMIT_BYTES, 0).decode("ascii", "replace").strip()

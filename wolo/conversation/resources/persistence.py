@@ -93,32 +93,39 @@ class SavedSession:
             if session.model != origin.model and not origin.is_ad_hoc:
                 self._changes = (SettingEntry(name="model", value=origin.model),)
             self._lock = store.lock(session.id)
-            if branch is not None:
-                entries: list[AnyEntry] = [BranchEntry(left=store.head(session.id), summary=branch.summary)]
-                entries += [branch.record] if branch.record else []
-                store.append(session.id, entries, behind=branch.after_entry)
-            from wolo.sessions import replay_entries as tree  # noqa: PLC0415  # a new session has none
-
-            loaded = store.load(session.id, most_bytes=LOAD_LIMIT_BYTES)
-            self.history = tree.messages(loaded.entries)
-            self.compaction = tree.compaction(loaded.entries)
-            self.goal = tree.goal(loaded.entries)
-            if loaded.unread:
-                self._unread_until = loaded.unread
-                self.unread_usage = _unread_usage(session, loaded.entries)
-                if self.compaction is None:
-                    self.compaction = opening(loaded.unread, self.history[0].id if self.history else "")
-                    self._changes += (self.compaction,)
-                    self.notices += (too_large_notice(loaded.unread),)
-            self.summary_usage = tree.summary_usages(loaded.entries)
-            self.side_question_usage = tree.side_question_usages(loaded.entries)
-            earlier = tree.before_newest_prompt(loaded.entries)
-            self.num_before_turn = (len(tree.summary_usages(earlier)), len(tree.side_question_usages(earlier)))
-            self.notices += (loaded.warning,) if loaded.warning else ()
+            try:
+                self._load(session, branch)
+            except BaseException:
+                self._lock.release()
+                raise
         self.notices += (*store.rescues(),)
         self.recovery_notices: list[str] = []
         self._on_rescue = self.recovery_notices.append
         store.rescue_listeners.append(self._on_rescue)
+
+    def _load(self, session: SessionInfo, branch: Branch | None) -> None:
+        if branch is not None:
+            entries: list[AnyEntry] = [BranchEntry(left=self._store.head(session.id), summary=branch.summary)]
+            entries += [branch.record] if branch.record else []
+            self._store.append(session.id, entries, behind=branch.after_entry)
+        from wolo.sessions import replay_entries as tree  # noqa: PLC0415  # a new session has none
+
+        loaded = self._store.load(session.id, most_bytes=LOAD_LIMIT_BYTES)
+        self.history = tree.messages(loaded.entries)
+        self.compaction = tree.compaction(loaded.entries)
+        self.goal = tree.goal(loaded.entries)
+        if loaded.unread:
+            self._unread_until = loaded.unread
+            self.unread_usage = _unread_usage(session, loaded.entries)
+            if self.compaction is None:
+                self.compaction = opening(loaded.unread, self.history[0].id if self.history else "")
+                self._changes += (self.compaction,)
+                self.notices += (too_large_notice(loaded.unread),)
+        self.summary_usage = tree.summary_usages(loaded.entries)
+        self.side_question_usage = tree.side_question_usages(loaded.entries)
+        earlier = tree.before_newest_prompt(loaded.entries)
+        self.num_before_turn = (len(tree.summary_usages(earlier)), len(tree.side_question_usages(earlier)))
+        self.notices += (loaded.warning,) if loaded.warning else ()
 
     @property
     def is_started(self) -> bool:
