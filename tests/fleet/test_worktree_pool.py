@@ -19,6 +19,7 @@ from wolo.fleet import worktree_pool
 from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.run_folder import RunFolder
 from wolo.fleet.worktree_pool import WorktreePool
+from wolo.fleet.worktrees import adopt_folder
 from wolo.places import find_places
 from wolo.workspace.git import Git
 from wolo.workspace.git_objects import LentCommit
@@ -257,3 +258,13 @@ async def test_only_what_changed_is_written_again(place: Place) -> None:
     again = await place.make()
     changed = [path.name for path in again.rglob("*.txt") if inodes[first / path.relative_to(again)] != path.lstat().st_ino]
     assert changed in (["f1.txt"], []), "the removed inode may be given out again"
+
+
+async def test_index_of_an_image_leads_to_no_file_of_the_host(place: Place, tmp_path: Path) -> None:
+    folder = tmp_path / "attempt/workdir"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "a.txt").write_text("one\n")
+    (tmp_path / "host").write_text("no index\n")
+    (folder / ".git/index").symlink_to(tmp_path / "host")
+    worktree = await adopt_folder(folder, folder.parent, place.git)
+    assert git(folder, "ls-tree", "--name-only", worktree.base) == "a.txt"

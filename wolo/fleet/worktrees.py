@@ -76,7 +76,7 @@ async def adopt_folder(folder: Path, work: Path, git: Git) -> Worktree:
     git_dir, own = work / "base.git", folder / ".git"
     make_git_dir(git_dir)
     worktree = Worktree(folder, git_dir, _EMPTY_TREE)
-    if (own / "index").is_file() and not own.is_symlink():
+    if (own / "index").is_file() and not own.is_symlink() and not (own / "index").is_symlink():
         # Files of its commit may be ignored at once; their objects are in the other repository.
         (index := git_dir / "index").write_bytes((own / "index").read_bytes())
         listed = await git.run("ls-files", "-z", cwd=folder, env=worktree.environment)
