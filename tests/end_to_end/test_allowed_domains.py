@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from tests.end_to_end.test_sandbox import ground
+from tests.fakes.acp_client import editor
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
 from tests.fakes.screen import pty_wolo
+from tests.frontends.server.running_server import Server, kind, running
+from tests.frontends.server.test_web_page import all_of, browser, say, shown, wait
 from tests.guard.sandbox_setup import Ground
+from wolo.places import find_places
 
 __all__ = ["ground"]
 DOMAINS = ("--set", 'sandbox.allowed_domains=["packages.example.com", "*.example.org"]')
-GET = "curl -sS http://packages.example.com/"
+GET, HELLO = "curl -sS http://packages.example.com/", "hello from http://packages.example.com/"
 
 
 class Internet(BaseHTTPRequestHandler):
@@ -44,6 +49,7 @@ def internet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     monkeypatch.setenv("HTTP_PROXY", f"http://name:secret-word@127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")  # for clients of `wolo serve`
     yield asked
     server.shutdown()
     thread.join()
@@ -177,3 +183,73 @@ def test_unusable_domain_is_one_sentence(provider: ProviderServer, entry: str) -
     assert done.exit_code == 2
     assert f'sandbox.allowed_domains: "{entry}" cannot be used:' in done.stderr
     assert provider.requests == []
+
+
+QUESTION = "It wants to connect to packages.example.com, which sandbox.allowed_domains does not have."
+
+
+def results(provider: ProviderServer) -> list[str]:
+    return [request.results[-1].splitlines()[0] for request in provider.requests[1:]]
+
+
+@pytest.mark.parametrize("chosen", ["session", "once", "reject"])
+async def test_editor_answers_about_a_host(provider: ProviderServer, ground: Ground, internet: list[str], chosen: str) -> None:
+    provider.script(shell(GET), shell(GET), text("Well."))
+    async with editor("--sandbox", "auto", *provider.flags) as client:
+        client.choose = lambda call, options: chosen
+        session = await client.new(ground.work)
+        await client.say(session.session_id, "go on")
+    asked, options = client.asked[0]
+    assert QUESTION in str(asked.content)
+    assert {"session": "allow_always", "once": "allow_once", "reject": "reject_once"}[chosen] in [each.kind for each in options]
+    assert len(client.asked) == {"session": 1, "once": 2, "reject": 1}[chosen]
+    assert internet == ["http://packages.example.com/"] * (0 if chosen == "reject" else 2)
+    assert all((HELLO in each) == (chosen != "reject") for each in results(provider))
+
+
+def sandboxed(provider: ProviderServer) -> AbstractContextManager[Server]:
+    folder = find_places().config
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.toml").write_text('sandbox.backend = "auto"\n')
+    return running(provider)
+
+
+@pytest.mark.parametrize("chosen", ["session", "once", "no"])
+def test_server_is_answered_about_a_host(provider: ProviderServer, ground: Ground, internet: list[str], chosen: str) -> None:
+    provider.script(shell(GET), shell(GET), text("Well."))
+    with sandboxed(provider) as server:
+        id = server.new()
+        events = server.events(id)
+        server.prompt(id, "go on")
+        asked = events.wait(lambda line: kind(line) == "approval")
+        assert QUESTION in json.dumps(asked)
+        assert internet == []
+        server.post(f"/v1/sessions/{id}/approve", call_id=asked["call_id"], decision=chosen)
+        if chosen == "once":
+            again = events.wait(lambda line: kind(line) == "approval" and line["call_id"] != asked["call_id"])
+            server.post(f"/v1/sessions/{id}/approve", call_id=again["call_id"], decision="no")
+        events.result()
+        assert len(events.of("approval")) == (2 if chosen == "once" else 1)
+    assert internet == ["http://packages.example.com/"] * {"session": 2, "once": 1, "no": 0}[chosen]
+
+
+def test_attached_terminal_answers_about_a_host(provider: ProviderServer, ground: Ground, internet: list[str]) -> None:
+    provider.script(shell(GET), shell(GET), text("Well."))
+    with sandboxed(provider) as server:
+        done = run_wolo("attach", server.address, "--new", stdin="go on\ns\n")
+    assert done.stdout.count("packages.example.com, which sandbox.allowed_domains does not have") == 1, done.stdout
+    assert done.stdout.endswith("Well.\n")
+    assert internet == ["http://packages.example.com/"] * 2
+
+
+def test_page_answers_about_a_host(provider: ProviderServer, ground: Ground, internet: list[str]) -> None:
+    provider.script(shell(GET), shell(GET), text("Well."))
+    with sandboxed(provider) as server, browser() as driver:
+        driver.get(server.address)
+        wait(driver, lambda: "What shall we do?" in shown(driver))
+        say(driver, "go on")
+        button = wait(driver, lambda: all_of(driver, "[data-decision=session]")[0])
+        assert "packages.example.com" in driver.find_element("id", "asks").text
+        button.click()
+        wait(driver, lambda: "Well." in shown(driver))
+    assert [each for each in internet if "example.com" in each] == ["http://packages.example.com/"] * 2  # the browser asks too
