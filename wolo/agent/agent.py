@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.agent import events
-from wolo.agent.agent_services import AgentServices
-from wolo.agent.asker import StreamRelay
+from wolo.agent import agent_services, asker, events, hook_calls, tool_calls, tool_execution
 from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, limit_reached
 from wolo.agent.cancellation import Cancellation, Cancelled, wait_for_clean_end
-from wolo.agent.hook_calls import PromptBlocked
-from wolo.agent.tool_calls import CallBatch
-from wolo.agent.tool_execution import refuse_all
 from wolo.agent.turn_policy import NextStep, Stop, TurnPolicy
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.guard.modes import PLAN
@@ -56,7 +51,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 class AgentLoop:
     """Knows no screen, no disk and no settings."""
 
-    def __init__(self, services: AgentServices) -> None:
+    def __init__(self, services: agent_services.AgentServices) -> None:
         self.services = services
         self._cancellation: Cancellation | None = None
 
@@ -131,7 +126,9 @@ class AgentLoop:
 class TurnRunner:
     """Runs one turn, once."""
 
-    def __init__(self, services: AgentServices, history: Sequence[Message], prompt: Message, cancellation: Cancellation) -> None:
+    def __init__(
+        self, services: agent_services.AgentServices, history: Sequence[Message], prompt: Message, cancellation: Cancellation
+    ) -> None:
         self._services = services
         self._emit = services.emit
         self._history = services.history
@@ -149,7 +146,7 @@ class TurnRunner:
             from wolo.agent.verification import Verifier  # noqa: PLC0415  # most users have no check
 
             self._verifier = Verifier(services.verify, services.emit, cancellation)
-        self._relay: StreamRelay | None = None
+        self._relay: asker.StreamRelay | None = None
         self._answer = ""
         self._limit_stop: Stop | None = None
         """Limit reached during streaming."""
@@ -236,12 +233,12 @@ class TurnRunner:
                 await self._add_message(message)
         return None
 
-    async def _check_prompt(self, prompt: Message) -> Message | PromptBlocked:
+    async def _check_prompt(self, prompt: Message) -> Message | hook_calls.PromptBlocked:
         """Returns the prompt with the context of hooks. Raises Cancelled."""
         if not self._services.hooks.is_active:
             return prompt
         checked = await self._services.hooks.check_prompt(prompt, self._cancellation)
-        if isinstance(checked, PromptBlocked):
+        if isinstance(checked, hook_calls.PromptBlocked):
             await self._emit(events.PromptRefused(prompt=prompt, reason=checked.reason))
         return checked
 
@@ -299,7 +296,7 @@ class TurnRunner:
             prompt_id=self._prompt.id,
             json_schema=form["schema"] if form and (form["is_last"] or not fixed.tools) else None,
         )
-        self._relay = StreamRelay(self._emit, services.asker, self._stop_at_limit, services.prefix.kind)
+        self._relay = asker.StreamRelay(self._emit, services.asker, self._stop_at_limit, services.prefix.kind)
         asked_at = services.clock()
         try:
             try:
@@ -374,7 +371,7 @@ class TurnRunner:
         await self._emit(events.AnswerEnded(message=answer))
         if step.refuse:
             outcome, reason = step.refuse
-            refused = refuse_all(answer, outcome, reason)
+            refused = tool_execution.refuse_all(answer, outcome, reason)
             messages[-1] = answer.with_parts(refused)
             for part in refused:
                 await self._emit(events.CallEnded(message_id=answer.id, part=part))
@@ -382,7 +379,7 @@ class TurnRunner:
             return None
         if self._verifier is not None:
             await self._verifier.before(planned)
-        batch = CallBatch(calls, answer.id, planned, self._cancellation)
+        batch = tool_calls.CallBatch(calls, answer.id, planned, self._cancellation)
         try:
             await batch.run(step.note, steering=self._services.steering)
         finally:
@@ -426,7 +423,6 @@ class TurnRunner:
         return self._services.finish() if changes and self._services.finish else None
 
     async def _deliver_news(self) -> None:
-        """Delivers steering messages, and notices about ended jobs and tasks. Raises Cancelled."""
         services = self._services
         await self._deliver_steering()
         is_begun = self._compaction is not None or len(self._history.messages) > self._start_index + 1
@@ -480,7 +476,6 @@ class TurnRunner:
             await self._emit(events.Noticed(text=text, level="warning"))
 
     async def _add_message(self, message: Message) -> None:
-        """Adds a message to the model during the turn."""
         await self._emit(events.MessageAdded(message=message))
         self._history.messages.append(message)
 

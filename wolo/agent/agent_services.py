@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
+from wolo.agent import events, hook_calls, prompt_prefix, tool_calls, tool_execution, verification
 from wolo.agent.budget import Account, BudgetNotices, Limits
 from wolo.agent.cancellation import Cancellation, SteeringQueue
 from wolo.agent.compaction.compactor import Compactor
-from wolo.agent.events import GoalReport
-from wolo.agent.hook_calls import AgentHooks
-from wolo.agent.prompt_prefix import PromptPrefix
-from wolo.agent.tool_calls import ToolCalls
-from wolo.agent.tool_execution import Emit
-from wolo.agent.verification import Verify
 from wolo.messages.message import Message
 from wolo.models.protocol import ModelClient
 from wolo.tools.tool import ModeSwitch, ShellState
@@ -57,7 +52,7 @@ class TurnGoal(Protocol):
 
     async def end_turn(self, stop: Stop) -> Stop: ...
 
-    def report(self) -> GoalReport: ...
+    def report(self) -> events.GoalReport: ...
 
 
 class GoalSlot:
@@ -99,10 +94,10 @@ class AgentServices(Struct, frozen=True, kw_only=True):
     exception from `emit` ends the turn."""
 
     asker: ModelClient
-    emit: Emit
-    hooks: AgentHooks
-    calls: ToolCalls
-    prefix: PromptPrefix
+    emit: tool_execution.Emit
+    hooks: hook_calls.AgentHooks
+    calls: tool_calls.ToolCalls
+    prefix: prompt_prefix.PromptPrefix
     compactor: Compactor
     history: MessageHistory
     shell: ShellState
@@ -115,7 +110,7 @@ class AgentServices(Struct, frozen=True, kw_only=True):
     """None: there are no limits to tell of."""
     steering: SteeringQueue = field(default_factory=SteeringQueue)
     session_id: str = ""
-    verify: Verify | None = None
+    verify: verification.Verify | None = None
     goals: GoalSlot = field(default_factory=GoalSlot)
     finish: Callable[[], FinishCheck] | None = None
     """Opens the finish check, which only turns that change files need; None: there is none."""

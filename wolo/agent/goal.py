@@ -11,12 +11,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.agent import compaction_run, side_question, turn_policy
 from wolo.agent.budget import Limits, Spent, limit_reached
 from wolo.agent.compaction.summary_text import pieces
-from wolo.agent.compaction_run import can_summarize
 from wolo.agent.events import Check, ErrorInfo, GoalReport, Noticed
-from wolo.agent.side_question import SideQuestionListener
-from wolo.agent.turn_policy import Stop
 from wolo.errors import ProviderError
 from wolo.messages.message import GOAL, NUDGE, Message, Usage, UsageCost, nudge, user
 from wolo.messages.parts import CHANGED
@@ -184,7 +182,7 @@ class GoalPolicy:
         self._round_start = len(messages)
         return nudge(NOT_MET.format(condition=goal.condition, reason=goal.reason), GOAL) if status == "active" else None
 
-    async def end_turn(self, stop: Stop) -> Stop:
+    async def end_turn(self, stop: turn_policy.Stop) -> turn_policy.Stop:
         """Returns the stop as the goal sees it. Saves what was spent."""
         if self._began_at is None:
             return stop
@@ -198,7 +196,7 @@ class GoalPolicy:
         elif goal.status == "active" and stop.cause == "interrupted" and self._attended:
             goal = replace(goal, status="paused", reason="You interrupted it.")
         elif stop.cause == "done" and goal.status in ("blocked", "no_progress"):
-            stop = Stop(cause="goal", error=_error(goal, "The work is saved; /goal resume tries again."), exit_code=1)
+            stop = turn_policy.Stop(cause="goal", error=_error(goal, "The work is saved; /goal resume tries again."), exit_code=1)
         await self._store(goal)
         self._began_at = None
         return stop
@@ -250,7 +248,7 @@ class GoalPolicy:
                 try:
                     return await self._ask_model(small, messages)
                 except ProviderError:
-                    if not can_summarize(services.asker):
+                    if not compaction_run.can_summarize(services.asker):
                         raise
                 finally:
                     await small.close()
@@ -275,7 +273,7 @@ class GoalPolicy:
             system=(Path(__file__).parent / "prompts" / "goal.md").read_text(encoding="utf-8").strip(),
             session_id=self._services.session_id,
         )
-        answer = await model.ask(question, SideQuestionListener())
+        answer = await model.ask(question, side_question.SideQuestionListener())
         usage = answer.usage or Usage()
         self._services.account.use(usage)
         self._services.account.lend(usage)

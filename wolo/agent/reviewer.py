@@ -10,19 +10,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from wolo.agent.approvals import Review
-from wolo.agent.budget import Account, limit_reached
-from wolo.agent.compaction_run import can_summarize
-from wolo.agent.events import Noticed
-from wolo.agent.side_question import SideQuestionListener
-from wolo.agent.tool_execution import Emit
+from wolo.agent import approvals, budget, compaction_run, events, side_question, tool_execution
 from wolo.errors import ProviderError
 from wolo.guard.intents import Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.judge import Judge
 from wolo.guard.rules import Verdict
+from wolo.messages import parts, terminal_text
 from wolo.messages.message import Message, Usage, user
-from wolo.messages.parts import IN_FENCE, ToolPart
-from wolo.messages.terminal_text import clean_line
 from wolo.models.protocol import ModelClient, ModelQuestion
 from wolo.tools.tool import ToolServices
 
@@ -45,10 +39,10 @@ class Reviewer:
         self,
         judge: Judge,
         services: ToolServices,
-        emit: Emit,
+        emit: tool_execution.Emit,
         *,
         open_model: Callable[[], ModelClient],
-        account: Account,
+        account: budget.Account,
         recall: Callable[[], Sequence[Message]],
         session_id: str,
     ) -> None:
@@ -63,7 +57,7 @@ class Reviewer:
 
     def most(self, intents: Sequence[Intent], verdict: Verdict, *, has_secrets: bool) -> Verdict | None:
         """The verdict that a yes of the model would lead to; None: only the user can approve this."""
-        if verdict.decision != "ask" or verdict.source == IN_FENCE or has_secrets or not intents:
+        if verdict.decision != "ask" or verdict.source == parts.IN_FENCE or has_secrets or not intents:
             return None
         has_sandbox = self._judge.confine != "never" and self._services.sandbox.walls is not None
         for intent in intents:
@@ -78,7 +72,7 @@ class Reviewer:
             return None
         return replace(allowed, confined=any(isinstance(intent, RunIntent) for intent in intents))
 
-    async def review(self, part: ToolPart, verdict: Verdict, most: Verdict) -> Review:
+    async def review(self, part: parts.ToolPart, verdict: Verdict, most: Verdict) -> approvals.Review:
         """Asks the model. Never raises but for a cancellation: an error leaves the decision to the user."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
@@ -87,16 +81,16 @@ class Reviewer:
             is_yes, reason = False, f"it did not answer within {TIMEOUT_S:g} s"
         except ProviderError as error:
             is_yes, reason = False, error.message
-        reason = self._services.secrets.hide(clean_line(reason)[:_REASON_CHARS])
+        reason = self._services.secrets.hide(terminal_text.clean_line(reason)[:_REASON_CHARS])
         text = f"Reviewer: {part.tool} {'approved' if is_yes else 'is for you to decide'}: {reason}"
-        await self._emit(Noticed(text=text, level="warning"))
-        return Review(replace(most, reason=f"Approved by the reviewer: {reason}") if is_yes else None, reason)
+        await self._emit(events.Noticed(text=text, level="warning"))
+        return approvals.Review(replace(most, reason=f"Approved by the reviewer: {reason}") if is_yes else None, reason)
 
-    async def _ask(self, part: ToolPart, verdict: Verdict) -> tuple[bool, str]:
+    async def _ask(self, part: parts.ToolPart, verdict: Verdict) -> tuple[bool, str]:
         call = json.dumps({"tool": part.tool, "arguments": part.input}, ensure_ascii=False)
         if len(call) > _MOST_CALL_CHARS:
             return False, "the call is too long to judge"
-        if limit_reached(self._account.limits, self._account.used, 0):
+        if budget.limit_reached(self._account.limits, self._account.used, 0):
             return False, "the limits of the session are reached"
         task = next((message.text for message in reversed(self._recall()) if message.is_from_user), "")
         rules = "\n".join(f"{rule.decision} {rule}" for rule in self._judge.rules) or "none"
@@ -116,9 +110,9 @@ class Reviewer:
         )
         model = self._open_model()
         try:
-            if not can_summarize(model):
+            if not compaction_run.can_summarize(model):
                 return False, "the embedded model is too small to review calls"
-            answer = await model.ask(question, SideQuestionListener())
+            answer = await model.ask(question, side_question.SideQuestionListener())
         finally:
             await model.close()
         usage = answer.usage or Usage()

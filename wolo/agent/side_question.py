@@ -7,18 +7,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from wolo.agent.agent_services import AgentServices
-from wolo.agent.budget import describe, limit_reached
+from wolo.agent import agent_services, budget, compaction_run, turn_policy
 from wolo.agent.compaction.history_cut import shorten
-from wolo.agent.compaction_run import can_summarize
-from wolo.agent.turn_policy import RepetitionGuard
 from wolo.errors import BadAnswer, ProviderError, UsageError
 from wolo.formats.encoding.cached_blocks import format_conversation_for_cache
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import TextPart
-from wolo.models.protocol import ModelQuestion, NoticeLevel
-from wolo.models.tokens import ConversationMemory
+from wolo.models import protocol, tokens
 
 MAX_ATTEMPTS = 2
 MAX_TOKENS = 100_000
@@ -30,25 +26,25 @@ CLIP_CHARS = 8_000
 _OMITTED_NOTE = "[… the conversation began earlier; its older messages are omitted here …]"
 
 
-async def ask_aside(services: AgentServices, history: Sequence[Message], question: str) -> Message:
+async def ask_aside(services: agent_services.AgentServices, history: Sequence[Message], question: str) -> Message:
     """Raises ProviderError, also for an answer without text, and UsageError if the model cannot be asked."""
-    if not can_summarize(services.asker):
+    if not compaction_run.can_summarize(services.asker):
         raise UsageError("The embedded model cannot answer side questions.", hint="Send the question as a prompt.")
-    if limit := limit_reached(services.account.limits, services.account.used, 0):
-        raise UsageError(describe(services.account.limits, limit), hint="Raise the limit, or continue with -c.")
+    if limit := budget.limit_reached(services.account.limits, services.account.used, 0):
+        raise UsageError(budget.describe(services.account.limits, limit), hint="Raise the limit, or continue with -c.")
     sent = services.compactor.apply_cut(services.history.messages or history)
     window = services.compactor.window.most(services.prefix.measure_fixed(services.asker.choice.model))
     most_tokens = min(round(window * WINDOW_SHARE), MAX_TOKENS) if window else MAX_TOKENS
     messages = [user(f"<aside>\n{question}\n</aside>")]
     for shrink in (lambda message: message, shorten, _clip) if sent else ():
-        memory = ConversationMemory[Message](most_tokens)
+        memory = tokens.ConversationMemory[Message](most_tokens)
         is_whole = not [gone for message in sent for gone in memory.add(shrink(message))]
         # One cached block, so that a second question hits the provider's cache.
         lead = memory.messages if is_whole else (user(_OMITTED_NOTE), *memory.messages)
         messages = [format_conversation_for_cache(lead), messages[-1]]
         if is_whole:
             break
-    asked = ModelQuestion(
+    asked = protocol.ModelQuestion(
         messages=tuple(messages),
         system=(Path(__file__).parent / "prompts" / "side_question.md").read_text(encoding="utf-8").strip(),
         session_id=services.session_id,
@@ -61,7 +57,6 @@ async def ask_aside(services: AgentServices, history: Sequence[Message], questio
 
 
 def _clip(message: Message) -> Message:
-    """Shortens outputs and omits the middle of long texts."""
     parts = (
         replace(part, text=f"{part.text[: CLIP_CHARS // 2]}\n[…]\n{part.text[-CLIP_CHARS // 2 :]}")
         if isinstance(part, TextPart) and len(part.text) > CLIP_CHARS
@@ -75,10 +70,10 @@ class SideQuestionListener:
     """Listens to a side question. It retries less often than a prompt, because the user waits for the answer."""
 
     def __init__(self) -> None:
-        self._guard = RepetitionGuard()
+        self._guard = turn_policy.RepetitionGuard()
 
     async def on_request(self, attempt: int, context_tokens: int) -> None:
-        self._guard = RepetitionGuard()
+        self._guard = turn_policy.RepetitionGuard()
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
         """Shows nothing until the answer is complete. Raises BadAnswer when the model repeats itself."""
@@ -90,5 +85,5 @@ class SideQuestionListener:
 
     async def on_replaced(self, error: ProviderError, model: str) -> None: ...
 
-    async def on_notice(self, text: str, level: NoticeLevel = "warning") -> None:
+    async def on_notice(self, text: str, level: protocol.NoticeLevel = "warning") -> None:
         """Drops notices about the model; they are shown with prompts."""

@@ -15,16 +15,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from wolo.agent import hook_calls, tool_execution
+from wolo.agent import events, hook_calls, tool_execution
 from wolo.agent.approvals import Approvals, AskUser, CallReviewer, Review
 from wolo.agent.cancellation import Cancellation, Cancelled, SteeringQueue
-from wolo.agent.events import ApprovalGiven, CallDenied, CallEnded, CallStarted, SandboxState
 from wolo.errors import ToolError
+from wolo.guard import modes, precedence, rules
 from wolo.guard.intents import CallIntent, Intent
 from wolo.guard.judge import Judge
-from wolo.guard.modes import PLANNING
-from wolo.guard.precedence import SAFE, fingerprint
-from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import RestoredValue, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE, Outcome, ToolPart
@@ -51,7 +48,7 @@ class PlannedCall(Struct, frozen=True, kw_only=True):
     restored: RestoredValue = RestoredValue(None)
     """Source of `args`."""
     intents: tuple[Intent, ...] = ()
-    verdict: Verdict | None = None
+    verdict: rules.Verdict | None = None
     is_first: bool = False
     """No other call of the answer runs before it."""
 
@@ -143,8 +140,8 @@ class CallBatch:
                     part = self._calls.services.secrets.explain_once(following.part)
                     following = self._ended[self._num_emitted] = replace(following, part=part)
                     if following.denied:
-                        await self._calls.emit(CallDenied(part=part, reason=following.denied))
-                    end_event = CallEnded(
+                        await self._calls.emit(events.CallDenied(part=part, reason=following.denied))
+                    end_event = events.CallEnded(
                         message_id=self._message_id,
                         part=part,
                         view=following.view,
@@ -217,7 +214,7 @@ class ToolCalls:
 
     def _judge_call(
         self, call: PlannedCall, tool: Tool, response: hook_calls.HookResponse = hook_calls.NOTHING
-    ) -> tuple[tuple[Intent, ...], Verdict]:
+    ) -> tuple[tuple[Intent, ...], rules.Verdict]:
         """Judges the arguments with secrets, and redacts the reason of the verdict."""
         intents = tuple(tool.intents(call.args, self.services))
         verdict = self._judge.judge(tool.name, intents, call.part.input)
@@ -285,7 +282,6 @@ class ToolCalls:
         return replace(ended, part=part)
 
     def _with_arguments(self, call: PlannedCall, arguments: Mapping[str, Any]) -> PlannedCall:
-        """Replaces the arguments by those of a hook. Raises ToolError."""
         hidden = self.services.secrets.hide_value(dict(arguments))
         given = self.services.secrets.restore(hidden)
         _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrap(call.part.tool, given.value))
@@ -369,8 +365,8 @@ class ToolCalls:
                 approved = tuple(tool.intents(call.args, self.services))
                 part = replace(call.part, metadata={**call.part.metadata, hook_calls.APPROVED_INPUT: call.part.input})
 
-    async def _deny_by_rule(self, call: PlannedCall, tool: Tool, verdict: Verdict, cancellation: Cancellation) -> EndedCall:
-        if verdict.decision == "deny" and verdict.source == PLANNING:  # what the model was told, not a decision about it
+    async def _deny_by_rule(self, call: PlannedCall, tool: Tool, verdict: rules.Verdict, cancellation: Cancellation) -> EndedCall:
+        if verdict.decision == "deny" and verdict.source == modes.PLANNING:  # what the model was told, not a decision about it
             return EndedCall(
                 part=tool_execution.end(call.part, "denied_by_rule", tool_execution.READ_ONLY.format(reason=verdict.reason))
             )
@@ -386,16 +382,16 @@ class ToolCalls:
         await (secrets := self.services.secrets).scan_workspace()
         part = replace(call.part, status="running", start_time=time.time())
         places = self.services.secrets.hide_structs(locations_of(call.args, call.intents))
-        await self.emit(CallStarted(message_id=message_id, part=part, locations=places))
+        await self.emit(events.CallStarted(message_id=message_id, part=part, locations=places))
         progress = tool_execution.LiveProgress(part.id, self.emit, secrets.stream())
         escape: SandboxEscape | None = None
         if call.verdict is not None and call.verdict.confined:
             from wolo.agent.sandbox_escape import SandboxEscape, ask_host  # noqa: PLC0415  # for the first sandboxed call
 
             escape = self._escape = self._escape or SandboxEscape(self._judge.grants)
-        name = fingerprint(tool.name, call.intents, part.input) if escape else ""
+        name = precedence.fingerprint(tool.name, call.intents, part.input) if escape else ""
         confined = escape is not None and not escape.is_allowed(name)
-        only_reads = call.verdict is not None and call.verdict.source == SAFE
+        only_reads = call.verdict is not None and call.verdict.source == precedence.SAFE
         context = self.services.for_call(
             part.wire_id, progress.add, call.intents, confined=confined, only_reads=only_reads, part_id=part.id
         )
@@ -417,7 +413,6 @@ class ToolCalls:
         return EndedCall(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
 
     def _redact(self, ended: EndedCall) -> EndedCall:
-        """Redacts everything that leaves a call: for the model, the user and the disk."""
         secrets = self.services.secrets
         part = secrets.hide_part(replace(ended.part, metadata=secrets.hide_value(ended.part.metadata)))
         view = ended.view and secrets.hide_fields(ended.view)
@@ -437,7 +432,7 @@ class _RunningCall:
     async def run(self, context: CallContext) -> CallResult:
         return await self._cancellation.run(tool_execution.run_guarded(self._tool, self._call.args, context))
 
-    async def ask(self, reason: str, walls: SandboxState, *more: Intent) -> ApprovalGiven:
+    async def ask(self, reason: str, walls: events.SandboxState, *more: Intent) -> events.ApprovalGiven:
         assert self._approvals is not None
         call, intents = self._call, (*self._call.intents, *more)
         return await self._approvals.request(call.part, self._tool, call.args, intents, reason, self._cancellation, walls=walls)

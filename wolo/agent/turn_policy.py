@@ -9,12 +9,10 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from wolo.agent.events import ErrorInfo, StopCause
-from wolo.agent.tool_execution import BROKEN_OFF, LOOPING
+from wolo.agent import events, tool_execution
 from wolo.errors import BadAnswer, ContentRefused, ContextOverflow, ProviderError
+from wolo.messages import message, parts
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta
-from wolo.messages.message import Message
-from wolo.messages.parts import Outcome, TextPart, ThinkingPart
 
 MAX_BAD_ANSWERS = 3
 """Consecutive answers with cut-off or unreadable calls that end the turn."""
@@ -33,14 +31,14 @@ _OTHER_MODEL = "Try again, rephrase the prompt, or use another model with --mode
 
 
 class Stop(Struct, frozen=True, kw_only=True):
-    cause: StopCause
-    error: ErrorInfo | None = None
+    cause: events.StopCause
+    error: events.ErrorInfo | None = None
     exit_code: int = 0
 
     @classmethod
     def by(cls, error: ProviderError) -> Stop:
-        cause: StopCause = "unavailable" if error.exit_code == 75 else "model_error"
-        return cls(cause=cause, error=ErrorInfo.of(error), exit_code=error.exit_code)
+        cause: events.StopCause = "unavailable" if error.exit_code == 75 else "model_error"
+        return cls(cause=cause, error=events.ErrorInfo.of(error), exit_code=error.exit_code)
 
 
 class NextStep(Struct, frozen=True, kw_only=True):
@@ -48,7 +46,7 @@ class NextStep(Struct, frozen=True, kw_only=True):
 
     save_answer: bool = True
     """False: the answer is empty and is not added to the history."""
-    refuse: tuple[Outcome, str] | None = None
+    refuse: tuple[parts.Outcome, str] | None = None
     """Outcome and output for all calls of the answer, none of which may run."""
     note: str = ""
     """Text for the model, appended to the last result."""
@@ -71,7 +69,7 @@ class TurnPolicy:
         self._unreadable = 0
         self._pauses = 0
 
-    def after(self, answer: Message) -> NextStep:
+    def after(self, answer: message.Message) -> NextStep:
         failure: ProviderError | None = None
         match answer.finish_reason:
             case "refused":
@@ -82,7 +80,7 @@ class TurnPolicy:
             case "error":
                 failure = BadAnswer(answer.error or "The provider ended the answer with an error.", hint=_OTHER_MODEL)
         if failure is not None:
-            words = BROKEN_OFF.format(reason=answer.finish_reason)
+            words = tool_execution.BROKEN_OFF.format(reason=answer.finish_reason)
             return NextStep(save_answer=not _is_empty(answer), refuse=("never_started", words), stop=Stop.by(failure))
         if _is_empty(answer):
             words = EMPTY_CUT_OFF if answer.finish_reason == "length" else EMPTY
@@ -109,7 +107,7 @@ class TurnPolicy:
         self._nudged = False
         if answer.finish_reason == "length":
             self._cut_off += 1
-            refuse: tuple[Outcome, str] = ("cut_off", BROKEN_OFF.format(reason="output limit"))
+            refuse: tuple[parts.Outcome, str] = ("cut_off", tool_execution.BROKEN_OFF.format(reason="output limit"))
             if self._cut_off < MAX_BAD_ANSWERS:
                 return NextStep(refuse=refuse, notice="The answer hit the output limit inside a call; nothing of it was run.")
             error = BadAnswer(
@@ -126,7 +124,7 @@ class TurnPolicy:
         what = "made the same call" if calls >= texts else "wrote the same text"
         if times >= STOP_AT:
             error = BadAnswer(f"The model {what} {times} times in a row; it was stopped.", hint=_OTHER_MODEL)
-            return NextStep(refuse=("never_started", LOOPING.format(times=times)), stop=Stop.by(error))
+            return NextStep(refuse=("never_started", tool_execution.LOOPING.format(times=times)), stop=Stop.by(error))
         if times >= WARN_AT:
             words = SAME_CALL if calls >= texts else SAME_TEXT
             return NextStep(note=words.format(times=times), notice=f"The model {what} {times} times in a row; it was warned.")
@@ -142,9 +140,9 @@ class TurnPolicy:
         return NextStep(save_answer=save_answer, nudge=text, notice=notice)
 
 
-def _is_empty(answer: Message) -> bool:
+def _is_empty(answer: message.Message) -> bool:
     """An answer with thinking only counts as empty."""
-    return not answer.text.strip() and all(isinstance(part, TextPart | ThinkingPart) for part in answer.parts)
+    return not answer.text.strip() and all(isinstance(part, parts.TextPart | parts.ThinkingPart) for part in answer.parts)
 
 
 def is_written_call(text: str) -> bool:
@@ -194,7 +192,7 @@ class LoopDetector:
         self._recent: deque[bytes] = deque(maxlen=LONGEST_CYCLE * STOP_AT)
         self._paragraphs: dict[str, int] = {}
 
-    def count_calls(self, answer: Message) -> int:
+    def count_calls(self, answer: message.Message) -> int:
         """Returns how often these calls were made in a row or in a short cycle. The order of keys does not matter."""
         calls = [part for part in answer.calls if part.tool.strip().lower() not in POLLS]
         made = {msgspec.json.encode([part.tool, part.input or part.raw_input], order="sorted") for part in calls}
@@ -204,7 +202,7 @@ class LoopDetector:
         recent = list(self._recent)
         return max(_times_in_cycle(recent, length) for length in range(1, LONGEST_CYCLE + 1))
 
-    def count_text(self, answer: Message) -> int:
+    def count_text(self, answer: message.Message) -> int:
         """Returns in how many consecutive answers the same long paragraph occurred."""
         paragraphs = {each for each in re.split(r"\n\s*\n", answer.text) if len(each.split()) >= PARAGRAPH_WORDS}
         self._paragraphs = {each: self._paragraphs.get(each, 0) + 1 for each in paragraphs}

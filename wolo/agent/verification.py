@@ -10,11 +10,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
+from wolo.agent import tool_calls, tool_execution, turn_policy
 from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import Check, ErrorInfo, Noticed, Verification, Verified, VerifyStarted
-from wolo.agent.tool_calls import PlannedCall
-from wolo.agent.tool_execution import Emit
-from wolo.agent.turn_policy import Stop
 from wolo.messages.message import Message, nudge
 
 UNVERIFIED = "unverified"
@@ -50,7 +48,7 @@ class Verify(Struct, frozen=True, kw_only=True):
 class Verifier:
     """The check of one turn. Runs only in turns that change something."""
 
-    def __init__(self, verify: Verify, emit: Emit, cancellation: Cancellation) -> None:
+    def __init__(self, verify: Verify, emit: tool_execution.Emit, cancellation: Cancellation) -> None:
         self._verify = verify
         self._emit = emit
         self._cancellation = cancellation
@@ -64,7 +62,7 @@ class Verifier:
             command=self._verify.command, before=self._before, after=self._after, new_failures=self._new(), runs=self._runs
         )
 
-    async def before(self, planned: Sequence[PlannedCall]) -> None:
+    async def before(self, planned: Sequence[tool_calls.PlannedCall]) -> None:
         """Call it with the calls that are about to run. A cancellation is left to the calls themselves."""
         changes = any(
             call.tool is not None and not call.only_reads and not (call.verdict is not None and call.verdict.decision == "deny")
@@ -94,7 +92,7 @@ class Verifier:
         seen = {"command": self._verify.command, "before": to_builtins(self._before), "after": to_builtins(self._after)}
         return nudge(words, UNVERIFIED, **{CHECKS: seen})
 
-    def judge_stop(self, stop: Stop) -> Stop:
+    def judge_stop(self, stop: turn_policy.Stop) -> turn_policy.Stop:
         """Returns a stop with an error when new failures remain."""
         new = self._new()
         if stop.cause != "done" or not new:
@@ -102,7 +100,7 @@ class Verifier:
         words = "1 failure that was" if len(new) == 1 else f"{len(new)} failures that were"
         message = f"`{self._verify.command}` finds {words} not there before: {', '.join(new[:3])}{', …' if len(new) > 3 else ''}."
         error = ErrorInfo(kind=UNVERIFIED, message=message, hint="The work is saved: review it, or continue with -c.")
-        return Stop(cause="unverified", error=error, exit_code=1)
+        return turn_policy.Stop(cause="unverified", error=error, exit_code=1)
 
     def _new(self) -> tuple[str, ...]:
         if self._before is None or self._after is None:

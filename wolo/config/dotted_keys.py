@@ -125,7 +125,6 @@ def _find_leaves(data: Mapping[str, Any], kind: Any, key: Key, place: SettingsPl
 
 
 def _child(kind: Any, name: str) -> Any:
-    """Type of the setting `name`; None if there is none."""
     if isinstance(kind, type) and issubclass(kind, Struct):
         return _types(kind).get(name)
     return get_args(kind)[1]

@@ -62,7 +62,6 @@ def find_foreign(source: str, site: Site) -> Iterator[ForeignServer]:
 
 
 def _files(root: Path) -> Iterator[_ServerFile]:
-    """The nearest first."""
     home = find_home()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     desktop = home / "Library/Application Support" if sys.platform == "darwin" else config
@@ -90,7 +89,6 @@ def _files(root: Path) -> Iterator[_ServerFile]:
 
 
 def _read(file: _ServerFile, site: Site) -> Iterator[ForeignServer]:
-    """Raises ConfigError."""
     source = str(file.path)
     try:
         if file.path.stat().st_size > MAX_BYTES:

@@ -8,13 +8,11 @@ from itertools import chain
 
 from msgspec import to_builtins
 
-from wolo.config import key_store
-from wolo.config.schema import Config
+from wolo.config import key_store, schema
 from wolo.errors import ConfigError
 from wolo.guard.secrets.finder import is_ordinary, read_embedded
 from wolo.messages.secret_values import MIN_CHARS, Secret, is_secret_name
-from wolo.models import secret_references
-from wolo.models.catalog_files import load
+from wolo.models import catalog_files, secret_references
 from wolo.models.provider import ModelChoice
 from wolo.places import Notices, Places, Site, find_places
 
@@ -22,7 +20,7 @@ SEARCH_KEYS: Mapping[str, str] = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_AP
 """Variables of the keys of search services, which may stand among those of providers."""
 
 
-def with_stored_keys(site: Site, config: Config | None = None) -> Mapping[str, str]:
+def with_stored_keys(site: Site, config: schema.Config | None = None) -> Mapping[str, str]:
     """Adds stored keys to the environment, which takes precedence, except over the key of a chosen account.
 
     A custom provider of the settings needs a variable in its `key_env`. Raises ConfigError for a file others can write, for a key
@@ -37,7 +35,7 @@ def with_stored_keys(site: Site, config: Config | None = None) -> Mapping[str, s
         if row != chosen.get(name, name):
             continue
         try:
-            variables = (SEARCH_KEYS[name],) if name in SEARCH_KEYS else load(name, overrides).key_env
+            variables = (SEARCH_KEYS[name],) if name in SEARCH_KEYS else catalog_files.load(name, overrides).key_env
         except ConfigError:
             site.notices.add(f"There is a stored key for {name}, which is not a provider: `wolo auth logout {name}` removes it.")
             continue
@@ -53,7 +51,7 @@ def with_stored_keys(site: Site, config: Config | None = None) -> Mapping[str, s
     return {**site.environ, **values} if values else site.environ
 
 
-def _chosen_rows(config: Config, rows: Collection[str]) -> dict[str, str]:
+def _chosen_rows(config: schema.Config, rows: Collection[str]) -> dict[str, str]:
     """Row of each provider with a chosen account: that of this run, if the provider has it, before that of the settings."""
     chosen: dict[str, str] = {}
     for name, settings in config.settings.providers.items():
@@ -120,7 +118,6 @@ def unique_secrets(*sources: Iterable[Secret]) -> tuple[Secret, ...]:
 
 
 def _telling(value: object) -> Iterator[Secret]:
-    """Values under a secret name that are not references."""
     if isinstance(value, dict):
         for name, each in value.items():
             if isinstance(each, str):

@@ -17,22 +17,16 @@ import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from wolo.config import consents, project
-from wolo.config.cli_options import Flags, many
+from wolo.config import cli_options, consents, files, managed, permission_rules, project
 from wolo.config.dotted_keys import Key, Leaf, SettingsPlace, build, join_key, leaf, leaves, values
-from wolo.config.files import parse_toml, read_toml
-from wolo.config.managed import read_managed
-from wolo.config.permission_rules import decision_of, read_rules, read_saved_rules
 from wolo.config.project import MORE_RULES, STRICTER
 from wolo.config.schema import THEMES, Config, Endpoint, Settings
 from wolo.errors import ConfigError, UsageError
 from wolo.extensions.hooks.definitions import mistake
 from wolo.guard.modes import MODES, SPELLINGS, find_mode, is_looser
 from wolo.guard.rules import Rule
-from wolo.messages.secret_values import is_secret_name
-from wolo.messages.terminal_text import clean_line
-from wolo.models import headers, retry, secret_references
-from wolo.models.address import display_url
+from wolo.messages import secret_values, terminal_text
+from wolo.models import address, headers, retry, secret_references
 from wolo.places import TOOL_PACKAGES, Notices, Site, find_home
 from wolo.workspace.root import find_root, origin_of
 
@@ -81,7 +75,7 @@ if TYPE_CHECKING:
     from wolo.config.translation.findings import Reading
 
 
-def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Config:
+def load(site: Site, flags: cli_options.Flags | None = None, sets: Iterable[str] = ()) -> Config:
     """Ignores `flags` that are not settings. `trust` in them names the folder that is trusted for this run.
 
     Raises ConfigError: an unusable setting is never ignored.
@@ -89,11 +83,11 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
     flags = {} if flags is None else flags
     layers = _Layers(site.root)
     path = site.places.config / "config.toml"
-    _add_user_text(layers, *read_toml(path, layers.notices), path)
+    _add_user_text(layers, *files.read_toml(path, layers.notices), path)
     misplaced = find_home() / ".wolo" / "config.toml"  # home is not a project, and other programs store settings there
     if misplaced != path and os.path.lexists(misplaced):
         layers.notices.add(f"{misplaced} is not read: your settings are those in {path}.")
-    layers.rules += read_saved_rules(
+    layers.rules += permission_rules.read_saved_rules(
         site.places.config / "permissions.toml", origin_of(site.places.worktrees, site.root), layers.notices
     )
     is_safe = bool(flags.get("safe_mode"))
@@ -118,7 +112,7 @@ def load(site: Site, flags: Flags | None = None, sets: Iterable[str] = ()) -> Co
         _add_set(layers, text)
     if is_safe:
         layers.remove_extensions(flags)
-    for path, text, data in read_managed(site.environ):
+    for path, text, data in managed.read_managed(site.environ):
         layers.add_managed(data, SettingsPlace(str(path), text, is_managed=True))
     endpoint: dict[str, str] = {}
     for variable, name in ENDPOINT_ENVIRONMENT.items():
@@ -164,7 +158,7 @@ class _Layers:
         key, value = one
         _check(one, place)
         if key[0] == "permissions":
-            self.rules += read_rules(value, decision_of(key[-1]), source, place, self._root)
+            self.rules += permission_rules.read_rules(value, permission_rules.decision_of(key[-1]), source, place, self._root)
             value = (*self._values.get(key, ()), *value)
             source = ", ".join(dict.fromkeys([*filter(None, [self.sources.get(join_key(key))]), source]))
         self._values[key] = value
@@ -184,7 +178,7 @@ class _Layers:
             self.add(Leaf(key, stricter), place.name, place)
         return bool(stricter == limit or isinstance(limit, tuple))
 
-    def remove_extensions(self, flags: Flags) -> None:
+    def remove_extensions(self, flags: cli_options.Flags) -> None:
         """Leaves the settings that extend wolo out. Raises UsageError for an option that needs them."""
         for name in ("agent", "mcp_config", "trust"):
             if flags.get(name):
@@ -272,7 +266,7 @@ def _check(one: Leaf, place: SettingsPlace) -> None:
 def check_user_file(data: bytes, path: Path) -> list[str]:
     """Checks the user's settings as `load` would. Raises ConfigError; returns the notices."""
     found = _Layers(find_root(Path(os.path.realpath(Path.cwd()))))
-    _add_user_text(found, *parse_toml(data, path), path)
+    _add_user_text(found, *files.parse_toml(data, path), path)
     found.config(Endpoint())
     return list(found.notices)
 
@@ -283,7 +277,7 @@ def _add_user_text(layers: _Layers, text: str, data: Mapping[str, Any], path: Pa
         layers.add(one, str(path), place)
 
 
-def _add_project(layers: _Layers, site: Site, flags: Flags) -> None:
+def _add_project(layers: _Layers, site: Site, flags: cli_options.Flags) -> None:
     """Reads nothing before the user has trusted the folder."""
     root, cwd = site.root, site.real_cwd
     found_files = project.find(root, cwd)
@@ -299,7 +293,7 @@ def _add_project(layers: _Layers, site: Site, flags: Flags) -> None:
     if not layers.trusts_project:
         return
     for path in project.settings_files(root, cwd):
-        text, data = parse_toml(project.read_file(path, root), path)
+        text, data = files.parse_toml(project.read_file(path, root), path)
         place = SettingsPlace(str(path), text)
         ignored = [one.key for one in leaves(data, place) if not layers.tighten(one, place)]
         layers.notices.extend(
@@ -351,7 +345,7 @@ def _add_rules(layers: _Layers, reading: Reading, name: str, place: SettingsPlac
             decision, rule = finding.value
             layers.add(Leaf(("permissions", decision), (rule,)), name, place)
         else:
-            layers.notices.add(f"{name}: {clean_line(finding.what)}: {clean_line(finding.why)}")
+            layers.notices.add(f"{name}: {terminal_text.clean_line(finding.what)}: {terminal_text.clean_line(finding.why)}")
 
 
 def _normalise(key: str, value: str) -> str:
@@ -376,11 +370,11 @@ def _add_set(layers: _Layers, text: str) -> None:
     layers.add(leaf(key.strip(), value.strip(), place), "--set", place)
 
 
-def _with_given_servers(config: Config, flags: Flags) -> Config:
+def _with_given_servers(config: Config, flags: cli_options.Flags) -> Config:
     from wolo.config.given_servers import read_given  # noqa: PLC0415  # rarely given
 
     notices = Notices()
-    given = read_given(many(flags, "mcp_config"), notices)
+    given = read_given(cli_options.many(flags, "mcp_config"), notices)
     is_strict = bool(flags.get("strict_mcp_config"))
     return replace(config, given_servers=given, only_given_servers=is_strict, notices=(*config.notices, *notices))
 
@@ -394,7 +388,6 @@ def rows(config: Config) -> Iterator[tuple[str, Any, str]]:
 
 
 def _without_none(value: Any) -> Any:
-    """Removes unset fields from rows of a list."""
     if isinstance(value, list | tuple):
         return type(value)(_without_none(each) for each in value)
     return {name: _without_none(each) for name, each in value.items() if each is not None} if isinstance(value, dict) else value
@@ -409,10 +402,11 @@ def _without_secrets(key: Key, value: Any) -> Any:
             return {name: _hide(each) for name, each in value.items()}
         case (_, "query") if isinstance(value, dict):
             return {
-                name: _hide(each) if (is_secret_name(name) or len(each) > LONGEST_PLAIN) else each for name, each in value.items()
+                name: _hide(each) if (secret_values.is_secret_name(name) or len(each) > LONGEST_PLAIN) else each
+                for name, each in value.items()
             }
         case (*_, "base_url") if value:
-            return display_url(value)
+            return address.display_url(value)
         case _:
             return value
 

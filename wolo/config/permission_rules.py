@@ -11,11 +11,9 @@ from typing import get_args
 import msgspec
 from msgspec import Struct
 
-from wolo.config.dotted_keys import SettingsPlace
-from wolo.config.files import read_toml
+from wolo.config import dotted_keys, files
 from wolo.errors import ConfigError
-from wolo.guard.precedence import Paths, Rulebook, RuleInput, Target
-from wolo.guard.rule_patterns import PathBase, read_host
+from wolo.guard import precedence, rule_patterns
 from wolo.guard.rules import Decision, Rule, RuleWithExamples, parse_rule
 from wolo.guard.shell.parser import ParsedLine, PlainCommand
 from wolo.guard.shell.words import plain_words
@@ -31,7 +29,7 @@ def decision_of(name: str) -> Decision:
 
 
 def read_rules(
-    written: Iterable[str | RuleWithExamples], decision: Decision, source: str, place: SettingsPlace, root: Path
+    written: Iterable[str | RuleWithExamples], decision: Decision, source: str, place: dotted_keys.SettingsPlace, root: Path
 ) -> list[Rule]:
     """`source` is stored in the rules. Raises ConfigError with file and line."""
     return [_read(each, decision, source, place, root) for each in written]
@@ -39,8 +37,8 @@ def read_rules(
 
 def read_saved_rules(path: Path, root: Path, notices: Notices) -> list[Rule]:
     """Reads answers of "always": one table per workspace, and `*` for all."""
-    text, data = read_toml(path, notices)
-    place = SettingsPlace(str(path), text)
+    text, data = files.read_toml(path, notices)
+    place = dotted_keys.SettingsPlace(str(path), text)
     saved: list[Rule] = []
     for workspace, table in data.items():
         if not isinstance(table, dict) or not set(table) <= set(DECISIONS):
@@ -57,7 +55,7 @@ def read_saved_rules(path: Path, root: Path, notices: Notices) -> list[Rule]:
     return saved
 
 
-def _read(written: str | RuleWithExamples, decision: Decision, source: str, place: SettingsPlace, root: Path) -> Rule:
+def _read(written: str | RuleWithExamples, decision: Decision, source: str, place: dotted_keys.SettingsPlace, root: Path) -> Rule:
     text = _text(written)
     parse_rule(text, decision, place.at_words(text))
     rule = parse_rule(text, decision, source)
@@ -80,8 +78,8 @@ class FailedExample(Struct, frozen=True):
 
 def find_failed_example(written: RuleWithExamples, rule: Rule, root: Path) -> FailedExample | None:
     """The first example that the rule does not match as stated."""
-    base = PathBase(os.path.realpath(root), os.path.realpath(find_home()), fold_case=sys.platform == "darwin")
-    book = Rulebook([rule], base)
+    base = rule_patterns.PathBase(os.path.realpath(root), os.path.realpath(find_home()), fold_case=sys.platform == "darwin")
+    book = precedence.Rulebook([rule], base)
     for example in (*written.match, *written.no_match):
         matches = book.find(rule.decision, rule.tool, _rule_input(rule, example, base)) is not None
         if matches != (example in written.match):
@@ -89,17 +87,17 @@ def find_failed_example(written: RuleWithExamples, rule: Rule, root: Path) -> Fa
     return None
 
 
-def _rule_input(rule: Rule, example: str, base: PathBase) -> RuleInput:
+def _rule_input(rule: Rule, example: str, base: rule_patterns.PathBase) -> precedence.RuleInput:
     """An example may start with the rule's tool."""
     text = example.removeprefix(f"{rule.tool}:")
     match rule.tool:
         case "read" | "write":
             given = Path(base.root, f"{base.home}{text[1:]}" if text[:2] == "~/" else text)
-            return Paths(os.path.realpath(given), os.path.normpath(given))
+            return precedence.Paths(os.path.realpath(given), os.path.normpath(given))
         case "shell":
             words = plain_words(text)
             return PlainCommand(words, (base.root,)) if words else ParsedLine(text, Path(base.root), None, is_reviewable=True)
         case "fetch":
-            return read_host(text if "://" in text else f"https://{text}")
+            return rule_patterns.read_host(text if "://" in text else f"https://{text}")
         case "mcp" | "tool" | "task":
-            return Target(text)
+            return precedence.Target(text)

@@ -7,16 +7,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from wolo.agent import verification
-from wolo.agent.budget import Limits
+from wolo.agent import budget, verification
 from wolo.agent.compaction.compactor import CompactionSettings, Context
 from wolo.config.managed import ManagedSettings
 from wolo.extensions.hooks import definitions
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.rules import Rule, RuleWithExamples
 from wolo.mcp.server import Server
-from wolo.models import headers, retry
-from wolo.models.provider import ProviderSettings
+from wolo.models import headers, provider, retry
 from wolo.workspace.processes.command_environment import Inherit
 
 ModeName = Literal["plan", "ask", "edit", "auto", "yolo"]
@@ -151,12 +149,6 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
     """The model may propose notes for later conversations; they wait in `/memory inbox` until you accept them."""
 
 
-class UpdateSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    signers: tuple[Annotated[str, Meta(pattern=r"^[a-z][a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?$")], ...] = ()
-    """Public SSH keys (`ssh-ed25519 AAAA…`), one of which must have signed what `wolo update` puts in the place of a
-    self-contained folder; empty: the key that the folder was built with, if any."""
-
-
 class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
     cors: tuple[Annotated[str, Meta(pattern=r"^https?://[^\s/*?#@]+$")], ...] = ()
     """Sites such as `https://app.example.com` whose pages may use the API of `wolo serve`, with its token."""
@@ -165,8 +157,6 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True):
     content: bool = False
     """Also export prompts, answers, and arguments and results of calls; otherwise only names, counts and durations."""
-    endpoint: Annotated[str, Meta(pattern=r"^(https?://[^\s/?#]+(/[^\s?#]*)?)?$")] = ""
-    """Collector for OpenTelemetry, before the endpoints that `OTEL_*` variables name; empty: theirs, if any."""
 
 
 THEMES = ("auto", "dark", "light", "dark-colorblind", "light-colorblind", "high-contrast", "ansi")
@@ -220,7 +210,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Thinking level, unless the model name has one; none: provider default."""
     context: Context = Context()
     compaction: CompactionSettings = CompactionSettings()
-    limits: Limits = Limits()
+    limits: budget.Limits = budget.Limits()
     retry: retry.RetrySettings = retry.RetrySettings()
     headers: headers.HeaderSettings = headers.HeaderSettings()
     permissions: Permissions = Permissions()
@@ -237,10 +227,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     finish: FinishSettings = FinishSettings()
     memory: Memory = Memory()
     telemetry: TelemetrySettings = TelemetrySettings()
-    update: UpdateSettings = UpdateSettings()
     server: ServerSettings = ServerSettings()
     ui: Ui = Ui()
-    providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
+    providers: Mapping[str, provider.ProviderSettings] = field(default_factory=dict)
     mcp_servers: Mapping[str, Server] = field(default_factory=dict)
     hooks: definitions.HookSettings = definitions.HookSettings()
     managed: ManagedSettings = ManagedSettings()

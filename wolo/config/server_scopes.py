@@ -11,10 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from wolo.config import project
-from wolo.config.dotted_keys import join_key
+from wolo.config import dotted_keys, project, settings_writer
 from wolo.config.files import lock_folder, open_document, read_toml, replace_file
-from wolo.config.settings_writer import changed_fields, remove_table, set_table, set_value
 from wolo.errors import ConfigError
 from wolo.mcp.server import Server, check
 from wolo.places import Notices, Places
@@ -53,12 +51,12 @@ def read_local(places: Places, root: Path, notices: Notices) -> LocalServers:
 def save_server(places: Places, root: Path, scope: Scope, name: str, server: Server) -> Path:
     """Returns the changed file. Raises ConfigError; then nothing has changed."""
     if scope == "user":
-        set_table(places, "mcp_servers", name, server)
+        settings_writer.set_table(places, "mcp_servers", name, server)
         return places.config / "config.toml"
     if scope == "local":
         with lock_folder(places.config):
             document = open_document(places.config / FILE)
-            _table(document, str(root), "servers")[name] = changed_fields(server)
+            _table(document, str(root), "servers")[name] = settings_writer.changed_fields(server)
             return _replace(places, document)
     path = root / PROJECT_FILE
     content = _read_project(path, root)
@@ -73,7 +71,7 @@ def save_server(places: Places, root: Path, scope: Scope, name: str, server: Ser
 def remove_server(places: Places, root: Path, scope: Scope, name: str) -> bool:
     """Returns False if it is not there. Raises ConfigError."""
     if scope == "user":
-        return remove_table(places, "mcp_servers", name)
+        return settings_writer.remove_table(places, "mcp_servers", name)
     if scope == "local":
         with lock_folder(places.config):
             document = open_document(places.config / FILE)
@@ -94,7 +92,7 @@ def remove_server(places: Places, root: Path, scope: Scope, name: str) -> bool:
 def enable_server(places: Places, root: Path, scope: Scope | Literal["other"], name: str, *, enabled: bool) -> None:
     """Servers that others wrote are switched off for this user only. Raises ConfigError."""
     if scope == "user":
-        set_value(places, join_key(("mcp_servers", name, "enabled")), "true" if enabled else "false")
+        settings_writer.set_value(places, dotted_keys.join_key(("mcp_servers", name, "enabled")), "true" if enabled else "false")
         return
     with lock_folder(places.config):
         document = open_document(places.config / FILE)
@@ -110,7 +108,7 @@ def enable_server(places: Places, root: Path, scope: Scope | Literal["other"], n
 def project_entry(server: Server) -> dict[str, Any]:
     """As Claude Code writes it, so that other programs read it too."""
     kind = "stdio" if server.command else "sse" if server.transport == "sse" else "http"
-    entry = {"type": kind, **changed_fields(server)}
+    entry = {"type": kind, **settings_writer.changed_fields(server)}
     entry.pop("transport", None)
     return entry
 

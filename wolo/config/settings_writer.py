@@ -149,7 +149,6 @@ def _table_name(places: Places, workspace: Path | None) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Removes values that TOML cannot express."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items() if each not in (None, {}, [])}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -67,7 +67,6 @@ def _takes(kind: Any, message: str, path: str) -> str:
 
 
 def _nearest(value: Any, kind: Any) -> str:
-    """Suggests the nearest allowed word."""
     words = _words_of(kind)
     wrong = [each for each in (value if isinstance(value, list) else [value]) if each not in words]
     return _suggestion(str(wrong[0]), words) if words and wrong else ""

@@ -144,7 +144,6 @@ class McpClient:
             self.state = "idle"
 
     async def _run(self) -> None:
-        """Run the server from start to end; failures are stored in `why`."""
         self._stderr, self._ending, self._status, self._refusal = StderrTail(), "", 0, ""
         try:
             async with AsyncExitStack() as stack:
@@ -280,6 +279,5 @@ def _load() -> ModuleType:
 
 
 def _in_short(text: str) -> str:
-    """Clean and truncate text from a server."""
     text = clean(text)
     return text if len(text) <= _MOST_REFUSAL_CHARS else f"{text[: _MOST_REFUSAL_CHARS - 1]}…"

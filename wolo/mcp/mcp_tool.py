@@ -15,16 +15,13 @@ from wolo.errors import ToolError
 from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import CallIntent, Intent
+from wolo.mcp import listings, server_requests, tool_answer
 from wolo.mcp.client import McpClient
-from wolo.mcp.listings import MOST_DESCRIPTION_CHARS, ListedTool
-from wolo.mcp.server_requests import Caller
-from wolo.mcp.tool_answer import ToolAnswer
 from wolo.messages.terminal_text import clean
+from wolo.tools import clipping, toolbox
 from wolo.tools.clipping import clean as clean_output
-from wolo.tools.clipping import clip_and_keep
 from wolo.tools.tool import FIND_TOOLS, READ_RESOURCE, CallContext, ToolServices
 from wolo.tools.tool_values import Answered, CallResult, Interrupted
-from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION
 
 INTERRUPTED = "[interrupted: the server was told to stop; the call may have had effects]\n"
 
@@ -34,7 +31,7 @@ class RemoteTool:
     reads_only = False
     """Annotations from the server are not trusted."""
 
-    def __init__(self, client: McpClient, listed: ListedTool) -> None:
+    def __init__(self, client: McpClient, listed: listings.ListedTool) -> None:
         self._client = client
         self._listed = listed
         self._fitted = AdaptedSchema(listed.parameters)
@@ -53,7 +50,7 @@ class RemoteTool:
         if self._fitted.is_too_large:
             return f"the arguments of {clean(self.listed_name)} are not described to the model: its schema is too large"
         if self._listed.is_cut:
-            return f"the description of {clean(self.listed_name)} is cut at {MOST_DESCRIPTION_CHARS:,} characters"
+            return f"the description of {clean(self.listed_name)} is cut at {listings.MOST_DESCRIPTION_CHARS:,} characters"
         return ""
 
     @property
@@ -70,7 +67,7 @@ class RemoteTool:
         if self.is_gone:
             raise ToolError(f"The MCP server {self.server} no longer offers {self.name}. Do without it.")
         began = time.monotonic()
-        caller = Caller(call.call_id, call.progress, call.services.ask_user)
+        caller = server_requests.Caller(call.call_id, call.progress, call.services.ask_user)
         try:
             answer = await self._client.call(self._listed.name, self._fitted.restore_arguments(args), caller)
         except asyncio.CancelledError as error:
@@ -78,10 +75,10 @@ class RemoteTool:
         return answer_result(self.name, answer, call, time.monotonic() - began)
 
 
-def answer_result(name: str, answer: ToolAnswer, call: CallContext, elapsed_s: float) -> CallResult:
+def answer_result(name: str, answer: tool_answer.ToolAnswer, call: CallContext, elapsed_s: float) -> CallResult:
     said = answer.text(call.services.save_output)
     text = b"".join(clean_output(call.services.secrets.hide(said).encode(errors="replace")))
-    shown = clip_and_keep(text, name=f"{name}-{call.call_id or 'output'}.txt", keep=call.services.save_output)
+    shown = clipping.clip_and_keep(text, name=f"{name}-{call.call_id or 'output'}.txt", keep=call.services.save_output)
     view = None if answer.is_error else Answered(shown, elapsed_s)
     return CallResult(shown, view, is_error=answer.is_error, media=answer.media)
 
@@ -113,7 +110,7 @@ class RecordedTool:
 
 def recorded_tools(called: Sequence[str]) -> list[RecordedTool]:
     """Tools for all recorded calls of MCP tools and custom tools, and for the tools that find them and read resources."""
-    builtin = {each.name for each in BUILTIN_WITH_COMPLETION}
+    builtin = {each.name for each in toolbox.BUILTIN_WITH_COMPLETION}
     return [RecordedTool(name) for name in dict.fromkeys(called) if name.strip().lower() not in builtin]
 
 
@@ -202,7 +199,6 @@ class AdaptedSchema:
 
 
 def _unwrap(value: Any, schema: Any) -> Any:
-    """Parse a JSON string where the schema wants a list or an object."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     if not isinstance(value, str) or kind not in ("array", "object"):
         return value

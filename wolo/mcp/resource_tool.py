@@ -63,7 +63,6 @@ class ReadResource:
         return answer_result(self.name, ToolAnswer(items or ("[the resource is empty]",)), call, time.monotonic() - began)
 
     def _server(self, args: Mapping[str, Any]) -> str:
-        """Raises ToolError."""
         having = [name for name, listing in self._listings.items() if listing.resources]
         server = str(args.get("server") or (having[0] if len(having) == 1 else ""))
         if server not in self._clients:

@@ -307,7 +307,6 @@ def _client_callbacks(requests: ServerRequests) -> dict[str, Any]:
 
 @asynccontextmanager
 async def _limit(timeout_s: float) -> AsyncIterator[asyncio.Timeout]:
-    """Raises RequestRejected after the time."""
     try:
         async with asyncio.timeout(timeout_s) as deadline:
             yield deadline
@@ -399,7 +398,6 @@ def _is_closed(error: BaseException) -> bool:
 
 
 def _leaf(error: BaseException) -> BaseException:
-    """The first error inside nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -211,7 +211,6 @@ def describe_server(server: Server) -> Iterator[tuple[str, str]]:
 
 
 def _word(text: str) -> str:
-    """Quote a word as in a shell."""
     return text if re.fullmatch(r"[\w./:=@%+,-]+", text) else "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -178,7 +178,6 @@ def _with_our_references(value: Any) -> Any:
 
 
 def _document(data: bytes, where: str) -> object:
-    """Raises ConfigError."""
     try:
         return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

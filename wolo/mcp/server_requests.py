@@ -196,7 +196,6 @@ class ServerRequests:
         return answer
 
     async def _ask(self, ask: AskQuestions, caller: Caller, questions: Sequence[Question]) -> Replies | None:
-        """None: dismissed, or the calls have ended."""
         for deadline, _ in self._deadlines:
             deadline.reschedule(None)
         question = asyncio.ensure_future(ask(caller.call_id, questions))

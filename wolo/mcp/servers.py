@@ -354,7 +354,6 @@ class Servers:
         )
 
     def _client(self, name: str) -> McpClient:
-        """Raises ToolError."""
         if name not in self._clients:
             raise ToolError(
                 f"There is no MCP server {clean(name)} that can be used. There are: {', '.join(self._clients) or 'none'}."
@@ -367,7 +366,6 @@ class Servers:
 
 
 async def _run_with_timeout(work: Iterable[Coroutine[None, None, None]], most_s: float) -> None:
-    """Run until done or timed out."""
     waiting = [asyncio.create_task(each) for each in work]
     try:
         if waiting:

@@ -18,7 +18,7 @@ from tests import unprivileged
 from tests.clock import clock_counts
 from tests.end_to_end.waiting import wait_for
 from tests.workspace.living import alive, gone
-from wolo.workspace.processes import process_tree
+from wolo.workspace.processes import process_table
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Finished, Processes
 from wolo.workspace.processes.process_tree import end_orphans
@@ -38,7 +38,7 @@ def processes() -> Iterator[Processes]:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How a tree is found: old kernels do not list children."""
     if request.param == "scanning":
-        monkeypatch.setattr("wolo.workspace.processes.process_runner.adopt_orphans", lambda: False)
+        monkeypatch.setattr("wolo.workspace.processes.process_tree.adopt_orphans", lambda: False)
     return str(request.param)
 
 
@@ -266,7 +266,7 @@ async def test_second_cancellation_kills_without_waiting(processes: Processes, m
 
 
 async def test_group_ends_without_process_table_and_pidfd_too(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_tree, "has_table", lambda: False)  # as on macOS
+    monkeypatch.setattr(process_table, "has_table", lambda: False)  # as on macOS
     monkeypatch.delattr(os, "pidfd_open")
     n = f"7{time.monotonic_ns() % 10**9}"
     finished, output = await run_until(

@@ -420,11 +420,9 @@ class Compactor:
         return self._smaller(messages, fixed, cut, deeper)
 
     def _excess(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> float:
-        """In estimated tokens."""
         return (self.window.size(cut.apply(messages), fixed) - goal.target) / self.window.scale
 
     def _smaller(self, messages: Sequence[Message], fixed: Fixed, before: Cut, after: Cut) -> Cut:
-        """Skips a step that does not reduce the size."""
         smaller = self.window.size(after.apply(messages), fixed) < self.window.size(before.apply(messages), fixed)
         return after if smaller else before
 

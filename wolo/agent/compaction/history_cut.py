@@ -254,6 +254,5 @@ def _moves(messages: Sequence[Message], keep_turns: int) -> Iterator[Move]:
 
 
 def _recent(messages: Sequence[Message], keep_turns: int) -> tuple[int, int]:
-    """Returns the positions where the newest turns and the current turn begin."""
     prompts = [at for at, message in enumerate(messages) if message.is_prompt] or [0]
     return prompts[-min(keep_turns, len(prompts))], prompts[-1]

@@ -110,7 +110,6 @@ def facts_in(lead: Message | None) -> Facts:
 
 
 def _excess(pieces: Sequence[tuple[str, str]]) -> int:
-    """Returns how many of the oldest exceed the limit."""
     room = MOST_SAID_CHARS
     for at in range(len(pieces) - 1, -1, -1):
         room -= len(pieces[at][1])
@@ -129,7 +128,6 @@ def _path(part: ToolPart) -> str:
 
 
 def _words(facts: Facts, most_tokens: int) -> str:
-    """Selects newest messages first, and returns them in order."""
     pieces: list[str] = []
     for id, words in reversed(facts.said):
         quoted = f"<user>\n{_clipped_message(id, words, most_tokens * BYTES_PER_TOKEN // 2)}\n</user>"
@@ -184,7 +182,6 @@ def _both_ends(messages: Sequence[Message], first: list[str], most_tokens: int) 
 
 
 def _fill(messages: Sequence[Message], clip_chars: int, most_tokens: int) -> tuple[list[str], int]:
-    """Returns as many messages as fit, at least one, and their number."""
     filled: list[str] = []
     for message in messages:
         who = {"assistant": "assistant", "user": "user"}.get(message.role, "note")

@@ -181,7 +181,6 @@ def read_line(line: str) -> LineFacts:
 
 
 def _redirections(node: Node) -> Iterator[int]:
-    """Positions of redirections into files."""
     if node.type == "file_redirect":
         target = node.child_by_field_name("destination")
         is_output = any(child.type in (">", ">>", ">|", "&>", "&>>") for child in node.children)
@@ -274,7 +273,6 @@ def _has_option(argv: Sequence[str], options: str) -> bool:
 
 
 def _unwrap(argv: list[str]) -> list[str]:
-    """Removes wrappers with their options and numbers."""
     while argv:
         if ":".join((name_of(argv[0]), *argv[1:2])) in _PREFIXES:
             argv = argv[2:]

@@ -121,14 +121,12 @@ def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[Setting
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Raises ValueError."""
     if path.stat().st_size > MAX_BYTES * 16:
         raise ValueError("it is too large")
     return parse_settings(path.read_bytes(), path.name)
 
 
 def _part(table: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A table within a table; empty if it is something else."""
     found = table.get(key)
     return found if isinstance(found, dict) else {}
 

@@ -73,7 +73,6 @@ class ImportPlan:
         self.steps.append(Step(finding, outcome, text))
 
     def _add(self, finding: SettingFinding) -> tuple[Outcome, str]:
-        """Raises ConfigError for a value that wolo does not accept."""
         match finding.kind:
             case "memory":
                 # The user's own file replaces those of other agents, so it has to import them
@@ -241,7 +240,6 @@ def _table(within: Any, name: str) -> Any:
 
 
 def _encode(value: Struct) -> dict[str, Any]:
-    """The fields that differ from their defaults."""
     defaults = msgspec.to_builtins(type(value)())
     fields: dict[str, Any] = msgspec.to_builtins(value)
     return {name: each for name, each in fields.items() if each != defaults.get(name) and each is not None}

@@ -15,9 +15,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from wolo.config import project
-from wolo.config.files import read_own
-from wolo.config.managed import Allowed, read_policy
+from wolo.config import files, managed, project
 from wolo.errors import ConfigError, WoloError
 from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.markdown_files import ExtensionFolder
@@ -72,7 +70,7 @@ class PluginIndex(Struct, frozen=True):
 def read_index(places: Places) -> PluginIndex:
     """Raises ConfigError for a damaged index, and for one that others may have written."""
     path = places.plugin_index
-    data = read_own(path, Notices()) if path.parent.exists() else None
+    data = files.read_own(path, Notices()) if path.parent.exists() else None
     if data is None:
         return PluginIndex()
     try:
@@ -85,7 +83,7 @@ def enabled_plugins(places: Places, notices: Notices) -> list[Plugin]:
     """A damaged index becomes a notice: the run continues without plugins. Managed files may forbid some of them."""
     try:
         plugins = [each for each in read_index(places).plugins.values() if each.is_enabled]
-        allowed = read_policy(os.environ).plugins if plugins else Allowed()
+        allowed = managed.read_policy(os.environ).plugins if plugins else managed.Allowed()
     except ConfigError as error:
         notices.add(f"Plugins are not used: {error.message} {error.hint}".strip())
         return []

@@ -7,14 +7,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.config import project
+from wolo.config import project, schema
 from wolo.config.python_files.custom_tools import CustomToolFile, LoadingSandbox, find_files
-from wolo.config.schema import Config
 from wolo.extensions.custom_tools.tool_listing import ExtensionListing, ToolFile, describe, list_tools
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.places import Notices, Site
-from wolo.workspace.processes.command_environment import CommandVariables
-from wolo.workspace.processes.process_runner import Processes
+from wolo.workspace.processes import command_environment, process_runner
 
 
 class ListedExtension(Struct, frozen=True):
@@ -30,7 +28,7 @@ class FoundExtensions(Struct, frozen=True):
     extensions: tuple[ListedExtension, ...]
     sandbox: LoadingSandbox
     """In which those without effects run; close it after them."""
-    processes: Processes
+    processes: process_runner.Processes
     notices: tuple[str, ...]
 
 
@@ -40,7 +38,7 @@ def name_of(file: ToolFile) -> str:
     return Path(where).stem if where.startswith("/") else where.removeprefix("entry point ").partition("=")[0]
 
 
-async def find_extensions(config: Config, site: Site, files: Sequence[CustomToolFile] | None = None) -> FoundExtensions:
+async def find_extensions(config: schema.Config, site: Site, files: Sequence[CustomToolFile] | None = None) -> FoundExtensions:
     """Those that may run, the nearest first. A problem costs its file only, and is a notice."""
     files = find_files(config, site, project.EXTENSIONS) if files is None else files
     notices = Notices()
@@ -50,13 +48,13 @@ async def find_extensions(config: Config, site: Site, files: Sequence[CustomTool
             f"Extensions of this project do not run: {', '.join(waiting)}. They are new or changed and need your consent:"
             f" wolo extensions allow {Path(waiting[0]).stem}"
         )
-    sandbox, processes = LoadingSandbox(config, site), Processes(site.places.state / "extensions")
+    sandbox, processes = LoadingSandbox(config, site), process_runner.Processes(site.places.state / "extensions")
     extensions = []
     for each in files:
         if each.problem:
             notices.add(each.problem)
         if each.runs:
-            env = CommandVariables(inherit="core").select(is_outside=False)  # as for custom tools
+            env = command_environment.CommandVariables(inherit="core").select(is_outside=False)  # as for custom tools
             listing = await list_tools(
                 each.file,
                 site.places.cache / "extensions",

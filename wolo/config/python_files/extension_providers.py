@@ -11,25 +11,23 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
-from wolo.config import project
-from wolo.config.python_files.custom_tools import find_files
-from wolo.config.python_files.extension_files import find_extensions
-from wolo.config.schema import Config
+from wolo.config import project, schema
+from wolo.config.python_files import custom_tools, extension_files
 from wolo.models.provider import ProviderSettings
 from wolo.places import Notices, Site
 
 
-def add_providers(config: Config, site: Site) -> Config:
+def add_providers(config: schema.Config, site: Site) -> schema.Config:
     """Of the user's files and packages; a project or plugin adds none. A table of the settings wins over one of an extension."""
     files = [
         each
-        for each in find_files(replace(config, trusts_project=False), site, project.EXTENSIONS)
+        for each in custom_tools.find_files(replace(config, trusts_project=False), site, project.EXTENSIONS)
         if each.consent == "yours" and ("provider(" in each.file.text or not each.file.where.startswith("/"))
     ]
     if not files:
         return config
     with ThreadPoolExecutor(1) as thread:  # a conversation that opens has a running loop
-        found = thread.submit(asyncio.run, find_extensions(config, site, files)).result()
+        found = thread.submit(asyncio.run, extension_files.find_extensions(config, site, files)).result()
     found.sandbox.close()
     providers, notices = dict(config.settings.providers), Notices()
     for extension in found.extensions:
@@ -47,14 +45,14 @@ def add_providers(config: Config, site: Site) -> Config:
     return replace(config, settings=settings, notices=(*config.notices, *notices))
 
 
-async def fetch_key(config: Config, site: Site, extension: str, provider: str) -> str:
+async def fetch_key(config: schema.Config, site: Site, extension: str, provider: str) -> str:
     """The key that an extension fetches. Raises ExtensionError."""
     from wolo.errors import ExtensionError  # noqa: PLC0415  # as below
     from wolo.extensions.custom_tools.extension_host import ExtensionDownError, ExtensionHost, ExtensionLaunch  # noqa: PLC0415  # only for logins
     from wolo.guard.sandbox_contract import SandboxedCommand  # noqa: PLC0415  # as above
     from wolo.workspace.processes.command_environment import user_environment  # noqa: PLC0415  # as above
 
-    extensions = await find_extensions(replace(config, trusts_project=False), site)
+    extensions = await extension_files.find_extensions(replace(config, trusts_project=False), site)
     each = next((each for each in extensions.extensions if each.name == extension and provider in each.listing.logins), None)
     if each is None:
         raise ExtensionError(f"There is no extension {extension} with a login for {provider}.", hint="wolo extensions list")

@@ -10,16 +10,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from wolo.errors import Unavailable
+from wolo.formats import response_end
 from wolo.formats.anthropic.encode import PREFIX, REDACTED, SIGNATURE
 from wolo.formats.encoding.wire_forms import names_by_wire
-from wolo.formats.response_end import (
-    bad_body_error,
-    ended_early_error,
-    is_error,
-    no_message_error,
-    resolve_finish,
-    response_error,
-)
 from wolo.formats.tolerant_json import PayloadReader, as_raw, read_object, response_id, token_count
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
@@ -107,9 +100,9 @@ class AnthropicDecoder:
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
         if not self._ended:
-            raise ended_early_error(self._events.skipped)
+            raise response_end.ended_early_error(self._events.skipped)
         deltas = [delta for index in list(self._open) for delta in self._complete(index)]
-        reason = resolve_finish(self._finish, has_calls=self._call_count > 0)
+        reason = response_end.resolve_finish(self._finish, has_calls=self._call_count > 0)
         return [
             *deltas,
             *([self.findings.mark()] if self.findings is not None else ()),
@@ -119,12 +112,12 @@ class AnthropicDecoder:
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         document = read_object(body)
         if document is None:
-            raise bad_body_error(body)
-        if is_error(document):
-            raise response_error(200, {}, body)
+            raise response_end.bad_body_error(body)
+        if response_end.is_error(document):
+            raise response_end.response_error(200, {}, body)
         blocks = _blocks(document.get("content"))
         if blocks is None:
-            raise no_message_error()
+            raise response_end.no_message_error()
         deltas: list[Delta] = []
         for index, block in enumerate(blocks):
             deltas += [*self._begin(index, block), *self._complete(index)]
@@ -158,10 +151,10 @@ class AnthropicDecoder:
             case "[DONE]":
                 self._ended = self._ended or bool(self._finish)
             case "error":
-                raise response_error(200, {}, payload)
+                raise response_end.response_error(200, {}, payload)
             case "":
-                if is_error(read_object(payload) or {}):
-                    raise response_error(200, {}, payload)
+                if response_end.is_error(read_object(payload) or {}):
+                    raise response_end.response_error(200, {}, payload)
             case _:
                 pass  # pings and unknown events
         return ()

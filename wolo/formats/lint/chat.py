@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import (
-    answer_problems,
-    calls_of,
-    is_object_text,
-    is_tool_name,
-    list_problems,
-    order_problems,
-    prefix_problems,
-    schema_problems,
-    tool_problems,
-)
+from wolo.formats.lint import checks
 from wolo.formats.xml_tools.call_blocks import OPEN, RESULT, Malformed, validate_message
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -29,7 +19,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     `previous` is the preceding request of the conversation: its messages and tools must be a prefix of this one.
     `strict_template`: chat templates of local servers refuse two user messages in a row.
     """
-    if odd := list_problems(
+    if odd := checks.list_problems(
         body, "messages", lambda each: isinstance(each, dict) and each.get("role") in ROLES, "object with a known role"
     ):
         return odd
@@ -41,11 +31,11 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_ids(messages),
         *(complaint for at, message in enumerate(messages) for complaint in _content(at, message)),
         *([unanswered] if roles[-1] not in ("user", "tool") else []),
-        *order_problems("messages", roles, strict_template=strict_template),
-        *tool_problems(body, lambda tool: _function(tool).get("name"), _tool),
+        *checks.order_problems("messages", roles, strict_template=strict_template),
+        *checks.tool_problems(body, lambda tool: _function(tool).get("name"), _tool),
         *_marks(body),
         *_answer(body.get("response_format")),
-        *prefix_problems(_without_marks(body), _without_marks(previous), head=("tools",), turns="messages"),
+        *checks.prefix_problems(_without_marks(body), _without_marks(previous), head=("tools",), turns="messages"),
     ]
 
 
@@ -55,7 +45,7 @@ def _answer(form: Any) -> Iterator[str]:
     if not isinstance(form, dict) or form.get("type") not in ("json_schema", "json_object", "text"):
         yield f"illegal response_format {form!r}"
     elif form["type"] == "json_schema" and (named := form.get("json_schema", {})).get("strict"):
-        yield from answer_problems(named.get("schema"), requires_all=True)
+        yield from checks.answer_problems(named.get("schema"), requires_all=True)
 
 
 def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -71,7 +61,7 @@ def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             continue
         if waiting:
             yield f"messages[{at}]: {message['role']} message before the results of {waiting!r}"
-        waiting = [call.get("id") for call in calls_of(message) if isinstance(call, dict)]
+        waiting = [call.get("id") for call in checks.calls_of(message) if isinstance(call, dict)]
     if waiting:
         yield f"calls without a result: {waiting!r}"
 
@@ -79,7 +69,7 @@ def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _ids(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     seen: set[str] = set()
     for at, message in enumerate(messages):
-        for call in calls_of(message):
+        for call in checks.calls_of(message):
             wire_id = call.get("id") if isinstance(call, dict) else None
             if not isinstance(wire_id, str) or not wire_id:
                 yield f"messages[{at}]: a call without an id"
@@ -94,7 +84,7 @@ def _content(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     if "content" not in message:
         yield f"messages[{at}]: the content key is missing"
     elif content is None or content == "":
-        if not (role == "assistant" and calls_of(message)):
+        if not (role == "assistant" and checks.calls_of(message)):
             yield f"messages[{at}]: {role} message with neither content nor calls"
     elif isinstance(content, list):
         if not content:
@@ -111,16 +101,16 @@ def _content(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     if "tool_calls" in message:
         if message["role"] != "assistant":
             yield f"messages[{at}]: only the assistant calls tools"
-        if not calls_of(message):
+        if not checks.calls_of(message):
             yield f"messages[{at}]: empty tool_calls; leave the key out"
-        for call in calls_of(message):
+        for call in checks.calls_of(message):
             function = call.get("function") if isinstance(call, dict) else None
             if not isinstance(function, dict) or call.get("type") != "function":
                 yield f"messages[{at}]: a call that is no function"
                 continue
-            if not is_tool_name(function.get("name")):
+            if not checks.is_tool_name(function.get("name")):
                 yield f"messages[{at}]: illegal tool name {function.get('name')!r}"
-            if not is_object_text(function.get("arguments")):
+            if not checks.is_object_text(function.get("arguments")):
                 yield f"messages[{at}]: arguments are no text of a JSON object: {str(function.get('arguments'))[:80]!r}"
 
 
@@ -134,9 +124,9 @@ def _tool(name: Any, tool: Any) -> Iterator[str]:
         if not isinstance(search := tool.get("web_search"), dict) or not search.get("search_engine"):
             yield "tools: web_search without a search engine"
         return
-    if not is_tool_name(name):
+    if not checks.is_tool_name(name):
         yield f"tools: illegal name {name!r}"
-    yield from schema_problems(name, _function(tool).get("parameters", {"type": "object"}) if _function(tool) else None)
+    yield from checks.schema_problems(name, _function(tool).get("parameters", {"type": "object"}) if _function(tool) else None)
 
 
 def _marks(body: Mapping[str, Any]) -> Iterator[str]:

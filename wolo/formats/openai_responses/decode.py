@@ -12,28 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wolo.formats.encoding.wire_forms import names_by_wire
+from wolo.formats.openai_responses import output_items
 from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, ENCRYPTED, MESSAGE_CONTENT, SUMMARY, blobs_of, pieces_of
-from wolo.formats.openai_responses.output_items import (
-    BROKEN_OFF,
-    DONE,
-    Kind,
-    OpenItem,
-    Place,
-    ResponsesEvent,
-    ResponsesReader,
-    RunningText,
-    arguments_of,
-    content_of,
-    custom_arguments,
-    failure,
-    finish_of,
-    kind_of,
-    phase_of,
-    read_part,
-    read_usage,
-    text_of,
-    unwrap_calls,
-)
 from wolo.formats.response_end import bad_body_error, ended_early_error, is_error, response_error
 from wolo.formats.tolerant_json import read_object, response_id
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
@@ -44,7 +24,7 @@ if TYPE_CHECKING:
 
 SAID = "content"
 """Field of a message that holds its text."""
-ARGUMENTS: Place = ("arguments", 0)
+ARGUMENTS: output_items.Place = ("arguments", 0)
 
 
 class ResponsesDecoder:
@@ -55,14 +35,14 @@ class ResponsesDecoder:
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], reserved_tool_names: Sequence[str] = ()) -> None:
         """`offered` maps tool names to argument schemas."""
-        self._events = ResponsesReader()
+        self._events = output_items.ResponsesReader()
         self._read_event = self._events.read
         self._offered = offered
         self._names = names_by_wire(offered, reserved_tool_names)
-        self._items: dict[int, OpenItem] = {}
-        self._current: OpenItem | None = None
+        self._items: dict[int, output_items.OpenItem] = {}
+        self._current: output_items.OpenItem | None = None
         """The message or reasoning item that received text last."""
-        self._running: RunningText | None = None
+        self._running: output_items.RunningText | None = None
         """The text that the next fragment most likely continues."""
         self._calls = 0
         self._ids_valid = True
@@ -83,7 +63,7 @@ class ResponsesDecoder:
     def _feed(self, payload: bytes) -> Sequence[Delta]:
         event = self._read_event(payload)
         if event is None:
-            self._done = self._done or payload[:6] == DONE
+            self._done = self._done or payload[:6] == output_items.DONE
             return ()
         if self._running is not None and event.delta and self._running.continues(event):
             self._running.fragments.append(event.delta)
@@ -111,18 +91,18 @@ class ResponsesDecoder:
             case "response.output_item.added":
                 index = event.output_index if event.output_index is not None else len(self._items)
                 if index not in self._items:
-                    document = read_part(event.item)
-                    return self._name_call(self._open_item(index, kind_of(document)), document)
+                    document = output_items.read_part(event.item)
+                    return self._name_call(self._open_item(index, output_items.kind_of(document)), document)
             case "response.output_item.done":
-                document = read_part(event.item)
+                document = output_items.read_part(event.item)
                 index = event.output_index if event.output_index is not None else max(self._items, default=0)
                 return self._close_item(index, document)
             case "response.completed" | "response.incomplete":
-                answer = read_part(event.response)
+                answer = output_items.read_part(event.response)
                 answer.setdefault("status", event.type.rpartition(".")[2])
                 return self._finish_response(answer)
             case "response.failed" | "response.cancelled":
-                raise failure(read_part(event.response))
+                raise output_items.failure(output_items.read_part(event.response))
         return ()
 
     def close(self) -> Sequence[Delta]:
@@ -131,9 +111,9 @@ class ResponsesDecoder:
             if not (self._done and self._items and all(item.is_done for item in self._items.values())):
                 raise ended_early_error(self._events.skipped)
             self._end = {"status": "completed"}
-        usage = read_usage(self._end.get("usage"))
+        usage = output_items.read_usage(self._end.get("usage"))
         has_open = any(item.kind == "call" and not item.is_done for item in self._items.values())
-        reason, word = finish_of(self._end, has_calls=self._calls > 0, has_open=has_open)
+        reason, word = output_items.finish_of(self._end, has_calls=self._calls > 0, has_open=has_open)
         id = response_id(self._end.get("id"))
         if self.findings is not None:
             self.findings.add_all(self._sources)
@@ -148,15 +128,17 @@ class ResponsesDecoder:
         document = read_object(body)
         if document is None:
             raise bad_body_error(body)
-        if document.get("status") in BROKEN_OFF:
-            raise failure(document)
+        if document.get("status") in output_items.BROKEN_OFF:
+            raise output_items.failure(document)
         if not isinstance(document.get("output"), list):
             raise response_error(200, {}, body)
         return [*self._finish_response(document), *self.close()]
 
     # Text and reasoning
 
-    def _text_fragment(self, kind: Kind, event: ResponsesEvent, place: Place, text: str) -> list[Delta]:
+    def _text_fragment(
+        self, kind: output_items.Kind, event: output_items.ResponsesEvent, place: output_items.Place, text: str
+    ) -> list[Delta]:
         item = self._item(event, kind)
         if not text or item.kind != kind:
             return []
@@ -164,10 +146,10 @@ class ResponsesDecoder:
         self._add_text(item, place, text, deltas)
         field = item.field
         tell = TextDelta if kind == "message" else lambda delta: ThinkingDelta(delta, field)
-        self._running = RunningText(event, item.fragments(place), tell)
+        self._running = output_items.RunningText(event, item.fragments(place), tell)
         return deltas
 
-    def _add_text(self, item: OpenItem, place: Place, text: str, deltas: list[Delta]) -> None:
+    def _add_text(self, item: output_items.OpenItem, place: output_items.Place, text: str, deltas: list[Delta]) -> None:
         if not text:
             return
         deltas += self._switch_to(item)
@@ -179,7 +161,7 @@ class ResponsesDecoder:
         item.field = item.field or place[0]
         deltas.append(ThinkingDelta(BETWEEN + text if begins else text, item.field))
 
-    def _switch_to(self, item: OpenItem) -> list[Delta]:
+    def _switch_to(self, item: output_items.OpenItem) -> list[Delta]:
         """Each item becomes a separate part."""
         if self._current is item:
             return []
@@ -190,7 +172,7 @@ class ResponsesDecoder:
 
     # Calls
 
-    def _on_arguments(self, event: ResponsesEvent) -> list[Delta]:
+    def _on_arguments(self, event: output_items.ResponsesEvent) -> list[Delta]:
         item = self._item(event, "call")
         if not event.delta or item.kind not in ("call", "wrapper"):
             return []
@@ -198,10 +180,10 @@ class ResponsesDecoder:
         fragments.append(event.delta)
         if item.kind == "wrapper":
             return []
-        self._running = RunningText(event, fragments, lambda delta: CallDelta(slot, "", "", delta))
+        self._running = output_items.RunningText(event, fragments, lambda delta: CallDelta(slot, "", "", delta))
         return [CallDelta(slot, arguments=event.delta)]
 
-    def _complete(self, item: OpenItem, final: str, item_id: str = "") -> list[Delta]:
+    def _complete(self, item: output_items.OpenItem, final: str, item_id: str = "") -> list[Delta]:
         """The final arguments win over the fragments."""
         sent = item.text_at(ARGUMENTS)
         if not final or final == sent:
@@ -215,14 +197,14 @@ class ResponsesDecoder:
 
     # Items
 
-    def _item(self, event: ResponsesEvent, kind: Kind) -> OpenItem:
+    def _item(self, event: output_items.ResponsesEvent, kind: output_items.Kind) -> output_items.OpenItem:
         """Item of this event; an unannounced item gets the kind that the event implies."""
         index = event.output_index if event.output_index is not None else max(self._items, default=0)
         item = self._items.get(index)
         return item if item is not None else self._open_item(index, kind)
 
-    def _open_item(self, index: int, kind: Kind) -> OpenItem:
-        item = self._items[index] = OpenItem(kind)
+    def _open_item(self, index: int, kind: output_items.Kind) -> output_items.OpenItem:
+        item = self._items[index] = output_items.OpenItem(kind)
         if kind == "call":
             item.slot = self._next_slot()
         return item
@@ -233,32 +215,32 @@ class ResponsesDecoder:
         self._running = None
         return self._calls - 1
 
-    def _name_call(self, item: OpenItem, document: Mapping[str, Any]) -> list[Delta]:
+    def _name_call(self, item: output_items.OpenItem, document: Mapping[str, Any]) -> list[Delta]:
         """Emit id and name of a call, again if the final version differs."""
-        call_id, name = text_of(document, "call_id"), text_of(document, "name")
+        call_id, name = output_items.text_of(document, "call_id"), output_items.text_of(document, "name")
         if item.kind != "call" or (call_id or item.call_id, name or item.name) == (item.call_id, item.name):
             return []
         item.call_id, item.name = call_id or item.call_id, name or item.name
         return [CallDelta(item.slot, item.call_id, self._names.get(item.name, item.name))]
 
     def _close_item(self, index: int, document: Mapping[str, Any]) -> list[Delta]:
-        item = self._items.get(index) or self._open_item(index, kind_of(document))
+        item = self._items.get(index) or self._open_item(index, output_items.kind_of(document))
         if item.is_done or not document:
             return []
         item.is_done = True
-        is_whole = self._ids_valid and text_of(document, "status") != "incomplete"
-        item_id = text_of(document, "id") if is_whole else ""
+        is_whole = self._ids_valid and output_items.text_of(document, "status") != "incomplete"
+        item_id = output_items.text_of(document, "id") if is_whole else ""
         deltas: list[Delta] = []
         match item.kind:
             case "message":
-                content = content_of(document)
+                content = output_items.content_of(document)
                 if self.findings is not None:
                     for piece in pieces if isinstance(pieces := document.get("content"), list) else ():
                         self.findings.add_all(piece.get("annotations") if isinstance(piece, dict) else None)
                 for at, piece in enumerate(content):
                     final = piece.get("text") or piece.get("refusal") or ""
                     self._add_text(item, (SAID, at), item.remaining((SAID, at), final), deltas)
-                phase = phase_of(text_of(document, "phase"))
+                phase = output_items.phase_of(output_items.text_of(document, "phase"))
                 is_plain = [piece["type"] for piece in content] == ["output_text"]
                 original = () if is_plain or not content else (Blob(MESSAGE_CONTENT, msgspec.json.encode(content).decode()),)
                 if item is self._current and item.has_text and (item_id or phase):
@@ -274,19 +256,25 @@ class ResponsesDecoder:
                 field = item.field or SUMMARY
                 text = BETWEEN.join(text for _, _, text in pieces_of(document))
                 blobs = blobs_of(document, text, field)
-                self._ids_valid = bool(text_of(document, "id")) and text_of(document, "status") != "incomplete"
+                self._ids_valid = (
+                    bool(output_items.text_of(document, "id")) and output_items.text_of(document, "status") != "incomplete"
+                )
                 if not any(blob.kind == ENCRYPTED for blob in blobs) and not text:
                     self._ids_valid = False
                     return deltas
-                return [*deltas, *self._switch_to(item), ThinkingDelta("", field, blobs, item_id=text_of(document, "id"))]
+                return [
+                    *deltas,
+                    *self._switch_to(item),
+                    ThinkingDelta("", field, blobs, item_id=output_items.text_of(document, "id")),
+                ]
             case "call":
-                return [*self._name_call(item, document), *self._complete(item, arguments_of(document), item_id)]
+                return [*self._name_call(item, document), *self._complete(item, output_items.arguments_of(document), item_id)]
             case "wrapper":
-                return self._unwrap(document, arguments_of(document) or item.text_at(ARGUMENTS))
+                return self._unwrap(document, output_items.arguments_of(document) or item.text_at(ARGUMENTS))
             case "custom":
-                name = self._names.get(text_of(document, "name"), text_of(document, "name"))
-                arguments = custom_arguments(document, self._offered.get(name, {}))
-                return [CallDelta(self._next_slot(), text_of(document, "call_id"), name, arguments)]
+                name = self._names.get(output_items.text_of(document, "name"), output_items.text_of(document, "name"))
+                arguments = output_items.custom_arguments(document, self._offered.get(name, {}))
+                return [CallDelta(self._next_slot(), output_items.text_of(document, "call_id"), name, arguments)]
             case _:
                 action = document.get("action")
                 if self.findings is not None and isinstance(action, dict):
@@ -296,8 +284,8 @@ class ResponsesDecoder:
 
     def _unwrap(self, document: Mapping[str, Any], arguments: str) -> list[Delta]:
         """Wrapped calls have no ids; theirs are derived from the wrapper's."""
-        name, call_id = text_of(document, "name"), text_of(document, "call_id")
-        calls = unwrap_calls(arguments) or [(name, arguments)]
+        name, call_id = output_items.text_of(document, "name"), output_items.text_of(document, "call_id")
+        calls = output_items.unwrap_calls(arguments) or [(name, arguments)]
         return [
             CallDelta(self._next_slot(), f"{call_id}_{number}" if call_id else "", self._names.get(tool, tool), written)
             for number, (tool, written) in enumerate(calls, 1)
@@ -316,7 +304,7 @@ class ResponsesDecoder:
                 continue
             # The output may be numbered differently: then its items are others than those of the events.
             item = self._items.get(index)
-            is_same = item.kind == kind_of(document) if item is not None else index > max(self._items, default=-1)
+            is_same = item.kind == output_items.kind_of(document) if item is not None else index > max(self._items, default=-1)
             if is_same:
                 deltas += self._close_item(index, document)
             else:
@@ -324,5 +312,5 @@ class ResponsesDecoder:
         return deltas
 
 
-_TEXT_BEFORE_CALL = OpenItem("other")
+_TEXT_BEFORE_CALL = output_items.OpenItem("other")
 """Placeholder for text before a call, so that later text becomes a new part."""

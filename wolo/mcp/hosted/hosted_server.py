@@ -86,7 +86,6 @@ class HostedConnection:
         return entries
 
     async def _request(self, method: str, params: Mapping[str, Any], timeout_s: float | None = None) -> Mapping[str, Any]:
-        """The result. Raises ConnectionLost and RequestRejected."""
         self._num_requests += 1
         message = {"jsonrpc": "2.0", "id": self._num_requests, "method": method, "params": params}
         try:

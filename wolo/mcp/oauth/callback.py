@@ -148,7 +148,6 @@ def open_browser(url: str, environ: Mapping[str, str]) -> bool:
 
 
 def _argv(command: str, url: str) -> list[str]:
-    """Empty for a command that cannot be parsed."""
     try:
         words = shlex.split(command)
     except ValueError:

@@ -134,7 +134,6 @@ def _client_of(oauth: OAuth, callback: Callback | None) -> auth.OAuthClientInfor
 
 
 def _key_of(oauth: OAuth) -> tuple[str, str]:
-    """The key and its algorithm. Raises ConfigError."""
     text = oauth.private_key
     if "-----BEGIN" not in text:
         try:

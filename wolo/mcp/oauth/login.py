@@ -8,14 +8,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wolo.errors import ConfigError
+from wolo.mcp import listings, logins, references, server_requests
 from wolo.mcp.connection import ADDRESSES, ConnectionLost, RequestRejected
-from wolo.mcp.listings import ServerListing
-from wolo.mcp.logins import LoginStore, login_key
 from wolo.mcp.oauth.callback import Callback, LoginFailed
 from wolo.mcp.oauth.run_auth import expand
-from wolo.mcp.references import fill_in, with_bare
 from wolo.mcp.server import Server
-from wolo.mcp.server_requests import ServerRequests
 from wolo.tools.web.address import Hosts
 
 _REVOKE_S = 10.0
@@ -24,12 +21,12 @@ _REVOKE_S = 10.0
 async def log_in(
     name: str,
     server: Server,
-    store: LoginStore,
+    store: logins.LoginStore,
     environ: Mapping[str, str],
     on_address: Callable[[str], None],
     on_listening: Callable[[Callback], None] = lambda callback: None,
     hosts: Hosts | None = None,
-) -> ServerListing | None:
+) -> listings.ServerListing | None:
     """Returns what the server offers; None if it asked for no login. Raises LoginFailed and ConfigError.
 
     `on_address` receives the address to open in a browser; `hosts` for isolated networks.
@@ -38,7 +35,7 @@ async def log_in(
     from wolo.mcp.oauth.clients import make_provider  # noqa: PLC0415
 
     url, oauth = server_url(server, environ), expand(server.oauth, environ)
-    key = login_key(name, url)
+    key = logins.login_key(name, url)
     callback = None
     if oauth.grant == "authorization_code":
         # The port that the registered client listened on; its address may be exactly registered.
@@ -51,8 +48,8 @@ async def log_in(
         on_listening(callback)
     try:
         provider = make_provider(url, oauth, store, key, lambda scope: None, callback, hosts)
-        headers = {header: with_bare(value, environ, f"headers.{header}") for header, value in server.headers.items()}
-        requests = ServerRequests(name, attended=False)
+        headers = {header: references.with_bare(value, environ, f"headers.{header}") for header, value in server.headers.items()}
+        requests = server_requests.ServerRequests(name, attended=False)
         old = server.transport == "sse"
         connecting = sdk.connect_http(
             url, headers, old=old, environ=environ, on_status=lambda status: None, requests=requests, auth=provider
@@ -73,9 +70,9 @@ async def log_in(
             await callback.close()
 
 
-async def log_out(name: str, server: Server, store: LoginStore, environ: Mapping[str, str]) -> bool:
+async def log_out(name: str, server: Server, store: logins.LoginStore, environ: Mapping[str, str]) -> bool:
     """Removes the saved login, and revokes its tokens where the authorization server offers that. Raises ConfigError."""
-    key = login_key(name, server_url(server, environ))
+    key = logins.login_key(name, server_url(server, environ))
     saved = store.read(key)
     removed = store.remove(key)
     if saved is not None and saved.tokens and (saved.metadata or {}).get("revocation_endpoint"):
@@ -95,4 +92,4 @@ async def log_out(name: str, server: Server, store: LoginStore, environ: Mapping
 
 def server_url(server: Server, environ: Mapping[str, str]) -> str:
     """Raises ConfigError for unset variables."""
-    return fill_in(server.url, environ, "url")
+    return references.fill_in(server.url, environ, "url")

@@ -16,20 +16,11 @@ from wolo.errors import WoloError
 from wolo.formats.format import Framing
 from wolo.models.address import DEFAULT_PORTS, proxy_for
 from wolo.models.headers import may_be_set
+from wolo.models.http import transport
 from wolo.models.http.direct_connection import CONNECT_S, KEEP_ALIVE_S, DirectConnection, DirectResponse, Place
 from wolo.models.http.network_errors import describe_network_error
 from wolo.models.http.response_body import read_batches
 from wolo.models.http.tls import load_certificates
-from wolo.models.http.transport import (
-    Batch,
-    ConnectTimeout,
-    HandshakeTimeout,
-    HttpCall,
-    HttpStatusError,
-    InvalidRequest,
-    NetworkFailure,
-    Response,
-)
 
 if TYPE_CHECKING:
     from wolo.models.http.proxied_connection import ProxiedConnections
@@ -55,7 +46,7 @@ class HttpTransport:
         self._proxied: dict[tuple[str, bool], ProxiedConnections] = {}
         self._certificates = certificates
 
-    async def send(self, call: HttpCall) -> AsyncGenerator[Batch, None]:
+    async def send(self, call: transport.HttpCall) -> AsyncGenerator[transport.Batch, None]:
         proxy = proxy_for(call.url, self._environ)
         try:
             response = await self._open(call, proxy)
@@ -66,14 +57,14 @@ class HttpTransport:
         try:
             async for batch in await read_batches(response, call):
                 yield batch
-        except (WoloError, HttpStatusError):
+        except (WoloError, transport.HttpStatusError):
             raise
         except Exception as error:
             raise describe_network_error(error, call, proxy=proxy, answering=True) from error
         finally:
             await response.close()
 
-    async def fetch(self, call: HttpCall) -> tuple[int, Mapping[str, str], bytes]:
+    async def fetch(self, call: transport.HttpCall) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of any kind, whatever the status; redirects are not followed. Raises ProviderError."""
         proxy = proxy_for(call.url, self._environ)
         try:
@@ -96,7 +87,7 @@ class HttpTransport:
             await connections.close()
         self._proxied.clear()
 
-    async def _open(self, call: HttpCall, proxy: str) -> Response:
+    async def _open(self, call: transport.HttpCall, proxy: str) -> transport.Response:
         headers = {
             "accept": ACCEPT[call.framing],
             "accept-encoding": "identity",
@@ -135,7 +126,7 @@ class DirectConnections:
     def __init__(self) -> None:
         self._idle: list[DirectConnection] = []
 
-    async def open(self, call: HttpCall, headers: Mapping[str, str], context: ssl.SSLContext | None) -> DirectResponse:
+    async def open(self, call: transport.HttpCall, headers: Mapping[str, str], context: ssl.SSLContext | None) -> DirectResponse:
         """Sends the request and reads the head of the response. Raises NetworkFailure or OSError.
 
         A kept connection may have been closed by the server: then the request is sent once more, on a new one.
@@ -149,14 +140,14 @@ class DirectConnections:
         # A header with other characters would change the request.
         for name, value in headers.items():
             if not (may_be_set(name) and value.isascii() and value.replace("\t", " ").isprintable()):
-                raise InvalidRequest(f"unusable header {name!r}")
+                raise transport.InvalidRequest(f"unusable header {name!r}")
             lines.append(f"{name}: {value}")
         head = "\r\n".join((*lines, f"content-length: {len(call.body)}", "", "")).encode()
         if (kept := self._take(place)) is not None:
             try:
                 return await kept.ask(head, call)
-            except NetworkFailure as failure:
-                if type(failure) is not NetworkFailure or kept.has_received:
+            except transport.NetworkFailure as failure:
+                if type(failure) is not transport.NetworkFailure or kept.has_received:
                     raise
         return await (await _connect(DirectConnection(place, self._idle), context)).ask(head, call)
 
@@ -194,9 +185,9 @@ async def _connect(connection: DirectConnection, context: ssl.SSLContext | None)
                 happy_eyeballs_delay=None if is_address else HAPPY_EYEBALLS_S,
             )
     except TimeoutError:
-        raise ConnectTimeout from None
+        raise transport.ConnectTimeout from None
     except ConnectionAbortedError as error:  # what asyncio raises after the limit of a handshake
-        raise (HandshakeTimeout if error.errno is None else NetworkFailure) from error
+        raise (transport.HandshakeTimeout if error.errno is None else transport.NetworkFailure) from error
     except OSError as error:
         # asyncio joins the failures of several addresses into one text without an error number.
         numbers = re.findall(r"\[Errno (\d+)\]", str(error)) if error.errno is None else []
@@ -220,4 +211,4 @@ def _parse(url: str) -> SplitResult:
             return parts._replace(netloc=f"{netloc}:{parts.port}" if parts.port else netloc)
     except ValueError:
         pass
-    raise InvalidRequest("unusable URL")
+    raise transport.InvalidRequest("unusable URL")

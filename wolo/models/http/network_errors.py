@@ -10,47 +10,38 @@ from collections.abc import Iterator
 
 from wolo.errors import ProviderError, Unavailable, Unreachable
 from wolo.models.address import display_url, host_of
-from wolo.models.http.transport import (
-    ConnectTimeout,
-    FirstByteTimeout,
-    HandshakeTimeout,
-    HttpCall,
-    InvalidRequest,
-    InvalidResponse,
-    ProxyFailure,
-    ReadTimeout,
-)
+from wolo.models.http import transport
 
 
-def describe_network_error(error: Exception, call: HttpCall, *, proxy: str, answering: bool) -> ProviderError:
+def describe_network_error(error: Exception, call: transport.HttpCall, *, proxy: str, answering: bool) -> ProviderError:
     """`answering`: the response had started."""
     host = host_of(call.url)
     via = f" through the proxy {host_of(proxy)}" if proxy else ""
     match error:
-        case ConnectTimeout():
+        case transport.ConnectTimeout():
             message = f"{host}{via} did not accept the connection in time."
             return Unreachable(message, hint="Check the network connection, the base URL and the proxy.")
-        case HandshakeTimeout():
+        case transport.HandshakeTimeout():
             message = f"{host}{via} accepted the connection, but did not finish the TLS handshake in time."
             return Unreachable(message, hint="Check that the server speaks TLS, the base URL and the proxy.")
-        case ReadTimeout():
-            has_begun = answering and not isinstance(error, FirstByteTimeout)
+        case transport.ReadTimeout():
+            has_begun = answering and not isinstance(error, transport.FirstByteTimeout)
             when = "stopped sending in the middle of the response" if has_begun else "did not start to respond"
             setting, silence_s = ("retry.idle_s", call.idle_s) if has_begun else ("retry.first_byte_s", call.first_byte_s)
             message = f"{host}{via} {when}: nothing came for {silence_s:g} s."
             return Unavailable(message, hint=f"A slow model needs a larger `{setting}` (0: no limit).")
-        case ProxyFailure():
+        case transport.ProxyFailure():
             return _permanent(f"The proxy {host_of(proxy)} refused to connect to {host}: {_reason(error)}.", PROXY_HINT)
     for cause in _causes(error):
         if explained := _from_cause(cause, host, via, Unavailable if answering else Unreachable):
             return explained
     match error:
-        case InvalidRequest():
+        case transport.InvalidRequest():
             # Its text may contain header values, including the key.
             return _permanent(
                 f"The request to {display_url(call.url)} could not be built.", "Check the base URL, the key and `headers.extra`."
             )
-        case InvalidResponse():
+        case transport.InvalidResponse():
             return Unavailable(f"{host}{via} sent invalid HTTP: {_reason(error)}.", hint="Check the base URL and the proxy.")
     if answering:
         return Unavailable(f"The connection to {host}{via} was lost in the middle of the response.", hint=_RETRY_HINT)

@@ -10,18 +10,8 @@ from typing import Any
 
 import httpx2
 
+from wolo.models.http import transport
 from wolo.models.http.direct_connection import AHEAD_BYTES, CONNECT_S, KEEP_ALIVE_S, KEPT_CONNECTIONS
-from wolo.models.http.transport import (
-    ConnectTimeout,
-    FirstByteTimeout,
-    HandshakeTimeout,
-    HttpCall,
-    InvalidRequest,
-    InvalidResponse,
-    NetworkFailure,
-    ProxyFailure,
-    ReadTimeout,
-)
 
 DISCONNECTED = ("disconnected", "peer closed")
 """httpx wordings for a connection closed early, which it reports as a protocol error."""
@@ -34,7 +24,7 @@ class ProxiedConnections:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEEP_ALIVE_S)
         self._engine = httpx2.AsyncHTTPTransport(verify=context, proxy=proxy, limits=limits)
 
-    async def open(self, call: HttpCall, headers: Mapping[str, str]) -> ProxiedResponse:
+    async def open(self, call: transport.HttpCall, headers: Mapping[str, str]) -> ProxiedResponse:
         """Send the request and read the response head. Raises NetworkFailure.
 
         The server may have closed a reused connection: then the request is sent again.
@@ -52,7 +42,7 @@ class ProxiedConnections:
                     raise network_failure(error) from error
                 stale_ones -= 1
             except httpx2.ConnectTimeout as error:
-                raise (HandshakeTimeout if trace.is_securing else ConnectTimeout) from error
+                raise (transport.HandshakeTimeout if trace.is_securing else transport.ConnectTimeout) from error
             except Exception as error:
                 raise network_failure(error) from error
             else:
@@ -88,8 +78,8 @@ class ProxiedResponse:
             await self._something.wait()
         if not self._pieces and self._failure:
             failure = network_failure(self._failure)
-            is_late = isinstance(failure, ReadTimeout) and not self._has_begun
-            raise FirstByteTimeout if is_late else failure from self._failure
+            is_late = isinstance(failure, transport.ReadTimeout) and not self._has_begun
+            raise transport.FirstByteTimeout if is_late else failure from self._failure
         received = b"".join(self._pieces)
         self._pieces.clear()
         self._size_bytes = 0
@@ -122,21 +112,21 @@ class ProxiedResponse:
             self._something.set()
 
 
-def network_failure(error: Exception) -> NetworkFailure:
+def network_failure(error: Exception) -> transport.NetworkFailure:
     """The failure that an error of httpx2 stands for, caused by it."""
     match error:
         case httpx2.ConnectTimeout():
-            failure: NetworkFailure = ConnectTimeout()
+            failure: transport.NetworkFailure = transport.ConnectTimeout()
         case httpx2.TimeoutException():
-            failure = ReadTimeout()
+            failure = transport.ReadTimeout()
         case httpx2.ProxyError():
-            failure = ProxyFailure(str(error))
+            failure = transport.ProxyFailure(str(error))
         case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            failure = InvalidRequest()
+            failure = transport.InvalidRequest()
         case httpx2.RemoteProtocolError() if not any(words in str(error) for words in DISCONNECTED):
-            failure = InvalidResponse(str(error))
+            failure = transport.InvalidResponse(str(error))
         case _:
-            failure = NetworkFailure(str(error))
+            failure = transport.NetworkFailure(str(error))
     failure.__cause__ = error
     return failure
 

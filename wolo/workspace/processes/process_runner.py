@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from wolo.workspace.processes import process_tree
 from wolo.workspace.processes.output_capture import CapturedOutput, OnOutput, OutputReader
 from wolo.workspace.processes.process_table import (
     MARK_NAME,
@@ -26,19 +27,6 @@ from wolo.workspace.processes.process_table import (
     new_family,
     new_mark,
     uptime_s,
-)
-from wolo.workspace.processes.process_tree import (
-    Orphans,
-    ProcessTree,
-    TreeProcess,
-    adopt_orphans,
-    detached_numbers,
-    end_family,
-    end_leftovers,
-    end_orphans,
-    forget_ended,
-    mark_detached,
-    write_marker,
 )
 
 GRACE_S = 1.5
@@ -106,7 +94,7 @@ class Finished(Struct, frozen=True):
     """The program's code; minus the signal's number after a signal."""
     elapsed_s: float
     cause: Cause = "exited"
-    leftovers: tuple[TreeProcess, ...] = ()
+    leftovers: tuple[process_tree.TreeProcess, ...] = ()
     """Processes left running; they end with wolo."""
     overrun: bool = False
     """It left more than the limit; all of them were ended."""
@@ -120,7 +108,7 @@ class Program:
     def __init__(
         self,
         process: ChildProcess,
-        tree: ProcessTree,
+        tree: process_tree.ProcessTree,
         output: OutputReader,
         cleanup: Cleanup,
         num_tasks: int,
@@ -207,10 +195,10 @@ class Processes:
         self._traces = traces
         self._trace: Path | None = None
         self._mark: Mark | None = None
-        self._orphans: Orphans | None = None
+        self._orphans: process_tree.Orphans | None = None
         self._running: list[Program] = []
         if traces is not None:
-            end_leftovers(traces)
+            process_tree.end_leftovers(traces)
 
     async def run(
         self,
@@ -288,12 +276,12 @@ class Processes:
             os.close(writing)
         fix_mark(process.pid, mark.number)
         output = OutputReader(reading, take, in_background=in_background)
-        tree = ProcessTree(process.pid, mark, self._orphans, since)
+        tree = process_tree.ProcessTree(process.pid, mark, self._orphans, since)
         program = Program(process, tree, output, start.cleanup, tasks, start.why_ended)
         self._running.append(program)
         return program
 
-    async def finish(self, program: Program) -> tuple[tuple[TreeProcess, ...], bool]:
+    async def finish(self, program: Program) -> tuple[tuple[process_tree.TreeProcess, ...], bool]:
         """After the end: drains the output; returns the processes left running, and whether they were too many and ended."""
         await program.output.drain(_DRAIN_S)
         program.tree.leader_has_ended()
@@ -327,7 +315,7 @@ class Processes:
 
         None when it cannot be recorded: a later wolo would end it.
         """
-        if self._traces is None or not mark_detached(self._traces, program.tree.mark):
+        if self._traces is None or not process_tree.mark_detached(self._traces, program.tree.mark):
             return None
         self._running.remove(program)
         return program.output.release_descriptor()
@@ -351,7 +339,9 @@ class Processes:
             one.reap()
             one.close_output()
         if self._mark is not None:  # processes too short-lived to be seen at the end of their command
-            end_family(self._mark.family, detached_numbers(self._traces) if self._traces else (), self._orphans)
+            process_tree.end_family(
+                self._mark.family, process_tree.detached_numbers(self._traces) if self._traces else (), self._orphans
+            )
         self._mark = None
         if self._trace is not None:
             with contextlib.suppress(OSError):
@@ -361,12 +351,12 @@ class Processes:
     def _next_mark(self) -> Mark:
         if self._mark is None:
             self._mark = new_mark(new_family())
-            self._orphans = Orphans(self._mark.family) if adopt_orphans() else None
-            self._trace = write_marker(self._traces, self._mark.family) if self._traces else None
+            self._orphans = process_tree.Orphans(self._mark.family) if process_tree.adopt_orphans() else None
+            self._trace = process_tree.write_marker(self._traces, self._mark.family) if self._traces else None
             if self._trace is None:
-                end_orphans(detached_numbers(self._traces) if self._traces else ())
+                process_tree.end_orphans(process_tree.detached_numbers(self._traces) if self._traces else ())
             elif self._traces is not None:
-                forget_ended(self._traces)
+                process_tree.forget_ended(self._traces)
             atexit.register(self.close_all)
         self._mark = self._mark.next()
         return self._mark

@@ -23,25 +23,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.places import make_private
-from wolo.workspace.processes.process_table import (
-    Mark,
-    Status,
-    command_line,
-    everyone,
-    family_of,
-    has_table,
-    is_apart,
-    is_dead_owner,
-    limit_marks,
-    mark_text,
-    newest_pid,
-    numbers_of,
-    owner_name,
-    read_entry,
-    send,
-    status_of,
-    uptime_s,
-)
+from wolo.workspace.processes import process_table
 
 KILL_DEADLINE_S = 2.0
 """Limit for killing a tree that keeps growing (a fork bomb)."""
@@ -65,7 +47,7 @@ class TreeProcess(Struct, frozen=True):
 class ProcessTree:
     """Everything one command started. `leader` leads its session."""
 
-    def __init__(self, leader: int, mark: Mark, orphans: Orphans | None, since_s: float) -> None:
+    def __init__(self, leader: int, mark: process_table.Mark, orphans: Orphans | None, since_s: float) -> None:
         """`orphans`: None where wolo adopts none. `since_s`: the uptime before the start."""
         self.leader = leader
         self.mark = mark
@@ -77,19 +59,20 @@ class ProcessTree:
 
     def leader_has_ended(self) -> None:
         """The leader's pid may be reused from now on."""
-        self._leader_ended = uptime_s()
+        self._leader_ended = process_table.uptime_s()
         if self._orphans is not None:
             self._orphans.leaders.discard(self.leader)
 
     def members(self) -> list[TreeProcess]:
-        if not has_table():
+        if not process_table.has_table():
             return [TreeProcess(self.leader, "and its group")] if self.is_alive() else []
         return sorted(
-            (TreeProcess(status.pid, command_line(status.pid)) for status in self._family()), key=lambda member: member.pid
+            (TreeProcess(status.pid, process_table.command_line(status.pid)) for status in self._family()),
+            key=lambda member: member.pid,
         )
 
     def is_alive(self) -> bool:
-        if has_table():
+        if process_table.has_table():
             return bool(self._family())
         try:
             os.killpg(self.leader, 0)
@@ -101,18 +84,18 @@ class ProcessTree:
 
     def signal(self, number: signal.Signals) -> bool:
         """False when no process was left."""
-        if not has_table():
+        if not process_table.has_table():
             return _signal_group(self.leader, number)
         family = self._family()
         if any(status.group == self.leader for status in family):
             _signal_group(self.leader, number)  # the whole group at once, faster than it can fork
         for status in family:
             if status.group != self.leader:
-                send(status.pid, number)
+                process_table.send(status.pid, number)
         return bool(family)
 
     def count(self) -> int:
-        return len(self._family()) if has_table() else 0
+        return len(self._family()) if process_table.has_table() else 0
 
     def wait_for_orphans(self) -> None:
         """Waits for adopted processes that have ended: a command may be watching for their end."""
@@ -159,44 +142,44 @@ class ProcessTree:
         inside = self._inside()
         if not inside:
             return self.signal(signal.SIGTERM)
-        send(inside[0].pid, signal.SIGSTOP)
+        process_table.send(inside[0].pid, signal.SIGSTOP)
         for status in inside:
-            send(status.pid, signal.SIGTERM)
+            process_table.send(status.pid, signal.SIGTERM)
         return True
 
     def is_ending(self) -> bool:
         """After `ask_to_end`: True while processes are left. Lets the last one in a namespace continue."""
         inside = self._inside()
         if len(inside) == 1:
-            send(inside[0].pid, signal.SIGCONT)
+            process_table.send(inside[0].pid, signal.SIGCONT)
         return bool(inside) or self.is_alive()
 
-    def _inside(self) -> list[Status]:
+    def _inside(self) -> list[process_table.Status]:
         """Processes in a namespace held by the leader, the first command first; empty without one."""
-        if not has_table():
+        if not process_table.has_table():
             return []
         family = self._family()
-        heads = {status.pid for status in family if status.parent == self.leader and is_apart(status.pid)}
+        heads = {status.pid for status in family if status.parent == self.leader and process_table.is_apart(status.pid)}
         inside = [status for status in family if heads and status.pid != self.leader and status.pid not in heads]
         return sorted(inside, key=lambda status: (status.parent not in heads, status.started_s, status.pid))
 
-    def _family(self) -> list[Status]:
-        family: list[Status] = []
+    def _family(self) -> list[process_table.Status]:
+        family: list[process_table.Status] = []
         for _ in range(_MAX_LOOKS):
             family, is_settled = self._search() if self._orphans is None else self._descendants(self._orphans)
             if family or is_settled:
                 break
         return family
 
-    def _descendants(self, orphans: Orphans) -> tuple[list[Status], bool]:
+    def _descendants(self, orphans: Orphans) -> tuple[list[process_table.Status], bool]:
         """The living ones; False when one ended meanwhile and may have left children."""
-        leader = [self.leader] if self._leader_ended == _NEVER and status_of(self.leader) else []
+        leader = [self.leader] if self._leader_ended == _NEVER and process_table.status_of(self.leader) else []
         waiting = [*leader, *(pid for pid in orphans.living() if self._is_member(pid))]
         living, is_settled = [], True
         seen = set(waiting)
         while waiting:
             pid = waiting.pop()
-            status = status_of(pid)
+            status = process_table.status_of(pid)
             if status is None:
                 is_settled = False
                 continue
@@ -208,20 +191,20 @@ class ProcessTree:
 
     def _is_member(self, pid: int) -> bool:
         """For children of wolo; the others belong to the tree of their parent."""
-        if marks := limit_marks(pid):
+        if marks := process_table.limit_marks(pid):
             return self.mark.number in marks
         with suppress(ProcessLookupError):
-            return self.leader in (os.getsid(pid), os.getpgid(pid)) or self.mark.number in numbers_of(pid)
+            return self.leader in (os.getsid(pid), os.getpgid(pid)) or self.mark.number in process_table.numbers_of(pid)
         return False
 
-    def _search(self) -> tuple[list[Status], bool]:
+    def _search(self) -> tuple[list[process_table.Status], bool]:
         """Scans all processes. False when one was started meanwhile, perhaps by one that ended before it was looked at."""
-        newest = newest_pid()
-        table = list(everyone())
+        newest = process_table.newest_pid()
+        table = list(process_table.everyone())
         pids = set[int]()
         for status in table:
             is_led = self.leader in (status.session, status.group) and status.started_s <= self._leader_ended
-            if is_led or (status.started_s >= self._since and self.mark.number in numbers_of(status.pid)):
+            if is_led or (status.started_s >= self._since and self.mark.number in process_table.numbers_of(status.pid)):
                 pids.add(status.pid)
         grew = bool(pids)
         while grew:
@@ -229,7 +212,7 @@ class ProcessTree:
             pids |= children
             grew = bool(children)
         members = [status for status in table if status.pid in pids and status.pid != os.getpid()]
-        return members, newest == newest_pid()
+        return members, newest == process_table.newest_pid()
 
 
 class Orphans:
@@ -254,7 +237,7 @@ class Orphans:
         return living
 
     def _has_ended(self, pid: int) -> bool:
-        if self._family not in map(family_of, limit_marks(pid)):
+        if self._family not in map(process_table.family_of, process_table.limit_marks(pid)):
             return False
         try:
             return os.waitpid(pid, os.WNOHANG)[0] == pid
@@ -288,7 +271,7 @@ def children_of(pid: int) -> list[int]:
 def _children(pid: int, thread: int) -> list[int]:
     """Children that the thread started; the first thread of a process also has the adopted ones."""
     with suppress(OSError):
-        return list(map(int, read_entry(pid, f"task/{thread}/children").split()))
+        return list(map(int, process_table.read_entry(pid, f"task/{thread}/children").split()))
     return []
 
 
@@ -305,10 +288,10 @@ _DETACHED = "detached-"
 
 def write_marker(folder: Path, family: int) -> Path | None:
     """Writes a marker file that remains if this process is killed. None when it cannot be written."""
-    return _write_file_marker(folder, f"{owner_name()}-{family}")
+    return _write_file_marker(folder, f"{process_table.owner_name()}-{family}")
 
 
-def mark_detached(folder: Path, mark: Mark) -> bool:
+def mark_detached(folder: Path, mark: process_table.Mark) -> bool:
     """Exempts the processes with this mark from cleanup. False when that cannot be recorded."""
     return _write_file_marker(folder, f"{_DETACHED}{mark.number}") is not None
 
@@ -318,7 +301,7 @@ def end_leftovers(folder: Path) -> None:
     dead: dict[str, int] = {}
     for name in _names(folder):
         owner, _, family = name.partition("-")
-        if family.isdecimal() and int(family) and is_dead_owner(owner):
+        if family.isdecimal() and int(family) and process_table.is_dead_owner(owner):
             dead[name] = int(family)
     if dead:
         _kill(_everyone_else(), {*dead.values()}, detached_numbers(folder))
@@ -330,9 +313,9 @@ def end_leftovers(folder: Path) -> None:
 def end_orphans(spared: Collection[int] = ()) -> None:
     """Searches all processes for marks of killed wolos, where no marker file can be written."""
     for pid in _everyone_else():
-        owner, _, number = mark_text(pid).partition("/")
-        if is_dead_owner(owner) and not (number.isdecimal() and int(number) in spared):
-            send(pid, signal.SIGKILL)
+        owner, _, number = process_table.mark_text(pid).partition("/")
+        if process_table.is_dead_owner(owner) and not (number.isdecimal() and int(number) in spared):
+            process_table.send(pid, signal.SIGKILL)
 
 
 def end_family(family: int, spared: Collection[int], orphans: Orphans | None) -> None:
@@ -352,7 +335,7 @@ def detached_numbers(folder: Path) -> frozenset[int]:
 def forget_ended(folder: Path) -> None:
     if not (noted := detached_numbers(folder)):
         return
-    living = {number for status in everyone() for number in numbers_of(status.pid)}
+    living = {number for status in process_table.everyone() for number in process_table.numbers_of(status.pid)}
     for number in noted - living:
         with suppress(OSError):
             (folder / f"{_DETACHED}{number}").unlink()
@@ -360,12 +343,12 @@ def forget_ended(folder: Path) -> None:
 
 def _kill(pids: Iterable[int], families: Collection[int], spared: Collection[int]) -> None:
     for pid in pids:
-        if any(family_of(number) in families and number not in spared for number in numbers_of(pid)):
-            send(pid, signal.SIGKILL)
+        if any(process_table.family_of(number) in families and number not in spared for number in process_table.numbers_of(pid)):
+            process_table.send(pid, signal.SIGKILL)
 
 
 def _everyone_else() -> list[int]:
-    return [status.pid for status in everyone() if status.pid != os.getpid()] if has_table() else []
+    return [status.pid for status in process_table.everyone() if status.pid != os.getpid()] if process_table.has_table() else []
 
 
 def _names(folder: Path) -> list[str]:
