@@ -16,7 +16,7 @@ from typing import IO
 
 from msgspec.structs import replace
 
-from wolo import __version__
+from wolo import __version__, places
 from wolo.errors import UsageError, WoloError
 from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, totals_of
 from wolo.fleet.bounded_programs import run_bounded
@@ -31,7 +31,6 @@ from wolo.fleet.task_file import check_saved
 from wolo.fleet.task_place import PlaceTools, SetupFailed, TaskPlace
 from wolo.fleet.worktree_pool import WorktreePool
 from wolo.fleet.worktrees import make_patch
-from wolo.places import find_places, make_private
 from wolo.workspace.directory_copy import remove_tree
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.processes.process_runner import ChildProcess, Processes, ProgramStart
@@ -76,7 +75,7 @@ class AttemptRunner:
         self.engine = engine
         self.limiter = ""
         """Socket of the limits that all workers share."""
-        self.places = find_places()
+        self.places = places.find_places()
         self.processes = Processes(self.places.state / "commands")
         self.git = Git(self.processes)
         self.mirrors = Mirrors(folder.mirrors, self.git, self.places)
@@ -208,7 +207,7 @@ class _Attempt:
 
     async def _prepare(self) -> None:
         check_saved(self._task)
-        make_private(session := self._private / SESSION)
+        places.make_private(session := self._private / SESSION)
         limiter = (Path(self._runner.limiter),) if self._runner.limiter else ()
         try:
             await self.place.prepare(pool=self._runner.pool, writable=(session,), readable=limiter)
@@ -331,7 +330,7 @@ def _prompt_file(folder: Path, prompt: str) -> IO[bytes]:
 
 def _begin(private: Path) -> None:
     remove_tree(private)
-    make_private(private)
+    places.make_private(private)
 
 
 def _finish(private: Path, place: Path, work: Path) -> None:
