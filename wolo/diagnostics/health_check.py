@@ -38,15 +38,15 @@ Report = Mapping[str, Any]
 WITHOUT_MODEL = "No model is set up: `wolo login` saves an API key, and `wolo` in a terminal offers other ways."
 
 
-def examine(*, online: bool = False) -> dict[str, Any]:
-    """Blocks until local model servers answer or time out. `online` asks the model once."""
+def examine(*, online: bool = False, model: str = "") -> dict[str, Any]:
+    """Blocks until local model servers answer or time out. `online` asks the model once. `model`: the one that is in use."""
     problems = Notices()
     return {
         "version": __version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "keys": _keys(problems),
-        "model": _model(problems),
+        "model": model or _model(problems),
         "answer": _answer(problems) if online else None,
         "sqlite": _sqlite(problems),
         "checkpoints": _checkpoints(),

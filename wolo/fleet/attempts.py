@@ -100,15 +100,13 @@ class AttemptRunner:
             outcome = await attempt.run()
         finally:
             await asyncio.shield(asyncio.to_thread(attempt.close))
-            if attempt.place.folder is not None:
-                is_clean = attempt.is_enclosed and not self.processes.has_orphans()
-                await asyncio.shield(self.pool.give_back(attempt.place.folder, is_clean=is_clean))
+            await asyncio.shield(attempt.place.give_back(is_ended=attempt.is_ended))
             await asyncio.shield(asyncio.to_thread(_finish, private, place, work))
         return outcome
 
     @property
     def place_tools(self) -> PlaceTools:
-        own = self.settings, self.mirrors, self.folder.mirrors, self.git, self.places, self.processes
+        own = self.settings, self.mirrors, self.folder.mirrors, self.pool, self.git, self.places, self.processes
         return PlaceTools(*own, self.find_engine)
 
     def require_engine(self) -> None:
@@ -139,8 +137,7 @@ class _Attempt:
         self._log = (private / LOG).open("ab", buffering=0)
         self._started = now()
         self.place = TaskPlace(lease.task, work, runner.place_tools, self._note, seat=lease.fence, begin_phase=self._begin_phase)
-        self.is_enclosed = False
-        """It came to its end, and no command of it could leave the sandbox."""
+        self.is_ended = False
         self._graded: CommandEnd | None = None
         self._exit_code: int | None = None
         self._usage = Spent()
@@ -173,7 +170,7 @@ class _Attempt:
             if error.errno in _DISK_FULL:
                 raise
             end = AgentEnd("errored", Failure("system", f"{error.filename or 'The attempt'}: {error.strerror}"))
-        self.is_enclosed = self.place.is_enclosed
+        self.is_ended = True
         if end.failure is not None:
             self._note(f"{end.state}: {end.failure.message}")
         return AttemptOutcome(
@@ -210,7 +207,7 @@ class _Attempt:
         places.make_private(session := self._private / SESSION)
         limiter = (Path(self._runner.limiter),) if self._runner.limiter else ()
         try:
-            await self.place.prepare(pool=self._runner.pool, writable=(session,), readable=limiter)
+            await self.place.prepare(writable=(session,), readable=limiter)
         except SetupFailed as error:
             raise _Stopped(AgentEnd("errored", Failure(error.kind, error.message), retryable=error.is_for_memory)) from error
 
