@@ -169,9 +169,9 @@ def test_an_address_may_hold_part_of_the_path(base: str, whole: str) -> None:
     assert endpoint(base, "/api/v4/web_search") == whole
 
 
-def find(environ: dict[str, str] | None = None, **given: str) -> tuple[SearchService | None, list[str]]:
+def find(environ: dict[str, str] | None = None, **given: Any) -> tuple[SearchService | None, list[str]]:
     notices = Notices()
-    config = Config(settings=Settings(web_search=WebSearchSettings(**given)))  # type: ignore[arg-type]  # as in the settings
+    config = Config(settings=Settings(web_search=WebSearchSettings(**given)))
     service = find_search_service(config, environ or {}, notices)
     assert service is None or isinstance(service, SearchService)
     return service, list(notices)
@@ -232,3 +232,20 @@ def test_search_without_key_or_address_is_off(monkeypatch: pytest.MonkeyPatch) -
     assert find(backend="exa") == (None, ["web_search is off: Exa needs a key. Set web_search.api_key or EXA_API_KEY."])
     assert "web_search.url" in find(backend="searxng")[1][0]
     assert "web_search.backend" in find(url="http://x")[1][0]
+
+
+def test_address_and_key_go_to_their_service_alone() -> None:
+    environ = {"BRAVE_API_KEY": "brave-key"}
+
+    def endpoint_of(**given: Any) -> tuple[str, str]:
+        service, _ = find(environ, **given)
+        assert service is not None
+        return service.host, service.key
+
+    assert endpoint_of(backend=("brave", "searxng"), url="http://search.example") == ("api.search.brave.com", "brave-key")
+    assert endpoint_of(backend=("searxng", "brave"), url="http://search.example", api_key="k") == ("search.example", "")
+    assert endpoint_of(backend=("exa", "provider"), url="http://exa.example", api_key="k") == ("exa.example", "k")
+    with pytest.raises(ConfigError, match=r"web_search\.url is the address of one service"):
+        find(backend=("brave", "exa"), url="http://search.example")
+    with pytest.raises(ConfigError, match=r"web_search\.api_key is the key of one service"):
+        find(backend=("brave", "exa"), api_key="k")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
 from socket import SHUT_RDWR, socket
@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from wolo.agent.budget import Account, describe, limit_reached
 from wolo.agent.side_question import SideQuestionListener
-from wolo.config.schema import Config
+from wolo.config.schema import Config, WebSearchSettings
 from wolo.conversation.resources.model_selection import ModelAccess, make_asker
-from wolo.errors import ProviderError, ToolError
+from wolo.errors import ConfigError, ProviderError, ToolError
 from wolo.formats.web_findings import WebFindings, findings_of
 from wolo.messages.message import Usage, user
 from wolo.messages.parts import SEARCH
@@ -54,6 +54,7 @@ def find_search_service(
     names = (named,) if isinstance(named, str) else named
     if not any(names):
         notices.add("web_search has no effect without web_search.backend: " + ", ".join((PROVIDER, *BACKENDS)) + ".")
+    _check_owners(config.settings.web_search, [name for name in names if name in BACKENDS])
     problems = Notices()
     for name in filter(None, names):
         service = _find_model(models, problems) if name == PROVIDER else _find_service(name, config, environ, problems)
@@ -73,15 +74,33 @@ def _find_model(models: Iterable[ModelChoice], notices: Notices) -> ModelChoice 
     return None
 
 
+def _check_owners(settings: WebSearchSettings, services: Sequence[str]) -> None:
+    """Raises ConfigError where an address or key could be that of two services: a key goes to no other one."""
+    keyed = [name for name in services if BACKENDS[name].key_env]
+    if settings.url.strip() and len(services) > 1 and "searxng" not in services:
+        raise ConfigError(
+            f"web_search.url is the address of one service, and web_search.backend names {', '.join(services)}.",
+            hint="Name one service, or leave the address out.",
+        )
+    if settings.api_key.strip() and len(keyed) > 1:
+        variables = ", ".join(BACKENDS[name].key_env for name in keyed)
+        raise ConfigError(
+            f"web_search.api_key is the key of one service, and web_search.backend names {', '.join(keyed)}.",
+            hint=f"Set their variables in its place: {variables}.",
+        )
+
+
 def _find_service(name: str, config: Config, environ: Mapping[str, str], notices: Notices) -> SearchService | None:
     settings, backend = config.settings.web_search, BACKENDS[name]
-    base = check_url(settings.url, called="web_search.url") if settings.url.strip() else backend.base_url
+    is_alone = isinstance(settings.backend, str) or len(set(settings.backend) - {PROVIDER}) == 1
+    has_url = bool(settings.url.strip()) and (is_alone or name == "searxng")
+    base = check_url(settings.url, called="web_search.url") if has_url else backend.base_url
     if not base and name == "searxng":
         base = _find_searxng()
     if not base:
         notices.add(f"web_search is off: {backend.label} needs web_search.url, the address of your instance.")
         return None
-    if settings.api_key.strip():
+    if settings.api_key.strip() and (is_alone or backend.key_env):
         key = resolve_key(settings.api_key, environ, setting="web_search.api_key")
     else:
         key = environ.get(backend.key_env, "").strip() if backend.key_env else ""
