@@ -152,6 +152,10 @@ def test_ctrl_c_at_a_question_only_stops(provider: ProviderServer, begin: Callab
         terminal.type("x")
         terminal.press("backspace", "ctrl-c")  # another key came between
         terminal.wait_for("Ctrl-C again quits")
+        terminal.press("left")  # one that changes nothing
+        terminal.wait_until(lambda: not terminal.shows("Ctrl-C again quits"))
+        terminal.press("ctrl-c")
+        terminal.wait_for("Ctrl-C again quits")
         terminal.press("ctrl-c")
         assert terminal.wait_for_exit() in (0, 130)  # the latter soon after the stop
         terminal.wait_for("wolo --resume session_")

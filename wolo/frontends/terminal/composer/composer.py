@@ -191,6 +191,8 @@ class Composer:
         self._save_due: asyncio.TimerHandle | None = None
         self._submitted: asyncio.Queue[Submission | BaseException] = asyncio.Queue()
         self._escaped_at = float("-inf")
+        self._is_cancel = False
+        """The key that is handled is a Ctrl-C that asked for a second one."""
         self._pasted = _Pasted("", "", 0, float("-inf"))
 
     async def read(self) -> Submission:
@@ -342,7 +344,7 @@ class Composer:
         elif self._state.is_working or time.monotonic() - self._state.interrupted_at < AGAIN_WITHIN_S:
             self.fail(Quit())
         else:
-            self._state.interrupted_at = time.monotonic()
+            self._state.interrupted_at, self._is_cancel = time.monotonic(), True
             self._hint(QUIT_HINT)
             asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self._hint, "")
 
@@ -356,6 +358,12 @@ class Composer:
             self._hint("")
             self.replace(self._stash.pop())
         self.save_draft_soon()
+
+    def after_key(self) -> None:
+        """Any key but the Ctrl-C itself ends the wait for a second one."""
+        if not self._is_cancel:
+            self.forget_cancel()
+        self._is_cancel = False
 
     def forget_cancel(self) -> None:
         self._state.interrupted_at = float("-inf")

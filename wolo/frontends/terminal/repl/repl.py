@@ -68,6 +68,7 @@ class Repl:
                 processors=[Chips(composer.pastes)],
                 uses_vi=ui.keys == "vi",
             )
+            self._input.app.key_processor.after_key_press += lambda _: composer.after_key()
             self._screen.folded.hint = " · Ctrl-O expands"
             self._input.marks = TerminalMarks(ui, self._input, conversation.info.cwd.name, os.environ)
             self._screen.has_marks = self._input.marks.has_prompts
