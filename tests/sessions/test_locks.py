@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.sessions.samples import environment, said
 from wolo.errors import SessionError
-from wolo.operating_system import flock
+from wolo.operating_system import LOCK_EX, flock
+from wolo.sessions.locks import SESSION_WAIT_S, SessionLock
 from wolo.sessions.store import Store
 
 HOLDER = """
@@ -133,3 +136,15 @@ def test_a_file_system_without_locks_is_refused(data: Path, monkeypatch: pytest.
             with pytest.raises(SessionError, match="has no file locks"):
                 store.append(session.id, [said("one")])
         assert store.load(session.id).entries == ()
+
+
+def test_new_lock_file_held_for_clearing_is_waited_for(data: Path) -> None:
+    folder = data / "locks"
+    folder.mkdir(parents=True)
+    path = folder / "new.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
+    flock(descriptor, LOCK_EX)
+    clearing = threading.Timer(3 * SESSION_WAIT_S, os.close, [descriptor])
+    clearing.start()
+    SessionLock(path, path.stem).release()
+    clearing.join()

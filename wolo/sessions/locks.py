@@ -18,6 +18,8 @@ LONGEST_PAUSE_S = 0.001
 """Between two tries. A longer sleep than a commit takes would lose to newcomers again and again."""
 SESSION_WAIT_S = 0.1
 """Covers the moment in which a listing checks whether the session is live."""
+CLEARING_S = 3.0
+"""Another wolo that starts holds a new lock file for a moment, to see whether its owner is dead."""
 
 _UNSUPPORTED = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
@@ -42,8 +44,11 @@ class SessionInUse(SessionError):
         super().__init__(f"Session {session_id} is in use by {whose}.", hint=f"{first}; --fork continues in a copy.")
 
 
-def acquire(path: Path, wait_s: float) -> int:
-    """Locks a file, creating it if needed. Returns the descriptor; closing it releases the lock. Raises LockHeld."""
+def acquire(path: Path, wait_s: float, nameless_s: float = 0) -> int:
+    """Locks a file, creating it if needed. Returns the descriptor; closing it releases the lock. Raises LockHeld.
+
+    `nameless_s`: further time to wait for a holder that left no process id.
+    """
     deadline = time.monotonic() + wait_s
     pause_s = 0.0005
     while True:
@@ -56,7 +61,7 @@ def acquire(path: Path, wait_s: float) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
-        if time.monotonic() >= deadline:
+        if time.monotonic() >= deadline + (0 if holder else nameless_s):
             raise LockHeld(holder)
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
@@ -68,7 +73,7 @@ class SessionLock:
     def __init__(self, path: Path, session_id: str) -> None:
         self._path = path
         try:
-            self._descriptor = acquire(path, SESSION_WAIT_S)
+            self._descriptor = acquire(path, SESSION_WAIT_S, nameless_s=CLEARING_S)
         except LockHeld as other:
             raise SessionInUse(session_id, other.holder) from other
         with suppress(OSError):  # on a full disk the lock still holds; others cannot show the holder
