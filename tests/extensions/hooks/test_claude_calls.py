@@ -153,7 +153,7 @@ def test_the_home_folder_is_told_in_full() -> None:
 
 
 def test_every_acting_tool_has_a_claude_code_name() -> None:
-    own = {"apply_patch", "jobs", "lsp", "remember", "expand_message"}
+    own = {"apply_patch", "jobs", "lsp", "repo_map", "remember", "expand_message"}
     assert {tool.name for tool in BUILTIN} - own == set(CLAUDE_NAMES)
 
 
