@@ -5,7 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from wolo.agent import events
+from wolo.agent.events import (
+    AttemptFailed,
+    CallDenied,
+    Compacted,
+    CompactionStarted,
+    Event,
+    HookAwaited,
+    JobEnded,
+    ModeChanged,
+    ModelReplaced,
+    Noticed,
+    PromptRefused,
+    RequestStarted,
+    ShownArgument,
+    TaskEnded,
+    TextStreamed,
+    ThinkingStreamed,
+    TurnEnded,
+    TurnStarted,
+    Verified,
+    VerifyStarted,
+)
 from wolo.guard.modes import MODES
 from wolo.messages.call_arguments import call_line
 from wolo.messages.terminal_text import escaped_line, label, quantity
@@ -16,106 +37,106 @@ MOST_OF_DENIED = 200
 """Characters of the arguments of a denied call."""
 
 
-def describe(event: events.Event) -> str:
+def describe(event: Event) -> str:
     """What has happened, as sentences, or what goes on from now on; not cleaned. Empty: an event that only a view shows."""
     match event:
-        case events.AttemptFailed(is_limit=True):
+        case AttemptFailed(is_limit=True):
             return f"{sentence(event.error.message)} {_limit(event.delay_s)}."
-        case events.AttemptFailed():
+        case AttemptFailed():
             of = f" of {event.tries}" if event.tries else ""
             when = f"in {event.delay_s:.1f} s" if event.delay_s >= 0.05 else "at once"
             return f"{sentence(event.error.message)} Retrying {when} (attempt {event.attempt + 1}{of})."
-        case events.ModelReplaced():
+        case ModelReplaced():
             why = sentence(event.error.message)
             return f"{why} {event.model} answers instead; a later prompt goes to the first model again."
-        case events.Compacted():
+        case Compacted():
             return _compaction(event)
-        case events.CallDenied():
+        case CallDenied():
             owner = f"{event.agent}: " if event.agent else ""
             return f"denied: {owner}{call_line(event.part, most_chars=MOST_OF_DENIED, most_of_change=0)}: {event.reason}"
-        case events.Verified():
+        case Verified():
             return _verification(event)
-        case events.TaskEnded():
+        case TaskEnded():
             return f"Task {event.background} ({event.agent}) has ended: {event.ended} after {event.duration_s:.0f} s."
-        case events.JobEnded():
+        case JobEnded():
             how = {"exited": f"exit {event.exit_code}", "stopped": "stopped", "timed_out": "its time was up", "crowded": CROWDED}
             return f"Job {event.id} ({event.command}) has ended: {how[event.cause]} after {event.duration_s:.0f} s."
-        case events.PromptRefused(reason=""):
+        case PromptRefused(reason=""):
             return "A hook was interrupted."
-        case events.PromptRefused():
+        case PromptRefused():
             return f"A hook keeps this back: {event.reason}"
-        case events.Noticed():
+        case Noticed():
             return event.text
-        case events.ModeChanged():
+        case ModeChanged():
             place = f"The plan is saved in {event.plan_file}." if event.plan_file else ""
             return " ".join(filter(None, (event.notice, f"Mode {event.mode}: {MODES[event.mode].about}.", place)))
-        case events.TurnStarted():
+        case TurnStarted():
             return "getting ready"
-        case events.RequestStarted():
+        case RequestStarted():
             return f"waiting for the model · ~{event.context_tokens:,} tokens sent"
-        case events.CompactionStarted():
+        case CompactionStarted():
             of = f", part {event.request} of {event.requests}" if event.requests > 1 else ""
             return f"summing up the conversation · ~{event.tokens:,} tokens{of}"
-        case events.VerifyStarted():
+        case VerifyStarted():
             return f"verifying with {event.command}"
-        case events.HookAwaited():
+        case HookAwaited():
             return f"waiting for the {event.hook} hook: {', '.join(event.commands)}"
-        case events.TurnEnded(error=error) if error is not None:
+        case TurnEnded(error=error) if error is not None:
             return error.message
     return ""
 
 
-def describe_briefly(event: events.Event) -> str:
+def describe_briefly(event: Event) -> str:
     """The same for clients of a protocol, which show events their own way."""
     match event:
-        case events.AttemptFailed(is_limit=True):
+        case AttemptFailed(is_limit=True):
             return describe(event)
-        case events.AttemptFailed():
+        case AttemptFailed():
             return f"{event.error.message} Trying again in {event.delay_s:.0f} s."
-        case events.ModelReplaced():
+        case ModelReplaced():
             return f"{event.error.message} {event.model} answers instead."
-        case events.Compacted(reason="masked"):
+        case Compacted(reason="masked"):
             return ""
-        case events.Compacted():
+        case Compacted():
             return "The conversation was compacted."
-        case events.PromptRefused() if event.reason:
+        case PromptRefused() if event.reason:
             return event.reason
-        case events.CompactionStarted():
+        case CompactionStarted():
             return "Compacting the conversation"
-        case events.VerifyStarted():
+        case VerifyStarted():
             return f"Running {event.command}"
-        case events.Verified():
+        case Verified():
             return f"{event.command}: {', '.join(event.new_failures)}" if event.new_failures else ""
-        case events.HookAwaited():
+        case HookAwaited():
             return f"Waiting for a hook of {event.hook}."
     return describe(event)
 
 
-def describe_work(event: events.Event) -> str:
+def describe_work(event: Event) -> str:
     """The work that goes on from now on, for a line that the next work replaces. Empty: the work stays the same."""
     match event:
-        case events.RequestStarted():
+        case RequestStarted():
             return "waiting for the model"
-        case events.TextStreamed():
+        case TextStreamed():
             return "writing"
-        case events.ThinkingStreamed():
+        case ThinkingStreamed():
             return "thinking"
-        case events.CompactionStarted():
+        case CompactionStarted():
             return "compacting its conversation"
-        case events.AttemptFailed(is_limit=True):
+        case AttemptFailed(is_limit=True):
             return f"{_limit(event.delay_s)}: {event.error.message}"
-        case events.AttemptFailed():
+        case AttemptFailed():
             return f"retrying in {event.delay_s:.0f} s: {event.error.message}"
     return ""
 
 
-def describe_retry(event: events.AttemptFailed, left_s: float) -> str:
+def describe_retry(event: AttemptFailed, left_s: float) -> str:
     """The wait before the next attempt, for a line that changes; `left_s`: seconds until it begins."""
     of = f" of {event.tries}" if event.tries else ""
     return f"Retrying in {left_s:.0f} s · attempt {event.attempt + 1}{of} · {escaped_line(event.error.message).rstrip('.')}"
 
 
-def describe_retried(event: events.AttemptFailed) -> str:
+def describe_retried(event: AttemptFailed) -> str:
     """The failed attempts, once the next one is answered."""
     return f"{sentence(event.error.message)} Attempt {event.attempt + 1} was answered."
 
@@ -125,7 +146,7 @@ def _limit(delay_s: float) -> str:
     return f"Limit until {clock_time(now + delay_s, now)} ({countdown(delay_s)}), then it goes on by itself"
 
 
-def _compaction(event: events.Compacted) -> str:
+def _compaction(event: Compacted) -> str:
     """`The conversation no longer fits the model's window: 3 old answers shortened (~90,000 → ~40,000 tokens). …`"""
     sizes = f"~{event.tokens_before:,} → ~{event.tokens_after:,} tokens"
     if event.reason == "restored":
@@ -146,7 +167,7 @@ def _compaction(event: events.Compacted) -> str:
     return f"{why}: {', '.join(done)} ({sizes}). The session keeps everything."
 
 
-def _verification(event: events.Verified) -> str:
+def _verification(event: Verified) -> str:
     """`pytest -q, after the work: 2 new failures (3.1 s).`"""
     check, count = event.check, len(event.check.failures)
     if check.timed_out:
@@ -166,7 +187,7 @@ def sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
-def argument_lines(arguments: Iterable[events.ShownArgument]) -> str:
+def argument_lines(arguments: Iterable[ShownArgument]) -> str:
     return "\n".join(label(each.name, each.text) for each in arguments)
 
 

@@ -45,7 +45,6 @@ def audio_bytes(source: str | bytes) -> tuple[str, bytes]:
 
 
 def _decode(text: str, what: str) -> tuple[str, bytes]:
-    """Media type stated by a data URL, and the bytes."""
     stated = ""
     packed = text
     if text.startswith(DATA):

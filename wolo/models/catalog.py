@@ -93,38 +93,34 @@ class Catalog(msgspec.Struct, frozen=True):
                 ways.insert(0, f"export {provider.base_url_env}=…")
             raise ConfigError(f"`{spec}` needs a base URL.", hint=f"You may {', or '.join(ways)}.")
         if provider.auth in CLOUDS:
-            return self._in_cloud(provider, model, level, api_key)
+            from wolo.models.cloud.cloud_address import fill_address  # noqa: PLC0415  # other providers need none
+
+            settings = self.overrides.get(provider.name)
+            if settings and settings.base_url and settings.auth is None and not (api_key or settings.api_key):
+                raise ConfigError(
+                    f"{provider.label} has another address here: {address.display_url(provider.base_url)}.",
+                    hint=f'Set providers.{provider.name}.auth = "{provider.auth}" to use your credentials there, or an api_key.',
+                )
+            configured = settings.api_key.strip() if settings else ""
+            command = "" if api_key or not configured.startswith(secret_references.COMMAND) else configured
+            # The variables of a provider that usually has a key hold no token.
+            key = api_key or (
+                "" if command or (provider.auth == "entra" and not configured) else own_key(provider, self.environ, settings)
+            )
+            provider = resolve_references(fill_address(provider, self.environ), self.environ)
+            return ModelChoice(
+                provider=provider,
+                model=model,
+                base_url=address.check_url(provider.base_url),
+                api_key=clean_key(key),
+                key_command=command,
+                thinking=level,
+            )
         key = api_key or own_key(provider, self.environ, self.overrides.get(provider.name))
         if not key and provider.key_env and not provider.loopback:
             raise _no_key(provider, self.environ)
         provider = resolve_references(provider, self.environ)
         return ModelChoice(provider=provider, model=model, base_url=provider.base_url, api_key=clean_key(key), thinking=level)
-
-    def _in_cloud(self, provider: Provider, model: Model, level: ThinkingLevel | None, api_key: str | None) -> ModelChoice:
-        """Without a key the transport fetches credentials; a command that prints tokens is run there too."""
-        from wolo.models.cloud.cloud_address import fill_address  # noqa: PLC0415  # other providers need none
-
-        settings = self.overrides.get(provider.name)
-        if settings and settings.base_url and settings.auth is None and not (api_key or settings.api_key):
-            raise ConfigError(
-                f"{provider.label} has another address here: {address.display_url(provider.base_url)}.",
-                hint=f'Set providers.{provider.name}.auth = "{provider.auth}" to use your credentials there, or an api_key.',
-            )
-        configured = settings.api_key.strip() if settings else ""
-        command = "" if api_key or not configured.startswith(secret_references.COMMAND) else configured
-        # The variables of a provider that usually has a key hold no token.
-        key = api_key or (
-            "" if command or (provider.auth == "entra" and not configured) else own_key(provider, self.environ, settings)
-        )
-        provider = resolve_references(fill_address(provider, self.environ), self.environ)
-        return ModelChoice(
-            provider=provider,
-            model=model,
-            base_url=address.check_url(provider.base_url),
-            api_key=clean_key(key),
-            key_command=command,
-            thinking=level,
-        )
 
     def look_up(self, spec: str, *, api: str | None = None) -> tuple[Provider, Model, ThinkingLevel | None]:
         """Like `find`, for reading only: needs no key and no address. Raises ConfigError with the nearest names."""

@@ -105,7 +105,6 @@ def ollama_address(host: str) -> str:
 
 
 def _own_address(url: str, provider: Provider, *, called: str) -> str:
-    """Add the provider's path unless the URL has one."""
     url = address.check_url(url, called=called)
     return url if address.has_path(url) else url + provider.base_url_path
 

@@ -191,7 +191,6 @@ class HttpModelClient:
             error.hint = f"{error.hint} --wait-for-reset waits until {clock_time(end_at, now)}.".strip()
 
     async def _attempt(self, question: ModelQuestion, listener: Listener, attempt: int) -> Message:
-        """One request; on failure nothing remains but the error."""
         request = self._request(question)
         body = self._format.encode(request)
         blocks = self._format.blocks()
@@ -304,7 +303,6 @@ class HttpModelClient:
         return asked
 
     async def _drop_field(self, error: ProviderError, question: ModelQuestion, listener: Listener) -> bool:
-        """Drop a refused field or kind of attachment for all further requests, if it was sent."""
         if not error.field or error.field in self._dropped:
             return False
         if error.field in MEDIA and any(
@@ -328,7 +326,6 @@ class HttpModelClient:
         return True
 
     def _with_usage(self, message: Message, prompt_tokens: int) -> Message:
-        """Add usage and cost; missing counts are estimated and marked so."""
         usage = message.usage or Usage()
         if not (usage.input_tokens or usage.cache_read_tokens or usage.cache_write_tokens):
             usage = replace(usage, input_tokens=prompt_tokens, estimated=True)
@@ -354,7 +351,6 @@ class HttpModelClient:
 
 
 def _name_address(error: Unreachable, choice: ModelChoice) -> None:
-    """Name the model, its address and where it is set in the hint."""
     provider = choice.provider
     is_given = choice.base_url != provider.base_url or provider.name == "custom"
     where = "--base-url or WOLO_BASE_URL" if is_given else f"providers.{provider.name}.base_url"

@@ -124,7 +124,6 @@ def _is_hosted(choice: ModelChoice) -> bool:
 
 
 def _takes(kind: Any) -> str:
-    """Describe the values a flag accepts."""
     if words := get_args(kind) if get_origin(kind) is Literal else ():
         return f"one of {', '.join(map(str, words))}"
     if get_origin(kind) is tuple:

@@ -18,12 +18,8 @@ from wolo.formats.tolerant_json import read_object
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ImagePart, ThinkingPart
-from wolo.models.address import display_url, join_url
-from wolo.models.format_selection import WRITTEN_CALLS, format_of, redact
-from wolo.models.headers import request_headers
+from wolo.models import address, format_selection, headers, probe_cache, provider
 from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
-from wolo.models.probe_cache import ProbeFinding, ProbeResult
-from wolo.models.provider import Ability, ModelChoice
 
 TRY_S = 60.0
 """Timeout of one request; small machines are slow."""
@@ -42,7 +38,7 @@ RED_DOT = bytes.fromhex(
 )
 """An 8×8 image; some servers refuse smaller ones."""
 
-OnFinding = Callable[[ProbeFinding], None]
+OnFinding = Callable[[probe_cache.ProbeFinding], None]
 
 
 class ProbeResponse(Struct, frozen=True):
@@ -62,16 +58,16 @@ class ProbeResponse(Struct, frozen=True):
 class Probe:
     """One run over one model; reports each finding immediately."""
 
-    def __init__(self, choice: ModelChoice, transport: Transport, on_finding: OnFinding) -> None:
+    def __init__(self, choice: provider.ModelChoice, transport: Transport, on_finding: OnFinding) -> None:
         self._choice = choice
         self._transport = transport
         self._on_finding = on_finding
         self._flags: dict[str, Any] = {}
-        self._abilities: list[Ability] = []
+        self._abilities: list[provider.Ability] = []
         self._format = ""
-        self._findings: list[ProbeFinding] = []
+        self._findings: list[probe_cache.ProbeFinding] = []
 
-    async def run(self, context: int | None = None) -> ProbeResult:
+    async def run(self, context: int | None = None) -> probe_cache.ProbeResult:
         """`context` is the window reported by the server. Raises ProviderError if the model never answers."""
         plain = await self._first_answer()
         assert plain.message is not None
@@ -106,8 +102,8 @@ class Probe:
         self._report(
             "context window", None if context is None else True, "not reported" if context is None else f"{context:,} tokens"
         )
-        return ProbeResult(
-            base_url=display_url(self._choice.base_url),
+        return probe_cache.ProbeResult(
+            base_url=address.display_url(self._choice.base_url),
             model=self._choice.model.id,
             probed=datetime.now(UTC).isoformat(timespec="seconds"),
             format=self._format,
@@ -134,7 +130,7 @@ class Probe:
         model = self._choice.model
         dialect = {**model.dialect, **self._flags, **(flags or {})}
         choice = replace(self._choice, model=replace(model, dialect=dialect))
-        format = format_of(choice)
+        format = format_selection.format_of(choice)
         request = Request(
             model=choice.model.id,
             producer=Producer(provider=choice.provider.name, format=format.name, model=choice.model.id),
@@ -148,16 +144,16 @@ class Probe:
         if extra:
             body = msgspec.json.encode({**msgspec.json.decode(body), **extra})
         call = HttpCall(
-            url=join_url(choice.base_url, format.path(choice.model.id), choice.provider.query),
+            url=address.join_url(choice.base_url, format.path(choice.model.id), choice.provider.query),
             body=body,
-            headers=request_headers(choice),
+            headers=headers.request_headers(choice),
             framing=format.framing,
             first_byte_s=TRY_S,
             idle_s=TRY_S,
         )
         response = await self._send(format, request, call)
         if response.error is not None:
-            redact(response.error, choice)
+            format_selection.redact(response.error, choice)
         return response
 
     async def _send(self, format: Format, request: Request, call: HttpCall) -> ProbeResponse:
@@ -184,14 +180,13 @@ class Probe:
         return ProbeResponse(assembler.message(producer=request.producer), tuple(payloads), is_stream=is_stream)
 
     def _report(self, what: str, works: bool | None, detail: str = "") -> None:
-        finding = ProbeFinding(what, works, detail)
+        finding = probe_cache.ProbeFinding(what, works, detail)
         self._findings.append(finding)
         self._on_finding(finding)
 
     # Probes
 
     async def _first_answer(self) -> ProbeResponse:
-        """Get a plain answer, changing flags until the server accepts the request."""
         for flags in ({}, {"usage_option": False}, {"system_role": "user"}, {"max_tokens_field": "max_completion_tokens"}):
             if flags and self._choice.format != CHAT:
                 break
@@ -207,7 +202,7 @@ class Probe:
     async def _try_tools(self) -> None:
         """Ask for two calls, to detect parallel calls."""
         asked = "Use the tool echo twice, at the same time: once with the word red, once with the word blue."
-        looks_for_text = {WRITTEN_CALLS: True} if self._choice.format in (CHAT, OLLAMA) else {}
+        looks_for_text = {format_selection.WRITTEN_CALLS: True} if self._choice.format in (CHAT, OLLAMA) else {}
         response = await self._ask(asked, tools=(ECHO,), flags=looks_for_text)
         calls = [call for call in response.message.calls if call.tool == ECHO.name] if response.message else []
         if response.refused or (not calls and self._choice.format == CHAT and not await self._calls_when_forced()):

@@ -258,7 +258,6 @@ def _size_bytes(answer: Message) -> int:
 
 
 def _read_anew(usage: Usage, last: Usage, common_tokens: int) -> int:
-    """Shared tokens that were not read from the cache."""
     return max(_shared_tokens(usage, last) - max(common_tokens, usage.cache_read_tokens), 0)
 
 

@@ -15,19 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from wolo.errors import SessionError
 from wolo.operating_system import release_lock
-from wolo.sessions import migrations
-from wolo.sessions.database_file import (
-    BUSY_MS,
-    check_ours,
-    connect,
-    create,
-    inspect,
-    journal_for,
-    log_path,
-    memory_path,
-    only_reading,
-    unfinished_rescue,
-)
+from wolo.sessions import database_file, migrations
 from wolo.sessions.locks import LockHeld, OpenState, acquire, note_path
 from wolo.sessions.storage import DatabaseDamaged, StorageFailed, StorageReadOnly, check_file, storage_error
 from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, transaction
@@ -48,7 +36,7 @@ class Database:
         self._use = use
         self._steps = steps
         self._mutex = RLock()
-        self._log = log_path(path)
+        self._log = database_file.log_path(path)
         self._set(connection)
 
     def _set(self, connection: sqlite3.Connection) -> None:
@@ -64,7 +52,7 @@ class Database:
         A damaged one is moved aside, and what can be read of it is in the one returned. Raises SessionError and leaves the file
         unchanged.
         """
-        files = (path, log_path(path), memory_path(path), _lock_path(path), note_path(path))
+        files = (path, database_file.log_path(path), database_file.memory_path(path), _lock_path(path), note_path(path))
         warnings = [warning for file in files for warning in check_file(file)]
         try:
             with _lock(_lock_path(path)):
@@ -176,7 +164,7 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
     with suppress(sqlite3.OperationalError):
         connection.execute(f"PRAGMA busy_timeout = {_READER_WAIT_MS}")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        connection.execute(f"PRAGMA busy_timeout = {database_file.BUSY_MS}")
 
 
 def _close(connection: sqlite3.Connection, lock: Path, use: OpenState, process: int) -> None:
@@ -198,18 +186,18 @@ def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple
     """Creates a missing database and rescues a damaged one. Needs the lock."""
     version = len(steps) + 1
     messages: list[str] = []
-    if use.is_exclusive and unfinished_rescue(path).exists():
+    if use.is_exclusive and database_file.unfinished_rescue(path).exists():
         from wolo.sessions import salvage  # noqa: PLC0415  # for damaged databases only
 
         messages.append(salvage.resume(path, version))
     if not path.exists():
-        log = log_path(path)
+        log = database_file.log_path(path)
         if log.exists() and log.stat().st_size:
             raise SessionError(
                 f"{path} is gone, but its log {log.name} is still there.",
                 hint="Restore the database, or move the log aside to start with a new one.",
             )
-        create(path, version)
+        database_file.create(path, version)
         messages += [f"The session database {path} is missing; a new one was created."] if use.existed else []
     try:
         connection, more = _attach(path, steps, use)
@@ -230,21 +218,20 @@ def _rescue(path: Path, version: int, why: str) -> str:
 
 
 def _attach(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple[sqlite3.Connection, list[str]]:
-    inspect(path, len(steps) + 1, thoroughly=use.needs_check)
-    connection = connect(path)
+    database_file.inspect(path, len(steps) + 1, thoroughly=use.needs_check)
+    connection = database_file.connect(path)
     try:
         warnings = []
         (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
-        needed = journal_for(path)
+        needed = database_file.journal_for(path)
         if journal != needed and use.is_exclusive:  # the directory was moved to another disk
             (journal,) = connection.execute(f"PRAGMA journal_mode = {needed}").fetchone()
         if journal != "wal":
             # With a rollback journal, only EXTRA also makes the removal of the journal durable.
             connection.execute("PRAGMA synchronous = EXTRA")
         elif use.lost_log:
-            warnings.append(
-                f"{log_path(path).name} is missing although the sessions were not closed: the last messages may be lost."
-            )
+            log = database_file.log_path(path).name
+            warnings.append(f"{log} is missing although the sessions were not closed: the last messages may be lost.")
         if "delete" in (journal, needed):
             warnings.append(
                 f"{path.parent} is not a local disk: saving sessions there is slower. Set WOLO_HOME to another directory."
@@ -302,8 +289,8 @@ class ReadOnlyDatabase:
         try:
             if not path.stat().st_size:
                 raise SessionError(f"{path} is empty.", hint="It contains no session.")
-            self._connection = self._stack.enter_context(only_reading(path))
-            check_ours(self._connection, path)
+            self._connection = self._stack.enter_context(database_file.only_reading(path))
+            database_file.check_ours(self._connection, path)
         except (*SQLITE_ERRORS, OSError) as error:
             self._stack.close()
             raise storage_error(error, path) from error

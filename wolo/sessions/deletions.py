@@ -126,7 +126,6 @@ def _chain_of(line: bytes) -> str:
 
 
 def _read(path: Path) -> list[bytes]:
-    """Raises SessionError."""
     try:
         if path.exists() and not path.is_file():  # a FIFO would wait for ever
             raise SessionError(f"{path} cannot be read: it is not a regular file.")

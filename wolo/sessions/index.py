@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from wolo.errors import SessionError
+from wolo.sessions import indexed_text, locks, storage
 from wolo.sessions.database_file import is_remote
 from wolo.sessions.entries import AnyEntry
-from wolo.sessions.indexed_text import IndexedCall, Passage, extract
-from wolo.sessions.locks import LockHeld, acquire
-from wolo.sessions.storage import storage_error
 from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, SqliteError, is_damage, open_sqlite, reason_of, transaction
 
 FILE = "index.db"
@@ -142,7 +140,7 @@ class Index:
         return True
 
     def add(self, session_id: str, entries: Sequence[TimedEntry], mark: IndexPosition, *, wait_s: float) -> None:
-        extracted = extract(entries)
+        extracted = indexed_text.extract(entries)
         with self.writing(wait_s) as connection:
             for passage in extracted.texts:
                 _add_passage(connection, session_id, passage)
@@ -216,7 +214,7 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _add_passage(connection: sqlite3.Connection, session_id: str, passage: Passage) -> int:
+def _add_passage(connection: sqlite3.Connection, session_id: str, passage: indexed_text.Passage) -> int:
     row = (session_id, passage.seq, passage.at, passage.role, passage.tool.casefold(), passage.paths)
     added = connection.execute("INSERT INTO passages (session, seq, at, role, tool, paths) VALUES (?, ?, ?, ?, ?, ?)", row)
     texts = (added.lastrowid, passage.body, passage.pieces)
@@ -225,7 +223,7 @@ def _add_passage(connection: sqlite3.Connection, session_id: str, passage: Passa
     return added.lastrowid
 
 
-def _add_call(connection: sqlite3.Connection, session_id: str, call: IndexedCall) -> None:
+def _add_call(connection: sqlite3.Connection, session_id: str, call: indexed_text.IndexedCall) -> None:
     """Replaces what an earlier entry said of the call."""
     key = (session_id, call.part_id)
     before = connection.execute("SELECT passage FROM calls WHERE session = ? AND part = ?", key).fetchone()
@@ -240,8 +238,8 @@ def _add_call(connection: sqlite3.Connection, session_id: str, call: IndexedCall
 @contextmanager
 def _lock(path: Path, wait_s: float) -> Iterator[None]:
     try:
-        descriptor = acquire(path.with_suffix(".lock"), wait_s)
-    except LockHeld as other:
+        descriptor = locks.acquire(path.with_suffix(".lock"), wait_s)
+    except locks.LockHeld as other:
         raise SessionError("Another wolo is updating the search index.", hint="Try again in a moment.") from other
     try:
         yield
@@ -258,7 +256,7 @@ def _remove(path: Path) -> None:
 def _translate(error: SqliteError | OSError, path: Path) -> SessionError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if isinstance(error, OSError) or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
-        return storage_error(error, path)
+        return storage.storage_error(error, path)
     if "fts5" in str(error) and "module" in str(error):
         return SessionError("The SQLite of this Python has no full-text search (FTS5).", hint="Use another build of Python.")
     return SessionError(f"The search index {path} cannot be used: {reason_of(error)}.", hint="Delete it; wolo rebuilds it.")

@@ -171,7 +171,6 @@ def _both_ends(text: str, most: int) -> str:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yields the strings in the arguments of a call, without the names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -11,15 +11,13 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import SessionError
-from wolo.messages.message import Usage
-from wolo.messages.unicode import whole
-from wolo.sessions import blobs, listing, session_rows
+from wolo.messages import message, unicode
+from wolo.sessions import blobs, listing, session_rows, storage
 from wolo.sessions.database import Database, ReadOnlyDatabase, retry_after_repair
 from wolo.sessions.entries import CompactionEntry, MessageEntry, ResultsEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.locks import LockHeld, SessionLocks, acquire
 from wolo.sessions.session_rows import StoredRow, check_id, check_name, subagent_usages, title_of
-from wolo.sessions.storage import DatabaseDamaged
 
 PAGE_ROWS = 64
 """Rows read or committed at a time: some megabytes at most, given the row limit."""
@@ -79,9 +77,9 @@ class SessionTotals:
             for usage in subagent_usages(entry):
                 self._spend(usage)
         elif isinstance(entry, SettingEntry) and entry.name in ("model", "mode"):
-            setattr(self, entry.name, whole(entry.value))
+            setattr(self, entry.name, unicode.whole(entry.value))
 
-    def _spend(self, usage: Usage | None) -> None:
+    def _spend(self, usage: message.Usage | None) -> None:
         if usage:
             self.tokens += usage.context_tokens
             self.cost = None if self.cost is None or usage.cost is None else self.cost + usage.cost.total
@@ -174,7 +172,7 @@ class RawRows:
         blobs_dir: Path,
         *,
         locks: SessionLocks,
-        repair: Callable[[DatabaseDamaged], bool],
+        repair: Callable[[storage.DatabaseDamaged], bool],
     ) -> None:
         self._database = database
         self._blobs_dir = blobs_dir

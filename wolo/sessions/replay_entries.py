@@ -113,7 +113,6 @@ class _Fold:
         return tuple(self._messages.values())
 
     def _end_partial(self, following: Message | None) -> None:
-        """Turns an unfinished answer into an interrupted message, unless an answer followed it."""
         text = "".join(self._pieces)
         self._pieces.clear()
         if not text or (following is not None and following.role == "assistant"):

@@ -23,11 +23,9 @@ from pathlib import Path
 from typing import Self
 
 from wolo.errors import SessionError
-from wolo.sessions import session_rows
+from wolo.sessions import migrations, session_rows, storage
 from wolo.sessions.database_file import create, frames, log_path, memory_path, quarantine_path, unfinished_rescue
-from wolo.sessions.migrations import backups
 from wolo.sessions.session_rows import StoredRow, check_id
-from wolo.sessions.storage import make_directory, sync_directory, sync_file
 from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, open_sqlite
 
 _SESSION_COLUMNS = (
@@ -52,7 +50,7 @@ def rescue(path: Path, version: int, why: str) -> str:
     """Returns a message for the user. Needs the database lock and no other process that has it open."""
     report = unfinished_rescue(path)
     for folder in (report.parent.parent, report.parent):
-        make_directory(folder)
+        storage.make_directory(folder)
     _write(report, f"The session database was damaged ({why}).")
     return resume(path, version)
 
@@ -72,13 +70,13 @@ def resume(path: Path, version: int) -> str:
         for file in (log_path(path), memory_path(path), path):
             if file.exists():
                 file.rename(unfinished / file.name)
-        sync_directory(unfinished)
-        sync_directory(path.parent)
+        storage.sync_directory(unfinished)
+        storage.sync_directory(path.parent)
     if not path.exists():
         _replace(path, version, damaged, report)
     folder = unfinished.with_name(f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.urandom(2).hex()}")
     unfinished.rename(folder)
-    sync_directory(folder.parent)
+    storage.sync_directory(folder.parent)
     return f"{(folder / report.name).read_text('utf-8')} The damaged file is in {folder}."
 
 
@@ -100,9 +98,9 @@ def _replace(path: Path, version: int, damaged: Path, report: Path) -> None:
         fresh.unlink(missing_ok=True)
         fresh.touch(0o600)
         shutil.copyfile(backup, fresh)
-        sync_file(fresh)
+        storage.sync_file(fresh)
         fresh.rename(path)
-        sync_directory(path.parent)
+        storage.sync_directory(path.parent)
     else:
         _write(report, f"{reason}. Nothing could be read from it and there is no backup, so a new one was created.")
         create(path, version)
@@ -166,7 +164,6 @@ _ENTRY_COLUMNS = ("session", "seq", "parent", "kind", "time_utc", "prev_hash", "
 
 
 def _entry(record: list[Value], blobs_dir: Path) -> tuple[Value, ...] | None:
-    """The row of an entry whose hash is correct."""
     match record[:9]:
         case [
             str() as session,
@@ -203,7 +200,7 @@ def _file(blobs_dir: Path, name: str) -> bytes | None:
 
 
 def _newest_backup(path: Path) -> Path | None:
-    for backup in reversed(backups(path)):
+    for backup in reversed(migrations.backups(path)):
         with (
             suppress(*SQLITE_ERRORS),
             closing(open_sqlite(f"{backup.absolute().as_uri()}?immutable=1")) as connection,

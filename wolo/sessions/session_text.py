@@ -122,7 +122,6 @@ def _short(text: str) -> str:
 
 
 def _text(node: EntryNode) -> str | None:
-    """None for an entry that is no item."""
     match node.entry:
         case MessageEntry(message=message) if message.is_prompt:
             return message.text.strip() or "(an attachment)"

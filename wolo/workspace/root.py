@@ -200,7 +200,6 @@ def identity_of(folder: Path) -> str:
 
 
 def _born(folder: Path, status: os.stat_result) -> str:
-    """Birth time; empty when unknown."""
     if sys.platform != "linux":
         return str(getattr(status, "st_birthtime", "") or "")
     import ctypes  # noqa: PLC0415  # 2 ms, only for folders that need approval

@@ -154,7 +154,16 @@ def merge_work(each: SessionWorktree) -> str:
             moved = origin.read("log", "--format=%H", "--grep=^Uncommitted changes that wolo/", f"{head}..{work.commit}").split()
             base = moved[-1:]
             after = _merge_trees(origin, _commit_tree(origin, before, "Uncommitted changes", head, *base), work.commit, each)
-        _write_files(origin, before, after)
+        top = origin.repository.top
+        new = origin.read("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z", before, after).split("\0")
+        if taken := [name for name in new if name and os.path.lexists(top / name)]:
+            what = "a folder that a file or link of the worktree replaces" if (top / taken[0]).is_dir() else "ignored by git"
+            raise WoloError(f"{taken[0]} in {top} would be overwritten: it is {what}.", hint="Move it away first.")
+        with tempfile.TemporaryDirectory(prefix="wolo-index-") as folder:
+            env = _index_in(origin, Path(folder))
+            origin.read("read-tree", before, env=env)
+            origin.run("update-index", "-q", "--refresh", "--ignore-submodules", env=env)
+            origin.read("read-tree", "-m", "-u", before, after, env=env)
         merged = work.commit
         if not _is_in(origin, head, work.commit):
             merged = _commit_tree(origin, tree, f"Merge branch '{each.branch}'", head, work.commit)
@@ -310,20 +319,6 @@ def _index_in(repository: OpenRepository, folder: Path) -> dict[str, str]:
     return {"GIT_INDEX_FILE": str(folder / "index")}
 
 
-def _write_files(repository: OpenRepository, before: str, after: str) -> None:
-    """Changes files from one tree to another. Raises WoloError, with nothing changed, where that would overwrite one."""
-    top = repository.repository.top
-    new = repository.read("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z", before, after).split("\0")
-    if taken := [name for name in new if name and os.path.lexists(top / name)]:
-        what = "a folder that a file or link of the worktree replaces" if (top / taken[0]).is_dir() else "ignored by git"
-        raise WoloError(f"{taken[0]} in {top} would be overwritten: it is {what}.", hint="Move it away first.")
-    with tempfile.TemporaryDirectory(prefix="wolo-index-") as folder:
-        env = _index_in(repository, Path(folder))
-        repository.read("read-tree", before, env=env)
-        repository.run("update-index", "-q", "--refresh", "--ignore-submodules", env=env)
-        repository.read("read-tree", "-m", "-u", before, after, env=env)
-
-
 def _merge_trees(origin: OpenRepository, ours: str, theirs: str, each: SessionWorktree) -> str:
     done = origin.run("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs)
     tree, *names = done.stdout.split("\0")
@@ -349,7 +344,6 @@ def _commit_tree(repository: OpenRepository, tree: str, message: str, *parents: 
 
 
 def _commit(repository: OpenRepository, ref: str) -> str:
-    """Empty: there is none."""
     return repository.run("rev-parse", "-q", "--verify", "--end-of-options", f"{ref}^{{commit}}").stdout.strip()
 
 
@@ -385,7 +379,6 @@ def _open(top: Path) -> Iterator[OpenRepository]:
 
 
 def _folder_of(worktrees: Path, top: Path) -> Path:
-    """Of all worktrees of a repository."""
     return worktrees / f"{top.name[:40]}-{sha256(os.fsencode(top)).hexdigest()[:12]}"
 
 

@@ -12,9 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.operating_system import user_id
-from wolo.workspace.git import GitFailed, GitReader
-from wolo.workspace.git_branch import find_worktree
-from wolo.workspace.git_repository import Repository, open_repository
+from wolo.workspace import git, git_branch, git_repository
 
 MOST_COMMITS = 3
 _MOST_STATUS_BYTES = 1 << 20
@@ -39,9 +37,9 @@ class TreeState(Struct, frozen=True, kw_only=True):
     """Of the last commits, newest first."""
 
 
-def find_own_repository(cwd: Path) -> Repository | None:
+def find_own_repository(cwd: Path) -> git_repository.Repository | None:
     """The one around a real path, if the user, root or the owner of the path has made it and it borrows no objects."""
-    worktree = find_worktree(cwd)
+    worktree = git_branch.find_worktree(cwd)
     if worktree is None:
         return None
     top, git_dir = worktree
@@ -49,19 +47,19 @@ def find_own_repository(cwd: Path) -> Repository | None:
     made = (top / ".git").lstat()
     is_own = made.st_uid in (user_id(), 0, cwd.stat().st_uid) and not stat.S_ISLNK(made.st_mode)
     borrows = os.path.lexists(common / "objects" / "info" / "alternates")
-    return Repository(top, git_dir, common, False) if is_own and not borrows else None
+    return git_repository.Repository(top, git_dir, common, False) if is_own and not borrows else None
 
 
-def read_tree_state(repository: Repository, branch: str, timeout_s: float) -> TreeState:
+def read_tree_state(repository: git_repository.Repository, branch: str, timeout_s: float) -> TreeState:
     """Runs a few gits at once, which are killed after the time. Raises GitFailed and OSError."""
     end_at = time.monotonic() + timeout_s
-    with open_repository(repository) as opened, ExitStack() as stack:
+    with git_repository.open_repository(repository) as opened, ExitStack() as stack:
         remote, merged = (opened.settings.get(f"branch.{branch}.{key}", "") for key in ("remote", "merge"))
         short = merged.removeprefix("refs/heads/")
         upstream = "" if not merged else merged if remote == "." else f"refs/remotes/{remote}/{short}"
         counting = [*_COUNT, f"HEAD...{upstream}", "--"] if upstream else []
         status, log, count = (
-            stack.enter_context(GitReader(words, repository.top, opened.environ)) if words else None
+            stack.enter_context(git.GitReader(words, repository.top, opened.environ)) if words else None
             for words in (_STATUS, _LOG, counting)
         )
         assert status is not None
@@ -77,11 +75,11 @@ def read_tree_state(repository: Repository, branch: str, timeout_s: float) -> Tr
     )
 
 
-def _read(reader: GitReader | None, end_at: float) -> str:
+def _read(reader: git.GitReader | None, end_at: float) -> str:
     """Empty if git fails: there is no commit yet, or no such branch."""
     try:
         return reader.read(_MOST_LOG_BYTES, end_at)[0] if reader else ""
-    except GitFailed:
+    except git.GitFailed:
         return ""
 
 

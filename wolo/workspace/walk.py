@@ -152,7 +152,6 @@ def is_ignored(path: str, rules: tuple[Rules, ...]) -> bool:
 
 
 def _nearest(verdicts: Iterable[bool | None]) -> bool:
-    """The first definite verdict; False without any."""
     return next((verdict for verdict in verdicts if verdict is not None), False)
 
 
@@ -174,7 +173,6 @@ def _rules_above(start: Path, top: Path, bounds: WalkLimits) -> tuple[Rules, ...
 
 
 def _read_lines(folder: str, names: Container[str], bounds: WalkLimits) -> list[_IgnoreLines]:
-    """Reads a folder's ignore file, after the repository's private excludes."""
     texts = []
     if ".git" in names:
         texts.append(_read_regular(f"{folder}/.git/info/exclude"))

@@ -212,7 +212,7 @@ def test_damaged_archives_are_refused(archives: Path, cache: Path, damage: bytes
 def test_a_cached_file_is_not_hashed_again(archives: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_archives(archives)
     path = ensure_weights(wanted(), cache, archives=archives)
-    monkeypatch.setattr("wolo.models.local.weights.hash_file", lambda *args: pytest.fail("it was hashed"))
+    monkeypatch.setattr("wolo.models.local.weight_sources.hash_file", lambda *args: pytest.fail("it was hashed"))
     assert ensure_weights(wanted(), cache, archives=archives) == find_cached(wanted(), cache) == path
 
 

@@ -26,8 +26,6 @@ FIELD = "thinking"
 
 
 class _OpenBlock:
-    """A content block that is still streaming."""
-
     def __init__(self, kind: str, slot: int = 0, whole_input: str = "") -> None:
         self.kind = kind
         self.slot = slot
@@ -205,7 +203,12 @@ class AnthropicDecoder:
             case "text" if text := _text(block, "text"):
                 deltas.append(TextDelta(text))
             case "web_search_tool_result" if self.findings is not None:
-                _read_search(block.get("content"), self.findings)
+                content = block.get("content")
+                if isinstance(content, list):
+                    self.findings.num_searches += 1
+                    self.findings.add_all(content)
+                elif isinstance(content, Mapping):
+                    self.findings.error = _text(content, "error_code")
             case "thinking":
                 opened.signature.append(_text(block, "signature"))
                 deltas += [ThinkingDelta(text, FIELD)] if (text := _text(block, "thinking")) else ()
@@ -232,15 +235,6 @@ class AnthropicDecoder:
         return ()
 
 
-def _read_search(content: object, findings: WebFindings) -> None:
-    """A list of pages, or the object of an error, which is not charged."""
-    if isinstance(content, list):
-        findings.num_searches += 1
-        findings.add_all(content)
-    elif isinstance(content, Mapping):
-        findings.error = _text(content, "error_code")
-
-
 def _text(block: Mapping[str, Any], field: str) -> str:
     return whole(value) if isinstance(value := block.get(field), str) else ""
 
@@ -250,7 +244,6 @@ def _object(raw: Raw) -> dict[str, Any]:
 
 
 def _blocks(content: object) -> list[Mapping[str, Any]] | None:
-    """None when there is no content list."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else None
@@ -330,7 +323,6 @@ class AnthropicReader(PayloadReader[AnthropicEvent]):
 
 
 def _infer_type(document: Mapping[str, Any]) -> str:
-    """Infer the type of an event that has none from its fields."""
     delta = document.get("delta")
     if isinstance(delta, dict):
         return "message_delta" if "stop_reason" in delta else "content_block_delta"

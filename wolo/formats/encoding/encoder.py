@@ -243,7 +243,6 @@ class EncodedHistory:
         return added
 
     def _remove(self) -> None:
-        """Remove the last of `_sent`."""
         self._sent.pop()
         self._ends.pop()
         del self._joined[self._ends[-1] if self._ends else 0 :]

@@ -121,7 +121,6 @@ class _Adapter:
         return self._cleanup({name: value for name, value in bent.items() if value is not None or name not in _MUST_HOLD})
 
     def _value(self, name: str, value: Any, above: tuple[str, ...], depth: int) -> Any:
-        """None for malformed values, which are omitted."""
         if name in _SCHEMAS_BY_NAME:
             if not isinstance(value, Mapping):
                 return None
@@ -152,7 +151,6 @@ class _Adapter:
         return bent
 
     def _tidy_union(self, bent: dict[str, Any], name: str) -> dict[str, Any]:
-        """Unwrap unions with one choice and remove empty ones."""
         choices = bent.get(name)
         if not isinstance(choices, list):
             return bent

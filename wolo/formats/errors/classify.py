@@ -73,7 +73,6 @@ def classify(
 
 
 def _kind_and_retryable(response: ErrorResponse) -> tuple[Kind, bool]:
-    """The error class, and whether a retry may help."""
     if response.code in error_tables.GLM_CODES:
         return error_tables.GLM_CODES[response.code]
     if re.fullmatch(error_tables.GLM_FINAL, response.code):

@@ -70,7 +70,6 @@ def _innermost(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _with_upstream(message: str, metadata: object) -> str:
-    """Append the upstream provider's name and message, as routers report them."""
     if not isinstance(metadata, Mapping):
         return message
     raw, name = metadata.get("raw"), metadata.get("provider_name")

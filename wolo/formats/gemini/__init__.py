@@ -172,7 +172,6 @@ def _reduce(schema: Any) -> Schema:
 
 
 def _merge(schema: Mapping[str, Any]) -> Schema:
-    """Merge `allOf` into one schema."""
     merged = {name: value for name, value in schema.items() if name != "allOf"}
     parts = schema.get("allOf")
     for part in parts if isinstance(parts, list) else ():

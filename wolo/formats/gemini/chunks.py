@@ -167,8 +167,6 @@ class GeminiOpenCalls:
 
 
 class _Arguments:
-    """Arguments of one call while they stream."""
-
     def __init__(self) -> None:
         self._whole = b""
         self._built: dict[str, Any] = {}
@@ -199,7 +197,6 @@ class _Arguments:
 
 
 def _set_at_path(built: dict[str, Any], path: str, value: Any) -> None:
-    """Set the value at a path, creating containers on the way."""
     groups = STEP.findall(path.removeprefix("$"))
     steps = [int(place) if place else name or quoted or double for name, place, quoted, double in groups]
     if not steps:

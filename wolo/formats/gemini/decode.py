@@ -120,7 +120,11 @@ class GeminiDecoder:
                 for part in candidate.content.parts or () if candidate.content is not None else ():
                     self._read_part(part, deltas)
                 if candidate.grounding_metadata and self.findings is not None:
-                    _read_grounding(read_object(bytes(candidate.grounding_metadata)) or {}, self.findings)
+                    grounding = read_object(bytes(candidate.grounding_metadata)) or {}
+                    queries, chunks = grounding.get("webSearchQueries"), grounding.get("groundingChunks")
+                    self.findings.num_searches = max(self.findings.num_searches, len(queries) if isinstance(queries, list) else 0)
+                    for chunk in chunks if isinstance(chunks, list) else ():
+                        self.findings.add(chunk.get("web") if isinstance(chunk, dict) else None, url="uri")
                 if candidate.finish_reason and candidate.finish_reason not in UNSPECIFIED:
                     self._finish = candidate.finish_reason
                     self._finish_message = candidate.finish_message or ""
@@ -162,14 +166,6 @@ class GeminiDecoder:
         if self._calls.is_open and reason == "tool_calls":
             raise response_end.ended_early_error(self._events.skipped, "in the middle of a call")
         return reason
-
-
-def _read_grounding(grounding: Mapping[str, Any], findings: WebFindings) -> None:
-    """Comes whole, with the last chunk or with several."""
-    queries, chunks = grounding.get("webSearchQueries"), grounding.get("groundingChunks")
-    findings.num_searches = max(findings.num_searches, len(queries) if isinstance(queries, list) else 0)
-    for chunk in chunks if isinstance(chunks, list) else ():
-        findings.add(chunk.get("web") if isinstance(chunk, dict) else None, url="uri")
 
 
 def read_usage(raw: bytes) -> Usage | None:

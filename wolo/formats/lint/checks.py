@@ -105,7 +105,6 @@ def answer_problems(schema: Any, *, requires_all: bool) -> Iterator[str]:
 
 
 def _all_within(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The schema and all nested schemas."""
     waiting = [schema]
     while waiting:
         one = waiting.pop()

@@ -221,8 +221,6 @@ def _integer(value: Any) -> int | None:
 
 
 class _OpenCall:
-    """A tool call that is still streaming."""
-
     def __init__(self, slot: int) -> None:
         self.slot = slot
         self.id = ""

@@ -276,7 +276,6 @@ def read_usage(raw: bytes) -> Usage | None:
 
 
 def _first(counts: Mapping[str, int], *names: str) -> int:
-    """The first count, else 0."""
     return next((counts[name] for name in names if name in counts), 0)
 
 

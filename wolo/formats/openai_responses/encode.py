@@ -9,11 +9,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from wolo.formats.encoding.attachments import ONLY_ATTACHMENT, data_url, not_sent
+from wolo.formats import format, tolerant_json
+from wolo.formats.encoding import attachments, wire_forms
 from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout
-from wolo.formats.encoding.wire_forms import arguments_text, result_text, wire_name
-from wolo.formats.format import ThinkingLevel
-from wolo.formats.tolerant_json import read_json
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AnyPart, Blob, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.unicode import clean
@@ -44,7 +42,7 @@ class ResponsesDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     effort: bool = True
     """Send thinking levels as `reasoning.effort`."""
-    thinking_levels: tuple[ThinkingLevel, ...] = ()
+    thinking_levels: tuple[format.ThinkingLevel, ...] = ()
     """Supported levels; empty: all. Others map to the next higher level, or the highest."""
     summary: Literal["", "auto", "concise", "detailed"] = ""
     """Kind of reasoning summary to request; without one, OpenAI models show no reasoning."""
@@ -115,12 +113,12 @@ class ResponsesLayout(Layout):
                     is_silent = False
                     yield item
         if is_silent:
-            yield _message("assistant", ONLY_ATTACHMENT)
+            yield _message("assistant", attachments.ONLY_ATTACHMENT)
         for call, wire in calls:
             media = [self._media(part) for part in call.output_parts]
             notes = [item["text"] for item in media if item["type"] == "input_text"]
             shown = [item for item in media if item["type"] != "input_text"]
-            text = result_text(call, notes)  # it states an error: the API has no flag for it
+            text = wire_forms.result_text(call, notes)  # it states an error: the API has no flag for it
             yield {"type": "function_call_output", "call_id": wire, "output": [_text(text), *shown] if shown else text}
 
     # User messages and results
@@ -129,18 +127,18 @@ class ResponsesLayout(Layout):
         """A content item, or a note about what this server does not support."""
         if isinstance(part, ImagePart):
             if not self._dialect.images:
-                return _text(not_sent(part))
-            url = data_url(part.media_type or "image/png", part.data) if part.data else clean(part.url)
+                return _text(attachments.not_sent(part))
+            url = attachments.data_url(part.media_type or "image/png", part.data) if part.data else clean(part.url)
             if not url:
                 return _text("[empty image]")
             return {"type": "input_image", "detail": part.detail if part.detail in DETAILS else "auto", "image_url": url}
         if isinstance(part, FilePart) and self._dialect.files:
             if part.data:
-                url = data_url(part.media_type or "application/pdf", part.data)
+                url = attachments.data_url(part.media_type or "application/pdf", part.data)
                 return {"type": "input_file", "filename": clean(part.name) or "file.pdf", "file_data": url}
             if part.url:
                 return {"type": "input_file", "file_url": clean(part.url)}
-        return _text(not_sent(part))
+        return _text(attachments.not_sent(part))
 
     # Assistant messages
 
@@ -184,8 +182,8 @@ class ResponsesLayout(Layout):
         if isinstance(part, ToolPart):
             wire = self.wire_id(part, layout_step)
             calls.append((part, wire))
-            name = wire_name(part.tool, self._dialect.reserved_tool_names)
-            item = {"type": "function_call", "call_id": wire, "name": name, "arguments": arguments_text(part)}
+            name = wire_forms.wire_name(part.tool, self._dialect.reserved_tool_names)
+            item = {"type": "function_call", "call_id": wire, "name": name, "arguments": wire_forms.arguments_text(part)}
             if self._claim_id(part, ids, layout_step):
                 item["id"] = part.item_id
             return item
@@ -211,7 +209,6 @@ def _item_key(item_id: str) -> str:
 
 
 def _groups(parts: Sequence[AnyPart]) -> Iterator[list[AnyPart]]:
-    """Group reasoning with the items it led to."""
     group: list[AnyPart] = []
     for part in parts:
         if isinstance(part, ThinkingPart) and group and not isinstance(group[-1], ThinkingPart):
@@ -224,7 +221,7 @@ def _groups(parts: Sequence[AnyPart]) -> Iterator[list[AnyPart]]:
 
 def _content(part: TextPart, text: str) -> list[Item]:
     """The original content, refusals included, while it still matches the part's text."""
-    stored = read_json(blob_of(part.blobs, MESSAGE_CONTENT))
+    stored = tolerant_json.read_json(blob_of(part.blobs, MESSAGE_CONTENT))
     if isinstance(stored, list) and all(isinstance(piece, dict) for piece in stored):
         says = [piece.get("text") or piece.get("refusal") for piece in stored]
         if all(isinstance(each, str) for each in says) and "".join(map(str, says)) == text:
@@ -278,7 +275,7 @@ def _encrypted_text(part: ThinkingPart) -> str:
 
 def _divide(part: ThinkingPart) -> dict[str, Any]:
     """Summary and content as they came, otherwise by the field."""
-    stored = read_json(blob_of(part.blobs, ORIGINAL_PARTS))
+    stored = tolerant_json.read_json(blob_of(part.blobs, ORIGINAL_PARTS))
     if not isinstance(stored, dict):
         return _divide_text(clean(part.text), part.field)
     content = _pieces(stored, "content")

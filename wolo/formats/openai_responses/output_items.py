@@ -12,9 +12,7 @@ from msgspec import Raw, Struct
 from wolo.errors import ProviderError, Unavailable
 from wolo.formats.response_end import resolve_finish, response_error
 from wolo.formats.tolerant_json import PayloadReader, as_raw, read_json, read_object, token_count
-from wolo.messages.deltas import Delta
-from wolo.messages.message import FinishReason, Usage
-from wolo.messages.unicode import whole, whole_throughout
+from wolo.messages import deltas, message, unicode
 
 
 class ResponsesEvent(Struct):
@@ -51,7 +49,7 @@ class ResponsesReader(PayloadReader[ResponsesEvent]):
 
     def _from_object(self, document: dict[str, Any]) -> ResponsesEvent:
         """Fields of unexpected types count as absent."""
-        known: dict[str, Any] = {name: whole(text) for name in _TEXTS if isinstance(text := document.get(name), str)}
+        known: dict[str, Any] = {name: unicode.whole(text) for name in _TEXTS if isinstance(text := document.get(name), str)}
         known |= {name: number for name in _NUMBERS if type(number := document.get(name)) is int}
         known |= {name: as_raw(document[name]) for name in _UNREAD if name in document}
         event = ResponsesEvent(**known)
@@ -63,7 +61,7 @@ class ResponsesReader(PayloadReader[ResponsesEvent]):
 
 def read_part(raw: Raw) -> dict[str, Any]:
     """Decode the item or response that an event carries."""
-    part: dict[str, Any] = whole_throughout(read_object(bytes(raw)) or {})
+    part: dict[str, Any] = unicode.whole_throughout(read_object(bytes(raw)) or {})
     return part
 
 
@@ -117,7 +115,7 @@ class RunningText:
 
     __slots__ = ("_content", "_output", "_summary", "_type", "fragments", "make_delta")
 
-    def __init__(self, event: ResponsesEvent, fragments: list[str], make_delta: Callable[[str], Delta]) -> None:
+    def __init__(self, event: ResponsesEvent, fragments: list[str], make_delta: Callable[[str], deltas.Delta]) -> None:
         self._type = event.type
         self._output, self._content, self._summary = event.output_index, event.content_index, event.summary_index
         self.fragments = fragments
@@ -195,7 +193,7 @@ def phase_of(word: str) -> Literal["", "commentary", "final_answer"]:
     return word if word in ("commentary", "final_answer") else ""  # type: ignore[return-value]  # narrowed by the line itself
 
 
-INCOMPLETE: Mapping[str, FinishReason] = {
+INCOMPLETE: Mapping[str, message.FinishReason] = {
     "max_output_tokens": "length",
     "max_tokens": "length",
     "content_filter": "refused",
@@ -205,7 +203,7 @@ BROKEN_OFF = ("failed", "cancelled", "queued", "in_progress")
 """Statuses of responses that failed or are unfinished."""
 
 
-def finish_of(answer: Mapping[str, Any], *, has_calls: bool, has_open: bool) -> tuple[FinishReason, str]:
+def finish_of(answer: Mapping[str, Any], *, has_calls: bool, has_open: bool) -> tuple[message.FinishReason, str]:
     """Our finish reason and the provider's; `has_open`: a call was never completed."""
     status = text_of(answer, "status")
     if status != "incomplete":
@@ -224,7 +222,7 @@ def failure(answer: Mapping[str, Any]) -> ProviderError:
     return Unavailable(f'The provider failed without a reason ("{status}").', code=status, status=200)
 
 
-def read_usage(usage: object) -> Usage | None:
+def read_usage(usage: object) -> message.Usage | None:
     """None when there is no usage. Input counts include cached tokens, output counts include reasoning."""
     if not isinstance(usage, dict):
         return None
@@ -235,7 +233,7 @@ def read_usage(usage: object) -> Usage | None:
     reasoning = token_count(_mapping(usage, "output_tokens_details").get("reasoning_tokens"))
     if reasoning and token_count(usage.get("total_tokens")) == prompt + output + reasoning:
         output += reasoning  # the total shows that output excludes reasoning
-    return Usage(
+    return message.Usage(
         input_tokens=prompt - read - write,
         output_tokens=output,
         cache_read_tokens=read,

@@ -174,7 +174,6 @@ class LeakedCalls:
     # Text
 
     def _read_text(self, pieces: list[str | LeakedCall]) -> bool:
-        """Read up to the next line, where a call may start."""
         if self._quoting.indentation is None:
             self._pass_through(self._buffer.find("\n") + 1 or len(self._buffer), pieces)
             return True
@@ -237,7 +236,6 @@ class LeakedCalls:
         return opening if known >= 0 else known
 
     def _open(self, opening: Opening) -> None:
-        """The buffer starts with the opening."""
         if self._state == "text" and (line := _FENCE_LINE.match(self._buffer)):
             self._fence = line[1]
         content = opening.form.content
@@ -266,7 +264,6 @@ class LeakedCalls:
         return True
 
     def _add_to_call(self, size: int) -> None:
-        """Move the start of the buffer to the last call."""
         last = self._calls[-1]
         self._calls[-1] = last._replace(raw=last.raw + self._buffer[:size])
         self._buffer = self._buffer[size:]
@@ -294,7 +291,6 @@ class LeakedCalls:
         self._let_through(text, pieces)
 
     def _release(self, pieces: list[str | LeakedCall]) -> None:
-        """Emit everything held before the buffer as text."""
         read = self._head + self._content.text if self._state == "content" else ""
         self._let_through("".join(call.raw for call in self._calls) + read, pieces)
         self._state, self._calls, self._fence, self._num_fences = "text", [], "", 0

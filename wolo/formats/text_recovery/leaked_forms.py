@@ -214,7 +214,6 @@ class Markup:
         return everything[body.end() :]
 
     def _read(self, text: str, end: int) -> dict[str, Any] | None:
-        """None when there is other text between the values."""
         properties = self._schema.get("properties", {})
         arguments: dict[str, Any] = {}
         self.problem = ""

@@ -7,9 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from wolo.formats.text_recovery.json_scanner import JsonObject, read_members
-from wolo.formats.text_recovery.markdown_quoting import CodeSpans, Quoting, find_closing
-from wolo.formats.text_recovery.text_filter import size_of_begun_tag
+from wolo.formats.text_recovery import json_scanner, markdown_quoting, text_filter
 from wolo.formats.xml_tools.call_blocks import CLOSE, MISSING_CLOSE, NOTHING_RUN, OPEN, CallBlock, failed_block, read_block
 from wolo.messages.deltas import BreakDelta, TextDelta, ThinkingDelta
 
@@ -25,7 +23,7 @@ class ToolBlocks:
 
     def __init__(self, offered: Collection[str]) -> None:
         self._offered = offered
-        self._code = Quoting()
+        self._code = markdown_quoting.Quoting()
         self.follow = self._code.follow
         """Records text that was passed through unread."""
         self._state: Literal["text", "span", "object", "closing", "broken"] = "text"
@@ -35,7 +33,7 @@ class ToolBlocks:
         """Text received after the buffer that cannot decide anything alone."""
         self._head = ""
         """Opening tag of the current block, and the space after it."""
-        self._object = JsonObject()
+        self._object = json_scanner.JsonObject()
         self._is_all = False
 
     @property
@@ -70,7 +68,7 @@ class ToolBlocks:
             case "text":
                 begin = self._buffer.find(OPEN)
                 if begin < 0:
-                    held = 0 if self._is_all else size_of_begun_tag(self._buffer, (OPEN,))
+                    held = 0 if self._is_all else text_filter.size_of_begun_tag(self._buffer, (OPEN,))
                     self._let_through(len(self._buffer) - held, pieces)
                     return False
                 self._let_through(begin, pieces)
@@ -83,7 +81,7 @@ class ToolBlocks:
                 return True
             case "span":
                 # Backticks before a tag quote it only if they are closed.
-                end = find_closing(self._buffer, self._code.open_backticks, is_all=self._is_all)
+                end = markdown_quoting.find_closing(self._buffer, self._code.open_backticks, is_all=self._is_all)
                 if end is None:
                     return False
                 self._state = "text"
@@ -111,7 +109,7 @@ class ToolBlocks:
             return False
         if rest.startswith("{"):
             self._head, self._buffer = self._buffer[: -len(rest)], rest
-            self._object, self._state = JsonObject(), "object"
+            self._object, self._state = json_scanner.JsonObject(), "object"
         elif rest and self._code.is_line_start:
             self._state = "broken"
         else:
@@ -171,7 +169,7 @@ class ToolBlocks:
         if not self._buffer.startswith(begin) or not self._object.text:
             return ""
         try:
-            read_members(self._object.text)
+            json_scanner.read_members(self._object.text)
         except (ValueError, RecursionError):
             return ""
         return begin
@@ -209,7 +207,7 @@ class BracketThinking:
     """
 
     def __init__(self) -> None:
-        self._code = CodeSpans()
+        self._code = markdown_quoting.CodeSpans()
         self._waiting: list[str] = []
         """Undecided text: blanks at the start of a line, and brackets."""
         self._depth = 0

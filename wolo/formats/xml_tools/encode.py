@@ -8,16 +8,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.formats.encoding.encoder import visible_message
-from wolo.formats.encoding.wire_forms import adapt_schema, arguments_text, outcome_of, result_text
-from wolo.formats.format import ToolSpec
-from wolo.formats.tolerant_json import read_json
+from wolo.formats import format, tolerant_json
+from wolo.formats.encoding import encoder, wire_forms
 from wolo.formats.xml_tools.call_blocks import ERROR, OPEN, RESULT, CallBlock, format_call, split_name
 from wolo.formats.xml_tools.decode import BRACKETS, in_brackets
-from wolo.messages.call_arguments import Unreadable, read_arguments
+from wolo.messages import call_arguments, unicode
 from wolo.messages.message import Message, Producer, common_prefix_length
 from wolo.messages.parts import AnyPart, Blob, TextPart, ThinkingPart, ToolPart, blob_of
-from wolo.messages.unicode import clean
 
 BLOCK = "xml.block"
 """Blob kind for the text a model wrote around the arguments of a call."""
@@ -50,7 +47,7 @@ class PlainHistory:
         for message in messages[keep:]:
             calls = message.calls if message.role == "assistant" else ()
             call_ids = tuple(call.id for call in calls if call.id not in self._seen)
-            visible = visible_message(message, self._seen)
+            visible = encoder.visible_message(message, self._seen)
             became = tuple(_plain(visible, producer)) if visible is not None else ()
             self._kept.append(ConvertedMessage(message, became, call_ids))
         return tuple(each for kept in self._kept for each in kept.became)
@@ -79,7 +76,7 @@ def _plain(message: Message, producer: Producer) -> Iterator[Message]:
             text += part.text
         elif isinstance(part, ToolPart):
             raw = _raw(part) if is_own else ""
-            text = text + raw if raw else f"{_on_new_line(text)}{format_call(part.tool, arguments_text(part))}\n"
+            text = text + raw if raw else f"{_on_new_line(text)}{format_call(part.tool, wire_forms.arguments_text(part))}\n"
         elif _is_bracketed(part, message, producer) and isinstance(part, ThinkingPart):
             text = f"{_on_new_line(text)}{in_brackets(part.text)}"
         else:
@@ -117,22 +114,22 @@ def _on_new_line(text: str) -> str:
 def _raw(call: ToolPart) -> str:
     """The call as originally written, if its arguments are unchanged."""
     kept = blob_of(call.blobs, BLOCK)
-    frame = read_json(kept) if kept else None
+    frame = tolerant_json.read_json(kept) if kept else None
     return call.raw_input.join(frame) if frame and (not call.input or _is_meant(call)) else ""
 
 
 def _is_meant(call: ToolPart) -> bool:
-    if read_json(call.raw_input) == call.input:
+    if tolerant_json.read_json(call.raw_input) == call.input:
         return True
     try:
-        return read_arguments(call.raw_input) == call.input
-    except Unreadable:
+        return call_arguments.read_arguments(call.raw_input) == call.input
+    except call_arguments.Unreadable:
         return False
 
 
 def _result(call: ToolPart) -> str:
-    text = result_text(call)
-    return text if outcome_of(call) == "ok" or text.startswith(ERROR) else f"{ERROR}{text}"
+    text = wire_forms.result_text(call)
+    return text if wire_forms.outcome_of(call) == "ok" or text.startswith(ERROR) else f"{ERROR}{text}"
 
 
 _EXAMPLE = format_call("NAME", "{…}")
@@ -160,15 +157,15 @@ _LAST = "- An answer without a block ends the task."
 _BRACKETS = "- Think in lines of their own between square brackets: [like this]. The user sees such lines as your thoughts."
 
 
-def describe_tools(tools: Sequence[ToolSpec], *, brackets: bool) -> str:
+def describe_tools(tools: Sequence[format.ToolSpec], *, brackets: bool) -> str:
     """Rules and tool descriptions; empty when there is nothing to describe."""
     rules = [_RULES, _COMPLETION if any(tool.name == "task_completion" for tool in tools) else _LAST] if tools else []
     rules += [_BRACKETS] if brackets else []
     return "\n\n".join(["\n".join(rules), *map(_describe, tools)])
 
 
-def _describe(tool: ToolSpec) -> str:
+def _describe(tool: format.ToolSpec) -> str:
     server, name = split_name(tool.name)
-    schema = json.dumps(adapt_schema(tool.parameters), ensure_ascii=False)
-    told = (f"## {name}", f"server_name: {server}", clean(tool.description).strip(), f"Schema of the arguments: {schema}")
+    schema = json.dumps(wire_forms.adapt_schema(tool.parameters), ensure_ascii=False)
+    told = (f"## {name}", f"server_name: {server}", unicode.clean(tool.description).strip(), f"Schema of the arguments: {schema}")
     return "\n\n".join(text for text in told if text)

@@ -102,7 +102,6 @@ class AwsSource:
         return keys if not isinstance(ends_ms, int) else replace(keys, expires_at=ends_ms / 1000)
 
     async def _ask_container(self) -> Credentials | None:
-        """From the agent of ECS, EKS or Greengrass."""
         environ = self._environ
         if relative := environ.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"):
             url = CONTAINER_HOST + relative

@@ -80,7 +80,6 @@ def _google_host(region: str) -> str:
 
 
 def _find_project(provider: Provider, environ: Mapping[str, str]) -> str:
-    """Of the settings, the environment or the credentials file."""
     project = provider.project or next((value for name in PROJECTS if (value := environ.get(name, "").strip())), "")
     if not project:
         from wolo.models.cloud.google_source import read_credentials_file  # noqa: PLC0415  # Vertex only

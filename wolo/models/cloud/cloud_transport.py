@@ -49,9 +49,14 @@ class CloudTransport:
                         yield batch
                 return
             except HttpStatusError as error:
-                self._check_clock(error)
+                if self._auth == "aws" and error.status in (400, 403) and any(words in error.body for words in OTHER_TIME):
+                    hint = clock_hint(error.headers) or "Set the clock of this machine."
+                    raise ConfigError("AWS refused the signature because of its time.", hint=hint) from None
                 if refused is not None or not self._is_about_credentials(error):
-                    raise _without_secrets(error, credentials) from None
+                    body = error.body
+                    for value in filter(None, (credentials.token, credentials.secret_key)):
+                        body = ValueRedactor(encoded_forms(value), lambda _: "[key]").data(body)
+                    raise HttpStatusError(error.status, error.headers, body, error.url) from None
                 refused = credentials
 
     async def close(self) -> None:
@@ -71,11 +76,6 @@ class CloudTransport:
             kind = error.headers.get("x-amzn-errortype", "").encode("ascii", "replace")
             return error.status in (400, 401, 403) and any(words in kind + b" " + error.body for words in EXPIRED)
         return error.status == 401
-
-    def _check_clock(self, error: HttpStatusError) -> None:
-        if self._auth == "aws" and error.status in (400, 403) and any(words in error.body for words in OTHER_TIME):
-            hint = clock_hint(error.headers) or "Set the clock of this machine."
-            raise ConfigError("AWS refused the signature because of its time.", hint=hint) from None
 
 
 def add_credentials(choice: ModelChoice, inner: Transport, environ: Mapping[str, str] | None = None) -> Transport:
@@ -129,11 +129,3 @@ def _end_of(token: str) -> float:
         return float(claims["exp"])
     except (IndexError, ValueError, KeyError, TypeError, RecursionError):
         return time.time() + COMMAND_S * 2
-
-
-def _without_secrets(error: HttpStatusError, credentials: Credentials) -> HttpStatusError:
-    """Servers repeat what they were sent."""
-    body = error.body
-    for value in filter(None, (credentials.token, credentials.secret_key)):
-        body = ValueRedactor(encoded_forms(value), lambda _: "[key]").data(body)
-    return HttpStatusError(error.status, error.headers, body, error.url)

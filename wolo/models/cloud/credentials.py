@@ -86,7 +86,6 @@ def version_of(path: Path) -> str:
 
 
 def _read(path: Path) -> Credentials | None:
-    """None for a missing, damaged or foreign file."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with open(handle, "rb") as file:

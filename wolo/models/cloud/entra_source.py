@@ -11,9 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from wolo.errors import ConfigError, Unavailable
 from wolo.models.address import is_loopback
-from wolo.models.cloud.credentials import Credentials
-from wolo.models.cloud.google_source import token_in
-from wolo.models.cloud.token_requests import TokenRequest, fetch_document
+from wolo.models.cloud import credentials, google_source, token_requests
 
 AUTHORITY: Final = "https://login.microsoftonline.com"
 SCOPE: Final = "https://cognitiveservices.azure.com/.default"
@@ -35,12 +33,30 @@ class EntraSource:
         metadata = self._environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST", "-")
         self.shared_name = " ".join(("entra", self._scope, *(self._environ.get(name, "-") for name in names), metadata, secret))
 
-    async def fetch(self) -> Credentials:
+    async def fetch(self) -> credentials.Credentials:
         environ = self._environ
         client, tenant = environ.get("AZURE_CLIENT_ID", ""), environ.get("AZURE_TENANT_ID", "")
         secret, file = environ.get("AZURE_CLIENT_SECRET", ""), environ.get("AZURE_FEDERATED_TOKEN_FILE", "")
         if not secret and not file:
-            return await self._ask_machine(client)
+            environ = self._environ
+            named = environ.get("IDENTITY_ENDPOINT") or environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST")
+            query = {"resource": self._scope.removesuffix(SCOPE_ENDING), **({"client_id": client} if client else {})}
+            if endpoint := environ.get("IDENTITY_ENDPOINT"):
+                query["api-version"] = "2019-08-01"
+                headers = {"x-identity-header": environ.get("IDENTITY_HEADER", "")}
+                url = f"{endpoint}?{urlencode(query)}"
+            else:
+                query["api-version"] = "2018-02-01"
+                headers = {"metadata": "true"}
+                host = (named or METADATA_HOST).rstrip("/")
+                url = f"{host}/metadata/identity/oauth2/token?{urlencode(query)}"
+            request = token_requests.TokenRequest(what="The managed identity", url=url, headers=headers, is_metadata=True)
+            try:
+                return google_source.token_in(request, await token_requests.fetch_document(request, environ))
+            except (Unavailable, ConfigError):
+                if named:
+                    raise
+                raise ConfigError("No credentials of Microsoft Entra were found.", hint=HINT) from None
         if not client or not tenant:
             raise ConfigError(f"{'AZURE_TENANT_ID' if client else 'AZURE_CLIENT_ID'} is not set.", hint=HINT)
         form = {"client_id": client, "grant_type": "client_credentials", "scope": self._scope}
@@ -49,46 +65,19 @@ class EntraSource:
         else:
             form["client_assertion_type"] = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
             form["client_assertion"] = await asyncio.to_thread(_read_assertion, file)
-        request = TokenRequest(
+        host = (environ.get("AZURE_AUTHORITY_HOST") or AUTHORITY).rstrip("/")
+        host = host if "://" in host else f"https://{host}"
+        parts = urlsplit(host)
+        if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+            raise ConfigError("AZURE_AUTHORITY_HOST is no https address.")
+        request = token_requests.TokenRequest(
             what="The token endpoint of Microsoft Entra",
-            url=f"{_authority(environ)}/{quote(tenant, safe='')}/oauth2/v2.0/token",
+            url=f"{host}/{quote(tenant, safe='')}/oauth2/v2.0/token",
             method="POST",
             form=form,
             hint="Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret or token of the client.",
         )
-        return token_in(request, await fetch_document(request, environ))
-
-    async def _ask_machine(self, client: str) -> Credentials:
-        """The managed identity of an app or of a virtual machine."""
-        environ = self._environ
-        named = environ.get("IDENTITY_ENDPOINT") or environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST")
-        query = {"resource": self._scope.removesuffix(SCOPE_ENDING), **({"client_id": client} if client else {})}
-        if endpoint := environ.get("IDENTITY_ENDPOINT"):
-            query["api-version"] = "2019-08-01"
-            headers = {"x-identity-header": environ.get("IDENTITY_HEADER", "")}
-            url = f"{endpoint}?{urlencode(query)}"
-        else:
-            query["api-version"] = "2018-02-01"
-            headers = {"metadata": "true"}
-            host = (named or METADATA_HOST).rstrip("/")
-            url = f"{host}/metadata/identity/oauth2/token?{urlencode(query)}"
-        request = TokenRequest(what="The managed identity", url=url, headers=headers, is_metadata=True)
-        try:
-            return token_in(request, await fetch_document(request, environ))
-        except (Unavailable, ConfigError):
-            if named:
-                raise
-            raise ConfigError("No credentials of Microsoft Entra were found.", hint=HINT) from None
-
-
-def _authority(environ: Mapping[str, str]) -> str:
-    """Secrets only go over TLS, or to this machine."""
-    host = (environ.get("AZURE_AUTHORITY_HOST") or AUTHORITY).rstrip("/")
-    host = host if "://" in host else f"https://{host}"
-    parts = urlsplit(host)
-    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-        raise ConfigError("AZURE_AUTHORITY_HOST is no https address.")
-    return host
+        return google_source.token_in(request, await token_requests.fetch_document(request, environ))
 
 
 def _read_assertion(file: str) -> str:

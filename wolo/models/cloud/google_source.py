@@ -34,7 +34,22 @@ class GoogleSource:
     async def fetch(self) -> Credentials:
         document = await asyncio.to_thread(read_credentials_file, self._environ)
         if document is None:
-            return await self._ask_metadata()
+            named = self._environ.get("GCE_METADATA_HOST", "")
+            request = TokenRequest(
+                what="Google's metadata server",
+                url=f"http://{named or METADATA_HOST}/computeMetadata/v1/instance/service-accounts/default/token",
+                headers={"metadata-flavor": "Google"},
+                is_metadata=True,
+            )
+            try:
+                text, headers = await fetch_text(request, self._environ)
+                if headers.get("metadata-flavor") != "Google":
+                    raise no_credentials(request)
+            except (Unavailable, ConfigError):
+                if named:
+                    raise
+                raise ConfigError("No credentials of Google Cloud were found.", hint=f"{LOGIN}, or set {VARIABLE}.") from None
+            return token_in(request, parse_document(request, text))
         match document.get("type"):
             case "service_account":
                 form = {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": _assertion(document)}
@@ -50,24 +65,6 @@ class GoogleSource:
             what="Google's token endpoint", url=_token_uri(document), method="POST", form=form, hint=f"Log in again: {LOGIN}"
         )
         return token_in(request, await fetch_document(request, self._environ))
-
-    async def _ask_metadata(self) -> Credentials:
-        named = self._environ.get("GCE_METADATA_HOST", "")
-        request = TokenRequest(
-            what="Google's metadata server",
-            url=f"http://{named or METADATA_HOST}/computeMetadata/v1/instance/service-accounts/default/token",
-            headers={"metadata-flavor": "Google"},
-            is_metadata=True,
-        )
-        try:
-            text, headers = await fetch_text(request, self._environ)
-            if headers.get("metadata-flavor") != "Google":
-                raise no_credentials(request)
-        except (Unavailable, ConfigError):
-            if named:
-                raise
-            raise ConfigError("No credentials of Google Cloud were found.", hint=f"{LOGIN}, or set {VARIABLE}.") from None
-        return token_in(request, parse_document(request, text))
 
 
 def token_in(request: TokenRequest, document: Mapping[str, Any]) -> Credentials:

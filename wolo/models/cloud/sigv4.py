@@ -26,11 +26,12 @@ def sign(call: HttpCall, credentials: Credentials, region: str, service: str, no
     if credentials.token:
         headers["x-amz-security-token"] = credentials.token
     names = ";".join(headers)  # in alphabetical order
+    pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parse_qsl(target.query, True))
     canonical = "\n".join(
         (
             call.method,
             quote(target.path or "/", safe="/~"),  # encoded once more than on the wire, as all services but S3 want it
-            _canonical_query(target.query),
+            "&".join(f"{name}={value}" for name, value in pairs),
             *(f"{name}:{value}" for name, value in headers.items()),
             "",
             names,
@@ -46,8 +47,3 @@ def sign(call: HttpCall, credentials: Credentials, region: str, service: str, no
     added: Mapping[str, str] = {name: value for name, value in headers.items() if name != "host"}
     credential = f"{credentials.access_key}/{scope}"
     return {**added, "authorization": f"{ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}"}
-
-
-def _canonical_query(query: str) -> str:
-    pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parse_qsl(query, True))
-    return "&".join(f"{name}={value}" for name, value in pairs)

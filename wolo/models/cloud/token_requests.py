@@ -98,7 +98,6 @@ def text_of(request: TokenRequest, document: Mapping[str, Any], name: str) -> st
 
 
 def _reason(text: str) -> str:
-    """The endpoint's own words, on one line."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):

@@ -60,7 +60,6 @@ class FrameSplitter:
         return []
 
     def _read(self, frame: bytes) -> bytes | None:
-        """None for events that are no piece of the answer."""
         headers_end = PRELUDE_BYTES + int.from_bytes(frame[4:8])
         if headers_end > len(frame) - CHECKSUM_BYTES:
             raise _damage("headers longer than their frame")

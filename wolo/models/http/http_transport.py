@@ -16,11 +16,8 @@ from wolo.errors import WoloError
 from wolo.formats.format import Framing
 from wolo.models.address import DEFAULT_PORTS, proxy_for
 from wolo.models.headers import may_be_set
-from wolo.models.http import transport
+from wolo.models.http import network_errors, response_body, tls, transport
 from wolo.models.http.direct_connection import CONNECT_S, KEEP_ALIVE_S, DirectConnection, DirectResponse, Place
-from wolo.models.http.network_errors import describe_network_error
-from wolo.models.http.response_body import read_batches
-from wolo.models.http.tls import load_certificates
 
 if TYPE_CHECKING:
     from wolo.models.http.proxied_connection import ProxiedConnections
@@ -53,14 +50,14 @@ class HttpTransport:
         except WoloError:
             raise
         except Exception as error:
-            raise describe_network_error(error, call, proxy=proxy, answering=False) from error
+            raise network_errors.describe_network_error(error, call, proxy=proxy, answering=False) from error
         try:
-            async for batch in await read_batches(response, call):
+            async for batch in await response_body.read_batches(response, call):
                 yield batch
         except (WoloError, transport.HttpStatusError):
             raise
         except Exception as error:
-            raise describe_network_error(error, call, proxy=proxy, answering=True) from error
+            raise network_errors.describe_network_error(error, call, proxy=proxy, answering=True) from error
         finally:
             await response.close()
 
@@ -79,7 +76,7 @@ class HttpTransport:
         except WoloError:
             raise
         except Exception as error:
-            raise describe_network_error(error, call, proxy=proxy, answering=False) from error
+            raise network_errors.describe_network_error(error, call, proxy=proxy, answering=False) from error
 
     async def close(self) -> None:
         await self._direct.close()
@@ -107,8 +104,7 @@ class HttpTransport:
         return await self._proxied[proxy, is_secure].open(call, headers)
 
     async def _trusting(self) -> ssl.SSLContext:
-        """Raises ConfigError."""
-        self._certificates = self._certificates or load_certificates("https:", self._environ)
+        self._certificates = self._certificates or tls.load_certificates("https:", self._environ)
         assert self._certificates is not None
         return await asyncio.wrap_future(self._certificates)
 
@@ -197,7 +193,6 @@ async def _connect(connection: DirectConnection, context: ssl.SSLContext | None)
 
 
 def _parse(url: str) -> SplitResult:
-    """Raises InvalidRequest."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

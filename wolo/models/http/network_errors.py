@@ -98,7 +98,6 @@ def _reason(error: Exception) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, its causes and members of exception groups."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:

@@ -210,8 +210,6 @@ async def read_batches(response: Response, call: HttpCall) -> AsyncIterator[Batc
 
 
 class _Body:
-    """Reads the body in pieces, up to a size limit."""
-
     def __init__(self, response: Response, call: HttpCall) -> None:
         self._receive, self.begin = response.read, response.begin
         self._encoding = response.headers.get("content-encoding", "").strip().lower()
@@ -355,7 +353,6 @@ def _unpacker(encoding: str) -> zlib._Decompress | None:
 
 
 def _words(body: bytes) -> str:
-    """Readable beginning of a body."""
     from wolo.formats.errors.error_body import html_text  # noqa: PLC0415  # for unreadable answers only
 
     text = body.decode("utf-8", "replace")

@@ -55,7 +55,6 @@ def _rows(choice: ModelChoice) -> list[dict[str, Any]]:
 
 
 def _read(choice: ModelChoice, url: str, question: Mapping[str, str] | None = None) -> Any:
-    """None for anything but a JSON document."""
     import http.client  # noqa: PLC0415  # loads the email package, which a prompt does not wait for
 
     where = urlsplit(url)
@@ -113,7 +112,6 @@ def find_servers(environ: Mapping[str, str]) -> list[ModelServer]:
 
 
 def _list_models(base_url: str) -> list[str] | None:
-    """None: no compatible server."""
     import http.client  # noqa: PLC0415  # as above
 
     where = urlsplit(base_url)

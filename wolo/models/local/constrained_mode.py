@@ -165,7 +165,6 @@ class _ConstrainedStep:
         self._turns[-1:] = [("user", f"{last}\n\n{text}")] if role == "user" else [(role, last), ("user", text)]
 
     def _has_effect(self) -> bool:
-        """Something was changed or run, or at least tried."""
         return any(call.tool in EFFECTS for message in self._since for call in message.calls)
 
     async def is_unfinished(self) -> bool:
@@ -243,7 +242,6 @@ class _ConstrainedStep:
         raise BadAnswer(f"{self._label} could not write {path}: {fault}. Nothing was written.", hint=OTHER_WAYS)
 
     async def _replace(self, answer: StepAnswer, path: str) -> Message:
-        """Lines of a long file."""
         turns: list[Turn] = [
             *self._turns,
             ("assistant", as_json({"call": answer.tool, "path": path})),

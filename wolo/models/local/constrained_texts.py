@@ -13,9 +13,7 @@ from msgspec import Struct
 from wolo.errors import ContextOverflow
 from wolo.messages.message import NAMED_MODE, Message
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.models.local.local_chat import Turn
-from wolo.models.local.local_response import mode_notice
-from wolo.models.local.simple_texts import LANGUAGES, file_text, shorten
+from wolo.models.local import local_chat, local_response, simple_texts
 from wolo.models.tokens import estimate_text
 
 TEXT: Final[Mapping[str, Any]] = {"type": "string"}
@@ -106,7 +104,7 @@ def system_prompt(tools: Collection[str], names: Sequence[str], instructions: st
 
 
 def language_of(path: str) -> str:
-    return LANGUAGES.get(PurePath(path).suffix.lower(), "text")
+    return simple_texts.LANGUAGES.get(PurePath(path).suffix.lower(), "text")
 
 
 def fence_of(language: str) -> str:
@@ -129,7 +127,7 @@ class HistoryEntry(Struct, frozen=True):
 
 
 class FittedHistory(Struct, frozen=True):
-    turns: list[Turn]
+    turns: list[local_chat.Turn]
     num_omitted: int
     """Results and messages that did not fit."""
 
@@ -158,7 +156,7 @@ def fit_window(messages: Sequence[Message], system: str, window: int, reserved: 
         num_omitted += 1
     if _size(entries) > room:
         raise ContextOverflow("The prompt is too long for this model's window.", hint="Ask for less, or use a larger model.")
-    turns: list[Turn] = [("system", system)]
+    turns: list[local_chat.Turn] = [("system", system)]
     for entry in entries:  # roles alternate, which many chat templates require
         role = "assistant" if entry.role == "assistant" else "user"
         if turns[-1][0] == role:
@@ -176,7 +174,7 @@ def _entries(message: Message, limit: int) -> list[HistoryEntry]:
     if message.role == "user":
         text = "\n\n".join(part.text for part in message.of(TextPart) if not part.is_notice)
         if mode := message.metadata.get(NAMED_MODE, ""):
-            text = f"{text}\n\n{mode_notice(mode)}" if message.is_prompt else mode_notice(mode)
+            text = f"{text}\n\n{local_response.mode_notice(mode)}" if message.is_prompt else local_response.mode_notice(mode)
         return [HistoryEntry("prompt" if message.is_prompt else "user", text)] if text else []
     entries: list[HistoryEntry] = []
     for part in message.parts:
@@ -190,10 +188,10 @@ def _entries(message: Message, limit: int) -> list[HistoryEntry]:
 
 def _result(call: ToolPart, limit: int) -> HistoryEntry:
     head = f"Result of {call.tool}{' (failed)' if call.is_error else ''}:\n"
-    text = head + shorten(call.output.strip() or "(no output)", limit)
+    text = head + simple_texts.shorten(call.output.strip() or "(no output)", limit)
     content = call.input.get("content")
     if call.tool == "write" and isinstance(content, str) and not call.is_error:
-        return HistoryEntry("user", f"{text}\nIts content:\n{shorten(content, limit)}", text)
+        return HistoryEntry("user", f"{text}\nIts content:\n{simple_texts.shorten(content, limit)}", text)
     return HistoryEntry("user", text, head + OMITTED)
 
 
@@ -219,7 +217,7 @@ def known_file(messages: Sequence[Message], path: str) -> KnownFile | None:
             if call.tool == "edit":
                 return None
             if call.tool == "read":
-                read = file_text(call.output)
+                read = simple_texts.file_text(call.output)
                 return KnownFile(read.text, read.is_whole)
     return None
 

@@ -15,14 +15,11 @@ from msgspec.structs import replace
 from wolo.errors import BadAnswer, ConfigError, WoloError
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import EMPTY_ANSWER, Message, named_mode, nudge
-from wolo.models import probe_cache
+from wolo.models import capabilities, catalog_files, probe_cache, protocol
 from wolo.models.address import is_near, join_url
-from wolo.models.capabilities import LOCAL
-from wolo.models.catalog_files import in_format
 from wolo.models.headers import request_headers
 from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
 from wolo.models.probe_cache import ServerFacts, ServerKind
-from wolo.models.protocol import Listener, ModelClient, ModelQuestion
 from wolo.models.provider import DRIVE_MODES, DRIVEN, DriveMode, ModelChoice
 
 LOOK_UP_S: Final = 2.0
@@ -105,7 +102,7 @@ def as_written(choice: ModelChoice) -> ModelChoice:
     """The choice in the text protocol."""
     if choice.format == "xml":
         return choice
-    provider = in_format(choice.provider, "xml")
+    provider = catalog_files.in_format(choice.provider, "xml")
     path = "/v1" if choice.format == "ollama" else ""
     return replace(
         choice,
@@ -129,7 +126,7 @@ def may_differ(choice: ModelChoice) -> bool:
     return count is not None and count < LEAST_FOR_CALLS
 
 
-def _left_undone(question: ModelQuestion) -> bool:
+def _left_undone(question: protocol.ModelQuestion) -> bool:
     """Tells whether the prompt asks for changed files or a command, which this turn did not bring."""
     from wolo.models.local.checks.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
 
@@ -140,7 +137,7 @@ def _left_undone(question: ModelQuestion) -> bool:
     return bool(work) and not was_done(work, calls_since_prompt(question.messages))
 
 
-OpenDriver = Callable[[ModelChoice, ServerFacts], ModelClient]
+OpenDriver = Callable[[ModelChoice, ServerFacts], protocol.ModelClient]
 """Opens the client of the mode that was settled, `choice.drive`."""
 
 
@@ -152,7 +149,7 @@ class DrivenModelClient:
         self._transport = transport
         self._cache = cache
         self._open_driver = open_driver
-        self._client: ModelClient | None = None
+        self._client: protocol.ModelClient | None = None
         self._nudged = ""
         """Id of the prompt whose work was asked for again."""
         self._longest: int | None = None
@@ -167,7 +164,7 @@ class DrivenModelClient:
             self._client.think(level)
         self._choice = replace(self._choice, thinking=level)
 
-    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
+    async def ask(self, question: protocol.ModelQuestion, listener: protocol.Listener) -> Message:
         if self._client is None:
             from wolo.models.http.http_transport import HttpTransport  # noqa: PLC0415  # loaded by the first question
             from wolo.models.http.tls import certificates_of  # noqa: PLC0415  # as above
@@ -222,7 +219,7 @@ def predict_mode(choice: ModelChoice, cache: Path) -> Decision:
     """The mode that a run would settle on, from what its server said last, else from its name; asks nobody."""
     if choice.drive:
         return Decision(choice.drive, "probed or set")
-    if choice.provider.name == LOCAL:
+    if choice.provider.name == capabilities.LOCAL:
         return Decision("simple", "embedded")
     if not may_differ(choice):
         return Decision("native", "")
@@ -322,7 +319,6 @@ def root_of(base_url: str) -> str:
 
 
 async def _get(transport: Transport, choice: ModelChoice, url: str, body: bytes = b"") -> Mapping[str, Any] | None:
-    """None for anything but a JSON object."""
     headers = {**request_headers(choice), "accept": "application/json"}
     method: Literal["POST", "GET"] = "POST" if body else "GET"
     call = HttpCall(url=url, body=body, headers=headers, first_byte_s=LOOK_UP_S, idle_s=LOOK_UP_S, method=method)

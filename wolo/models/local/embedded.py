@@ -20,10 +20,9 @@ from msgspec.structs import replace
 from wolo.errors import ConfigError, ProviderError, Unavailable, WoloError
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import Message
-from wolo.models.capabilities import AttachmentNotices
+from wolo.models import capabilities, probe_cache, protocol, provider
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.local.driving import as_written, decide
-from wolo.models.local.weight_sources import Progress, WeightSpec
+from wolo.models.local import driving, weight_sources
 from wolo.models.local.weights import (
     MissingWeights,
     ensure_weights,
@@ -33,9 +32,6 @@ from wolo.models.local.weights import (
     is_available,
     own_file,
 )
-from wolo.models.probe_cache import ServerFacts
-from wolo.models.protocol import Listener, ModelClient, ModelQuestion
-from wolo.models.provider import DRIVEN, ModelChoice, Price
 from wolo.places import Places, make_private
 
 STOP_S: Final = 1.0
@@ -165,7 +161,7 @@ def _permanent(message: str, hint: str) -> ProviderError:
 DEFAULT: Final = "qwen2.5-coder-0.5b"
 ENGINE: Final = "xllamacpp"
 CONTEXT_TOKENS: Final = 8192
-FREE: Final = Price(input=0.0, output=0.0, cache_read=0.0, cache_write=0.0, source="runs on this machine")
+FREE: Final = provider.Price(input=0.0, output=0.0, cache_read=0.0, cache_write=0.0, source="runs on this machine")
 
 
 def has_engine() -> bool:
@@ -182,12 +178,12 @@ class EmbeddedModel:
 
     def __init__(
         self,
-        choice: ModelChoice,
+        choice: provider.ModelChoice,
         places: Places,
         cwd: Path | None = None,
         *,
         download: bool = False,
-        progress: Progress | None = None,
+        progress: weight_sources.Progress | None = None,
     ) -> None:
         """Raises ConfigError if engine, model or weights are missing and may not be downloaded."""
         if not has_engine():
@@ -204,11 +200,11 @@ class EmbeddedModel:
         self._choice = choice if self._spec else replace(choice, model=own_model)
         self._transport = HttpTransport({})
         self._process: EmbeddedProcess | None = None
-        self._client: ModelClient | None = None
-        self._attachment_notices = AttachmentNotices()
+        self._client: protocol.ModelClient | None = None
+        self._attachment_notices = capabilities.AttachmentNotices()
 
     @property
-    def choice(self) -> ModelChoice:
+    def choice(self) -> provider.ModelChoice:
         return self._choice
 
     @property
@@ -225,7 +221,7 @@ class EmbeddedModel:
             self._process = EmbeddedProcess(self._weights, self._places.state / "embedded.log")
             self._client = None
 
-    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
+    async def ask(self, question: protocol.ModelQuestion, listener: protocol.Listener) -> Message:
         if notice := self._attachment_notices.notice(self._choice, question.messages):
             await listener.on_notice(notice)
         if self._weights is None:
@@ -235,12 +231,12 @@ class EmbeddedModel:
         assert process is not None  # set by `start`
         if self._client is None:
             serving = await process.ready()
-            facts = ServerFacts(kind="llama.cpp", parameters=serving.n_params, context=CONTEXT_TOKENS)
-            drive = self._choice.drive or decide(self._choice, facts).mode
+            facts = probe_cache.ServerFacts(kind="llama.cpp", parameters=serving.n_params, context=CONTEXT_TOKENS)
+            drive = self._choice.drive or driving.decide(self._choice, facts).mode
             self._choice = replace(self._choice, drive=drive)
             choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
-            if drive not in DRIVEN:
-                self._client = self._plain(as_written(choice) if drive == "written" else choice)
+            if drive not in provider.DRIVEN:
+                self._client = self._plain(driving.as_written(choice) if drive == "written" else choice)
             else:
                 from wolo.models.local.driver import LocalDriver  # noqa: PLC0415  # only for small models
                 from wolo.models.local.local_chat import LocalChat, server_of  # noqa: PLC0415  # the same
@@ -262,7 +258,7 @@ class EmbeddedModel:
             await asyncio.to_thread(self._process.stop)
             self._process = None
 
-    async def _prepare(self, listener: Listener) -> Path:
+    async def _prepare(self, listener: protocol.Listener) -> Path:
         """Download or join the weights in a thread that stops on cancellation."""
         assert self._spec is not None  # the user's own file needs no preparation
         if self._progress is None:
@@ -288,7 +284,7 @@ class EmbeddedModel:
         finally:
             stop.set()
 
-    def _plain(self, choice: ModelChoice) -> ModelClient:
+    def _plain(self, choice: provider.ModelChoice) -> protocol.ModelClient:
         from wolo.models import retry  # noqa: PLC0415
         from wolo.models.client import ClientOptions, HttpModelClient  # noqa: PLC0415  # only for large models
         from wolo.models.format_selection import format_of  # noqa: PLC0415
@@ -303,7 +299,7 @@ class _PreparationAbandoned(Exception):
     """Preparation was cancelled."""
 
 
-def _find(model: str, places: Places, cwd: Path, *, download: bool) -> tuple[WeightSpec | None, Path | None]:
+def _find(model: str, places: Places, cwd: Path, *, download: bool) -> tuple[weight_sources.WeightSpec | None, Path | None]:
     """Weight spec (None: the user's own file) and path (None: not prepared yet)."""
     if model.lower().endswith(".gguf"):
         return None, own_file(model, cwd)

@@ -20,49 +20,13 @@ from typing import Final
 from wolo.errors import BadAnswer
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
+from wolo.models.local import simple_runs, simple_texts
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.checks.asked_parts import asked_names, asked_parts, asked_sum, missing_texts
 from wolo.models.local.checks.requested_work import asks_for, wants_answer
 from wolo.models.local.local_chat import Sampling
 from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
 from wolo.models.local.simple_context import Effort, ProjectNames, SimpleStep, free_name, meant_file, named_files
-from wolo.models.local.simple_runs import (
-    COMMAND_TOKENS,
-    PYTEST,
-    RUN_S,
-    RUNNERS,
-    about_file,
-    about_new_file,
-    error_of,
-    example_command,
-    file_to_fix,
-    find_command,
-    formula_command,
-    is_fix,
-    is_probe,
-    missing_files,
-    needs_input,
-    next_change,
-    next_file,
-    printed_nothing,
-    probe_command,
-    run_command,
-    run_problem,
-    shows_something,
-    takes_arguments,
-    wants_run,
-)
-from wolo.models.local.simple_texts import (
-    Action,
-    describe_checks,
-    describe_failure,
-    describe_output,
-    describe_success,
-    file_text,
-    listing_of,
-    quote_source,
-    quote_sum,
-)
 from wolo.models.local.simple_writer import OTHER_MODEL, change_place, excerpt_about, is_writable, write_file
 from wolo.models.provider import DriveMode
 
@@ -70,7 +34,7 @@ ACTION_TOKENS: Final = 8
 PATH_TOKENS: Final = 24
 MAX_NAMES_SHOWN: Final = 8
 
-_TOOLS_OF: Final[dict[Action, tuple[str, ...]]] = {
+_TOOLS_OF: Final[dict[simple_texts.Action, tuple[str, ...]]] = {
     "create": ("write",),
     "change": ("read", "write"),
     "read": ("read",),
@@ -115,7 +79,12 @@ async def start(step: SimpleStep) -> Message:
     """The first step of a turn."""
     if not re.search(r"\w", step.turn.request):
         return await step.response.reply("Say in a few words what to make or change, such as: create a calculator")
-    if is_fix(step.question) and find_command(step.question) and "write" in step.tools and (tried := await _try_failing(step)):
+    if (
+        simple_runs.is_fix(step.question)
+        and simple_runs.find_command(step.question)
+        and "write" in step.tools
+        and (tried := await _try_failing(step))
+    ):
         return tried
     match await _choose_action(step):
         case "create":
@@ -132,14 +101,14 @@ async def start(step: SimpleStep) -> Message:
             request = step.question
             if step.turn.recent_path and not named_files(request, step.names):
                 request = f"{request} ({step.turn.recent_path})"
-            sampling = Sampling(max_tokens=COMMAND_TOKENS, stop=("\n",))
+            sampling = Sampling(max_tokens=simple_runs.COMMAND_TOKENS, stop=("\n",))
             command = (await step.response.complete(texts.command(request), sampling)).text.strip().strip("`").strip()
             return await (step.call("shell", {"command": command}) if command else _talk(step))
         case _:
             return await _talk(step)
 
 
-async def _choose_action(step: SimpleStep) -> Action:
+async def _choose_action(step: SimpleStep) -> simple_texts.Action:
     possible = [action for action, tools in _TOOLS_OF.items() if step.tools.issuperset(tools)]
     if step.turn.has_attachment:
         possible = [action for action in possible if action not in ("read", "list")]  # the content is already attached
@@ -153,13 +122,13 @@ async def _choose_action(step: SimpleStep) -> Action:
         existing = [step.names.exists(name) for name in named]
         if all(existing):
             actions = ("change",)
-        elif not any(existing) and not is_fix(step.question):
+        elif not any(existing) and not simple_runs.is_fix(step.question):
             actions = ("create",)
     if "read" in possible and any(map(step.names.exists, named)):
-        actions = about_file(step.question, actions)
+        actions = simple_runs.about_file(step.question, actions)
     elif named:
-        actions = about_new_file(step.question, actions)
-    others: list[Action] = ["answer"] if step.response.is_planning else possible  # work is planned in words
+        actions = simple_runs.about_new_file(step.question, actions)
+    others: list[simple_texts.Action] = ["answer"] if step.response.is_planning else possible  # work is planned in words
     possible = [action for action in possible if action in actions] or others
     if len(possible) == 1:
         return possible[0]
@@ -198,15 +167,16 @@ async def _change(step: SimpleStep) -> Message:
 
 
 async def _try_failing(step: SimpleStep) -> Message | None:
-    """Run the command that fails, or the program with the bug; None: there is none to run."""
     has_call = bool(asked_parts(step.question).calls)
-    if not (is_fix(step.question) or has_call) or "shell" not in step.tools or step.turn.calls:
+    if not (simple_runs.is_fix(step.question) or has_call) or "shell" not in step.tools or step.turn.calls:
         return None
-    command = find_command(step.question)
+    command = simple_runs.find_command(step.question)
     if not command and (path := _known_file(step, named_files(step.question, step.names))):
-        command = probe_command(path, await asyncio.to_thread(step.names.whole, path), step.question)
-        command = command or (run_command(path, step.names.beginning(path)) if is_fix(step.question) else "")
-    return await step.call("shell", {"command": command, "timeout_s": RUN_S}, plan="try") if command else None
+        command = simple_runs.probe_command(path, await asyncio.to_thread(step.names.whole, path), step.question)
+        command = command or (
+            simple_runs.run_command(path, step.names.beginning(path)) if simple_runs.is_fix(step.question) else ""
+        )
+    return await step.call("shell", {"command": command, "timeout_s": simple_runs.RUN_S}, plan="try") if command else None
 
 
 async def _read(step: SimpleStep) -> Message:
@@ -231,11 +201,10 @@ async def _talk(step: SimpleStep) -> Message:
     if step.response.is_planning:
         request = f"{request}\n\n{PLAN_NOTICE}"
     request = f"{value}.\n\n{request}" if value else request  # small models cannot calculate
-    return await step.answer(texts.talk(request, step.turn.earlier), lambda answer: quote_sum(value, answer))
+    return await step.answer(texts.talk(request, step.turn.earlier), lambda answer: simple_texts.quote_sum(value, answer))
 
 
 def _known_file(step: SimpleStep, named: Sequence[str]) -> str:
-    """The existing file that is meant; empty if none or ambiguous."""
     names = step.names
     if named:
         return next((name for name in named if names.exists(name)), "")
@@ -281,88 +250,92 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
     match call.tool:
         case "read" if turn.plan in ("change", "repair") and "write" in step.tools:
             path = str(call.input.get("path", ""))
-            file = file_text(call.output)
+            file = simple_texts.file_text(call.output)
             if is_writable(step, path, file):
                 return await write_file(step, path, file.text)
             if "edit" not in step.tools:
                 raise BadAnswer(f"{path} is too long for this small model to change.", hint=OTHER_MODEL)
             failed = step.turn.failed_run
-            return await change_place(step, path, file.text, error_of(failed) if failed is not None else "")
+            return await change_place(step, path, file.text, simple_runs.error_of(failed) if failed is not None else "")
         case "read":
-            path, text = str(call.input.get("path", "The file")), file_text(call.output).text
+            path, text = str(call.input.get("path", "The file")), simple_texts.file_text(call.output).text
             excerpt = texts.shorten(excerpt_about(text, step.question), texts.MAX_EXCERPT_CHARS)
             return await step.answer(
-                texts.about(step.request, path, excerpt), lambda answer: quote_source(path, text, step.question, answer)
+                texts.about(step.request, path, excerpt),
+                lambda answer: simple_texts.quote_source(path, text, step.question, answer),
             )
-        case "glob" if turn.plan == "project" and listing_of(call.output):
-            names = "\n".join(listing_of(call.output)[:40])
+        case "glob" if turn.plan == "project" and simple_texts.listing_of(call.output):
+            names = "\n".join(simple_texts.listing_of(call.output)[:40])
             return await step.answer(texts.about(step.request, "The files of the project", names))
         case "shell" if turn.plan == "check":
             earlier = next((each for each in turn.calls if each.tool == "shell" and each is not call), None)
-            if problem := run_problem(call, earlier, step.question):
+            if problem := simple_runs.run_problem(call, earlier, step.question):
                 return await _after_failed_run(step, call, problem)
             is_silent = (
-                printed_nothing(call) and not is_probe(call) and shows_something(step.question) and len(turn.written) < REPAIRS
+                simple_runs.printed_nothing(call)
+                and not simple_runs.is_probe(call)
+                and simple_runs.shows_something(step.question)
+                and len(turn.written) < REPAIRS
             )
             return await (_after_failed_run(step, call) if is_silent else _reply_written(step, call))
         case "glob" | "shell":
-            return await step.response.reply(describe_output(call))
+            return await step.response.reply(simple_texts.describe_output(call))
         case "write" | "edit":
             return await _after_write(step, call)
         case _:
-            return await step.response.reply(describe_success(call))
+            return await step.response.reply(simple_texts.describe_success(call))
 
 
 async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
-    """Write the next file, run what was written, or report it."""
     written = [str(each.input.get("path")) for each in step.turn.written]
-    if name := next_file(step.question, step.names, written):
+    if name := simple_runs.next_file(step.question, step.names, written):
         return await write_file(step, name)
-    if "read" in step.tools and (name := next_change(step.question, step.names, written)):
+    if "read" in step.tools and (name := simple_runs.next_change(step.question, step.names, written)):
         return await step.call("read", {"path": name}, plan="change")
     command = ""
     if "shell" in step.tools:
         tried = next((each for each in step.turn.calls if each.tool == "shell"), None)
-        path, asked = str(call.input.get("path", "")), wants_run(step.question)
+        path, asked = str(call.input.get("path", "")), simple_runs.wants_run(step.question)
         text = str(call.input.get("content") or step.names.beginning(path))
         command = str(tried.input["command"]) if tried else _check_command(step, path, text, asked=asked)
-        runner = RUNNERS.get(Path(path).suffix.lower(), "")
-        if not command and runner and takes_arguments(text) and step.response.chat.server.continues:
+        runner = simple_runs.RUNNERS.get(Path(path).suffix.lower(), "")
+        if not command and runner and simple_runs.takes_arguments(text) and step.response.chat.server.continues:
             turns = texts.example_run(path, runner, step.question)
-            completion = await step.response.complete(turns, Sampling(max_tokens=COMMAND_TOKENS, stop=("\n",)))
-            command = example_command(path, runner, completion.text)
+            completion = await step.response.complete(turns, Sampling(max_tokens=simple_runs.COMMAND_TOKENS, stop=("\n",)))
+            command = simple_runs.example_command(path, runner, completion.text)
     if command:
-        return await step.call("shell", {"command": command, "timeout_s": RUN_S}, plan="check")
+        return await step.call("shell", {"command": command, "timeout_s": simple_runs.RUN_S}, plan="check")
     return await _reply_written(step)
 
 
 def _check_command(step: SimpleStep, path: str, text: str, *, asked: bool) -> str:
-    """Command that shows whether a file that was written works; empty if none does."""
     written = {path: text} | {str(call.input.get("path")): str(call.input.get("content", "")) for call in step.turn.written}
-    formula = next(filter(None, (formula_command(*each, step.question) for each in written.items())), "")
+    formula = next(filter(None, (simple_runs.formula_command(*each, step.question) for each in written.items())), "")
     if re.search(r"\bpytest\b", step.question):
-        return f"{formula} && {PYTEST}" if formula else PYTEST
-    return probe_command(path, text, step.question) or formula or run_command(path, text, asked=asked)
+        return f"{formula} && {simple_runs.PYTEST}" if formula else simple_runs.PYTEST
+    return simple_runs.probe_command(path, text, step.question) or formula or simple_runs.run_command(path, text, asked=asked)
 
 
 async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "") -> Message:
     """Let the model see why a program fails, and write it again. `problem`: its result is wrong, although it ran."""
-    if not problem and needs_input(call) and step.turn.plan == "check":
+    if not problem and simple_runs.needs_input(call) and step.turn.plan == "check":
         return await _reply_written(step)
     written = step.turn.written
-    path = file_to_fix(call, step.question, step.names) or (str(written[-1].input["path"]) if written else "")
+    path = simple_runs.file_to_fix(call, step.question, step.names) or (str(written[-1].input["path"]) if written else "")
     if (
         len(written) >= REPAIRS or not path or (written and step.is_late(path))
     ):  # end without success: the work that was asked for does not run
         paths = dict.fromkeys(str(each.input.get("path")) for each in written)
         begin = f"{', '.join(paths)} {'was' if len(paths) == 1 else 'were'} written, but " if paths else ""
-        reason = problem or (f"{error_of(call)}." if is_probe(call) else describe_failure(call))
+        reason = problem or (
+            f"{simple_runs.error_of(call)}." if simple_runs.is_probe(call) else simple_texts.describe_failure(call)
+        )
         raise BadAnswer(f"{begin}{reason}", hint=OTHER_MODEL)
     last = next((each for each in reversed(written) if each.input.get("path") == path), None)
     if last is None or last.tool == "edit":
         return await step.call("read", {"path": path}, plan="repair")
     if not step.may_write(path) and "edit" in step.tools:
-        return await change_place(step, path, str(last.input["content"]), problem or error_of(call))
+        return await change_place(step, path, str(last.input["content"]), problem or simple_runs.error_of(call))
     return await write_file(step, path, str(last.input["content"]), problem)
 
 
@@ -380,8 +353,8 @@ async def _after_failure(step: SimpleStep, call: ToolPart) -> Message:
         if step.names.exists(path) and not step.names.is_folder(path):
             return await step.call("read", {"path": path}, plan="change")
     if (call.tool in ("write", "edit") and call.outcome == "error") or (turn.plan == "change" and call.tool == "read"):
-        raise BadAnswer(describe_failure(call), hint=OTHER_MODEL)
-    return await step.response.reply(describe_failure(call))
+        raise BadAnswer(simple_texts.describe_failure(call), hint=OTHER_MODEL)
+    return await step.response.reply(simple_texts.describe_failure(call))
 
 
 async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Message:
@@ -392,10 +365,14 @@ async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Messa
     output = run.output if run else ""
     missing = missing_texts(step.question, "\n".join((*contents.values(), *known, output)))
     missing += [name for name in asked_names(step.question) if not any(name in text for text in (*contents.values(), *known))]
-    missing += [name for name in missing_files(step.question, step.names) if name not in by_path]
+    missing += [name for name in simple_runs.missing_files(step.question, step.names) if name not in by_path]
     if missing:
         verb = "was" if len(by_path) == 1 else "were"
         raise BadAnswer(f"{', '.join(by_path)} {verb} written, but this is missing: {', '.join(missing)}.", hint=OTHER_MODEL)
-    text = "\n".join(describe_success(call, is_run=run is not None) for call in by_path.values())
-    text += f"\n\n{describe_output(run)}" if run and not printed_nothing(run) and not is_probe(run) else ""
-    return await step.response.reply(f"{text}\n\n{describe_checks(step.question, contents, run)}")
+    text = "\n".join(simple_texts.describe_success(call, is_run=run is not None) for call in by_path.values())
+    text += (
+        f"\n\n{simple_texts.describe_output(run)}"
+        if run and not simple_runs.printed_nothing(run) and not simple_runs.is_probe(run)
+        else ""
+    )
+    return await step.response.reply(f"{text}\n\n{simple_texts.describe_checks(step.question, contents, run)}")

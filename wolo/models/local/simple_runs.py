@@ -154,7 +154,17 @@ def is_probe(run: ToolPart) -> bool:
 def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
     """Disagreement of a run's output with the request; empty if none is seen."""
     if is_probe(run):
-        return _probe_problem(run, earlier, request)
+        if not asked_parts(request).calls:
+            return ""
+        result = _last_line(run)
+        call = next(iter(asked_parts(request).calls), "the call")
+        if earlier is not None and not earlier.is_error and _last_line(earlier) == result:
+            return f"{call} still gives {result}"
+        expected = expected_values(request)
+        is_right = any(result.strip("'\"") == value or _same_number(result, value) for value in expected)
+        return (
+            "" if is_right or not expected else f"{call} gives {result}, which is not what was asked for ({', '.join(expected)})"
+        )
     quoted, times = asked_parts(request).quoted, repeat_count(request)
     if times and (count := len(re.findall(re.escape(quoted[0]) + r"(?![.!])", run.output))) != times:
         return f"it prints “{quoted[0]}” {count} times, not {times} times"
@@ -162,19 +172,6 @@ def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
     if argument and not times and re.search(rf"(?m)^(?:{argument[1]}){{2,}}$", run.output):
         return f"it repeats its argument {argument[1]}: an argument is text until int() or float() makes it a number"
     return ""
-
-
-def _probe_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
-    """Disagreement of the result of a call with the request."""
-    if not asked_parts(request).calls:
-        return ""
-    result = _last_line(run)
-    call = next(iter(asked_parts(request).calls), "the call")
-    if earlier is not None and not earlier.is_error and _last_line(earlier) == result:
-        return f"{call} still gives {result}"
-    expected = expected_values(request)
-    is_right = any(result.strip("'\"") == value or _same_number(result, value) for value in expected)
-    return "" if is_right or not expected else f"{call} gives {result}, which is not what was asked for ({', '.join(expected)})"
 
 
 def _last_line(run: ToolPart) -> str:
@@ -298,7 +295,6 @@ def is_test(name: str) -> bool:
 
 
 def _imports_of(path: Path, names: ProjectNames) -> list[str]:
-    """Project files that a Python file imports."""
     try:
         tree = ast.parse(path.read_text("utf-8"))
     except (OSError, ValueError, SyntaxError):

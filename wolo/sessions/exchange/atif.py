@@ -14,18 +14,12 @@ import msgspec
 
 from wolo import __version__
 from wolo.errors import SessionError
-from wolo.formats.encoding.attachments import data_url
-from wolo.formats.encoding.wire_forms import arguments_object, result_text
+from wolo.formats.encoding import attachments, wire_forms
 from wolo.messages.message import Message, Usage, UsageCost
 from wolo.messages.parts import ImagePart, MediaPart, TextPart, ToolPart, new_id
 from wolo.messages.unicode import whole_throughout
-from wolo.sessions.exchange import text_export
-from wolo.sessions.exchange.export_stream import MessageStream, Write
-from wolo.sessions.exchange.json_diff import complete, missing_in
+from wolo.sessions.exchange import export_stream, json_diff, openai_messages, redaction, rows, text_export
 from wolo.sessions.exchange.json_files import FilePreview, Imported, number, read_document, record, records, text, unix_time
-from wolo.sessions.exchange.openai_messages import ChatReader
-from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.rows import OWN
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 
@@ -59,10 +53,10 @@ class _Totals:
         return counted | ({"total_cost_usd": self.cost} if self.cost is not None else {})
 
 
-def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
+def write(store: Store, info: SessionInfo, out: export_stream.Write, redactor: redaction.Redactor | None) -> None:
     """Raises SessionError for a session without messages: a trajectory has at least one step."""
     totals = _Totals()
-    for message in filter(text_export.is_for_readers, MessageStream(store, info.id, redactor)):
+    for message in filter(text_export.is_for_readers, export_stream.MessageStream(store, info.id, redactor)):
         totals.add(message)
         out(b",\n" if totals.steps > 1 else _head(info, redactor))
         source = {"user": "user", "assistant": "agent"}.get(message.role, "system")
@@ -83,9 +77,10 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
                     seen[call.wire_id if call.wire_id not in seen else call.id] = call
                 ids = list(seen.items())
                 step["tool_calls"] = [
-                    {"tool_call_id": id, "function_name": call.tool, "arguments": arguments_object(call)} for id, call in ids
+                    {"tool_call_id": id, "function_name": call.tool, "arguments": wire_forms.arguments_object(call)}
+                    for id, call in ids
                 ]
-                outputs = [(id, _content([TextPart(text=result_text(call)), *call.output_parts])) for id, call in ids]
+                outputs = [(id, _content([TextPart(text=wire_forms.result_text(call)), *call.output_parts])) for id, call in ids]
                 step["observation"] = {"results": [{"source_call_id": id, "content": output} for id, output in outputs]}
             if usage := message.usage:
                 step["metrics"] = {
@@ -97,9 +92,9 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
                 }
             extra["outcomes"] = {call.wire_id: call.outcome for call in message.calls if call.status == "failed"}
         step["extra"] = {name: value for name, value in extra.items() if value}
-        reader = ChatReader()
+        reader = openai_messages.ChatReader()
         _read_step(step, reader)
-        step["extra"][OWN] = missing_in(reader.finish()[0], message)
+        step["extra"][rows.OWN] = json_diff.missing_in(reader.finish()[0], message)
         out(_json(step))
     if not totals.steps:
         raise SessionError(f"Session {info.id} has no messages.", hint="A trajectory has at least one step.")
@@ -116,12 +111,12 @@ def read(source: Path) -> Imported:
     if not isinstance(steps, list):
         raise SessionError(f"{source} has no steps, so it is not a trajectory.", hint="Name its format with --format.")
     agent, extra = record(document, "agent"), record(document, "extra")
-    reader, model = ChatReader(), text(agent, "model_name")
+    reader, model = openai_messages.ChatReader(), text(agent, "model_name")
     places = [_read_step(step, reader) for step in steps]
     messages = list(reader.finish())
     for step, at in zip(steps, places, strict=True):
-        if at is not None and OWN in (own := record(step, "extra")):
-            messages[at] = complete(messages[at], own[OWN])
+        if at is not None and rows.OWN in (own := record(step, "extra")):
+            messages[at] = json_diff.complete(messages[at], own[rows.OWN])
     version = str(document.get("schema_version", ""))
     notices = (
         [] if re.match(r"ATIF-v1\.\d+$", version) else [f"Its version is {version or 'not stated'}; it was read as {VERSION}."]
@@ -142,7 +137,7 @@ def read(source: Path) -> Imported:
     )
 
 
-def _head(info: SessionInfo, redactor: Redactor | None) -> bytes:
+def _head(info: SessionInfo, redactor: redaction.Redactor | None) -> bytes:
     agent = {"name": "wolo", "version": __version__, "model_name": info.model or None}
     extra = {"title": info.title, "cwd": info.cwd}
     head = {"schema_version": VERSION, "session_id": info.id, "agent": {k: v for k, v in agent.items() if v}, "extra": extra}
@@ -154,7 +149,7 @@ def _content(parts: list[Any]) -> str | list[Step]:
     items: list[Step] = []
     for part in parts:
         if isinstance(part, ImagePart) and part.media_type in PICTURES:
-            where = data_url(part.media_type, part.data) if part.data else part.url
+            where = attachments.data_url(part.media_type, part.data) if part.data else part.url
             items.append({"type": "image", "source": {"media_type": part.media_type, "path": where}})
         else:
             items.append({"type": "text", "text": part.text if isinstance(part, TextPart) else text_export.describe(part)})
@@ -163,7 +158,7 @@ def _content(parts: list[Any]) -> str | list[Step]:
     return items
 
 
-def _read_step(step: Any, reader: ChatReader) -> int | None:
+def _read_step(step: Any, reader: openai_messages.ChatReader) -> int | None:
     """Returns the index of its message; None without one."""
     if not isinstance(step, dict) or text(step, "source") not in SOURCES:
         reader.skipped += 1

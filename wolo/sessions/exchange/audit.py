@@ -14,11 +14,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from wolo.messages.parts import ToolPart
-from wolo.sessions.deletions import read_deletions
-from wolo.sessions.entries import AnyEntry, MessageEntry, ResultsEntry, SettingEntry
-from wolo.sessions.exchange.jsonl import ChainCheck
-from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.session_rows import DIGEST_BYTES, StoredRow
+from wolo.sessions import deletions, entries, session_rows
+from wolo.sessions.exchange import jsonl, redaction
 from wolo.sessions.store import Store
 
 _URL = r"\b[a-z][a-z0-9+.-]*://[^\s\"'`<>|;)]+"
@@ -34,12 +31,12 @@ class AuditChain:
         self.num_lines = 0
 
     def add(self, line: Mapping[str, Any]) -> bytes:
-        self._last = blake2b(self._last.encode() + msgspec.json.encode(line), digest_size=DIGEST_BYTES).hexdigest()
+        self._last = blake2b(self._last.encode() + msgspec.json.encode(line), digest_size=session_rows.DIGEST_BYTES).hexdigest()
         self.num_lines += 1
         return msgspec.json.encode({**line, "chain": self._last}) + b"\n"
 
 
-def audit_lines(store: Store, start_at: float, redactor: Redactor) -> Iterator[bytes]:
+def audit_lines(store: Store, start_at: float, redactor: redaction.Redactor) -> Iterator[bytes]:
     """Everything from `start_at` (Unix seconds) on, session by session, the latest first; then deletions, and an `end`.
 
     Where the chain of a session is broken, whenever that was, a line has `holds` false.
@@ -50,7 +47,7 @@ def audit_lines(store: Store, start_at: float, redactor: Redactor) -> Iterator[b
         if info.updated < start_at:
             continue
         about = {**where, "session": info.id, "cwd": info.cwd}
-        check, last = ChainCheck(), 0
+        check, last = jsonl.ChainCheck(), 0
         for row in store.raw.rows(info.id):
             proof = {} if check.add(row) else {"holds": False}
             last = row.seq
@@ -60,7 +57,7 @@ def audit_lines(store: Store, start_at: float, redactor: Redactor) -> Iterator[b
                     yield chain.add(msgspec.json.decode(redactor.body(msgspec.json.encode(line))))
         if (head := store.head(info.id)) > last:
             yield chain.add({"type": "damaged", "at": _iso(info.updated), **about, "seq": head, "holds": False})
-    for deletion, holds in read_deletions(store.data_dir, store.end_of_deletions()):
+    for deletion, holds in deletions.read_deletions(store.data_dir, store.end_of_deletions()):
         if deletion is None:
             yield chain.add({"type": "deletion", "holds": False})
         elif deletion.at >= start_at:
@@ -85,10 +82,10 @@ def check_audit(lines: Iterable[bytes]) -> str:
     return "" if last == "end" else f"its end is missing after line {number}"
 
 
-def _facts(row: StoredRow) -> Iterator[dict[str, Any]]:
-    entry: AnyEntry | None = row.entry
+def _facts(row: session_rows.StoredRow) -> Iterator[dict[str, Any]]:
+    entry: entries.AnyEntry | None = row.entry
     match entry:
-        case MessageEntry(message=message) if message.role == "assistant":
+        case entries.MessageEntry(message=message) if message.role == "assistant":
             usage, producer = message.usage, message.producer
             facts: dict[str, Any] = {"type": "answer", "finish_reason": message.finish_reason}
             if producer is not None:
@@ -97,13 +94,13 @@ def _facts(row: StoredRow) -> Iterator[dict[str, Any]]:
                 facts |= {"input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens}
                 facts |= {"output_tokens": usage.output_tokens, "cost_usd": usage.cost.total if usage.cost else None}
             yield facts
-        case MessageEntry(message=message) if message.is_from_user:
+        case entries.MessageEntry(message=message) if message.is_from_user:
             digest = sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()
             origin = msgspec.json.decode(row.body or b"{}").get("message", {}).get("origin", "")  # no field of a saved message
             yield {"type": "prompt", "origin": origin, "chars": len(message.text), "sha256": digest}
-        case ResultsEntry(parts=parts):
+        case entries.ResultsEntry(parts=parts):
             yield from (_call(part) for part in parts if part.outcome is not None)
-        case SettingEntry(name=name, value=value) if name in ("model", "mode"):
+        case entries.SettingEntry(name=name, value=value) if name in ("model", "mode"):
             yield {"type": "setting", "name": name, "value": value}
         case None:
             yield {"type": "damaged"}

@@ -12,10 +12,8 @@ from msgspec.structs import replace
 from wolo.errors import SessionError
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart
-from wolo.sessions import session_rows
-from wolo.sessions.entries import AnyEntry, CompactionEntry
+from wolo.sessions import entries, replay_entries, session_rows
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.replay_entries import stream_messages
 from wolo.sessions.store import Store
 from wolo.workspace.files.unfinished import replacing
 
@@ -60,20 +58,20 @@ class MessageStream:
             wanted = session_rows.parent_seq(wanted, parents[wanted]) if wanted in parents else wanted - 1
         self._path = frozenset(way)
         self._last_changes: dict[str, int] = {}
-        self.compaction: CompactionEntry | None = None
+        self.compaction: entries.CompactionEntry | None = None
         """The compaction in force."""
         for row in store.raw.rows(session_id):
             if row.seq in self._path and row.body is not None:
                 self._note(row.seq, row.body)
 
     def __iter__(self) -> Iterator[Message]:
-        for message in stream_messages(self._entries(), self._last_changes):
+        for message in replay_entries.stream_messages(self._entries(), self._last_changes):
             if message.role == "user" and any(isinstance(part, TextPart) and part.is_notice for part in message.parts):
                 shown = tuple(part for part in message.parts if not isinstance(part, TextPart) or not part.is_notice)
                 message = replace(message, parts=shown)
             yield self._redactor.message(message) if self._redactor else message
 
-    def _entries(self) -> Iterator[tuple[int, AnyEntry]]:
+    def _entries(self) -> Iterator[tuple[int, entries.AnyEntry]]:
         for row in self._store.raw.rows(self._session_id):
             if row.seq in self._path and (entry := row.entry) is not None:
                 yield row.seq, entry
@@ -87,5 +85,5 @@ class MessageStream:
         message_id = named.id if named else about.message_id
         if message_id:
             self._last_changes[message_id] = seq
-        if about.kind == "compaction" and isinstance(entry := session_rows.decode_entry(body), CompactionEntry):
+        if about.kind == "compaction" and isinstance(entry := session_rows.decode_entry(body), entries.CompactionEntry):
             self.compaction = entry

@@ -14,14 +14,10 @@ from msgspec import Struct
 from wolo.errors import SessionError, UsageError
 from wolo.messages.message import MESSAGES, Message
 from wolo.messages.parts import ToolPart
-from wolo.sessions import listing
+from wolo.sessions import listing, raw_rows
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry
-from wolo.sessions.exchange import jsonl, jsonl_import
-from wolo.sessions.exchange.format_table import IMPORT_FORMATS, ImportFormat, import_format, recognise
-from wolo.sessions.exchange.json_files import END_OF_TIME, Imported, preview
-from wolo.sessions.exchange.text_export import plain
+from wolo.sessions.exchange import format_table, json_files, jsonl, jsonl_import, text_export
 from wolo.sessions.listing import SessionInfo, is_task
-from wolo.sessions.raw_rows import SessionFields
 from wolo.sessions.session_rows import StoredRow, check_id, check_name, encode_entry, link_row, new_session_id, title_of
 from wolo.sessions.store import Store
 
@@ -39,10 +35,10 @@ class ImportSource(Struct, frozen=True, kw_only=True):
     skipped: int
     notices: tuple[str, ...]
     origin: jsonl.ImportOrigin
-    facts: SessionFields
+    facts: raw_rows.SessionFields
     """With the preferred id, or an empty one."""
     survey: jsonl_import.Survey | None = None
-    imported: Imported | None = None
+    imported: json_files.Imported | None = None
     path: Path
 
 
@@ -59,7 +55,7 @@ class ImportReport(Struct, frozen=True, kw_only=True):
 
 
 def formats() -> tuple[str, ...]:
-    return (jsonl.FORMAT, *(shape.name for shape in IMPORT_FORMATS))
+    return (jsonl.FORMAT, *(shape.name for shape in format_table.IMPORT_FORMATS))
 
 
 def read(path: Path, format: str = "") -> ImportSource:
@@ -69,9 +65,9 @@ def read(path: Path, format: str = "") -> ImportSource:
     """
     if format and format not in formats():
         raise UsageError(f"Unknown import format {format}.", hint=f"Choose one of {', '.join(formats())}.")
-    if (chosen := import_format(format)) is not None:
+    if (chosen := format_table.import_format(format)) is not None:
         return _read_foreign(path, chosen)
-    glimpse = preview(path)
+    glimpse = json_files.preview(path)
     if format or jsonl_import.matches(glimpse):
         survey = jsonl_import.survey(path)
         if not survey.kept:
@@ -80,7 +76,7 @@ def read(path: Path, format: str = "") -> ImportSource:
         origin = jsonl.ImportOrigin(format=jsonl.FORMAT, digest=survey.digest)
         if survey.is_exact:
             origin = msgspec.structs.replace(origin, header=survey.header_line, last=len(survey.kept))
-        facts = SessionFields(
+        facts = raw_rows.SessionFields(
             **{field: getattr(header, field) for field in ("id", "name", "title", "model", "mode", "created", "updated")},
             parent=None if is_task(header.parent) else header.parent,  # the user who imports it wants to see it
             cwd=header.cwd,
@@ -97,7 +93,7 @@ def read(path: Path, format: str = "") -> ImportSource:
             survey=survey,
             path=path,
         )
-    shape = recognise(glimpse)
+    shape = format_table.recognise(glimpse)
     if shape is None:
         raise SessionError(
             f"{path} is not a session in a known format.", hint=f"Name its format with --format: {', '.join(formats())}."
@@ -147,18 +143,18 @@ def _remarks(survey: jsonl_import.Survey) -> Iterator[str]:
         yield "Its entries were linked again, so their hashes differ from the file."
 
 
-def _read_foreign(path: Path, shape: ImportFormat) -> ImportSource:
+def _read_foreign(path: Path, shape: format_table.ImportFormat) -> ImportSource:
     imported = shape.read(path)
     if not imported.messages:
         raise SessionError(f"{path} has no messages.", hint=f"It was read as {shape.label}; name another format with --format.")
     created = imported.created or next((message.timestamp for message in imported.messages if message.timestamp), 0.0)
     wrote = next((message.producer for message in reversed(imported.messages) if message.producer), None)
     last_model = f"{wrote.provider}/{wrote.model}" if wrote and wrote.provider and wrote.model else ""
-    facts = SessionFields(
-        id=plain(imported.id)[:ID_SHOWN],
+    facts = raw_rows.SessionFields(
+        id=text_export.plain(imported.id)[:ID_SHOWN],
         cwd=imported.cwd,
         title=title_of(imported.title),
-        model=plain(imported.model) or last_model,
+        model=text_export.plain(imported.model) or last_model,
         created=created or time.time(),
         updated=max((message.timestamp for message in imported.messages), default=0.0) or created or time.time(),
     )
@@ -183,10 +179,10 @@ def _read_foreign(path: Path, shape: ImportFormat) -> ImportSource:
 
 
 def _valid_time(then: float) -> float:
-    return then if 0 < then < END_OF_TIME else time.time()
+    return then if 0 < then < json_files.END_OF_TIME else time.time()
 
 
-def _with_free_names(store: Store, facts: SessionFields) -> tuple[SessionFields, list[str]]:
+def _with_free_names(store: Store, facts: raw_rows.SessionFields) -> tuple[raw_rows.SessionFields, list[str]]:
     notices = []
     try:
         taken = not facts.id or store.raw.has(check_id(facts.id))

@@ -16,13 +16,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.sessions import blobs
+from wolo.sessions import blobs, listing, raw_rows, session_rows
 from wolo.sessions.entries import PartialEntry
-from wolo.sessions.exchange.export_stream import Write
-from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.listing import SessionInfo
-from wolo.sessions.raw_rows import kind_of
-from wolo.sessions.session_rows import DIGEST_BYTES, StoredRow
+from wolo.sessions.exchange import export_stream, redaction
 from wolo.sessions.store import Store
 
 FORMAT = "jsonl"
@@ -87,14 +83,14 @@ class Seals:
         self._last = b""
 
     def next(self, hashed: bytes, body: bytes) -> str:
-        running = blake2b(self._last, digest_size=DIGEST_BYTES)
+        running = blake2b(self._last, digest_size=session_rows.DIGEST_BYTES)
         running.update(b"%d " % len(hashed) + hashed)
         running.update(body)
         self._last = running.digest()
         return self._last.hex()
 
 
-def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
+def write(store: Store, info: listing.SessionInfo, out: export_stream.Write, redactor: redaction.Redactor | None) -> None:
     """Writes the session as of now; without a redactor, with secrets."""
     encode = msgspec.json.Encoder().encode
     seals = Seals()
@@ -126,7 +122,7 @@ def origin_of(store: Store, session_id: str) -> ImportOrigin | None:
         return None
 
 
-def _line(row: StoredRow, redactor: Redactor | None, pieces: dict[int, str], seals: Seals) -> JsonlEntry:
+def _line(row: session_rows.StoredRow, redactor: redaction.Redactor | None, pieces: dict[int, str], seals: Seals) -> JsonlEntry:
     facts: dict[str, Any] = {
         "seq": row.seq,
         "parent": row.parent,
@@ -150,7 +146,7 @@ def _line(row: StoredRow, redactor: Redactor | None, pieces: dict[int, str], sea
     return JsonlEntry(**facts, damaged=base64.b64encode(body).decode())
 
 
-def _whole_pieces(rows: Iterator[StoredRow], redactor: Redactor) -> dict[int, str]:
+def _whole_pieces(rows: Iterator[session_rows.StoredRow], redactor: redaction.Redactor) -> dict[int, str]:
     """Redacts streamed pieces, in which a secret may span two: the last piece holds all text, the others are empty."""
     runs: dict[str, list[tuple[int, str]]] = {}
     changed: dict[int, str] = {}
@@ -162,7 +158,7 @@ def _whole_pieces(rows: Iterator[StoredRow], redactor: Redactor) -> dict[int, st
             changed.update({seq: "" for seq, _ in run} | {run[-1][0]: clean})
 
     for row in rows:
-        if kind_of(row.body) != "partial" or not isinstance(piece := row.entry, PartialEntry):
+        if raw_rows.kind_of(row.body) != "partial" or not isinstance(piece := row.entry, PartialEntry):
             continue
         if piece.text:
             runs.setdefault(piece.message_id, []).append((row.seq, piece.text))
@@ -202,7 +198,7 @@ class ChainCheck:
     def checked(self) -> ChainReport:
         return ChainReport(self.entries, self.redacted, self.broken)
 
-    def add(self, row: StoredRow, seal: str = "") -> bool:
+    def add(self, row: session_rows.StoredRow, seal: str = "") -> bool:
         """False when it was changed."""
         wrong: tuple[int, str] | None
         if row.seq <= self._last:

@@ -9,9 +9,7 @@ import msgspec
 
 from wolo.formats.encoding.wire_forms import arguments_object
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange import text_export
-from wolo.sessions.exchange.export_stream import MessageStream, Write
-from wolo.sessions.exchange.redaction import Redactor
+from wolo.sessions.exchange import export_stream, redaction, text_export
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 
@@ -24,8 +22,8 @@ _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*")
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
-def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    for piece in _document(info, MessageStream(store, info.id, redactor), redactor):
+def write(store: Store, info: SessionInfo, out: export_stream.Write, redactor: redaction.Redactor | None) -> None:
+    for piece in _document(info, export_stream.MessageStream(store, info.id, redactor), redactor):
         out(piece.encode("utf-8", "replace"))
 
 
@@ -66,7 +64,7 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
-def _document(info: SessionInfo, messages: MessageStream, redactor: Redactor | None) -> Iterator[str]:
+def _document(info: SessionInfo, messages: export_stream.MessageStream, redactor: redaction.Redactor | None) -> Iterator[str]:
     def clean(text: str) -> str:
         return redactor.text(text) if redactor else text
 

@@ -14,15 +14,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wolo.formats.encoding.cached_blocks import is_cached_block, without_embedded_results
-from wolo.formats.encoding.encoder import NO_ANSWER, split_system
+from wolo.formats.encoding import cached_blocks, encoder
 from wolo.formats.openai_chat.encode import ChatEncoder
 from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import CACHE, Message, Role
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, new_id
-from wolo.sessions.exchange.export_stream import MessageStream, Write
-from wolo.sessions.exchange.json_files import FilePreview, Imported, read_items
-from wolo.sessions.exchange.redaction import Redactor
+from wolo.sessions.exchange import export_stream, json_files, redaction
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 
@@ -74,7 +71,7 @@ class ChatReader:
             if isinstance(text := item.get(field), str) and text:
                 thoughts.append(ThinkingPart(text=text, field=field))
         parts = (*thoughts, *_content_parts(item.get("content")), *_calls(item))
-        metadata = {CACHE: True} if is_cached_block(item) else {}
+        metadata = {CACHE: True} if cached_blocks.is_cached_block(item) else {}
         return self.add_message(
             Message(id=id or new_id("msg"), role=ROLES[role], parts=parts, timestamp=timestamp, finished=True, metadata=metadata)
         )
@@ -195,23 +192,23 @@ def _call(call: Mapping[str, Any], call_id: str) -> ToolPart:
 FORMAT = "openai"
 SYSTEM_STAYS = "It has its own system prompt, which is used instead of wolo's."
 
-FILLER = {"role": "assistant", "content": NO_ANSWER}
+FILLER = {"role": "assistant", "content": encoder.NO_ANSWER}
 """Separates two user messages for servers that require it; not part of the conversation."""
 
 _BEGINS = re.compile(rb'\s*(?:\[\s*\{|\{\s*"(?:\w+"\s*:\s*"[^"]*",\s*")*messages"\s*:\s*\[)')
 _ROLE = re.compile(rb'"role"\s*:\s*"(?:system|developer|user|assistant|tool|function)"')
 
 
-def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
+def write(store: Store, info: SessionInfo, out: export_stream.Write, redactor: redaction.Redactor | None) -> None:
     """Writes the messages of `to_llm_messages`, without wolo's system prompt, one per line, in bounded memory."""
-    messages = iter(MessageStream(store, info.id, redactor))
+    messages = iter(export_stream.MessageStream(store, info.id, redactor))
     layout = ChatEncoder().layout()
     opening: list[Message] = []
     first = next(messages, None)
     while first is not None and first.role == "system":
         opening.append(first)
         first = next(messages, None)
-    prompt, _ = split_system(tuple(opening), "")
+    prompt, _ = encoder.split_system(tuple(opening), "")
     following = (item for message in itertools.chain([first] if first else [], messages) for item in layout.add(message).items)
     between = b"[\n"
     for item in itertools.chain(layout.opening_items(prompt), following):
@@ -220,22 +217,22 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
     out(b"\n]\n" if between == b",\n" else b"[]\n")
 
 
-def matches(preview: FilePreview) -> bool:
+def matches(preview: json_files.FilePreview) -> bool:
     if _BEGINS.match(preview.beginning) and _ROLE.search(preview.beginning):
         return True
     return any(isinstance(record.get("role"), str) and "content" in record for record in preview.records[:5])
 
 
-def read(source: Path) -> Imported:
+def read(source: Path) -> json_files.Imported:
     reader = ChatReader()
-    items, torn = read_items(source, lambda item: isinstance(item, dict) and "role" in item, "messages")
-    kept = without_embedded_results([item for item in items if isinstance(item, dict)])
+    items, torn = json_files.read_items(source, lambda item: isinstance(item, dict) and "role" in item, "messages")
+    kept = cached_blocks.without_embedded_results([item for item in items if isinstance(item, dict)])
     for item in kept:
         if item != FILLER:
             reader.add(item)
     messages = reader.finish()
     opens_with_system = bool(messages) and messages[0].role == "system"
-    return Imported(
+    return json_files.Imported(
         messages=messages,
         skipped=reader.skipped + len(items) - len(kept) + torn,
         notices=(SYSTEM_STAYS,) if opens_with_system else (),

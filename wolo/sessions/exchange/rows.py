@@ -314,7 +314,6 @@ class _RowReader:
 
 
 def _llm_message(row: Row) -> dict[str, Any] | None:
-    """The Chat Completions message of a row; None when the model does not see it."""
     kind, metadata = row["type"], _metadata(row)
     if kind not in LLM_TYPES or row.get("is_llm_message") is False:
         return None

@@ -206,7 +206,6 @@ def search(
 
 
 def _rows(connection: sqlite3.Connection, query: Query) -> list[tuple[int, str, float]]:
-    """Returns passage, session and time, newest first."""
     conditions: list[str] = []
     values: list[object] = []
     if query.match:

@@ -255,7 +255,6 @@ def _unlock(folder: Path) -> Iterator[None]:
 
 
 def _stays(step: path_state.PathChange) -> bool:
-    """Only the content or the mode changes."""
     return step.before.kind == step.after.kind != "link"
 
 

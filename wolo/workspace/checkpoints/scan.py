@@ -164,7 +164,6 @@ class Scan:
     def _relist(
         self, visit: _Visit, old: DirectoryListing | None, status: os.stat_result, entries: dict[str, os.DirEntry[str]]
     ) -> list[_Visit]:
-        """Compares the names in a folder with its last listing; returns its subfolders."""
         path, mode = visit.path, stat.S_IMODE(status.st_mode)
         state = State("folder", NOT_STORED, mode)
         if visit.is_new:
@@ -219,7 +218,6 @@ class Scan:
         return rules_in(above.path, above.inner, self._rules_above(above), self.known[above.path].entries, self._bounds)
 
     def _recheck(self, path: str, listing: DirectoryListing) -> None:
-        """Checks the files of a folder whose names did not change."""
         renewed: dict[str, DirectoryEntry] = {}
         lstat, lead = os.lstat, f"{path}/"
         for name, entry in listing.entries.items():

@@ -184,7 +184,6 @@ class _Write(Struct, frozen=True):
             os.close(old)
 
     def _write_temporary(self, like: int | None, *, is_new: bool) -> None:
-        """Writes a temporary file next to the target and moves it into place."""
         temporary = new_temporary_name()
         if self.journal is not None:
             note_temporary(self.journal, self.path.with_name(temporary))

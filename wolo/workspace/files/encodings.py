@@ -140,7 +140,6 @@ def printable(text: str) -> str:
 
 
 def _read_declaration(data: bytes) -> Encoding | None:
-    """The encoding declared by a coding line or an XML or HTML header."""
     if not (found := re.search(_DECLARED, data[:1024])):
         return None
     try:

@@ -230,7 +230,6 @@ def _decode(number: int, kept: bytes, length: int, limits: PageLimits, encoding:
 
 
 def _find_line(handle: int, number: int) -> int | None:
-    """Offset of the line; None when there is no such line."""
     missing = number - 1
     position = 0
     for chunk in _chunks(handle, 0):

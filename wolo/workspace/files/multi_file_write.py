@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.workspace.files import atomic_write
-from wolo.workspace.files.file_locks import lock_file
-from wolo.workspace.files.safe_open import open_folder, open_regular
+from wolo.workspace.files import atomic_write, file_locks, safe_open
 
 
 class Put(NamedTuple):
@@ -61,7 +59,7 @@ def apply_changes(
         journals: dict[Path, int | None] = {}
         for step in sorted(steps, key=lambda each: each.path):  # one order for all: two patches cannot block each other
             try:
-                journals[step.path] = held.enter_context(lock_file(step.path, locks))
+                journals[step.path] = held.enter_context(file_locks.lock_file(step.path, locks))
             except ToolError as error:
                 raise MultiFileError(step.path, error, (), ()) from error
         for step in steps:
@@ -70,9 +68,8 @@ def apply_changes(
 
 
 def _check(step: Step) -> None:
-    """Raises FileChanged or MultiFileError."""
     try:
-        folder = open_folder(step.path.parent)
+        folder = safe_open.open_folder(step.path.parent)
     except FileNotFoundError as error:
         if step.expected is None:
             return
@@ -113,7 +110,7 @@ class _Changes:
 
     def _apply(self, step: Step) -> atomic_write.WrittenFile | None:
         if isinstance(step, Put):
-            like = None if step.like is None else open_regular(step.like)
+            like = None if step.like is None else safe_open.open_regular(step.like)
             try:
                 return atomic_write.write_locked(
                     step.path,

@@ -377,7 +377,6 @@ def _has_name(text: str, name: str) -> bool:
 
 
 def _missing_functions(parts: AskedParts, text: str, old: str, *, may_go: bool) -> list[str]:
-    """Functions and classes that are not defined or imported, or lack a parameter."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -402,7 +401,6 @@ def _missing_functions(parts: AskedParts, text: str, old: str, *, may_go: bool) 
 
 
 def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str] | None:
-    """Names that may be passed; None: unknown."""
     if isinstance(node, ast.ClassDef):
         inits = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
         if not inits:

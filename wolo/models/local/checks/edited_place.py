@@ -25,7 +25,21 @@ def edit_place(path: str, old: str, request: str) -> str | None:
     if suffix in DATA or suffix == ".py":
         return _set_value(suffix, old, request, parts)
     if suffix in PROSE_SUFFIXES:
-        return _edit_prose(old, request, parts)
+        known = [each for each in parts.quoted if each in old]
+        fresh = [each for each in parts.quoted if each not in old]
+        if means(request, "rewrite") or means(request, "rename"):
+            return old.replace(known[0], fresh[0]) if len(known) == 1 and len(fresh) == 1 else None
+        at_end, is_heading = means(request, "at_end"), means(request, "heading")
+        if at_end:
+            fresh = list(parts.quoted)
+        if not fresh or (known and not at_end) or not (at_end or is_heading):
+            return None
+        lines = [line for line in re.findall(r"(?m)^(#+) ", old) if len(line) > 1]
+        level = max(set(lines), key=lines.count) if lines else "##"
+        added = [f"{level} {fresh[0]}", *fresh[1:]] if is_heading else fresh
+        if is_heading and len(fresh) == 1:
+            return None  # its text is for the model to write
+        return f"{old.rstrip()}\n\n" + "\n\n".join(added) + "\n"
     return None
 
 
@@ -71,7 +85,6 @@ def _in_style(value: str, before: str, suffix: str) -> str:
 
 
 def _add_entry(suffix: str, old: str, parts: AskedParts) -> str | None:
-    """A new key at the end of a flat file."""
     keys = [name for name in parts.names if re.fullmatch(r"[A-Za-z_][\w-]*", name)]
     values = [*parts.numbers, *(each for each in parts.quoted if each not in keys)]
     if len(keys) != 1 or len(values) != 1:
@@ -90,25 +103,6 @@ def _add_entry(suffix: str, old: str, parts: AskedParts) -> str | None:
         return None
     mark = ": " if suffix in (".yaml", ".yml") else "=" if suffix == ".env" or not re.search(r"\w = ", old) else " = "
     return f"{old.rstrip()}\n{keys[0]}{mark}{values[0] if suffix in ('.ini', '.cfg', '.env') else value}\n"
-
-
-def _edit_prose(old: str, request: str, parts: AskedParts) -> str | None:
-    """An exchange of two quoted texts, or quoted texts at the end of the file or of a section."""
-    known = [each for each in parts.quoted if each in old]
-    fresh = [each for each in parts.quoted if each not in old]
-    if means(request, "rewrite") or means(request, "rename"):
-        return old.replace(known[0], fresh[0]) if len(known) == 1 and len(fresh) == 1 else None
-    at_end, is_heading = means(request, "at_end"), means(request, "heading")
-    if at_end:
-        fresh = list(parts.quoted)
-    if not fresh or (known and not at_end) or not (at_end or is_heading):
-        return None
-    lines = [line for line in re.findall(r"(?m)^(#+) ", old) if len(line) > 1]
-    level = max(set(lines), key=lines.count) if lines else "##"
-    added = [f"{level} {fresh[0]}", *fresh[1:]] if is_heading else fresh
-    if is_heading and len(fresh) == 1:
-        return None  # its text is for the model to write
-    return f"{old.rstrip()}\n\n" + "\n\n".join(added) + "\n"
 
 
 def shown_part(old: str, request: str) -> str:

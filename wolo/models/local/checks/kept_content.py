@@ -12,17 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
+from wolo.models.local.checks import code_check
 from wolo.models.local.checks.asked_parts import asked_parts, means, mentioned_names
-from wolo.models.local.checks.code_check import (
-    FUNCTIONS,
-    IMPORTS,
-    definitions,
-    has_effect,
-    imports_end,
-    parse_python,
-    span_of,
-    syntax_problem,
-)
 
 KEPT_SHARE: Final = 0.5
 """Minimum share of lines that code of other languages than Python must keep."""
@@ -46,7 +37,7 @@ def lost_content(path: str, old: str, new: str, request: str) -> str:
     suffix = PurePath(path).suffix.lower()
     try:
         if suffix == ".py":
-            before, after = _python_names(parse_python(old)), _python_names(parse_python(new))
+            before, after = _python_names(code_check.parse_python(old)), _python_names(code_check.parse_python(new))
             lost = [name for name in before if name not in after and not may_go & set(name.split("."))]
         elif suffix in (".json", ".toml", ".ini"):
             lost = _lost_entries(_entries(suffix, old), _entries(suffix, new), request)
@@ -68,7 +59,6 @@ def lost_content(path: str, old: str, new: str, request: str) -> str:
 
 
 def _may_go(request: str) -> set[str]:
-    """Names that may vanish: those of a request that removes or renames."""
     is_named = means(request, "remove") or means(request, "rename") or means(request, "rewrite")
     return mentioned_names(request) if is_named else set()
 
@@ -77,10 +67,10 @@ def _python_names(tree: ast.Module) -> list[str]:
     """Definitions with their class, and names that are assigned at the top, `None` for a guard or a call there."""
     names: list[str] = []
     for node in tree.body:
-        if isinstance(node, FUNCTIONS):
+        if isinstance(node, code_check.FUNCTIONS):
             names.append(node.name)
         if isinstance(node, ast.ClassDef):
-            names += [f"{node.name}.{each.name}" for each in node.body if isinstance(each, FUNCTIONS)]
+            names += [f"{node.name}.{each.name}" for each in node.body if isinstance(each, code_check.FUNCTIONS)]
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names += [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
@@ -147,7 +137,6 @@ def _all_keys(entries: dict[str, Any]) -> Iterator[str]:
 
 
 def _grows(before: Any, after: Any) -> bool:
-    """A list that keeps its items."""
     return isinstance(before, list) and isinstance(after, list) and all(each in after for each in before)
 
 
@@ -218,22 +207,22 @@ def restore_definitions(old: str, new: str, request: str) -> str:
     Tiny models answer "add a power function" with that function alone. A name is removed only if the request says so.
     """
     try:
-        new_tree = parse_python(new)
-        old_tree = parse_python(old)
+        new_tree = code_check.parse_python(new)
+        old_tree = code_check.parse_python(old)
     except _UNREADABLE:
         return _restore_lines(old, new, request)
     new = _lift(old_tree, new_tree, new, request)
-    new_tree = parse_python(new)
+    new_tree = code_check.parse_python(new)
     may_go = _may_go(request)
-    before, present = definitions(old_tree), definitions(new_tree)
+    before, present = code_check.definitions(old_tree), code_check.definitions(new_tree)
     meant = set(before) & mentioned_names(request)
     names_any = meant or asked_parts(request).functions  # a request that names nothing may mean any definition
     old_lines, new_lines = old.splitlines(), new.splitlines()
-    spans = {name: span_of(node) for name, node in present.items()}
+    spans = {name: code_check.span_of(node) for name, node in present.items()}
     bodies = {name: new_lines[first - 1 : last] for name, (first, last) in spans.items()}
-    keeps_top = has_effect(new_tree) or not has_effect(old_tree)
-    imports_at = imports_end(old_lines, old_tree)
-    of_imports = (new_lines[node.lineno - 1 : node.end_lineno] for node in new_tree.body if isinstance(node, IMPORTS))
+    keeps_top = code_check.has_effect(new_tree) or not code_check.has_effect(old_tree)
+    imports_at = code_check.imports_end(old_lines, old_tree)
+    of_imports = (new_lines[node.lineno - 1 : node.end_lineno] for node in new_tree.body if isinstance(node, code_check.IMPORTS))
     imports = [line for lines in of_imports for line in lines if line not in old_lines]
     if imports and old_lines[imports_at : imports_at + 1] not in ([], [""]):
         imports += ["", ""]
@@ -242,7 +231,7 @@ def restore_definitions(old: str, new: str, request: str) -> str:
     kept: dict[str, list[str]] = {}
     """Each old definition as it is in the result."""
     for name, node in before.items():
-        own = old_lines[span_of(node)[0] - 1 : span_of(node)[1]]
+        own = old_lines[code_check.span_of(node)[0] - 1 : code_check.span_of(node)[1]]
         if name not in bodies:
             kept[name] = [] if name in may_go else own
         elif isinstance(node, ast.ClassDef) and isinstance(present[name], ast.ClassDef):
@@ -254,7 +243,7 @@ def restore_definitions(old: str, new: str, request: str) -> str:
             new_lines[first - 1 : last] = kept.get(name, bodies[name])
         return "\n".join(new_lines) + "\n"
     for name, node in before.items():
-        first, last = span_of(node)
+        first, last = code_check.span_of(node)
         joined += [*old_lines[at : first - 1], *kept[name]]
         at = last
     added = [line for name, body in bodies.items() if name not in before for line in ("", "", *body)]
@@ -262,26 +251,25 @@ def restore_definitions(old: str, new: str, request: str) -> str:
 
 
 def _merge_class(old: ast.ClassDef, new: ast.stmt, old_lines: list[str], new_lines: list[str], may_go: set[str]) -> list[str]:
-    """The new class, with the methods that it lost."""
-    present = {each.name for each in ast.iter_child_nodes(new) if isinstance(each, FUNCTIONS)}
-    start = span_of(old)[0]
-    lost = [each for each in old.body if isinstance(each, FUNCTIONS) and each.name not in present | may_go]
-    bodies = [old_lines[span_of(each)[0] - start : span_of(each)[1] - start + 1] for each in lost]
+    present = {each.name for each in ast.iter_child_nodes(new) if isinstance(each, code_check.FUNCTIONS)}
+    start = code_check.span_of(old)[0]
+    lost = [each for each in old.body if isinstance(each, code_check.FUNCTIONS) and each.name not in present | may_go]
+    bodies = [old_lines[code_check.span_of(each)[0] - start : code_check.span_of(each)[1] - start + 1] for each in lost]
     return [*new_lines, *(line for body in bodies for line in ("", *body))]
 
 
 def _lift(old: ast.Module, new: ast.Module, text: str, request: str) -> str:
     """Put definitions back to the top that were indented into the body of another function."""
-    before = definitions(old)
+    before = code_check.definitions(old)
     top = set(before) | {each.name for each in asked_parts(request).functions}
     if means(request, "method"):
         top = set(before)
-    lines, present = text.splitlines(), definitions(new)
+    lines, present = text.splitlines(), code_check.definitions(new)
     for outer in reversed([node for node in present.values() if not isinstance(node, ast.ClassDef) or node.name not in before]):
         inner = [
             each
             for each in outer.body
-            if isinstance(each, FUNCTIONS)
+            if isinstance(each, code_check.FUNCTIONS)
             and each.name in top
             and each.name not in present
             and not isinstance(outer, ast.ClassDef)
@@ -289,7 +277,7 @@ def _lift(old: ast.Module, new: ast.Module, text: str, request: str) -> str:
         for each in reversed(inner):
             if len(outer.body) == 1:
                 continue
-            first, last = span_of(each)
+            first, last = code_check.span_of(each)
             body = [line[each.col_offset :] for line in lines[first - 1 : last]]
             end = outer.end_lineno or last
             lines[end:end] = ["", "", *body]
@@ -305,7 +293,7 @@ def _restore_lines(old: str, new: str, request: str) -> str:
     for tag, start, end, begin, stop in difflib.SequenceMatcher(None, written, rewritten, autojunk=False).get_opcodes():
         both += rewritten[begin:stop] if tag == "equal" else _both(written[start:end], rewritten[begin:stop])
     whole = "\n".join(both) + "\n"
-    return new if syntax_problem("a.py", new) or syntax_problem("a.py", whole) else whole
+    return new if code_check.syntax_problem("a.py", new) or code_check.syntax_problem("a.py", whole) else whole
 
 
 def _both(before: Sequence[str], after: Sequence[str]) -> list[str]:

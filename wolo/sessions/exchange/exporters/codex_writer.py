@@ -11,9 +11,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, MediaPart, TextPart, ThinkingPart, blob_of
 from wolo.messages.roles import AssistantMessage, ToolMessage
 from wolo.sessions.exchange.exporters import record_writer
-from wolo.sessions.exchange.importers import codex
-from wolo.sessions.exchange.importers.builder import words_of
-from wolo.sessions.exchange.importers.responses_items import parts_of
+from wolo.sessions.exchange.importers import builder, codex, responses_items
 from wolo.sessions.exchange.json_files import Record
 
 VERSION = "0.128.0"
@@ -28,7 +26,7 @@ class _CodexWriter:
 
     def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
         content = [_input(part) for part in parts]
-        words = words_of(parts_of({"content": content})).strip()
+        words = builder.words_of(responses_items.parts_of({"content": content})).strip()
         shown = [_line("event_msg", {"type": "user_message", "message": words, "kind": "plain"}, at)] if words else []
         return [_line("response_item", {"type": "message", "role": "user", "content": content}, at), *shown]
 

@@ -16,17 +16,9 @@ from msgspec.structs import replace
 from wolo.errors import SessionError
 from wolo.formats.encoding.attachments import data_url
 from wolo.formats.encoding.wire_forms import IdPolicy, result_text, wire_id
+from wolo.messages import roles
 from wolo.messages.message import MESSAGES, Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, TextPart
-from wolo.messages.roles import (
-    AgentMessage,
-    AssistantMessage,
-    BranchSummaryMessage,
-    CompactionSummaryMessage,
-    ToolMessage,
-    UserMessage,
-    by_role,
-)
 from wolo.messages.unicode import whole_throughout
 from wolo.sessions.exchange.export_stream import MessageStream, Write
 from wolo.sessions.exchange.importers.builder import KNOWN, OWN, ConversationBuilder
@@ -66,9 +58,9 @@ class RecordWriter(Protocol):
         """Records of a user message; also of a summary."""
         ...
 
-    def answer(self, message: AssistantMessage) -> list[Record]: ...
+    def answer(self, message: roles.AssistantMessage) -> list[Record]: ...
 
-    def results(self, message: ToolMessage) -> list[Record]: ...
+    def results(self, message: roles.ToolMessage) -> list[Record]: ...
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
         """The messages that the importer of this agent reads from the records alone."""
@@ -106,7 +98,9 @@ def session_records(messages: Iterable[Message], writer: RecordWriter) -> Iterat
             tool = call.tool or "unknown"
             calls.append(replace(call, tool=tool, call_id=id, output=result_text(call), status=status))
         spelled = [
-            each for spoken in by_role([message.with_parts(calls) if calls else message]) for each in _records(spoken, writer)
+            each
+            for spoken in roles.by_role([message.with_parts(calls) if calls else message])
+            for each in _records(spoken, writer)
         ]
         records = [parse_object(encode(record)) or {} for record in spelled]
         read = writer.read(records)
@@ -173,13 +167,13 @@ def provider_name(provider: str) -> str:
     return _NAMES_ELSEWHERE.get(provider, provider)
 
 
-def _records(message: AgentMessage, writer: RecordWriter) -> list[Record]:
+def _records(message: roles.AgentMessage, writer: RecordWriter) -> list[Record]:
     match message:
-        case ToolMessage():
+        case roles.ToolMessage():
             return writer.results(message)
-        case AssistantMessage():
+        case roles.AssistantMessage():
             return writer.answer(message)
-        case UserMessage() | BranchSummaryMessage() | CompactionSummaryMessage():
+        case roles.UserMessage() | roles.BranchSummaryMessage() | roles.CompactionSummaryMessage():
             parts = [part for part in message.contents if isinstance(part, TextPart | MediaPart)]
             return writer.user(parts, message.timestamp) if parts else []
     return []

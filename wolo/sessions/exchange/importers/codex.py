@@ -16,16 +16,7 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, TextPart
-from wolo.sessions.exchange.importers import discovery
-from wolo.sessions.exchange.importers.builder import (
-    ConversationBuilder,
-    Draft,
-    count_notice,
-    medium,
-    producer,
-    text_part,
-    words_of,
-)
+from wolo.sessions.exchange.importers import builder, discovery
 from wolo.sessions.exchange.importers.responses_items import HOSTED, call, hosted_result, parts_of, reasoning, result
 from wolo.sessions.exchange.json_files import (
     FilePreview,
@@ -56,7 +47,7 @@ class SeenMessage(Struct):
     role: str
     words: str
     sources: set[Source]
-    draft: Draft
+    draft: builder.Draft
 
 
 def matches(preview: FilePreview) -> bool:
@@ -105,13 +96,12 @@ def _prompts(there: Iterable[Record]) -> Iterator[str]:
         if payload.get("type") == "user_message" and text(payload, "message").strip():
             yield text(payload, "message")
         elif payload.get("type") == "message" and payload.get("role") == "user":
-            words = words_of(parts_of(payload)).strip()
+            words = builder.words_of(parts_of(payload)).strip()
             if words and not _INJECTED.match(words):
                 yield words
 
 
 def _thread_name(source: Path, id: str) -> str:
-    """The thread name from the index next to the sessions folder."""
     home = next((folder.parent for folder in source.absolute().parents if folder.name.endswith("sessions")), None)
     stamped = _STAMPED.fullmatch(source.stem)
     return _names(home).get(id or (stamped[1] if stamped else ""), "") if home else ""
@@ -126,7 +116,7 @@ class CodexReader:
         self.id = self.title = self.cwd = ""
         self.created = 0.0
         self.notices: list[str] = []
-        self.builder = ConversationBuilder()
+        self.builder = builder.ConversationBuilder()
         self._recent: list[SeenMessage] = []
         self._model = ""
         self._provider = "openai"
@@ -173,7 +163,7 @@ class CodexReader:
                     case "thread_rolled_back":
                         self._is_answering = False
                         gone = self.builder.undo_prompts(number(payload, "num_turns"))
-                        self.notices += count_notice(
+                        self.notices += builder.count_notice(
                             gone, "One undone message was left out.", "{} undone messages were left out."
                         )
                     case "thread_name_updated":
@@ -183,15 +173,15 @@ class CodexReader:
                 self._is_answering = False
                 replacement = records(payload, "replacement_history")
                 summary = text(payload, "message")
-                named = {words_of(parts_of(item)).strip() for item in replacement if item.get("role") == "user"}
+                named = {builder.words_of(parts_of(item)).strip() for item in replacement if item.get("role") == "user"}
                 if summary.strip():
                     drafts = (draft for draft in self.builder.drafts if draft.role == "user")
-                    kept = {draft.id for draft in drafts if words_of(draft.parts).strip() in named}
+                    kept = {draft.id for draft in drafts if builder.words_of(draft.parts).strip() in named}
                     self.builder.summarise(summary, at=at, kept=kept)
                 else:
                     self.notices.append("An encrypted summary was left out; the messages it replaced are sent instead.")
 
-    def finish(self) -> ConversationBuilder:
+    def finish(self) -> builder.ConversationBuilder:
         """Drops what looks added by Codex and occurs in no other kind of record."""
         self.builder.drafts = [draft for draft in self.builder.drafts if draft.is_prompt or draft.own is not None]
         return self.builder
@@ -250,7 +240,7 @@ class CodexReader:
     def _add_message(
         self, role: str, source: Source, parts: list[AnyPart], at: float, item_id: str = "", phase: str = ""
     ) -> None:
-        words = words_of(parts).strip()
+        words = builder.words_of(parts).strip()
         seen = None if self.builder.is_own else self._find_repetition(role, source, words)
         if seen is not None:
             seen.sources.add(source)
@@ -261,7 +251,7 @@ class CodexReader:
         if role == "user":
             self._is_answering = False
             is_own = source == "item" and _INJECTED.match(words) is not None
-            draft = self.builder.add(Draft("user", parts, timestamp=at, is_prompt=not is_own))
+            draft = self.builder.add(builder.Draft("user", parts, timestamp=at, is_prompt=not is_own))
         else:
             draft = self._answer(at)
             known: Any = phase if phase in ("commentary", "final_answer") else ""
@@ -279,17 +269,17 @@ class CodexReader:
         quoted = (each for each in others if each.words and (each.words in text or text in each.words))
         return next((each for each in quoted if not _INJECTED.match(each.words)), None)
 
-    def _answer(self, at: float) -> Draft:
+    def _answer(self, at: float) -> builder.Draft:
         self._answers += not self._is_answering
         self._is_answering = True
-        return self.builder.answer(str(self._answers), at=at, producer=producer(self._provider, self._model))
+        return self.builder.answer(str(self._answers), at=at, producer=builder.producer(self._provider, self._model))
 
 
 def _prompt(event: Record) -> list[AnyPart]:
     images = event.get("images")
     addresses = [each for each in images if isinstance(each, str)] if isinstance(images, list) else []
-    return [*_text(text(event, "message")), *(medium(address) for address in addresses)]
+    return [*_text(text(event, "message")), *(builder.medium(address) for address in addresses)]
 
 
 def _text(value: str) -> list[AnyPart]:
-    return [part] if (part := text_part(value)) else []
+    return [part] if (part := builder.text_part(value)) else []

@@ -17,15 +17,7 @@ from msgspec import Struct
 
 from wolo.errors import SessionError
 from wolo.places import Notices
-from wolo.sessions.exchange.importers.builder import count_notice
-from wolo.sessions.exchange.importers.discovery import (
-    FoundSession,
-    children,
-    home_of,
-    last_change_at,
-    newest_first,
-    same_directory,
-)
+from wolo.sessions.exchange.importers import builder, discovery
 from wolo.sessions.exchange.importers.opencode_messages import MessageRow, convert_row, gather
 from wolo.sessions.exchange.json_files import (
     FilePreview,
@@ -39,8 +31,7 @@ from wolo.sessions.exchange.json_files import (
     text,
     unix_time,
 )
-from wolo.workspace.files.sqlite_connection import open_sqlite
-from wolo.workspace.files.unfinished import unfinished_folder
+from wolo.workspace.files import sqlite_connection, unfinished
 
 MAGIC = b"SQLite format 3\0"
 DAMAGES = (sqlite3.Error, OSError, ValueError)
@@ -84,29 +75,29 @@ def read(source: Path) -> Imported:
     # Files: `storage/session/PROJECT/ID.json`, `message/ID/*.json` and `part/MESSAGE/*.json`
     id, storage = text(document, "id") or source.stem, source.absolute().parent.parent.parent
     stored = StoredSession(id, document, ())
-    stored.subagents = sum(text(read_object(each), "parentID") == id for each in children(source.parent, "ses_*.json"))
+    stored.subagents = sum(text(read_object(each), "parentID") == id for each in discovery.children(source.parent, "ses_*.json"))
     stored.rows = _files(storage, stored)
     return _import(source, stored, notices)
 
 
-def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.FoundSession]:
     base = environ.get("XDG_DATA_HOME")
-    home = Path(base) / "opencode" if base else home_of(".local/share/opencode", environ)
-    sessions: dict[str, FoundSession] = {}
-    for path in children(home / "storage" / "session", "*/ses_*.json"):
+    home = Path(base) / "opencode" if base else discovery.home_of(".local/share/opencode", environ)
+    sessions: dict[str, discovery.FoundSession] = {}
+    for path in discovery.children(home / "storage" / "session", "*/ses_*.json"):
         info = read_object(path)
-        if same_directory(text(info, "directory"), cwd) and not info.get("parentID"):
-            at = unix_time(record(info, "time").get("updated")) or last_change_at(path)
-            sessions[path.stem] = FoundSession(path, path.stem, text(info, "title"), at)
-    for path in children(home, "opencode*.db"):
+        if discovery.same_directory(text(info, "directory"), cwd) and not info.get("parentID"):
+            at = unix_time(record(info, "time").get("updated")) or discovery.last_change_at(path)
+            sessions[path.stem] = discovery.FoundSession(path, path.stem, text(info, "title"), at)
+    for path in discovery.children(home, "opencode*.db"):
         try:
             with _open(path) as connection:
                 for id, directory, title, _, changed in connection.execute(_SESSIONS):
-                    if same_directory(str(directory), cwd):
-                        sessions[str(id)] = FoundSession(path / str(id), str(id), str(title), unix_time(changed))
+                    if discovery.same_directory(str(directory), cwd):
+                        sessions[str(id)] = discovery.FoundSession(path / str(id), str(id), str(title), unix_time(changed))
         except DAMAGES:
             continue
-    return newest_first(sessions.values())
+    return discovery.newest_first(sessions.values())
 
 
 def _is_database(source: Path) -> bool:
@@ -179,27 +170,27 @@ def _json(data: object) -> Record:
 def _open(path: Path) -> Iterator[sqlite3.Connection]:
     log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
     if shared.exists():
-        with closing(open_sqlite(f"{path.absolute().as_uri()}?mode=ro")) as connection:
+        with closing(sqlite_connection.open_sqlite(f"{path.absolute().as_uri()}?mode=ro")) as connection:
             yield connection
     elif log.exists() and log.stat().st_size:
-        with unfinished_folder() as folder:
+        with unfinished.unfinished_folder() as folder:
             for each in (path, log):
                 shutil.copyfile(each, folder / each.name)
-            with closing(open_sqlite((folder / path.name).as_uri())) as connection:
+            with closing(sqlite_connection.open_sqlite((folder / path.name).as_uri())) as connection:
                 yield connection
     else:
-        with closing(open_sqlite(f"{path.absolute().as_uri()}?immutable=1")) as connection:
+        with closing(sqlite_connection.open_sqlite(f"{path.absolute().as_uri()}?immutable=1")) as connection:
             yield connection
 
 
 def _files(storage: Path, stored: StoredSession) -> Iterator[MessageRow]:
     infos = []
-    for path in children(storage / "message" / stored.id, "*.json"):
+    for path in discovery.children(storage / "message" / stored.id, "*.json"):
         info = read_object(path)
         infos += [{"id": path.stem, **info}] if "role" in info else []
         stored.skipped += "role" not in info
     for info in sorted(infos, key=lambda each: (unix_time(record(each, "time").get("created")), text(each, "id"))):
-        parts = [read_object(path) for path in sorted(children(storage / "part" / text(info, "id"), "*.json"))]
+        parts = [read_object(path) for path in sorted(discovery.children(storage / "part" / text(info, "id"), "*.json"))]
         stored.skipped += sum(not part for part in parts)
         yield MessageRow(info, [part for part in parts if part])
 
@@ -216,9 +207,9 @@ def _import(source: Path, stored: StoredSession, notices: Notices) -> Imported:
         skipped=stored.skipped,
         notices=[
             *notices,
-            *count_notice(
+            *builder.count_notice(
                 stored.subagents, "The session of a subagent was left out.", "The sessions of {} subagents were left out."
             ),
-            *count_notice(undone, "One undone message was left out.", "{} undone messages were left out."),
+            *builder.count_notice(undone, "One undone message was left out.", "{} undone messages were left out."),
         ],
     )

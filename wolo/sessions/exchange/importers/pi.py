@@ -8,13 +8,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.formats.anthropic.decode import FIELD
-from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
+from wolo.formats.anthropic import decode, encode
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart
-from wolo.sessions.exchange.importers import builder, discovery
-from wolo.sessions.exchange.importers.responses_items import reasoning
+from wolo.sessions.exchange.importers import builder, discovery, responses_items
 from wolo.sessions.exchange.json_files import (
     FilePreview,
     Imported,
@@ -218,13 +216,13 @@ def _part(block: Record, format: str) -> AnyPart | None:
                 return None
             match format:
                 case "anthropic" if block.get("redacted"):
-                    return builder.thinking_part("", REDACTED, signature, field=FIELD)
+                    return builder.thinking_part("", encode.REDACTED, signature, field=decode.FIELD)
                 case "anthropic":
-                    return builder.thinking_part(thought, SIGNATURE, signature, field=FIELD)
+                    return builder.thinking_part(thought, encode.SIGNATURE, signature, field=decode.FIELD)
                 case "gemini":
                     return builder.thinking_part(thought, THOUGHT_SIGNATURE, signature)
                 case "openai-responses":  # the whole item, as JSON
-                    return reasoning(parse_object(signature.encode("utf-8", "replace")) or {}, thought)
+                    return responses_items.reasoning(parse_object(signature.encode("utf-8", "replace")) or {}, thought)
                 case "openai-chat" if signature:
                     return ThinkingPart(text=thought, field=signature)
             return ThinkingPart(text=thought)
