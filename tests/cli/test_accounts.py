@@ -12,10 +12,10 @@ import pytest
 from tests.cli.test_auth import configure, kept, login
 from tests.end_to_end.test_new_servers import serve
 from tests.fakes.command import run_wolo
+from tests.fakes.container_engine import STATE, StandInEngine
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.fakes.repositories import files
-from tests.fleet.test_attempts import FAKE_DOCKER
 from wolo.places import find_places
 
 HOME_KEY, WORK_KEY = "sk-home-0123456789abcdefHHHH", "sk-work-0123456789abcdefWWWW"
@@ -191,18 +191,21 @@ def test_account_reaches_tasks_in_images(
     acme: ProviderServer, ring: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_two()
-    programs = files(tmp_path / "bin", {"docker": FAKE_DOCKER})
-    path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    engine = StandInEngine(tmp_path / "engine")
+    (engine.folder / "images/img:1").mkdir()
+    engine.install(tmp_path / "bin")
+    path = f"{tmp_path / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {"PATH": path, STATE: str(engine.folder)}
     tasks = tmp_path / "tasks.jsonl"
     tasks.write_text('{"id": "a", "prompt": "hello", "image": "img:1"}\n')
     acme.script(text("Done."))
     run = ("batch", "run", str(tasks), "-j", "1", "--model", "acme/large", "--image", "img:1", "--account", "work")
-    done = run_wolo(*run, "--out", str(tmp_path / "run"), cwd=tmp_path, env={"PATH": path})
+    done = run_wolo(*run, "--out", str(tmp_path / "run"), cwd=tmp_path, env=env)
     assert acme.requests, done.stderr
     assert key_sent(acme) == WORK_KEY
-    assert "--account work" in (Path.home() / "docker.log").read_text()
+    assert any("--account work" in " ".join(words) for words in engine.calls)
     (find_places().config / "keys.toml").write_text('"acme@work" = {keyring = true}\n')
-    refused = run_wolo(*run, "--out", str(tmp_path / "other"), cwd=tmp_path, env={"PATH": path, **ring})
+    refused = run_wolo(*run, "--out", str(tmp_path / "other"), cwd=tmp_path, env={**env, **ring})
     assert (refused.exit_code, (tmp_path / "other").exists()) == (2, False)
     assert "The key of acme@work is in the keyring, which --image does not reach." in refused.stderr
     assert "`wolo auth login acme --name work --no-keyring`" in refused.stderr
