@@ -292,7 +292,7 @@ async def test_cancelled_save_behind_another_session_is_saved() -> None:
     assert len(sink.entries) == 1
 
 
-async def test_failure_of_cancelled_save_is_told_by_next_event() -> None:
+async def test_next_event_reports_a_cancelled_saves_failure() -> None:
     class FullSink(SlowSink):
         def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
             super().append(session_id, entries)
@@ -315,7 +315,7 @@ async def test_failure_of_cancelled_save_is_told_by_next_event() -> None:
     await recorder.close()
 
 
-async def test_answer_saved_by_pause_is_saved_once_despite_cancellation() -> None:
+async def test_cancelled_pause_saves_its_answer_once() -> None:
     sink = SlowSink()
     recorder = Recorder(sink, "session_1")
     answer, call = reading()

@@ -89,7 +89,7 @@ def test_matching_line_starts_turn_in_server(provider: ProviderServer) -> None:
         assert "ERROR one" not in str(listed.get("title"))
 
 
-def test_words_of_a_job_are_never_sent_as_the_users(provider: ProviderServer) -> None:
+def test_words_of_a_job_are_no_prompt(provider: ProviderServer) -> None:
     with pty_wolo("--yolo", *provider.flags) as terminal:
         begin(terminal, provider, text("I look at one."), text("No."), text("I look at two."), text("Yes."))
         Path("one").touch()

@@ -260,7 +260,7 @@ async def test_only_what_changed_is_written_again(place: Place) -> None:
     assert changed in (["f1.txt"], []), "the removed inode may be given out again"
 
 
-async def test_index_of_an_image_leads_to_no_file_of_the_host(place: Place, tmp_path: Path) -> None:
+async def test_index_of_an_image_is_no_link(place: Place, tmp_path: Path) -> None:
     folder = tmp_path / "attempt/workdir"
     (folder / ".git").mkdir(parents=True)
     (folder / "a.txt").write_text("one\n")

@@ -138,7 +138,7 @@ def test_a_file_system_without_locks_is_refused(data: Path, monkeypatch: pytest.
         assert store.load(session.id).entries == ()
 
 
-def test_new_lock_file_held_for_clearing_is_waited_for(data: Path) -> None:
+def test_clearing_of_a_new_lock_is_awaited(data: Path) -> None:
     folder = data / "locks"
     folder.mkdir(parents=True)
     path = folder / "new.lock"
