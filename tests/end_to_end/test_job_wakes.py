@@ -9,6 +9,8 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, sse, text
 from tests.fakes.screen import Terminal, pty_wolo
 from tests.frontends.server.running_server import running
+from wolo.conversation.resources.tool_environment import jobs_folder
+from wolo.places import find_places
 from wolo.tools.background.background_jobs import WOKEN_BY_LINES
 
 COMMAND = "for n in one two three; do while [ ! -e $n ]; do sleep 0.05; done; echo ERROR $n; echo ERROR again $n; done; sleep 60"
@@ -28,6 +30,13 @@ def begin(terminal: Terminal, provider: ProviderServer, *replies: Reply) -> None
     provider.script(*BEGINS, *replies)
     terminal.wait_for_prompt()
     terminal.say("watch it", "I watch it.")
+
+
+def print_line(terminal: Terminal, name: str) -> None:
+    """Lets the job print, until its lines are in its output file: then they were looked at."""
+    Path(name).touch()
+    folder = jobs_folder(find_places().state)
+    terminal.wait_until(lambda: any(f"again {name}\n" in path.read_text() for path in folder.glob("*-job-1.txt")))
 
 
 def test_matching_line_starts_turn_at_the_keyboard(provider: ProviderServer) -> None:
@@ -54,7 +63,7 @@ def test_interrupted_turn_waits_for_next_prompt(provider: ProviderServer) -> Non
         hold.wait_until_reached()
         terminal.press("escape")
         terminal.wait_for("Interrupted.")
-        Path("two").touch()
+        print_line(terminal, "two")
         terminal.say("still there?", "Yes.")
         assert "ERROR two" in words(provider)
         assert len(provider.requests) == 5
@@ -65,7 +74,7 @@ def test_interrupted_turn_waits_for_next_prompt(provider: ProviderServer) -> Non
 def test_setting_keeps_lines_for_next_prompt(provider: ProviderServer) -> None:
     with pty_wolo("--yolo", "--set", "shell.wake=false", *provider.flags) as terminal:
         begin(terminal, provider, text("Yes."))
-        Path("one").touch()
+        print_line(terminal, "one")
         terminal.say("/jobs", "runs")
         terminal.say("anything?", "Yes.")
         assert [line.rpartition("] ")[2] for line in words(provider).splitlines() if "] " in line]

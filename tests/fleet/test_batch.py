@@ -89,7 +89,7 @@ def test_lost_cluster_is_replaced_by_another_engine(env: dict[str, str], tmp_pat
     assert [line["engine"] for line in results(Path("q"))] == ["local", "local"]
 
 
-def test_limits_of_the_settings_hold_for_allagents(env: dict[str, str], tmp_path: Path) -> None:
+def test_limits_of_settings_hold_for_all_agents(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 1)
     limits = ("--set", "batch.requests_per_minute=9000", "--set", "batch.tokens_per_minute=8000000")
     assert run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "q", *limits).exit_code == 0

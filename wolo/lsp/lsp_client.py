@@ -279,7 +279,7 @@ class LspClient:
             async with asyncio.timeout(ANSWER_S):
                 await self._pipe.write(encode(message))
         except (OSError, TimeoutError) as error:
-            await self._fail("it no longer reads")
+            await self._fail("it no longer reads" if isinstance(error, TimeoutError) else "it ended")
             raise ServerFailed(self.why) from error
 
     async def _fail(self, why: str) -> None:
