@@ -112,7 +112,9 @@ def test_forged_deletion_is_noticed() -> None:
     with Store.open(data) as store:
         store.delete(store.create(Path.cwd()).id)
     assert [deletion is None for deletion, _ in read_deletions(data)] == [False, True, False]
-    assert [line["holds"] for line in exported()[:-1]] == [True, False, False]
+    assert [line["holds"] for line in exported()[:-1]] == [True, False, False, False], (
+        "the last: the end that was noted is missing"
+    )
 
 
 def test_purge_deletes_all_of_a_project(provider: ProviderServer, session: str, tmp_path: Path) -> None:

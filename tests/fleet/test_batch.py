@@ -250,7 +250,7 @@ def test_run_is_exported_whole_or_not_at_all(env: dict[str, str], tmp_path: Path
     assert [line["state"] for line in exported.lines] == ["done", "queued"], "also of a run that has not ended"
     predictions = run_wolo("batch", "export", "x", "--format", "swebench")
     assert ["made.txt" in line["model_patch"] for line in predictions.lines] == [True]
-    assert "1 tasks have no result" in predictions.stderr
+    assert "1 task without a result left out." in predictions.stderr
     for format in ("csv", "junit", "html"):
         shown = run_wolo("batch", "export", "x", "--format", format)
         written = run_wolo("batch", "export", "x", "--format", format, "--out", f"out.{format}")
