@@ -34,12 +34,12 @@ def forget_cwd() -> None:
 def end(code: int) -> None:
     """Ends the process like `sys.exit`, without taking every module apart first; that costs as much as a turn's own work.
 
-    Returns where something may still go on: another thread, or output that cannot be written.
+    Waits for other threads first. Returns where something may still go on: a daemon thread, or output that cannot be written.
     """
     threading = sys.modules.get("threading")
-    if threading is None or threading.active_count() > 1:
-        return
     try:
+        if threading is None or threading._shutdown() or threading.active_count() > 1:
+            return
         atexit._run_exitfuncs()
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()

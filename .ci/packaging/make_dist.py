@@ -103,7 +103,7 @@ def make_folder(wheel: Path, out: Path) -> Path:
         output("strip", "--strip-unneeded", str(path))
     unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH  # no times in them; nobody edits these files
     compileall.compile_dir(library, quiet=2, stripdir=str(folder), invalidation_mode=unchecked)
-    (folder / "lib" / "self-contained").write_text(f"{folder.name}\n{releases()}\n", encoding="utf-8")
+    (folder / "lib" / "self-contained").write_text(f"{folder.name}\n{releases()}\n{signer()}\n", encoding="utf-8")
     shutil.copy(ROOT / "LICENSE", folder)
     return folder
 
@@ -118,6 +118,12 @@ def repository() -> str:
 def releases() -> str:
     """Where `wolo update` looks for SHA256SUMS; empty: nowhere."""
     return os.environ.get("WOLO_RELEASES") or (f"{home}/releases/latest/download" if (home := repository()) else "")
+
+
+def signer() -> str:
+    """The public key that `wolo update` of the folder asks of later releases; empty: none."""
+    key = os.environ.get("WOLO_SIGNING_KEY", "")
+    return Path(f"{key.removesuffix('.pub')}.pub").read_text(encoding="utf-8").strip() if key else ""
 
 
 def copy_libraries(folder: Path) -> None:

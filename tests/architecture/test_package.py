@@ -67,6 +67,7 @@ def test_checksums_are_signed_for_every_file(dist: Path, tmp_path: Path) -> None
     signers = tmp_path / "allowed_signers"
     signers.write_text(f"wolo {(tmp_path / 'key.pub').read_text()}")
     verify = [require("ssh-keygen"), "-Y", "verify", "-f", signers, "-I", "wolo", "-n", "wolo", "-s", dist / "SHA256SUMS.sig"]
+    assert load(ROOT / ".ci" / "packaging" / "make_dist.py").signer() == (tmp_path / "key.pub").read_text().strip()
     sums = (dist / "SHA256SUMS").read_bytes()
     assert subprocess.run(verify, input=sums, capture_output=True, check=False).returncode == 0
     assert subprocess.run(verify, input=sums + b"\n", capture_output=True, check=False).returncode != 0

@@ -112,9 +112,24 @@ def test_forged_deletion_is_noticed() -> None:
     with Store.open(data) as store:
         store.delete(store.create(Path.cwd()).id)
     assert [deletion is None for deletion, _ in read_deletions(data)] == [False, True, False]
-    assert [line["holds"] for line in exported()[:-1]] == [True, False, False, False], (
-        "the last: the end that was noted is missing"
-    )
+    assert [line["holds"] for line in exported()[:-1]] == [True, False, False, False]  # the last: it was cut
+
+
+def test_cut_end_of_deletions_stays_noticed() -> None:
+    data = find_places().data
+    with Store.open(data) as store:
+        for _ in range(3):
+            store.delete(store.create(Path.cwd()).id)
+    lines = (data / FILE).read_text().splitlines(keepends=True)
+    assert [line["holds"] for line in exported()[:-1]] == [True] * 3
+    for cut in (lines[:2], lines[:1], []):
+        (data / FILE).write_text("".join(cut))
+        assert [line["holds"] for line in exported()[:-1]] == [*(True for _ in cut), False]
+    (data / FILE).unlink()
+    with Store.open(data) as store:
+        for _ in range(4):
+            store.delete(store.create(Path.cwd()).id)
+    assert [line["holds"] for line in exported("--since", "1d")[:-1]] == [*[True] * 4, False]
 
 
 def test_purge_deletes_all_of_a_project(provider: ProviderServer, session: str, tmp_path: Path) -> None:

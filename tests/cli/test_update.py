@@ -17,10 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.components import require
 from tests.fakes.command import run_wolo
 from wolo.cli.subcommands import run_subcommand
 from wolo.diagnostics.folder_update import MARK
 from wolo.errors import ConfigError, SessionError, Unavailable, WoloError
+from wolo.places import find_places
 
 MACHINE = platform.machine()
 NEW = f"wolo-9.9.9-linux-{MACHINE}"
@@ -94,6 +96,63 @@ def test_another_hash_changes_nothing(installed: Path, releases: tuple[Path, str
     with pytest.raises(Unavailable, match="another hash"):
         run_subcommand(["update", "--yes"])
     assert version_of(installed) == "wolo 0.0.1"
+
+
+def make_key(path: Path) -> str:
+    subprocess.run([require("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path], check=True)
+    return path.with_name(f"{path.name}.pub").read_text().strip()
+
+
+def sign(folder: Path, key: Path, namespace: str = "wolo") -> None:
+    (folder / "SHA256SUMS.sig").unlink(missing_ok=True)
+    subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", namespace, folder / "SHA256SUMS"], check=True)
+
+
+@pytest.mark.parametrize("place", ["folder", "settings"])
+def test_release_is_signed_where_a_key_is_known(
+    installed: Path, releases: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    published, address = releases
+    publish(*releases, tmp_path)
+    public, other = make_key(tmp_path / "key"), make_key(tmp_path / "other")
+    if place == "folder":
+        (installed / MARK).write_text(f"wolo-0.0.1-linux-{MACHINE}\n{address}\n{public}\n")
+    else:
+        (installed / MARK).write_text(f"wolo-0.0.1-linux-{MACHINE}\n{address}\n{other}\n")
+        write_settings(f'update.signers = ["{public}"]\n')
+    with pytest.raises(Unavailable, match="Only a signed release"):
+        run_subcommand(["update", "--yes"])
+    sign(published, tmp_path / "other")
+    with pytest.raises(Unavailable, match="not signed by a key"):
+        run_subcommand(["update", "--yes"])
+    sign(published, tmp_path / "key", "file")
+    with pytest.raises(Unavailable, match="not signed by a key"):
+        run_subcommand(["update", "--yes"])
+    sign(published, tmp_path / "key")
+    sums = (published / "SHA256SUMS").read_bytes()
+    (published / "SHA256SUMS").write_bytes(sums + b"\n")
+    with pytest.raises(Unavailable, match="not signed by a key"):
+        run_subcommand(["update", "--yes"])
+    (published / "SHA256SUMS").write_bytes(sums)
+    with monkeypatch.context() as context:
+        context.setenv("PATH", str(tmp_path))
+        with pytest.raises(Unavailable, match="cannot be checked"):
+            run_subcommand(["update", "--yes"])
+    assert version_of(installed) == "wolo 0.0.1"
+    assert run_subcommand(["update", "--yes"]) == 0
+    assert version_of(installed) == "wolo 9.9.9"
+
+
+def write_settings(content: str) -> None:
+    folder = find_places().config
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.toml").write_text(content)
+
+
+def test_signer_that_is_no_key_is_a_sentence(installed: Path) -> None:
+    write_settings('update.signers = ["someone"]\n')
+    with pytest.raises(ConfigError, match=r"update\.signers"):
+        run_subcommand(["update", "--yes"])
 
 
 def test_a_release_that_does_not_start_changes_nothing(installed: Path, releases: tuple[Path, str], tmp_path: Path) -> None:

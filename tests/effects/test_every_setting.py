@@ -118,6 +118,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "batch.container": Elsewhere("fleet/test_containers.py", "test_second_engine_answers_for_a_dead_first"),
     "batch.wolo_folder": Elsewhere("fleet/test_containers.py", "test_wolo_comes_from_its_folder"),
     "server.cors": Elsewhere("frontends/server/test_version_1.py", "test_permitted_site_may_use_the_api"),
+    "telemetry.endpoint": Elsewhere("telemetry/test_telemetry.py", "test_managed_endpoint_holds_whatever_variables_say"),
+    "update.signers": Elsewhere("cli/test_update.py", "test_release_is_signed_where_a_key_is_known"),
     "telemetry.content": Elsewhere("telemetry/test_telemetry.py", "test_content_is_exported_where_the_setting_allows_it"),
     "verify.command": Effect('verify.command = "test ! -e written.txt"', script=(writes, fine)),
     "verify.rounds": Elsewhere("end_to_end/test_verify.py", "test_unmended_work_ends_in_a_failed_run"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import pytest
@@ -26,6 +27,7 @@ KEYS = {
     "\x12": "search history",
     "\x0f": "Nothing to expand.",
     "\x1b[Z": "custom/test-model · edit",
+    "\x11\x1b[Z": "custom/test-model · edit",
     "\x1bm": "custom/test-model · edit",
     "\x16": "lipboard",
     "\x1b\x1b": "There is no prompt yet.",
@@ -93,4 +95,15 @@ def test_text_is_kept_aside_and_comes_back(provider: ProviderServer) -> None:
         terminal.wait_until(lambda: "› my draft" in terminal.lines)
         terminal.type("\x03")
         wait_for_prompt(terminal)
+        leave(terminal)
+
+
+def test_doctor_keeps_its_columns_in_a_narrow_window(provider: ProviderServer) -> None:
+    with repl(provider, rows=60, columns=40) as terminal:
+        terminal.enter("/doctor")
+        terminal.wait_for("ok    model     custom/test-model")
+        wait_for_prompt(terminal)
+        lines = terminal.lines
+        at = next(at for at, line in enumerate(lines) if line.startswith("ok    wolo      "))
+        assert re.match(r" {16}\S", lines[at + 1])
         leave(terminal)

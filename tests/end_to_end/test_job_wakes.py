@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import Hold, Reply, call, sse, text
+from tests.fakes.replies import Hold, Reply, call, error, sse, text
 from tests.fakes.screen import Terminal, pty_wolo
 from tests.frontends.server.running_server import running
 from wolo.conversation.resources.tool_environment import jobs_folder
@@ -69,6 +69,22 @@ def test_interrupted_turn_waits_for_next_prompt(provider: ProviderServer) -> Non
         assert len(provider.requests) == 5
         Path("three").touch()
         terminal.wait_for("I look at three.")
+
+
+def test_turn_that_fails_makes_later_lines_wait(provider: ProviderServer) -> None:
+    waits = "while [ ! -e {0} ]; do sleep 0.05; done; echo ERROR {0}; "
+    begins = (call("shell", {"command": f"{waits.format('one')}{waits.format('two')}sleep 2", "background": True}), *BEGINS[1:])
+    refused = error(401, {"error": {"message": "This key has expired."}})
+    with pty_wolo("--yolo", *provider.flags) as terminal:
+        provider.script(*begins, refused, text("Yes."))
+        terminal.say("watch it", "I watch it.")
+        Path("one").touch()
+        terminal.wait_for("This key has expired.")
+        Path("two").touch()
+        terminal.wait_for("has ended: exit 0")
+        assert len(provider.requests) == 4
+        terminal.say("still there?", "Yes.")
+        assert "ERROR two" in words(provider)
 
 
 def test_setting_keeps_lines_for_next_prompt(provider: ProviderServer) -> None:

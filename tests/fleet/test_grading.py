@@ -65,6 +65,21 @@ def test_hidden_files_judge_a_fresh_worktree(env: dict[str, str], provider: Prov
     assert "hidden.sh" not in (Path("run") / by_id["t"]["patch"]["path"]).read_text().split("seen.txt")[-1][:40]
 
 
+def test_judges_share_worktrees_and_see_no_trace(
+    env: dict[str, str], provider: ProviderServer, source: Path, tmp_path: Path
+) -> None:
+    does(provider, "echo made > made.txt")
+    look = "stat -c %i tests/visible.sh; cat a.txt; ls -A; cat .git/config"
+    spoil = "echo ohn > a.txt; echo x > judge.tmp"
+    task = {"id": "t", "repo": str(source), "verify_files": HIDDEN, "verify": f"{look}; {spoil}"}
+    done = run_tasks(tmp_path, [task], "--mode", "auto", "--tries", "4", "-j", "1")
+    assert done.exit_code == 0, done.stderr
+    seen = [line["verify"]["tail"].split("\n", 1) for line in results(Path("run"))]
+    assert len({rest for _, rest in seen}) == 1, seen
+    assert "judge.tmp" not in seen[0][1]
+    assert len({inode for inode, _ in seen}) <= 2, "that of the agent, and that of the judge"
+
+
 def test_test_patch_restores_what_it_changes(env: dict[str, str], provider: ProviderServer, source: Path, tmp_path: Path) -> None:
     does(provider, "echo exit 0 > tests/visible.sh")
     task = {"id": "t", "repo": str(source), "verify": "sh -e tests/visible.sh", "test_patch": PATCH}

@@ -16,7 +16,7 @@ from wolo.frontends.terminal.render.code_blocks import PLAIN_CODE
 from wolo.frontends.terminal.render.row_wrapping import Wrapper, newest_rows, wrap_coloured
 from wolo.frontends.terminal.render.row_wrapping import wrap as wrapped_text
 from wolo.frontends.terminal.render.scroll_insert import COLOURS
-from wolo.frontends.wrapping import cells, wrap
+from wolo.frontends.wrapping import cells, lead_of_column, wrap
 
 words = st.text(alphabet="abc.-漢é", min_size=1, max_size=12)
 lines = st.lists(words, max_size=20).map(" ".join)
@@ -61,6 +61,14 @@ def test_other_rows_begin_below_the_words() -> None:
     assert wrap("  one two three four", 14) == "  one two\n  three four"
     assert wrap("> one two three four", 14) == "> one two\n> three four"
     assert wrap("   - one two", 8) == "   - one\ntwo"  # there would be no room for words
+
+
+def test_rows_of_a_table_stay_in_their_column() -> None:
+    assert wrap("ok    model  one two three", 24, lead_of_column) == "ok    model  one two\n    three"  # the column has no room
+    assert wrap("model  another/model", 18, lead_of_column) == "model\n    another/model"
+    assert wrap("model  one two three", 15, lead_of_column) == "model  one two\n       three"
+    assert wrap("A sentence of words", 12, lead_of_column) == "A sentence\nof words"
+    assert wrap("- one two three", 10, lead_of_column) == "- one two\n  three"
 
 
 def test_overlong_line_is_left_to_the_terminal() -> None:

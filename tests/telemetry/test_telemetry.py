@@ -346,6 +346,67 @@ async def test_failed_export_is_reported(
     assert not receiver.spans
 
 
+WAYS_OUT = {
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:9/v1/traces",
+    "OTEL_SDK_DISABLED": "true",
+    "OTEL_TRACES_EXPORTER": "none",
+    "OTEL_TRACES_SAMPLER": "always_off",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+}
+
+
+def collector(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The receiver's address, which no variable names any more."""
+    address = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"]
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+    return address
+
+
+@pytest.mark.parametrize("name", ["", *WAYS_OUT])
+async def test_managed_endpoint_holds_whatever_variables_say(
+    provider: ProviderServer, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / "managed-settings"
+    folder.mkdir()
+    (folder / "managed.toml").write_text(f'telemetry.endpoint = "{collector(monkeypatch)}"\n')
+    monkeypatch.setenv("WOLO_MANAGED_DIR", str(folder))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=abc")
+    if name:
+        monkeypatch.setenv(name, WAYS_OUT[name])
+    before = {each: value for each, value in os.environ.items() if each.startswith("OTEL_")}
+    provider.script(text("Hello."))
+    async with agent(provider, settings={"telemetry.endpoint": "http://127.0.0.1:9"}) as ours:
+        notices = [event.text async for event in ours.run_stream("Hi.") if event.type == "notice"]  # type: ignore[attr-defined]
+    assert [notice.partition(" of ")[0] for notice in notices] == ["telemetry.endpoint"]
+    assert receiver.named("invoke_agent wolo")
+    assert receiver.headers[0]["x-key"] == "abc"
+    assert {each: value for each, value in os.environ.items() if each.startswith("OTEL_")} == before
+
+
+async def test_endpoint_of_the_settings_beats_the_variables(
+    provider: ProviderServer, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = collector(monkeypatch)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:9/v1/traces")
+    provider.script(text("Hello."), text("Hello."))
+    async with agent(provider, settings={"telemetry.endpoint": f"{address}/"}) as ours:
+        await ours.run("Hi.")
+    assert len([span for span in receiver.spans if span.name == "invoke_agent wolo"]) == 1
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    async with agent(provider, settings={"telemetry.endpoint": address}) as ours:
+        await ours.run("Hi.")
+    assert len([span for span in receiver.spans if span.name == "invoke_agent wolo"]) == 1
+
+
+def test_endpoint_that_is_none_is_one_sentence(provider: ProviderServer) -> None:
+    argv = [sys.executable, "-m", "wolo", "-p", *provider.flags, "--set", "telemetry.endpoint=localhost:4318", "Hi."]
+    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    assert done.returncode == 2
+    assert "telemetry.endpoint" in done.stderr
+    assert provider.requests == []
+
+
 def test_dead_collector_costs_nothing_visible(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole command: its output is as without telemetry."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")

@@ -106,15 +106,14 @@ def probe(
 
     import msgspec
 
-    from wolo.models import probe_cache
-    from wolo.models.address import display_url
+    from wolo.models import address, probe_cache
     from wolo.models.http.server_lookup import ask_window
     from wolo.places import find_places
 
     choice = _choose(url, model, api_key, api)
     if choice.provider.name == EMBEDDED:
         raise UsageError("The embedded model is not a server.", hint="`wolo models show local` shows what it supports.")
-    print_message(f"Asking {choice.model.id} at {display_url(choice.base_url)} …")
+    print_message(f"Asking {choice.model.id} at {address.display_url(choice.base_url)} …")
     try:
         window = ask_window(choice)  # blocks, so not inside the event loop, which would delay a signal until it ends
         result = asyncio.run(_run(choice, window, quiet=as_json))

@@ -70,12 +70,11 @@ def set_one(
     value: Annotated[str, typer.Argument(metavar="VALUE", help='Value; a list is one word or ["a", "b"].')],
 ) -> None:
     """Change one setting in your config.toml."""
-    from wolo.config import layers
-    from wolo.config.settings_writer import write_setting
+    from wolo.config import layers, settings_writer
     from wolo.workspace.root import find_site
 
     site = find_site()
-    name = write_setting(site.places, key, value)
+    name = settings_writer.write_setting(site.places, key, value)
     config = layers.load(site)
     held = next((row for row in layers.rows(config) if row[0] == name), None)
     if held is None:
@@ -97,8 +96,7 @@ def edit() -> None:
         raise UsageError("An editor needs a terminal.", hint="Use `wolo config set KEY VALUE` instead.")
     import asyncio
 
-    from wolo.config import layers
-    from wolo.config.files import read_own
+    from wolo.config import files, layers
     from wolo.config.settings_writer import replace_settings
     from wolo.errors import ConfigError
     from wolo.frontends.streams import show_error
@@ -106,7 +104,7 @@ def edit() -> None:
     from wolo.places import Notices, find_places
 
     path = find_places().config / "config.toml"
-    before = read_own(path, Notices()) or b""
+    before = files.read_own(path, Notices()) or b""
     text = before.decode("utf-8-sig", "replace")
     while True:
         text = asyncio.run(external_editor.edit(text, suffix=".toml")) + "\n"

@@ -200,9 +200,11 @@ def update(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
     import sys
 
     from wolo import __version__
+    from wolo.config.layers import load
     from wolo.diagnostics.folder_update import find_release, replace_folder
     from wolo.diagnostics.installation import plan_update, this_installation
     from wolo.frontends.streams import confirm
+    from wolo.workspace.root import find_site
 
     plan = plan_update(this_installation())
     asks = not yes and sys.stdin is not None and sys.stdin.isatty()
@@ -210,7 +212,7 @@ def update(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
         print_message(f"This is wolo {__version__} ({plan.way}). To update it, run:")
         print_line(plan.text)
         raise typer.Exit(1 if yes else 0)
-    release = find_release(plan.folder) if plan.folder is not None else None
+    release = find_release(plan.folder, load(find_site()).settings.update.signers) if plan.folder is not None else None
     if plan.folder is not None and release is None:
         print_line(f"wolo {__version__} is the newest release.")
         return

@@ -23,8 +23,7 @@ def trust(
     """Show whether this folder is trusted and which project files it contains; `forget` revokes all consent."""
     from pathlib import Path
 
-    from wolo.config import consents, project
-    from wolo.config.unread_places import describe
+    from wolo.config import consents, project, unread_places
     from wolo.places import Notices, find_places
     from wolo.workspace.root import find_root
 
@@ -53,6 +52,6 @@ def trust(
         return
     rows = [("folder", project.on_one_line(root)), ("trusted", WORDS[answer])]
     rows += [(each.kind, project.on_one_line(each.path.relative_to(root))) for each in brought]
-    rows += [("not read", describe(path, place, root)) for path, place in unread]
+    rows += [("not read", unread_places.describe(path, place, root)) for path, place in unread]
     for name, value in (*rows, *(("notice", notice) for notice in notices)):
         print_line(f"{name:<12} {value}")

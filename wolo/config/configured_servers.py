@@ -1,11 +1,14 @@
 """Finds configured MCP servers of the user and of a trusted project, and stores consents to the latter.
 
-A consent applies to exactly what the user saw, in one folder. When anything about a server changes, wolo asks again.
+A consent applies to exactly what the user saw, in one folder. When anything about a server changes, or a program of the project
+that it starts, wolo asks again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -114,16 +117,38 @@ def find_unanswered(servers: tuple[ConfiguredServer, ...], places: Places, root:
 
 def is_refused(places: Places, root: Path, server: ConfiguredServer) -> bool:
     """Tells whether the user never wants to be asked about it again."""
-    return consents.consent_to(places, root, _consent_key(server), Notices()) == "never"
+    return consents.consent_to(places, root, _consent_key(server, root), Notices()) == "never"
 
 
 def save_server_consent(places: Places, root: Path, server: ConfiguredServer, *, allowed: bool) -> None:
     """Raises ConfigError if it cannot be saved."""
-    consents.save_consent(places, root, _consent_key(server), "yes" if allowed else "never")
+    consents.save_consent(places, root, _consent_key(server, root), "yes" if allowed else "never")
 
 
-def _consent_key(server: ConfiguredServer) -> str:
-    return f"mcp server {fingerprint(server)}"
+def _consent_key(server: ConfiguredServer, root: Path) -> str:
+    """Key of the consent, with the content of programs of the project, where there are some."""
+    key = f"mcp server {fingerprint(server)}"
+    programs = [path for path in find_server_programs(server, root, (root,)) if path.is_file()]
+    if not programs:
+        return key
+    from wolo.extensions.referenced_files import add_contents  # noqa: PLC0415  # only where there are servers
+
+    seen = hashlib.sha256()
+    add_contents(seen, programs)
+    return f"{key} {seen.hexdigest()}"
+
+
+def find_server_programs(configured: ConfiguredServer, cwd: Path, roots: Sequence[Path]) -> list[Path]:
+    """Programs, or files that could become programs, below `roots` that its command line names."""
+    server = configured.server
+    if not server.command:
+        return []
+    import shlex  # noqa: PLC0415  # only where there are servers
+
+    from wolo.extensions.referenced_files import find_programs  # noqa: PLC0415  # the same
+
+    folder = Path((configured.folder or configured.named_in or cwd), os.path.expanduser(server.cwd))  # noqa: PTH111  # Path's own may raise
+    return find_programs([shlex.join((server.command, *server.args))], folder, roots)
 
 
 def _of_project(site: Site) -> Iterator[ConfiguredServer]:
@@ -142,7 +167,7 @@ def _of_project(site: Site) -> Iterator[ConfiguredServer]:
                     brought = ConfiguredServer(
                         name=name, server=server, source=where, folder=folder, scope="project", is_allowed=False
                     )
-                    is_allowed = consents.consent_to(site.places, root, _consent_key(brought), site.notices) == "yes"
+                    is_allowed = consents.consent_to(site.places, root, _consent_key(brought, root), site.notices) == "yes"
                     yield replace(brought, is_allowed=is_allowed)
             except ConfigError as error:
                 site.notices.add(error.message)

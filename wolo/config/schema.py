@@ -149,6 +149,12 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
     """The model may propose notes for later conversations; they wait in `/memory inbox` until you accept them."""
 
 
+class UpdateSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    signers: tuple[Annotated[str, Meta(pattern=r"^[a-z][a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?$")], ...] = ()
+    """Public SSH keys (`ssh-ed25519 AAAA…`), one of which must have signed what `wolo update` puts in the place of a
+    self-contained folder; empty: the key that the folder was built with, if any."""
+
+
 class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
     cors: tuple[Annotated[str, Meta(pattern=r"^https?://[^\s/*?#@]+$")], ...] = ()
     """Sites such as `https://app.example.com` whose pages may use the API of `wolo serve`, with its token."""
@@ -157,6 +163,8 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True):
     content: bool = False
     """Also export prompts, answers, and arguments and results of calls; otherwise only names, counts and durations."""
+    endpoint: Annotated[str, Meta(pattern=r"^(https?://[^\s/?#]+(/[^\s?#]*)?)?$")] = ""
+    """Collector for OpenTelemetry, before the endpoints that `OTEL_*` variables name; empty: theirs, if any."""
 
 
 THEMES = ("auto", "dark", "light", "dark-colorblind", "light-colorblind", "high-contrast", "ansi")
@@ -227,6 +235,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     finish: FinishSettings = FinishSettings()
     memory: Memory = Memory()
     telemetry: TelemetrySettings = TelemetrySettings()
+    update: UpdateSettings = UpdateSettings()
     server: ServerSettings = ServerSettings()
     ui: Ui = Ui()
     providers: Mapping[str, provider.ProviderSettings] = field(default_factory=dict)

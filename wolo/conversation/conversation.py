@@ -526,7 +526,7 @@ class Conversation:
         is_first = not self.history
         self._before_turn = (len(self.events.summary_usage), len(self.side_question_usage))
         turn = await self.agent.run(self.history, self._secrets.hide_message(message))
-        if WOKEN in message.metadata and turn.ended.cause == "interrupted" and self.jobs is not None:
+        if WOKEN in message.metadata and turn.ended.cause != "done" and self.jobs is not None:
             self.jobs.wakes.pause()
         appended, self._appended = self._appended, []
         self.history = (*turn.messages, *appended)

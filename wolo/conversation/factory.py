@@ -316,7 +316,7 @@ def _open_outlets(state: StartupState, env: _Environment, requests: _Requests) -
     recorder = Recorder(state.sink, state.sink.session_id, has_hooks=run_hook is not None)
     events = EventStream(recorder, state.sink, env.tracking, env.shell.processes)
     telemetry, notices = None, Notices()
-    if any(map(os.environ.get, OTEL_ENDPOINTS)):
+    if state.config.settings.telemetry.endpoint or any(map(os.environ.get, OTEL_ENDPOINTS)):
         from wolo.conversation.telemetry import open_telemetry  # most users have none
 
         telemetry = open_telemetry(state, os.environ, notices)

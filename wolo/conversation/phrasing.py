@@ -5,28 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from wolo.agent.events import (
-    AttemptFailed,
-    CallDenied,
-    Compacted,
-    CompactionStarted,
-    Event,
-    HookAwaited,
-    JobEnded,
-    ModeChanged,
-    ModelReplaced,
-    Noticed,
-    PromptRefused,
-    RequestStarted,
-    ShownArgument,
-    TaskEnded,
-    TextStreamed,
-    ThinkingStreamed,
-    TurnEnded,
-    TurnStarted,
-    Verified,
-    VerifyStarted,
-)
+from wolo.agent import events
 from wolo.guard.modes import MODES
 from wolo.messages.call_arguments import call_line
 from wolo.messages.terminal_text import escaped_line, label, quantity
@@ -37,106 +16,106 @@ MOST_OF_DENIED = 200
 """Characters of the arguments of a denied call."""
 
 
-def describe(event: Event) -> str:
+def describe(event: events.Event) -> str:
     """What has happened, as sentences, or what goes on from now on; not cleaned. Empty: an event that only a view shows."""
     match event:
-        case AttemptFailed(is_limit=True):
+        case events.AttemptFailed(is_limit=True):
             return f"{sentence(event.error.message)} {_limit(event.delay_s)}."
-        case AttemptFailed():
+        case events.AttemptFailed():
             of = f" of {event.tries}" if event.tries else ""
             when = f"in {event.delay_s:.1f} s" if event.delay_s >= 0.05 else "at once"
             return f"{sentence(event.error.message)} Retrying {when} (attempt {event.attempt + 1}{of})."
-        case ModelReplaced():
+        case events.ModelReplaced():
             why = sentence(event.error.message)
             return f"{why} {event.model} answers instead; a later prompt goes to the first model again."
-        case Compacted():
+        case events.Compacted():
             return _compaction(event)
-        case CallDenied():
+        case events.CallDenied():
             owner = f"{event.agent}: " if event.agent else ""
             return f"denied: {owner}{call_line(event.part, most_chars=MOST_OF_DENIED, most_of_change=0)}: {event.reason}"
-        case Verified():
+        case events.Verified():
             return _verification(event)
-        case TaskEnded():
+        case events.TaskEnded():
             return f"Task {event.background} ({event.agent}) has ended: {event.ended} after {event.duration_s:.0f} s."
-        case JobEnded():
+        case events.JobEnded():
             how = {"exited": f"exit {event.exit_code}", "stopped": "stopped", "timed_out": "its time was up", "crowded": CROWDED}
             return f"Job {event.id} ({event.command}) has ended: {how[event.cause]} after {event.duration_s:.0f} s."
-        case PromptRefused(reason=""):
+        case events.PromptRefused(reason=""):
             return "A hook was interrupted."
-        case PromptRefused():
+        case events.PromptRefused():
             return f"A hook keeps this back: {event.reason}"
-        case Noticed():
+        case events.Noticed():
             return event.text
-        case ModeChanged():
+        case events.ModeChanged():
             place = f"The plan is saved in {event.plan_file}." if event.plan_file else ""
             return " ".join(filter(None, (event.notice, f"Mode {event.mode}: {MODES[event.mode].about}.", place)))
-        case TurnStarted():
+        case events.TurnStarted():
             return "getting ready"
-        case RequestStarted():
+        case events.RequestStarted():
             return f"waiting for the model · ~{event.context_tokens:,} tokens sent"
-        case CompactionStarted():
+        case events.CompactionStarted():
             of = f", part {event.request} of {event.requests}" if event.requests > 1 else ""
             return f"summing up the conversation · ~{event.tokens:,} tokens{of}"
-        case VerifyStarted():
+        case events.VerifyStarted():
             return f"verifying with {event.command}"
-        case HookAwaited():
+        case events.HookAwaited():
             return f"waiting for the {event.hook} hook: {', '.join(event.commands)}"
-        case TurnEnded(error=error) if error is not None:
+        case events.TurnEnded(error=error) if error is not None:
             return error.message
     return ""
 
 
-def describe_briefly(event: Event) -> str:
+def describe_briefly(event: events.Event) -> str:
     """The same for clients of a protocol, which show events their own way."""
     match event:
-        case AttemptFailed(is_limit=True):
+        case events.AttemptFailed(is_limit=True):
             return describe(event)
-        case AttemptFailed():
+        case events.AttemptFailed():
             return f"{event.error.message} Trying again in {event.delay_s:.0f} s."
-        case ModelReplaced():
+        case events.ModelReplaced():
             return f"{event.error.message} {event.model} answers instead."
-        case Compacted(reason="masked"):
+        case events.Compacted(reason="masked"):
             return ""
-        case Compacted():
+        case events.Compacted():
             return "The conversation was compacted."
-        case PromptRefused() if event.reason:
+        case events.PromptRefused() if event.reason:
             return event.reason
-        case CompactionStarted():
+        case events.CompactionStarted():
             return "Compacting the conversation"
-        case VerifyStarted():
+        case events.VerifyStarted():
             return f"Running {event.command}"
-        case Verified():
+        case events.Verified():
             return f"{event.command}: {', '.join(event.new_failures)}" if event.new_failures else ""
-        case HookAwaited():
+        case events.HookAwaited():
             return f"Waiting for a hook of {event.hook}."
     return describe(event)
 
 
-def describe_work(event: Event) -> str:
+def describe_work(event: events.Event) -> str:
     """The work that goes on from now on, for a line that the next work replaces. Empty: the work stays the same."""
     match event:
-        case RequestStarted():
+        case events.RequestStarted():
             return "waiting for the model"
-        case TextStreamed():
+        case events.TextStreamed():
             return "writing"
-        case ThinkingStreamed():
+        case events.ThinkingStreamed():
             return "thinking"
-        case CompactionStarted():
+        case events.CompactionStarted():
             return "compacting its conversation"
-        case AttemptFailed(is_limit=True):
+        case events.AttemptFailed(is_limit=True):
             return f"{_limit(event.delay_s)}: {event.error.message}"
-        case AttemptFailed():
+        case events.AttemptFailed():
             return f"retrying in {event.delay_s:.0f} s: {event.error.message}"
     return ""
 
 
-def describe_retry(event: AttemptFailed, left_s: float) -> str:
+def describe_retry(event: events.AttemptFailed, left_s: float) -> str:
     """The wait before the next attempt, for a line that changes; `left_s`: seconds until it begins."""
     of = f" of {event.tries}" if event.tries else ""
     return f"Retrying in {left_s:.0f} s · attempt {event.attempt + 1}{of} · {escaped_line(event.error.message).rstrip('.')}"
 
 
-def describe_retried(event: AttemptFailed) -> str:
+def describe_retried(event: events.AttemptFailed) -> str:
     """The failed attempts, once the next one is answered."""
     return f"{sentence(event.error.message)} Attempt {event.attempt + 1} was answered."
 
@@ -146,7 +125,7 @@ def _limit(delay_s: float) -> str:
     return f"Limit until {clock_time(now + delay_s, now)} ({countdown(delay_s)}), then it goes on by itself"
 
 
-def _compaction(event: Compacted) -> str:
+def _compaction(event: events.Compacted) -> str:
     """`The conversation no longer fits the model's window: 3 old answers shortened (~90,000 → ~40,000 tokens). …`"""
     sizes = f"~{event.tokens_before:,} → ~{event.tokens_after:,} tokens"
     if event.reason == "restored":
@@ -167,7 +146,7 @@ def _compaction(event: Compacted) -> str:
     return f"{why}: {', '.join(done)} ({sizes}). The session keeps everything."
 
 
-def _verification(event: Verified) -> str:
+def _verification(event: events.Verified) -> str:
     """`pytest -q, after the work: 2 new failures (3.1 s).`"""
     check, count = event.check, len(event.check.failures)
     if check.timed_out:
@@ -187,7 +166,7 @@ def sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
-def argument_lines(arguments: Iterable[ShownArgument]) -> str:
+def argument_lines(arguments: Iterable[events.ShownArgument]) -> str:
     return "\n".join(label(each.name, each.text) for each in arguments)
 
 

@@ -9,21 +9,28 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wolo.agent.asker import RedactingAsker
+from wolo.config.layers import MANAGED
 from wolo.errors import UsageError
 from wolo.places import Notices
 
 if TYPE_CHECKING:
     from wolo.agent.agent_services import AgentServices
+    from wolo.config.schema import Config
     from wolo.conversation.resources.startup import StartupState
     from wolo.telemetry.otlp_exporter import Exporter
     from wolo.telemetry.spans import Spans
 
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL")
-CONTENT = "telemetry.content"
+CONTENT, ENDPOINT = "telemetry.content", "telemetry.endpoint"
 VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _EXPORTS = frozenset(("true", "span_only", "span_and_event"))
 _DOES_NOT = frozenset(("false", "no_content", "event_only"))
 """wolo exports no events."""
+_HARMLESS = (
+    *("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_CERTIFICATE", "OTEL_EXPORTER_OTLP_CLIENT_"),
+    *("OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"),
+)
+"""Beginnings of the variables that count beside an endpoint of managed files: they neither turn export off nor lead elsewhere."""
 _EXPORTERS = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER")
 
 
@@ -40,14 +47,15 @@ class Telemetry(Struct, frozen=True):
 
 def open_telemetry(state: StartupState, environ: Mapping[str, str], notices: Notices) -> Telemetry | None:
     """None: there is none, and a notice says why if it was asked for."""
-    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+    variables = _variables(state.config, environ)
+    if variables.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     try:
-        _check(environ)
+        _check(variables)
         from wolo.telemetry.otlp_exporter import exporter_for
         from wolo.telemetry.spans import Identity, Spans
 
-        exporter = exporter_for(environ)
+        exporter = exporter_for(variables)
     except Exception as error:  # the SDK raises what it likes for variables that it cannot read
         reason = error.message if isinstance(error, UsageError) else str(error)
         notices.add(f"Telemetry is off: {reason}")
@@ -60,6 +68,19 @@ def open_telemetry(state: StartupState, environ: Mapping[str, str], notices: Not
         parent={name.lower(): environ[name] for name in ("TRACEPARENT", "TRACESTATE") if name in environ},
     )
     return Telemetry(Spans(exporter.tracer, exporter.meter, identity), exporter)
+
+
+def _variables(config: Config, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables of OpenTelemetry, as far as the setting leaves them."""
+    if not (endpoint := config.settings.telemetry.endpoint):
+        return environ
+    is_fixed = config.sources[ENDPOINT].startswith(MANAGED)
+    variables = {
+        name: value
+        for name, value in environ.items()
+        if (name.startswith(_HARMLESS) if is_fixed else name.startswith("OTEL_") and not name.endswith("_ENDPOINT"))
+    }
+    return {**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
 
 
 def _exports_content(state: StartupState, environ: Mapping[str, str], notices: Notices) -> bool:
@@ -80,4 +101,4 @@ def _check(environ: Mapping[str, str]) -> None:
         if environ.get(name, "otlp") not in ("otlp", "none", ""):
             raise UsageError(f"{name}={environ[name]} is not supported; only otlp and none are.")
     if find_spec("opentelemetry.sdk") is None or find_spec("opentelemetry.exporter") is None:
-        raise UsageError("OTEL_EXPORTER_OTLP_ENDPOINT is set, but the packages for it are missing: install wolo-cli[otel].")
+        raise UsageError("an endpoint is set, but the packages for it are missing: install wolo-cli[otel].")

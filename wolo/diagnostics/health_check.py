@@ -17,25 +17,17 @@ from msgspec.structs import replace
 from wolo import __version__
 from wolo.config import keys, layers
 from wolo.config.schema import WebSearchSettings
-from wolo.conversation.resources import edit_checks
-from wolo.conversation.resources.conversation_hooks import find_problems
-from wolo.conversation.resources.file_tracking import checkpoints_folder
-from wolo.conversation.resources.mcp_servers import last_known, servers_here
-from wolo.conversation.resources.model_selection import NO_MODEL, choose_now
+from wolo.conversation.resources import conversation_hooks, edit_checks, file_tracking, mcp_servers, model_selection, web_search
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_environment import command_variables
-from wolo.conversation.resources.web_search import PROVIDER, find_search_service
-from wolo.diagnostics import model_info
-from wolo.diagnostics.hook_trial import hooks_here
-from wolo.diagnostics.installation import changed_packages
+from wolo.diagnostics import hook_trial, installation, model_info
 from wolo.errors import ConfigError, SessionError, WoloError
 from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.messages.terminal_text import clean_line
 from wolo.models.http.server_lookup import find_servers
 from wolo.models.provider import ModelChoice
 from wolo.places import Notices, find_places
-from wolo.sessions import migrations, salvage
-from wolo.sessions.database_file import quarantine_path
+from wolo.sessions import database_file, migrations, salvage
 from wolo.sessions.store import Store
 from wolo.workspace.processes.command_environment import IN_THE_SANDBOX, rule_against
 from wolo.workspace.root import Workspace, find_site
@@ -46,15 +38,15 @@ Report = Mapping[str, Any]
 WITHOUT_MODEL = "No model is set up: `wolo login` saves an API key, and `wolo` in a terminal offers other ways."
 
 
-def examine(*, online: bool = False) -> dict[str, Any]:
-    """Blocks until local model servers answer or time out. `online` asks the model once."""
+def examine(*, online: bool = False, model: str = "") -> dict[str, Any]:
+    """Blocks until local model servers answer or time out. `online` asks the model once. `model`: the one that is in use."""
     problems = Notices()
     return {
         "version": __version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "keys": _keys(problems),
-        "model": _model(problems),
+        "model": model or _model(problems),
         "answer": _answer(problems) if online else None,
         "sqlite": _sqlite(problems),
         "checkpoints": _checkpoints(),
@@ -68,7 +60,7 @@ def examine(*, online: bool = False) -> dict[str, Any]:
         "hooks": _hooks(problems),
         "web_search": _web_search(problems),
         "language_servers": _language_servers(problems),
-        "problems": [*problems, *changed_packages()],
+        "problems": [*problems, *installation.changed_packages()],
     }
 
 
@@ -155,7 +147,7 @@ def _answer(problems: Notices) -> dict[str, Any] | None:
     from wolo.diagnostics.provider_login import check_model  # noqa: PLC0415  # an HTTP client with it
 
     try:
-        choice = choose_now()
+        choice = model_selection.choose_now()
     except WoloError:
         return None  # whoever looks for the model says why
     try:
@@ -172,12 +164,12 @@ def _mcp_servers(problems: Notices) -> list[dict[str, Any]]:
     """Reports the last known state; starts no server."""
     site = find_site()
     try:
-        servers = servers_here({}, site)
+        servers = mcp_servers.servers_here({}, site)
     except WoloError as error:
         problems.add(error.message)
         return []
     problems.extend([notice for notice in site.notices if notice not in problems])
-    rows = [(each, last_known(each)) for each in servers]
+    rows = [(each, mcp_servers.last_known(each)) for each in servers]
     problems.extend(
         f"The MCP server {each.name} failed last time: {clean_line(known.why) or 'unknown reason'}."
         f" `wolo mcp test {each.name}` tries again."
@@ -237,7 +229,7 @@ def _environment(problems: Notices) -> dict[str, list[Any]]:
 
 def _checkpoints() -> dict[str, Any]:
     """Undo data, and damaged parts that were set aside."""
-    folder = checkpoints_folder(find_places())
+    folder = file_tracking.checkpoints_folder(find_places())
     sizes = {}
     with suppress(OSError):
         for path in folder.iterdir():
@@ -263,7 +255,7 @@ def _sqlite(problems: Notices) -> dict[str, Any]:
     path = find_places().data / "wolo.db"
     integrity = "not made yet"
     may_look = os.access(path.parent, os.R_OK | os.X_OK)
-    if may_look and (path.exists() or quarantine_path(path).exists()):
+    if may_look and (path.exists() or database_file.quarantine_path(path).exists()):
         try:
             with Store.open_to_read(path.parent) as store:
                 integrity = store.check()
@@ -301,9 +293,9 @@ def _keys(problems: Notices) -> dict[str, str]:
 
 def _model(problems: Notices) -> str | None:
     try:
-        return choose_now().label
+        return model_selection.choose_now().label
     except WoloError as error:
-        problems.add(WITHOUT_MODEL if error.message == NO_MODEL else f"{error.message} {error.hint}".strip())
+        problems.add(WITHOUT_MODEL if error.message == model_selection.NO_MODEL else f"{error.message} {error.hint}".strip())
         return None
 
 
@@ -311,11 +303,11 @@ def _hooks(problems: Notices) -> list[dict[str, Any]]:
     """Each file with hooks, whether they run, and with which skill or agent."""
     site = find_site()
     try:
-        sets = hooks_here({}, site)
+        sets = hook_trial.hooks_here({}, site)
     except WoloError as error:
         problems.add(error.message)
         return []
-    problems.extend([each for each in (*site.notices, *find_problems(sets, site.cwd)) if each not in problems])
+    problems.extend([each for each in (*site.notices, *conversation_hooks.find_problems(sets, site.cwd)) if each not in problems])
     return [
         {
             "source": each.source,
@@ -335,8 +327,8 @@ def _web_search(problems: Notices) -> str | None:
         if config.settings.web_search == WebSearchSettings():
             return None
         environ = keys.with_stored_keys(site, config)
-        asks_model = PROVIDER in config.settings.web_search.backend
-        service = find_search_service(config, environ, problems, (choose_now(),) if asks_model else ())
+        asks_model = web_search.PROVIDER in config.settings.web_search.backend
+        service = web_search.find_search_service(config, environ, problems, (model_selection.choose_now(),) if asks_model else ())
     except WoloError as error:
         problems.add(f"{error.message} {error.hint}".strip())
         return None

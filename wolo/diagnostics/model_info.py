@@ -17,10 +17,8 @@ from wolo.conversation.resources.model_selection import follow_card
 from wolo.errors import ConfigError
 from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.messages.terminal_text import in_short
-from wolo.models import address, catalog_files, model_lists, probe_cache, secret_references
-from wolo.models.capabilities import LOCAL
+from wolo.models import address, capabilities, catalog_files, format_selection, model_lists, probe_cache, secret_references
 from wolo.models.catalog import ALIASES, CUSTOM, Catalog, ListedModel
-from wolo.models.format_selection import dialect_of, format_of
 from wolo.models.local import driving
 from wolo.models.provider import CLOUDS, Model, ModelChoice, Price, Provider, ProviderSettings
 from wolo.places import Notices, Site, find_places
@@ -72,7 +70,7 @@ def _served_rows(choice: ModelChoice, account: str, *, asks: bool) -> Iterator[L
 
 
 def _is_at_hand(each: ListedModel) -> bool:
-    if each.provider.name != LOCAL or each.model is None:
+    if each.provider.name != capabilities.LOCAL or each.model is None:
         return True
     from wolo.models.local.embedded import is_ready  # noqa: PLC0415  # only where models are listed
 
@@ -145,7 +143,7 @@ def of_model(name: str, site: Site, config: Config) -> dict[str, Any]:
     followed = follow_card(config, choice, keeps_format=False)
     probed = None if followed is choice else probe_cache.read(site.places.cache, choice)
     choice, model = followed, followed.model
-    format, dialect = format_of(choice), dialect_of(choice)
+    format, dialect = format_selection.format_of(choice), format_selection.dialect_of(choice)
     drive = driving.predict_mode(replace(choice, drive=choice.drive or provider.drive), site.places.cache)
     where = address.join_url(provider.base_url, format.path(model.id)) if provider.base_url else ""
     usual = type(dialect)()

@@ -12,19 +12,17 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from wolo.config import key_store, keys, layers
+from wolo.config import key_store, keys, layers, settings_writer
 from wolo.config.layers import PROVIDER_NAME
-from wolo.config.settings_writer import set_table
 from wolo.errors import AuthError, BadAnswer, ConfigError, ProviderError, QuotaExhausted, RateLimited, Unavailable, UsageError
 from wolo.formats.format import Request
 from wolo.messages.message import Producer, user
-from wolo.models import address, secret_references
+from wolo.models import address, headers, secret_references
 from wolo.models.address import join_url
 from wolo.models.catalog import ALIASES, Catalog, clean_key
 from wolo.models.catalog_files import Overrides, key_variable, load, names_of, unknown_provider
 from wolo.models.cloud.cloud_transport import add_credentials
 from wolo.models.format_selection import LEAST_CHARS, format_of, mask_key, redact
-from wolo.models.headers import request_headers
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import served_models
 from wolo.models.http.tls import certificates_of
@@ -295,7 +293,7 @@ async def _ask(choice: ModelChoice) -> None:
     call = HttpCall(
         url=join_url(choice.base_url, format.path(choice.model.id), choice.provider.query),
         body=format.encode(request),
-        headers=request_headers(choice),
+        headers=headers.request_headers(choice),
         framing=format.framing,
         first_byte_s=TRY_S,
         idle_s=TRY_S,
@@ -364,7 +362,7 @@ def save_provider(name: str, server: FoundServer, key: str) -> None:
         key_env=(variable,) if key else None,
         models=tuple(ModelSettings(id=each) for each in server.models[:MOST_MODELS]),
     )
-    set_table(places, "providers", name, settings)
+    settings_writer.set_table(places, "providers", name, settings)
     if key:
         save_key(find_login_provider(name), key, in_keyring=True)
 

@@ -8,9 +8,11 @@ hide no file that is named.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from glob import glob, has_magic
 from itertools import islice
@@ -24,6 +26,8 @@ LONGEST_WORD_BYTES = 1024
 MOST_FOLDERS = 12
 MOST_OF_A_PATTERN = 100
 _MOST_LINKS = 40
+MOST_BYTES = 4 << 20
+"""Per file whose content counts; larger files count by size and time."""
 _EXPANSION = re.compile(r"\$\{[^{}]*\}|\$\([^()]*\)|`[^`]*`|\$\w+|~[+-](?=/)")
 """An expansion in a name stands for some directory, usually the project's."""
 _SIGNS = re.compile(r"[\s\"'`;|&()<>={},#]+")
@@ -131,6 +135,29 @@ def find_programs(commands: Iterable[str], folder: Path, roots: Sequence[Path]) 
             if _may_run(named, real):
                 programs |= dict.fromkeys(each for each in (*links, real) if any(each.is_relative_to(root) for root in roots))
     return list(programs)
+
+
+def add_contents(seen: hashlib._Hash, paths: Iterable[Path]) -> None:
+    """Adds names and contents of files to a hash, which changes as soon as one of them does."""
+    for path in sorted(paths):
+        seen.update(f"\0{path}\0".encode("utf-8", "surrogateescape"))
+        seen.update(_content(path))
+
+
+def _content(path: Path) -> bytes:
+    """Also describes a missing or special file, because a file may take its name later."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b"none"
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        return b"no file"
+    with os.fdopen(handle, "rb") as file:
+        if status.st_size > MOST_BYTES:
+            return f"{status.st_size} {status.st_mtime_ns}".encode()
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def resolve_links(path: Path) -> list[Path]:

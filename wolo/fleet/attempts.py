@@ -16,7 +16,7 @@ from typing import IO
 
 from msgspec.structs import replace
 
-from wolo import __version__
+from wolo import __version__, places
 from wolo.errors import UsageError, WoloError
 from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, totals_of
 from wolo.fleet.bounded_programs import run_bounded
@@ -31,7 +31,6 @@ from wolo.fleet.task_file import check_saved
 from wolo.fleet.task_place import PlaceTools, SetupFailed, TaskPlace
 from wolo.fleet.worktree_pool import WorktreePool
 from wolo.fleet.worktrees import make_patch
-from wolo.places import find_places, make_private
 from wolo.workspace.directory_copy import remove_tree
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.processes.process_runner import ChildProcess, Processes, ProgramStart
@@ -76,7 +75,7 @@ class AttemptRunner:
         self.engine = engine
         self.limiter = ""
         """Socket of the limits that all workers share."""
-        self.places = find_places()
+        self.places = places.find_places()
         self.processes = Processes(self.places.state / "commands")
         self.git = Git(self.processes)
         self.mirrors = Mirrors(folder.mirrors, self.git, self.places)
@@ -101,15 +100,13 @@ class AttemptRunner:
             outcome = await attempt.run()
         finally:
             await asyncio.shield(asyncio.to_thread(attempt.close))
-            if attempt.place.folder is not None:
-                is_clean = attempt.is_enclosed and not self.processes.has_orphans()
-                await asyncio.shield(self.pool.give_back(attempt.place.folder, is_clean=is_clean))
+            await asyncio.shield(attempt.place.give_back(is_ended=attempt.is_ended))
             await asyncio.shield(asyncio.to_thread(_finish, private, place, work))
         return outcome
 
     @property
     def place_tools(self) -> PlaceTools:
-        own = self.settings, self.mirrors, self.folder.mirrors, self.git, self.places, self.processes
+        own = self.settings, self.mirrors, self.folder.mirrors, self.pool, self.git, self.places, self.processes
         return PlaceTools(*own, self.find_engine)
 
     def require_engine(self) -> None:
@@ -140,8 +137,7 @@ class _Attempt:
         self._log = (private / LOG).open("ab", buffering=0)
         self._started = now()
         self.place = TaskPlace(lease.task, work, runner.place_tools, self._note, seat=lease.fence, begin_phase=self._begin_phase)
-        self.is_enclosed = False
-        """It came to its end, and no command of it could leave the sandbox."""
+        self.is_ended = False
         self._graded: CommandEnd | None = None
         self._exit_code: int | None = None
         self._usage = Spent()
@@ -174,7 +170,7 @@ class _Attempt:
             if error.errno in _DISK_FULL:
                 raise
             end = AgentEnd("errored", Failure("system", f"{error.filename or 'The attempt'}: {error.strerror}"))
-        self.is_enclosed = self.place.is_enclosed
+        self.is_ended = True
         if end.failure is not None:
             self._note(f"{end.state}: {end.failure.message}")
         return AttemptOutcome(
@@ -208,10 +204,10 @@ class _Attempt:
 
     async def _prepare(self) -> None:
         check_saved(self._task)
-        make_private(session := self._private / SESSION)
+        places.make_private(session := self._private / SESSION)
         limiter = (Path(self._runner.limiter),) if self._runner.limiter else ()
         try:
-            await self.place.prepare(pool=self._runner.pool, writable=(session,), readable=limiter)
+            await self.place.prepare(writable=(session,), readable=limiter)
         except SetupFailed as error:
             raise _Stopped(AgentEnd("errored", Failure(error.kind, error.message), retryable=error.is_for_memory)) from error
 
@@ -331,7 +327,7 @@ def _prompt_file(folder: Path, prompt: str) -> IO[bytes]:
 
 def _begin(private: Path) -> None:
     remove_tree(private)
-    make_private(private)
+    places.make_private(private)
 
 
 def _finish(private: Path, place: Path, work: Path) -> None:

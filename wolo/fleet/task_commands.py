@@ -17,15 +17,8 @@ from msgspec.structs import replace
 
 from wolo.config import layers
 from wolo.config.cli_options import Flags
+from wolo.conversation.resources import tool_environment
 from wolo.conversation.resources.secrets import make_secrets
-from wolo.conversation.resources.tool_environment import (
-    command_variables,
-    find_sandbox,
-    load_network,
-    make_judge,
-    plan_sandbox,
-    sandbox_profile,
-)
 from wolo.errors import UsageError
 from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.bounded_programs import ProgramEnd, run_bounded
@@ -205,20 +198,20 @@ class TaskCommands:
             return None
         from wolo.tools.web.command_proxy import CommandProxy  # noqa: PLC0415  # few commands connect to anything
 
-        return CommandProxy(load_network(self._config, is_open=True))
+        return CommandProxy(tool_environment.load_network(self._config, is_open=True))
 
     def _find_variables(self) -> CommandVariables:
         secrets = make_secrets(self._site.places, self._config.settings, (self._workspace.root,))
-        return replace(command_variables(self._config, secrets), passed=(*self.variables, *self._task.setup_env))
+        return replace(tool_environment.command_variables(self._config, secrets), passed=(*self.variables, *self._task.setup_env))
 
     def _make_walls(self) -> Sandbox | None:
         """None where the user has chosen that commands have no sandbox. Raises UsageError when there is none."""
-        plan = plan_sandbox(self._config, self._workspace, self._site.places)
+        plan = tool_environment.plan_sandbox(self._config, self._workspace, self._site.places)
         selection = plan.selection
         if selection.make is None:
             if plan.mode.name == "yolo" or self._config.settings.sandbox.backend == "off":
                 return None
-            selection = find_sandbox(
+            selection = tool_environment.find_sandbox(
                 self._config, self._workspace, self._site.places
             )  # nobody could approve a command of the file
         if selection.make is None:
@@ -228,8 +221,8 @@ class TaskCommands:
             )
         outputs = self._site.places.data / "blobs"
         site = replace(self._site, cwd=self._workspace.root)
-        judge = make_judge(self._config, plan.mode, self._workspace, site, outputs, ())
-        return selection.make(sandbox_profile(judge, self._workspace, self._site.places))
+        judge = tool_environment.make_judge(self._config, plan.mode, self._workspace, site, outputs, ())
+        return selection.make(tool_environment.sandbox_profile(judge, self._workspace, self._site.places))
 
     def close(self) -> None:
         if self._walls is not None:

@@ -37,6 +37,7 @@ class PlaceTools(Struct, frozen=True):
     settings: AgentSettings
     mirrors: Mirrors
     mirrors_folder: Path
+    pool: WorktreePool
     git: Git
     places: Places
     processes: Processes
@@ -75,13 +76,11 @@ class TaskPlace:
         return self._commands
 
     @property
-    def is_enclosed(self) -> bool:
+    def _is_enclosed(self) -> bool:
         """As `TaskCommands.is_enclosed`."""
         return self._commands is not None and self._commands.is_enclosed
 
-    async def prepare(
-        self, *, pool: WorktreePool | None = None, writable: Sequence[Path] = (), readable: Sequence[Path] = ()
-    ) -> None:
+    async def prepare(self, *, writable: Sequence[Path] = (), readable: Sequence[Path] = ()) -> None:
         """A container gets `writable` and `readable` besides the worktree. Raises SetupFailed, WoloError, OSError."""
         task, tools = self._task, self._tools
         self._begin_phase("worktree")
@@ -94,7 +93,7 @@ class TaskPlace:
             self.worktree = await adopt_folder(folder, self._work, tools.git)
             borrowed = self.worktree.git_dir
         else:
-            self.worktree = await make_worktree(task, self._work, tools.mirrors, tools.git, self._note, pool)
+            self.worktree = await make_worktree(task, self._work, tools.mirrors, tools.git, self._note, tools.pool)
             borrowed = tools.mirrors_folder
         if self.container is not None:
             make_private(borrowed)
@@ -112,6 +111,12 @@ class TaskPlace:
             if not ended.succeeded:
                 raise SetupFailed(ended)
             self.worktree = await rebase(self.worktree, tools.git)
+
+    async def give_back(self, *, is_ended: bool) -> None:
+        """Call after `close`. `is_ended`: it came to its end, and was not cancelled."""
+        if self.folder is not None:
+            is_clean = is_ended and self._is_enclosed and not self._tools.processes.has_orphans()
+            await self._tools.pool.give_back(self.folder, is_clean=is_clean)
 
     def close(self) -> None:
         """May block."""

@@ -19,7 +19,7 @@ from wolo.errors import SessionError
 from wolo.fleet.ledger.outcomes import Patch
 from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.tasks import BatchTask
-from wolo.fleet.worktree_pool import WorktreePool, check_out
+from wolo.fleet.worktree_pool import WorktreePool
 from wolo.workspace.directory_copy import copy_tree, remove_tree
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.git_objects import LentCommit, add_words, make_git_dir
@@ -42,7 +42,7 @@ class Worktree(Struct, frozen=True):
 
 
 async def make_worktree(
-    task: BatchTask, work: Path, mirrors: Mirrors, git: Git, note: Callable[[str], None], pool: WorktreePool | None = None
+    task: BatchTask, work: Path, mirrors: Mirrors, git: Git, note: Callable[[str], None], pool: WorktreePool
 ) -> Worktree:
     """Makes a fresh worktree below the new folder `work`, or one of the pool as good as fresh. Raises GitFailed, OSError."""
     # Prompts and paths that the agent sees name the repository.
@@ -52,7 +52,7 @@ async def make_worktree(
     _make_folder(work)
     if task.repo and (not task.repo.startswith("/") or is_repository(Path(task.repo))):
         source = await mirrors.find(task.repo, task.ref)
-        await (pool.check_out(source, folder) if pool else check_out(source, folder, git))
+        await pool.check_out(source, folder)
         make_git_dir(git_dir, source)
         shutil.copyfile(folder / ".git/index", git_dir / "index")
         return Worktree(folder, git_dir, source.commit)

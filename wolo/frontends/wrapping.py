@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import NamedTuple
 
 _LEAD = r"\s*(?:(?:[-*+•☐☑]|\d{1,9}[.)])\s+(?:[☐☑] )?|(?:> ?)+)?"
@@ -11,6 +12,7 @@ _LEAD = r"\s*(?:(?:[-*+•☐☑]|\d{1,9}[.)])\s+(?:[☐☑] )?|(?:> ?)+)?"
 _TOKEN = re.compile(r"( *)([^ ]+)| +\Z")
 LEAST_WORDS = 8
 """Cells of text in a row; where a mark leaves less, the other rows begin at the margin."""
+NARROW_LEAD = 4
 
 
 class Break(NamedTuple):
@@ -58,11 +60,21 @@ def lead_of(line: str, columns: int) -> str:
     return mark if cells(mark) + LEAST_WORDS <= columns else ""
 
 
-def wrap(text: str, columns: int) -> str:
+def lead_of_column(line: str, columns: int) -> str:
+    """Puts further rows under the last column of a table; where that leaves too little room, a little inside."""
+    found = re.match(r".*\S {2,}(?=\S)", line)
+    if found is None:
+        return lead_of(line, columns)
+    width = cells(found[0])
+    fits = width * 2 <= columns and all(cells(word) <= columns - width for word in line[found.end() :].split())
+    return " " * (width if fits else NARROW_LEAD)
+
+
+def wrap(text: str, columns: int, lead_of: Callable[[str, int], str] = lead_of) -> str:
     rows: list[str] = []
     for line in text.split("\n"):
         at, lead = 0, ""
-        for each in breaks(line, columns)[0]:
+        for each in breaks(line, columns, lead=lead_of(line, columns))[0]:
             rows.append(lead + line[at : each.start])
             at, lead = each.end, each.lead
         rows.append(lead + line[at:])

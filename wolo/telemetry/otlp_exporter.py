@@ -88,7 +88,24 @@ class _Failures(logging.Handler):
 
 
 def exporter_for(environ: Mapping[str, str] = os.environ) -> Exporter:
-    key = tuple(sorted((name, value) for name, value in environ.items() if name.startswith("OTEL_")))
+    key, own = _variables(environ), _variables(os.environ)
     if key not in _exporters:
-        _exporters[key] = Exporter(environ)
+        _set_variables(key)  # the SDK reads them from there
+        try:
+            _exporters[key] = Exporter(environ)
+        finally:
+            _set_variables(own)
     return _exporters[key]
+
+
+def _variables(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, value) for name, value in environ.items() if name.startswith("OTEL_")))
+
+
+def _set_variables(variables: tuple[tuple[str, str], ...]) -> None:
+    """Leaves those alone that are as they should be: other threads start processes."""
+    chosen = dict(variables)
+    for name, _ in _variables(os.environ):
+        if name not in chosen:
+            del os.environ[name]
+    os.environ.update({name: value for name, value in chosen.items() if os.environ.get(name) != value})

@@ -114,7 +114,8 @@ class ShellReport(Struct, frozen=True):
         with contextlib.suppress(BlockingIOError):
             numbers, slash, rest = os.read(self._reading, 65536).partition(b"/")
             path = Path(os.fsdecode((slash + rest).removesuffix(b"\n")))
-            return (path if path.is_absolute() and path.is_dir() else None), bool(numbers.strip())
+            is_usable = path.is_absolute() and os.path.isdir(path)  # noqa: PTH112  # False also for a path that is too long
+            return (path if is_usable else None), bool(numbers.strip())
         return None, False
 
 

@@ -22,6 +22,7 @@ from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.tools.shell import ShellArgs
 from wolo.tools.tool_values import CallResult, Interrupted, Output
+from wolo.workspace.directory_copy import remove_tree
 from wolo.workspace.processes.command_environment import CommandVariables
 
 
@@ -120,6 +121,13 @@ async def test_vanished_directory_is_reported_with_its_replacement(harness: Tool
         f"[the next command runs in {harness.root}]\n"
     )
     assert (await harness.call("shell", command="pwd")).text == f"{harness.root}\n[exit 0]\n"
+
+
+async def test_directory_with_an_overlong_path_is_left(harness: ToolHarness) -> None:
+    deep = "d=$(printf 'd/%.0s' {1..1500}); mkdir -p $d; cd -P $d; mkdir -p $d; cd -P $d; echo there"
+    assert (await harness.call("shell", command=deep)).text.startswith("there\n[exit 0]\n")
+    assert (await harness.call("shell", command="pwd")).text == f"{harness.root}\n[exit 0]\n"
+    remove_tree(harness.root / "d")
 
 
 async def test_removed_own_directory_is_noticed_next_time(harness: ToolHarness) -> None:

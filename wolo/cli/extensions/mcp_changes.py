@@ -250,8 +250,7 @@ def _is_enabled(name: str) -> bool:
 
 def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) -> None:
     from wolo.cli.extensions.mcp_display import address_of
-    from wolo.config import consents
-    from wolo.config.configured_servers import save_server_consent
+    from wolo.config import configured_servers, consents
     from wolo.config.server_scopes import PROJECT_FILE, project_entry, save_server
     from wolo.mcp.server import ConfiguredServer, check
     from wolo.mcp.server_entries import read_entry
@@ -273,7 +272,7 @@ def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) ->
         # What the user just wrote needs no second consent; the folder still needs trust
         as_read, _ = read_entry(project_entry(server))
         brought = ConfiguredServer(name=name, server=as_read, source=PROJECT_FILE, folder=root, scope="project", is_allowed=False)
-        save_server_consent(find_places(), root, brought, allowed=True)
+        configured_servers.save_server_consent(find_places(), root, brought, allowed=True)
         if consents.trust_in(find_places(), root, Notices()) != "trusted":
             print_message(
                 "This folder is not trusted: a run uses .mcp.json with --trust, or once you trust the folder at a terminal."

@@ -79,8 +79,7 @@ def add(
     """Show the skills of a source, and add them on a yes."""
     from pathlib import Path
 
-    from wolo.extensions.sources import skill_install
-    from wolo.extensions.sources.fetching import fetch
+    from wolo.extensions.sources import fetching, skill_install
     from wolo.extensions.sources.source import read_source
     from wolo.places import Notices
     from wolo.workspace.files.unfinished import unfinished_folder
@@ -88,7 +87,7 @@ def add(
     origin = read_source(source, Path.cwd())
     target = _target(project)
     with unfinished_folder() as scratch:
-        fetched = fetch(origin, scratch)
+        fetched = fetching.fetch(origin, scratch)
         notices = Notices()
         offered = skill_install.find_in(fetched.folder, origin.name, notices)
         for notice in notices:

@@ -97,9 +97,8 @@ def purge(
 
 def _remove_settings(root: Path, directories: set[Path]) -> list[str]:
     """Undo data, trust, consents, rules, servers, notes, and prompts of the directories. Returns what could not be removed."""
-    from wolo.config import consents
+    from wolo.config import consents, settings_writer
     from wolo.config.server_scopes import FILE
-    from wolo.config.settings_writer import remove_workspace
     from wolo.conversation.resources.file_tracking import checkpoints_folder
     from wolo.conversation.resources.request_prefix import notes_files
     from wolo.frontends.terminal.composer.prompt_storage import files_of
@@ -111,7 +110,7 @@ def _remove_settings(root: Path, directories: set[Path]) -> list[str]:
         consents.forget_trust(places, root)
         consents.forget_consents(places, root)
         for name in ("permissions.toml", FILE):
-            remove_workspace(places, places.config / name, root)
+            settings_writer.remove_workspace(places, places.config / name, root)
     except ConfigError as error:
         problems.append(error.message)
     undo = store_path(checkpoints_folder(places), root)

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from wolo.agent.agent_services import MessageHistory
 from wolo.agent.hook_calls import RunHook
-from wolo.config import consents, project
+from wolo.config import consents, files, project
 from wolo.config.cli_options import Flags
-from wolo.config.files import read_own
 from wolo.config.schema import Config
 from wolo.conversation.resources.startup import HookProgress, HookSessionStart
 from wolo.errors import ConfigError, ExtensionError, UsageError, WoloError
@@ -131,7 +130,7 @@ def _of_user(site: Site) -> list[HookSet]:
     path = site.places.config / "hooks.json"
     if not os.path.lexists(path):
         return []
-    data = read_own(path, site.notices)
+    data = files.read_own(path, site.notices)
     if data is None:
         return []
     from wolo.extensions.hooks.hook_files import read_hooks  # noqa: PLC0415  # only where there is such a file

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from wolo.agent.agent_services import AgentServices
 from wolo.config import layers
 from wolo.config.cli_options import Flags, many
-from wolo.config.configured_servers import consent_notice, save_server_consent, wanted_servers
+from wolo.config.configured_servers import consent_notice, find_server_programs, save_server_consent, wanted_servers
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
 from wolo.mcp.listings import CachedListing, CachedListings, ServerListing
@@ -88,18 +88,11 @@ async def connect_servers(servers: Servers, workspace: Workspace, agent: AgentSe
 
 def _programs(configured: Sequence[ConfiguredServer], workspace: Workspace, cwd: Path) -> tuple[Path, ...]:
     """Includes servers without consent: it may come during the conversation."""
-    run = [each for each in configured if each.server.command and each.server.enabled]
-    if not run:
-        return ()
-    import shlex  # noqa: PLC0415  # only where there are servers
-
-    from wolo.extensions.referenced_files import find_programs  # noqa: PLC0415  # most starts have no server
-
     roots = (workspace.root, *workspace.extra)
     paths: dict[Path, None] = {}
-    for each in run:
-        folder = Path((each.folder or each.named_in or cwd), os.path.expanduser(each.server.cwd))  # noqa: PTH111  # Path's own may raise
-        paths |= dict.fromkeys(find_programs([shlex.join((each.server.command, *each.server.args))], folder, roots))
+    for each in configured:
+        if each.server.enabled:
+            paths |= dict.fromkeys(find_server_programs(each, cwd, roots))
     return tuple(paths)
 
 

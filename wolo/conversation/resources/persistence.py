@@ -13,12 +13,11 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.messages.message import Message, Usage, UsageCost
 from wolo.places import make_private
-from wolo.sessions import blobs
+from wolo.sessions import blobs, session_rows
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import LOAD_LIMIT_BYTES, EntryNode, opening, too_large_notice
 from wolo.sessions.locks import SessionLock
-from wolo.sessions.session_rows import new_session_id, total_cost, usages_of
 from wolo.sessions.store import Store
 
 
@@ -70,7 +69,7 @@ class SavedSession:
 
         Raises SessionError if another process has the session open.
         """
-        self.session_id = session.id if session else new_id or new_session_id(now)
+        self.session_id = session.id if session else new_id or session_rows.new_session_id(now)
         self.history: tuple[Message, ...] = ()
         self.compaction: CompactionEntry | None = None
         self.summary_usage: tuple[Usage, ...] = ()
@@ -208,7 +207,7 @@ class SavedSession:
 
 def _unread_usage(session: SessionInfo, read: Sequence[AnyEntry]) -> Usage:
     """The session's total cost without that of the entries read; its token counts are not kept apart."""
-    cost = total_cost(usages_of(read))
+    cost = session_rows.total_cost(session_rows.usages_of(read))
     unknown = session.cost_usd is None or cost is None
     return Usage() if unknown else Usage(cost=UsageCost(total=max((session.cost_usd or 0.0) - (cost or 0.0), 0.0)))
 
@@ -218,7 +217,7 @@ class UnsavedSession:
 
     def __init__(self, state: Path, now: float, history: tuple[Message, ...] = (), id: str = "") -> None:
         """`id` of the conversation that continues."""
-        self.session_id = id or new_session_id(now)
+        self.session_id = id or session_rows.new_session_id(now)
         self.started_in = ""
         """Directory of a resumed session; empty for a new one."""
         self.history = history

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import re
-import stat
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,7 +21,7 @@ from wolo.extensions.hooks.claude_results import failure, to_claude_response
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, FILE_CHANGED, ForeignHook, Hook
 from wolo.extensions.hooks.matchers import PERMISSION_MODES, matches, names_file, names_of
 from wolo.extensions.hooks.response import GUARD, NO_REASON, NOTHING, HookReply, combine, read_answer, restrict, when_late
-from wolo.extensions.referenced_files import files_named, runs_relative_program
+from wolo.extensions.referenced_files import add_contents, files_named, runs_relative_program
 from wolo.messages.terminal_text import clean
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.run_with_input import run_with_input
@@ -32,8 +30,6 @@ SLOW_S = 1.0
 """Hooks that take longer are reported."""
 AT_ONCE = 16
 """Concurrent programs: a patch is described file by file."""
-MOST_BYTES = 4 << 20
-"""Per file; larger files count by size and time."""
 _MISSING = 126
 """From here on a shell's exit codes mean that a program is missing, cannot be run, or was ended by a signal."""
 _KEPT_BYTES = 256 * 1024
@@ -375,26 +371,8 @@ def digest(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
     """Changes as soon as a command, or a file it names, changes."""
     seen = hashlib.sha256(msgspec.json.encode(hooks))
     named = {named.path for _, hook in hooks for named in files_named(hook.command, folder)}
-    for path in sorted(path for path in named if path.is_relative_to(folder)):
-        seen.update(f"\0{path}\0".encode("utf-8", "surrogateescape"))
-        seen.update(_content(path))
+    add_contents(seen, (path for path in named if path.is_relative_to(folder)))
     return seen.hexdigest()
-
-
-def _content(path: Path) -> bytes:
-    """Also describes a missing or special file, because a file may take its name later."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b"none"
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(handle)
-        return b"no file"
-    with os.fdopen(handle, "rb") as file:
-        if status.st_size > MOST_BYTES:
-            return f"{status.st_size} {status.st_mtime_ns}".encode()
-        return hashlib.file_digest(file, "sha256").digest()
 
 
 MOST_CHARS = 60_000

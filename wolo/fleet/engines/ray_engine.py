@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from wolo import __version__
+from wolo import __version__, places
 from wolo.config import keys, layers
 from wolo.errors import UsageError, WoloError
 from wolo.fleet.agent_run import AgentSettings, Allowance
@@ -27,7 +27,6 @@ from wolo.fleet.ledger.outcomes import AttemptOutcome, Ended, Failure, Lease
 from wolo.fleet.run_folder import RunFolder
 from wolo.models.catalog_files import PROVIDERS, load
 from wolo.models.retry import LIMITER_VARIABLE
-from wolo.places import DATA_VARIABLE
 from wolo.workspace.root import find_site
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ _PROBE_S = 2.0
 _HEAD_S = 15.0
 """A head that restarts takes less; Ray itself waits for one without end."""
 _LEAVE_S = 10.0
-_NOT_FORWARDED = ("WOLO_HOME", DATA_VARIABLE, LIMITER_VARIABLE)
+_NOT_FORWARDED = ("WOLO_HOME", places.DATA_VARIABLE, LIMITER_VARIABLE)
 """These name places on this machine."""
 
 

@@ -40,7 +40,7 @@ def verify_hash(task: BatchTask) -> str | None:
 
 async def grade(task: BatchTask, work: Path, patch: Path | None, tools: PlaceTools, note: Note, *, seat: int = 0) -> CommandEnd:
     """Runs the verify command below the new folder `work`. Raises SetupFailed, PatchUnfit, GitFailed, WoloError, OSError."""
-    place = TaskPlace(task, work, tools, note, seat=seat)
+    place, ended = TaskPlace(task, work, tools, note, seat=seat), None
     try:
         await place.prepare()
         worktree = place.worktree
@@ -62,9 +62,11 @@ async def grade(task: BatchTask, work: Path, patch: Path | None, tools: PlaceToo
                 raise GitFailed(error.message) from error  # of the task, since all that it changes is as it was
         for name, content in task.verify_files.items():
             await asyncio.to_thread(_write, worktree.folder, name, content)
-        return await place.commands.run(task.verify, "verify")
+        ended = await place.commands.run(task.verify, "verify")
+        return ended
     finally:
         await asyncio.shield(asyncio.to_thread(place.close))
+        await asyncio.shield(place.give_back(is_ended=ended is not None))
 
 
 def judgement(ended: CommandEnd) -> AgentEnd:

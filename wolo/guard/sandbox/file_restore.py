@@ -17,20 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.mounts import is_below
-from wolo.guard.sandbox.saved_files import (
-    FileReader,
-    FoldersAbove,
-    Saved,
-    give_back,
-    has_content,
-    identity_of,
-    is_folder,
-    kind_of,
-    names_below,
-    open_below,
-    write,
-)
+from wolo.guard.sandbox import mounts, saved_files
 from wolo.places import make_private
 
 _MOST_FDS = 64
@@ -58,7 +45,7 @@ class RestoredFiles:
         self.lost = tuple(topmost)
         """Paths that are not what they were before the command."""
         paths = dict.fromkeys(change.path for change in changes)
-        self.paths = tuple(path for path in paths if not any(is_below(each, path) for each in self.lost))
+        self.paths = tuple(path for path in paths if not any(mounts.is_below(each, path) for each in self.lost))
 
     def accept(self) -> None:
         """Applies the command's version of all paths, the last change first. Raises OSError."""
@@ -67,7 +54,7 @@ class RestoredFiles:
                 os.makedirs(os.path.dirname(place), exist_ok=True)
                 os.rename(path, place)
                 continue
-            if is_folder(path):
+            if saved_files.is_folder(path):
                 shutil.rmtree(path)
             elif os.path.lexists(path):
                 os.unlink(path)
@@ -81,7 +68,7 @@ class FileSaver:
 
     def __init__(self, state: Path) -> None:
         self._above = state / "put-aside"
-        self._reader = FileReader()
+        self._reader = saved_files.FileReader()
 
     def save(
         self, present: Iterable[str], missing: Iterable[str] = (), *, mounted: Iterable[str] = (), roots: Iterable[str] = ()
@@ -92,12 +79,12 @@ class FileSaver:
         """
         tops: list[str] = []
         for path in sorted(dict.fromkeys(present), key=lambda path: path.count("/")):
-            if not any(is_below(path, top) for top in tops):
+            if not any(mounts.is_below(path, top) for top in tops):
                 tops.append(path)
         mounted, roots = tuple(mounted), tuple(roots)
         try:
             saved = self._reader.read(tops)
-            folders = FoldersAbove(roots, (*tops, *mounted))
+            folders = saved_files.FoldersAbove(roots, (*tops, *mounted))
         except OSError as error:
             raise ToolError(f"sandbox denied: {error.filename} cannot be saved, so the command was not run.") from error
         return Snapshot(self, tops, saved, tuple(missing), mounted, folders)
@@ -107,7 +94,7 @@ class FileSaver:
         folder = self._above / os.urandom(6).hex()
         make_private(self._above)
         folder.mkdir(mode=0o700)
-        open_below(path)
+        saved_files.open_below(path)
         try:
             return str(shutil.move(path, folder / os.path.basename(path), copy_function=_copy_plain))
         except shutil.Error as error:
@@ -121,10 +108,10 @@ class Snapshot:
         self,
         saver: FileSaver,
         tops: Sequence[str],
-        saved: Mapping[str, Saved],
+        saved: Mapping[str, saved_files.Saved],
         missing: Sequence[str],
         mounted: Sequence[str],
-        folders: FoldersAbove,
+        folders: saved_files.FoldersAbove,
     ) -> None:
         self._saver = saver
         self._tops = tops
@@ -157,12 +144,12 @@ class Snapshot:
                 place = places.get(self._folders[path])
                 if not self._folders.is_in_place(path) and place:
                     self._rename_back(place, path)
-                elif os.path.lexists(path) and not is_folder(path):
+                elif os.path.lexists(path) and not saved_files.is_folder(path):
                     self._set_aside(path)  # a link or a file stands in the way
         for top, fd in self._fds.items():
             with self._recording(top):
                 place, identity = os.readlink(f"/proc/self/fd/{fd}"), os.fstat(fd)
-                if place != top and identity_of(place) == (identity.st_dev, identity.st_ino):
+                if place != top and saved_files.identity_of(place) == (identity.st_dev, identity.st_ino):
                     self._rename_back(place, top)
         return len(self._changes) > before
 
@@ -180,12 +167,12 @@ class Snapshot:
         self._lost += gone  # the saved part alone is not a repository
         for path, saved in self._saved.items():
             with self._recording(path):
-                if not any(is_below(path, each) for each in gone):
+                if not any(mounts.is_below(path, each) for each in gone):
                     self._put_right(path, saved)
         for path, saved in reversed([*self._saved.items()]):
             with self._recording(path):
-                if saved.kind == "folder" and not any(is_below(path, each) for each in gone):
-                    give_back(path, saved)
+                if saved.kind == "folder" and not any(mounts.is_below(path, each) for each in gone):
+                    saved_files.give_back(path, saved)
         self.close()
         if not self._changes and not self._lost:
             return None
@@ -193,10 +180,10 @@ class Snapshot:
         for path, saved in self._saved.items():
             with self._recording(path):
                 status = os.lstat(path)
-                is_same = (kind_of(status), (status.st_uid, status.st_gid)) == (saved.kind, saved.owner)
+                is_same = (saved_files.kind_of(status), (status.st_uid, status.st_gid)) == (saved.kind, saved.owner)
                 has_mode = saved.kind == "link" or stat.S_IMODE(status.st_mode) == saved.mode
                 has_more = any(_extra_names(path, saved, self._saved))
-                if not is_same or not has_mode or has_more or not has_content(path, saved):
+                if not is_same or not has_mode or has_more or not saved_files.has_content(path, saved):
                     self._lost.append(path)
         return RestoredFiles(self._changes, self._lost)
 
@@ -212,21 +199,21 @@ class Snapshot:
         while self._fds:
             os.close(self._fds.popitem()[1])
 
-    def _put_right(self, path: str, saved: Saved) -> None:
+    def _put_right(self, path: str, saved: saved_files.Saved) -> None:
         if not _has_real_parent(path):
             raise OSError(f"{path} is behind a link")
-        kind = kind_of(os.lstat(path)) if os.path.lexists(path) else ""
+        kind = saved_files.kind_of(os.lstat(path)) if os.path.lexists(path) else ""
         if saved.kind == "folder":
             saved = saved._replace(mode=saved.mode | stat.S_IRWXU)  # until its contents are restored
         if kind == saved.kind:
-            give_back(path, saved)
-        if kind != saved.kind or not has_content(path, saved):
+            saved_files.give_back(path, saved)
+        if kind != saved.kind or not saved_files.has_content(path, saved):
             if kind:
                 self._set_aside(path)
             elif not _is_within(os.path.dirname(path), self._removed):
                 self._removed.add(path)
                 self._changes.append(ProtectedChange(path))
-            write(path, saved)
+            saved_files.write(path, saved)
         for name in _extra_names(path, saved, self._saved):
             with self._recording(name):
                 self._set_aside(name)
@@ -266,15 +253,15 @@ def _is_within(path: str, folders: Set[str]) -> bool:
     return path in folders
 
 
-def _extra_names(path: str, saved: Saved, known: Mapping[str, Saved]) -> Iterator[str]:
+def _extra_names(path: str, saved: saved_files.Saved, known: Mapping[str, saved_files.Saved]) -> Iterator[str]:
     """Names that a folder contains now and did not before."""
     if saved.kind == "folder":
-        yield from (name for name in names_below(path, is_of_git=saved.is_of_git) if name not in known)
+        yield from (name for name in saved_files.names_below(path, is_of_git=saved.is_of_git) if name not in known)
 
 
 def _is_empty(path: str) -> bool:
     """An empty directory is harmless; one that cannot be read may contain anything."""
-    return is_folder(path) and os.access(path, os.R_OK) and not os.listdir(path)
+    return saved_files.is_folder(path) and os.access(path, os.R_OK) and not os.listdir(path)
 
 
 def _has_real_parent(path: str) -> bool:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox import seccomp
+from wolo.guard.sandbox import mounts, seccomp
 from wolo.guard.sandbox.backend import NO_DOMAINS, Backend, Ending, cannot_apply
 from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES
-from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.name_watch import Watch
 from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox.python_launcher import bare_python, line_for, pack_programs
@@ -73,13 +72,13 @@ class Landlock(Backend):
         try:
             self._watch_tops()
             names = self._names()
-            own = next((path for path in self._profile.own if any(is_below(path, root) for root in names)), "")
+            own = next((path for path in self._profile.own if any(mounts.is_below(path, root) for root in names)), "")
             if own:
                 raise ToolError(f"sandbox denied: {own} belongs to wolo and is in the workspace, so the command was not run.")
             watch = self._watch(names, (), is_apart=False)
         except OSError as error:
             raise cannot_apply(error) from error
-        kept = (path for path in self._profile.kept if any(is_below(path, root) for root in names))
+        kept = (path for path in self._profile.kept if any(mounts.is_below(path, root) for root in names))
         present = (path for each in names.values() for path in (*each.present, *each.links))
         try:
             return watch, self._begin(names, filter(os.path.lexists, (*present, *kept)), watch=watch)
@@ -110,7 +109,7 @@ class Landlock(Backend):
         for path in _around("/", (*profile.closed, *secrets)):
             yield path, landlock.READ_FILE
         for place in map(os.path.realpath, profile.needed):
-            if any(is_below(place, folder) for folder in profile.closed):
+            if any(mounts.is_below(place, folder) for folder in profile.closed):
                 for path in _around(place, secrets):
                     yield path, landlock.READ_FILE
 

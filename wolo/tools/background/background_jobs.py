@@ -176,7 +176,7 @@ class JobWakes:
         return UserPrompt(role="user", parts=parts, finished=True, origin="job", metadata={WOKEN: True})
 
     def pause(self) -> None:
-        """Lines wait for the user's next prompt: a turn that they started was interrupted."""
+        """Lines wait for the user's next prompt: a turn that they started was interrupted or failed."""
         self.num_in_a_row = MOST_WAKES_IN_A_ROW
         self._cancel()
 

@@ -251,6 +251,14 @@ async def test_the_first_yes_unfolds_five_lines(monkeypatch: pytest.MonkeyPatch)
         assert await here.scope() == "once"
 
 
+async def test_small_window_says_when_yes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "\n".join(f"touch file{number}" for number in range(60))
+    async with asked(monkeypatch, running(command), rows=5, columns=20) as here:
+        here.drawn.type("y")
+        await here.drawn.wait_for("Yes counts now")
+        assert not here.answer.done()
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(24, 100), (24, 40)])
 async def test_first_yes_unfolds_a_change(monkeypatch: pytest.MonkeyPatch, rows: int, columns: int) -> None:
     content = "".join(f"line {number:02}\n" for number in range(60))

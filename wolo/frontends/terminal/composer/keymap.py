@@ -208,6 +208,7 @@ def composer_keys(composer: Composer, keymap: Keymap, repl: KeyTarget) -> KeyBin
         else:
             composer.submit_line(KEYS_COMMAND)
 
+    keys.add("c-q", filter=has_focus)(lambda event: None)  # not the editor's way to type a control character
     keys.add(Keys.BracketedPaste, filter=has_focus)(lambda event: composer.paste(event.data))
     return keys
 

@@ -7,15 +7,11 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wolo.config import keys, layers
-from wolo.config.settings_writer import set_value
+from wolo.config import keys, layers, settings_writer
 from wolo.conversation.resources.model_selection import choose_now
 from wolo.diagnostics.provider_login import login_providers
 from wolo.errors import ConfigError
-from wolo.frontends.terminal.dialogs import login_dialog
-from wolo.frontends.terminal.dialogs.embedded_model import about_embedded, offer_embedded
-from wolo.frontends.terminal.dialogs.input_prompts import ask_secret
-from wolo.frontends.terminal.dialogs.new_server import add_server, try_out
+from wolo.frontends.terminal.dialogs import embedded_model, input_prompts, login_dialog, new_server
 from wolo.frontends.terminal.dialogs.picker import (
     ABOUT_SERVER,
     EMBEDDED,
@@ -111,17 +107,17 @@ async def _offer(terminal: Terminal) -> str:
         name = "the embedded model" if offer.has_embedded else SETUPS[EMBEDDED]
         print_numbered([Item(EMBEDDED, name)], terminal, first=first + len(offer.providers) + 1)
         if offer.has_embedded:
-            screen.show_text(f"     {about_embedded()}", "dim")
+            screen.show_text(f"     {embedded_model.about_embedded()}", "dim")
     try:
         while not (chosen := await (_choose_from_list(offer, terminal) if has_panels else _choose_by_line(offer, terminal))):
             pass
     except EOFError:
         return ""
     spec = chosen.removesuffix("?")
-    set_value(find_places(), "model", spec)
+    settings_writer.set_value(find_places(), "model", spec)
     terminal.screen.show_text(f"{spec} is now your default model. `-m` or the setting `model` changes it.", "dim")
     if chosen.endswith("?"):
-        await try_out(choose_now(), terminal)
+        await new_server.try_out(choose_now(), terminal)
     return spec
 
 
@@ -138,13 +134,13 @@ async def _choose_from_list(offer: ModelOffer, terminal: Terminal) -> str:
     items.append(Item(KEY, "paste an API key", "recognised by its beginning"))
     items += [Item(SERVER, "a company's server (URL)"), Item(EMBEDDED, "a small model inside wolo", "no key, no account")]
     items += [Item(each.name, each.label, "needs an API key") for each in offer.providers if each not in with_key]
-    embedded = about_embedded() if offer.has_embedded else "The engine and a small model are installed first."
+    embedded = embedded_model.about_embedded() if offer.has_embedded else "The engine and a small model are installed first."
     hints = {each.name: each.hint for each in offer.providers} | {EMBEDDED: embedded, SERVER: ABOUT_SERVER, KEY: ABOUT_KEY}
     picked = await pick(hinted_menu("No model is set up. Choose a provider:", items, hints, switch=switch), terminal)
     if picked is None:
         raise EOFError
     if picked.value == KEY:
-        return await _paste_key(await ask_secret("Paste your API key (input is hidden)", terminal), offer, terminal)
+        return await _paste_key(await input_prompts.ask_secret("Paste your API key (input is hidden)", terminal), offer, terminal)
     if picked.value in (EMBEDDED, SERVER):
         return await _set_up(picked.value, terminal)
     provider = next((each for each in offer.providers if each.name == picked.value), None)
@@ -166,7 +162,7 @@ async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:
     if 0 <= number < len(offer.models):
         return offer.models[number] + typed[len(name) :].strip()
     if "://" in typed:
-        return await add_server(terminal, typed)
+        return await new_server.add_server(terminal, typed)
     behind = number - len(offer.models)
     if 0 <= behind - len(offer.providers) < len(offer.setups):
         return await _set_up(offer.setups[behind - len(offer.providers)], terminal)
@@ -184,7 +180,7 @@ async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:
 
 
 async def _set_up(setup: str, terminal: Terminal) -> str:
-    return await (offer_embedded(terminal) if setup == EMBEDDED else add_server(terminal))
+    return await (embedded_model.offer_embedded(terminal) if setup == EMBEDDED else new_server.add_server(terminal))
 
 
 def _key_variable(provider: Provider) -> str:

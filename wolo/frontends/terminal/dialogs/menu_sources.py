@@ -17,9 +17,8 @@ from wolo.frontends.terminal.display.history_preview import last_exchange
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.live.temporary_region import temporary_region
 from wolo.messages.terminal_text import quantity
-from wolo.models import address
+from wolo.models import address, model_lists
 from wolo.models.http.server_lookup import find_servers
-from wolo.models.model_lists import list_ids
 from wolo.places import find_places
 from wolo.sessions import listing, replay_entries
 from wolo.sessions.listing import SessionInfo, age
@@ -76,7 +75,7 @@ def models_menu(conversation: Conversation, *, ahead: bool = False) -> Menu[str]
     if config.endpoint.base_url:
         at_hand = [
             _served_item(f"{conversation.choice.provider.name}/{name}")
-            for name in list_ids(find_places().cache, conversation.choice)
+            for name in model_lists.list_ids(find_places().cache, conversation.choice)
         ]
         here = address.origin(config.endpoint.base_url)
         known = [each for each in known if each.provider.base_url and address.origin(each.provider.base_url) == here]

@@ -67,9 +67,9 @@ def hinted_menu(title: str, items: Sequence[Item[str]], hints: Mapping[str, str]
     """A numbered menu whose preview shows the hint for an entry, a sentence a line."""
 
     def preview(name: str, is_on: bool) -> Sequence[str]:
-        return re.split(r"(?<=\.) ", hints.get(name, ""))
+        return re.split(r"(?<=\.) ", hints[name]) if hints.get(name) else ()
 
-    return Menu(title, lambda is_on: items, switch, preview, is_numbered=True)
+    return Menu(title, lambda is_on: items, switch, preview if any(hints.values()) else None, is_numbered=True)
 
 
 async def pick(menu: Menu[T], terminal: Terminal) -> Picked[T] | None:
@@ -210,7 +210,7 @@ class Picker(Panel[Picked[T] | None]):
         first = max(0, min(self._at - listed // 2, len(self._found) - listed))
         rows = [*titled, *(self._row(at, columns) for at in range(first, first + listed))]
         if self._menu.preview is not None:
-            preview = self._previews.get((self._found[self._at].value, self._is_on), ("…",))
+            preview = self._previews.get((self._found[self._at].value, self._is_on), ())
             more = max(min(PREVIEW_ROWS, room - listed - around), 0)
             rows += [[("class:dim", _cut(f"    {clean_line(line)}", columns))] for line in preview[:more]]
         return rows

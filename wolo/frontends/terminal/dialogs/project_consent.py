@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from wolo.config import consents, project
+from wolo.config import configured_servers, consents, project
 from wolo.config.cli_options import Flags
-from wolo.config.configured_servers import find_unanswered, save_server_consent
 from wolo.conversation.resources.conversation_hooks import awaiting_consent, save_consent
 from wolo.conversation.resources.mcp_servers import servers_here
 from wolo.errors import ConfigError
@@ -110,7 +109,7 @@ async def _ask_servers(flags: Flags, terminal: Terminal) -> None:
         return
     if flags.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
         return
-    for server in find_unanswered(servers_here(flags, find_site()), places, root):
+    for server in configured_servers.find_unanswered(servers_here(flags, find_site()), places, root):
         lines = [
             Text.assemble(("? ", "bold warning"), ("This project configures an MCP server: ", "bold"), _in_full(server.name))
         ]
@@ -127,7 +126,7 @@ async def _ask_servers(flags: Flags, terminal: Terminal) -> None:
         )
         try:
             if answer:
-                save_server_consent(places, root, server, allowed=answer == "yes")
+                configured_servers.save_server_consent(places, root, server, allowed=answer == "yes")
         except ConfigError as error:
             _report_unsaved(error, terminal)
 

@@ -27,10 +27,10 @@ from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.io.theme import STYLES
 from wolo.frontends.terminal.render import tool_calls
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
-from wolo.frontends.wrapping import wrap
+from wolo.frontends.wrapping import lead_of_column, wrap
 from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Message, Usage
-from wolo.messages.terminal_text import clean, clean_line, escaped_line
+from wolo.messages.terminal_text import clean, clean_line, escaped_line, quantity
 
 TAIL_CHARS = 400
 """Thinking that is stored to show its newest line."""
@@ -193,9 +193,11 @@ class Screen:
             self._show_unfinished(self._markdown.preview)
 
     def show_text(self, text: str, style: str = "") -> None:
-        """Prints a sentence, cleaned of control characters."""
+        """Prints sentences and tables, cleaned of control characters."""
         text = clean(text)
-        self.print(Text.assemble((text if self.stdout.can_move else tool_calls.without_dots(text), style)))
+        can_move = self.stdout.can_move
+        text = wrap(text, self.stdout.columns, lead_of_column) if can_move else tool_calls.without_dots(text)
+        self.print(Text.assemble((text, style)))
 
     def show_error(self, error: WoloError) -> None:
         self.show_text(error.message, "error")
@@ -285,13 +287,13 @@ class Screen:
             self.folded.newest = THINKING
 
     def _progress(self) -> str:
-        return f"writing · {max(self._chars // 4, 1):,} tokens"
+        return f"writing · {quantity(max(self._chars // 4, 1), 'token')}"
 
     def _thinking(self) -> str:
         newest = "".join(newest_lines(self._tail, 1))
         if len(newest) > NEWEST_CHARS:
             newest = f"…{newest[-NEWEST_CHARS:].partition(' ')[2]}"  # it begins with a word
-        return f"thinking · {max(self._chars // 4, 1):,} tokens · {newest}".rstrip(" ·")
+        return f"thinking · {quantity(max(self._chars // 4, 1), 'token')} · {newest}".rstrip(" ·")
 
     def _attempt_failed(self, event: events.AttemptFailed) -> None:
         if event.is_limit:

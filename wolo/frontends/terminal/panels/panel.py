@@ -327,7 +327,8 @@ class Panel(Generic[T]):
         page = list(rows[self._top : self._top + self._page])
         if self._most:
             words = f"lines {self._top + 1}-{self._top + self._page} of {len(rows)}"
-            words += " · Yes counts now" if self._was_unfolded else ""
+            if self._was_unfolded:
+                words = f"{words} · Yes counts now" if len(words) + 17 <= columns else "Yes counts now"
             is_wide = get_app().output.get_size().columns >= NARROW_COLUMNS
             page.append([("class:dim", f"{words} · ↑↓ PgUp PgDn scroll" if is_wide else words)])
         return page

@@ -16,8 +16,7 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText, Sw
 from wolo.conversation.permission_check import in_precedence, rule_lines
 from wolo.conversation.resources.startup import ConversationChange
 from wolo.frontends.terminal.composer.completion import mention
-from wolo.frontends.terminal.dialogs import menu_sources
-from wolo.frontends.terminal.dialogs.input_prompts import ask_text, confirm
+from wolo.frontends.terminal.dialogs import input_prompts, menu_sources
 from wolo.frontends.terminal.dialogs.picker import EMBEDDED, SERVER, Item, Menu, pick
 from wolo.frontends.terminal.display.line_prompt import Dismissed, PassedOver
 from wolo.frontends.terminal.display.terminal import Terminal
@@ -98,7 +97,7 @@ async def _setting(terminal: Terminal, command: Command, context: CommandContext
     if (picked := await pick(Menu("Settings", lambda is_on: items), terminal)) is None:
         return NOTHING
     try:
-        value = await ask_text(f"{picked.value} = ", terminal)
+        value = await input_prompts.ask_text(f"{picked.value} = ", terminal)
     except (PassedOver, EOFError):
         return NOTHING
     return await command.run(context, f"{picked.value} {value}".strip())
@@ -116,7 +115,7 @@ async def _rule(terminal: Terminal, command: Command, context: CommandContext) -
     rule = rules[picked.value]
     if "permissions.toml" not in rule.source:
         return ShowText(items[picked.value].label)
-    if not await confirm(f"Remove {rule}?", terminal, yes="Yes, remove it"):
+    if not await input_prompts.confirm(f"Remove {rule}?", terminal, yes="Yes, remove it"):
         return NOTHING
     return await command.run(context, f"remove {rule}")
 

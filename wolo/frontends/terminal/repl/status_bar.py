@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from wolo import __version__
+from wolo import __version__, places
 from wolo.agent.budget import NOTHING, add
 from wolo.agent.events import AnswerEnded, CallEnded, Compacted, Event, RequestStarted, TaskEnded
 from wolo.conversation.conversation import Conversation
@@ -20,7 +20,6 @@ from wolo.frontends.terminal.live.component import Row
 from wolo.frontends.terminal.render.tool_calls import without_dots
 from wolo.messages.message import Usage, task_usage
 from wolo.messages.terminal_text import clean_line, in_short
-from wolo.places import find_home
 from wolo.tools.tool_values import TodoItem, TodoList
 from wolo.workspace.git_branch import current_branch
 
@@ -172,7 +171,7 @@ def how_held(mode: str, sandbox: str) -> str:
 
 
 def where(path: Path) -> str:
-    home = find_home()
+    home = places.find_home()
     return clean_line(f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path))
 
 
