@@ -353,13 +353,17 @@ asyncio.run(main())
 """
 
 
+LEAVES_SLEEPING = 'read up < <(exec setsid sh -c "echo up; exec sleep {0} >/dev/null 2>&1")'
+"""Ends when the process that it leaves behind has a session of its own: before, it would end with the command."""
+
+
 def start_owner(script: str, then: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", OWNER, script, then], stdout=subprocess.PIPE, text=True)
 
 
 def test_exiting_wolo_takes_its_running_commands_along() -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
-    with start_owner(f"(setsid sleep {n} >/dev/null 2>&1 &)", "exit") as owner:
+    with start_owner(LEAVES_SLEEPING.format(n), "exit") as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "ready\n"
         assert owner.wait(timeout=60) == 0
@@ -369,15 +373,14 @@ def test_exiting_wolo_takes_its_running_commands_along() -> None:
 def test_killed_wolo_leftovers_end_at_next_start_only() -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
     m = f"8{time.monotonic_ns() % 10**9}"
-    script = "(setsid sleep {0} >/dev/null 2>&1 &)"
-    with start_owner(script.format(n), "wait") as dead, start_owner(script.format(m), "wait") as living:
+    with start_owner(LEAVES_SLEEPING.format(n), "wait") as dead, start_owner(LEAVES_SLEEPING.format(m), "wait") as living:
         assert dead.stdout is not None
         assert living.stdout is not None
         dead.stdout.readline()
         living.stdout.readline()
         dead.kill()
         dead.wait()
-        wait_for(lambda: bool(alive(n) and alive(m)))  # a shell in the background may be about to start them
+        wait_for(lambda: bool(alive(n) and alive(m)))
         end_orphans()
         assert gone(n)
         assert alive(m)

@@ -227,7 +227,7 @@ class WatchProcess:
                 env={},
                 cwd="/",
                 pass_fds=(its.fileno(), self._inotify, code),
-                start_new_session=True,
+                process_group=0,  # in wolo's session, unlike what a command leaves behind
             )
         finally:
             os.close(code)
