@@ -98,8 +98,8 @@ site: .venv/.site  # build/site/index.html: docs/ with search and the public nam
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict -q -f .ci/mkdocs.yml
 	! grep -rE '<(script|link|img|iframe)[^>]*="(https?:)?//' --include='*.html' build/site  # nothing comes from other hosts
 
-dist: .venv/.dist  # dist/: packages, built twice and equal, a folder that needs no Python (Linux), SBOM, checksums
-	$(BIN)/python .ci/packaging/make_dist.py
+dist: .venv/.dist  # dist/: packages, built twice and equal, a folder that needs no Python (Linux), SBOM, checksums. ARCH=arm64: on x86_64, of Debian's packages
+	$(BIN)/python .ci/packaging/make_dist.py $(if $(ARCH),--arch $(ARCH))
 
 hooks: .venv/.test  # commits are checked for style and layers first; `git commit --no-verify` skips it
 	git config core.hooksPath .githooks

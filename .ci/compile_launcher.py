@@ -51,5 +51,12 @@ class CompileLauncher(BuildHookInterface[Any]):
         new.replace(target)
         build_data["artifacts"].append(f"/{PROGRAM}")
         build_data["pure_python"] = False
-        machine = platform.machine()  # the program needs no library, so any Linux of this machine runs it
+        machine = _machine(compiler[0])  # the program needs no library, so any Linux of this machine runs it
         build_data["tag"] = f"py3-none-manylinux_2_17_{machine}.musllinux_1_1_{machine}"
+
+
+def _machine(compiler: str) -> str:
+    """The one that the compiler makes programs for, which `CC` may have chosen for another machine than this."""
+    done = subprocess.run([compiler, "-dumpmachine"], capture_output=True, text=True, check=False)
+    name = done.stdout.partition("-")[0]
+    return name if name == "aarch64" else platform.machine()

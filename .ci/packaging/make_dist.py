@@ -1,6 +1,7 @@
 """`make dist`: the packages of the commit, built twice and equal, a folder that needs no Python, the SBOM and the checksums.
 
 Everything has the time of the commit, or of SOURCE_DATE_EPOCH. WOLO_SIGNING_KEY names an SSH key that signs the checksums.
+With `--arch arm64` (`make dist ARCH=arm64`) an x86_64 machine builds for the other one: see `foreign_python.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from foreign_python import ForeignPython
+
 ROOT = Path(__file__).parents[2]
 PINNED = ROOT / ".ci" / "requirements" / "run.txt"
 UNUSED = ("test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "site-packages", "dist-packages", "__pycache__")
@@ -31,15 +34,19 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--out", type=Path, default=ROOT / "dist")
     options.add_argument("--only", choices=["packages", "folder"], help="without SBOM and checksums")
+    options.add_argument("--arch", choices=["arm64"], help="instead of this machine's")
     chosen = options.parse_args()
     epoch = os.environ.get("SOURCE_DATE_EPOCH") or output("git", "-C", str(ROOT), "log", "-1", "--format=%ct")
     os.environ |= {"SOURCE_DATE_EPOCH": epoch, "TZ": "UTC"}
     chosen.out.mkdir(parents=True, exist_ok=True)
+    foreign = ForeignPython("aarch64") if chosen.arch and platform.machine() != "aarch64" else None
+    if foreign is not None:
+        os.environ["CC"] = foreign.compiler()
     wheel = build_twice(chosen.out)
     if chosen.only == "packages":
         return
     if sys.platform == "linux":
-        archive(make_folder(wheel, chosen.out), int(epoch))
+        archive(make_folder(wheel, chosen.out, foreign), int(epoch))
     if chosen.only is None:
         write_sbom(wheel)
         write_recipes(chosen.out, wheel)
@@ -66,46 +73,47 @@ def build(place: Path) -> list[Path]:
     return sorted((place / "dist").iterdir())
 
 
-def make_folder(wheel: Path, out: Path) -> Path:
+def make_folder(wheel: Path, out: Path, foreign: ForeignPython | None) -> Path:
     """Python, its libraries and loader, wolo and what it needs; the folder can be moved."""
     version = wheel.name.split("-")[1]
-    folder = out / f"wolo-{version}-linux-{platform.machine()}"
+    folder = out / f"wolo-{version}-linux-{foreign.machine if foreign else platform.machine()}"
     shutil.rmtree(folder, ignore_errors=True)
     library = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-    leave_out = shutil.ignore_patterns(*UNUSED, "config-*", "*.a", "_test*", "_tkinter*", "_ctypes_test*")
-    shutil.copytree(sysconfig.get_path("stdlib"), library, ignore=leave_out, symlinks=True)
-    shutil.copy(os.path.realpath(sys.executable), folder / "lib" / "interpreter")
-    (folder / "bin").mkdir()
-    compiler = os.environ.get("CC") or "cc"
+    (folder / "bin").mkdir(parents=True)
     start = folder / "bin" / "python3"
-    output(
-        compiler,
-        "-D_GNU_SOURCE",
-        "-O2",
-        "-s",
-        "-static",
-        "-Wall",
-        "-Werror",
-        "-o",
-        str(start),
-        str(Path(__file__).with_name("start.c")),
-    )
-    copy_libraries(folder)
-    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python3"), "install", "--quiet", "--no-compile"]
-    output(*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(PINNED))
-    output(*pip, "--no-deps", "--no-index", str(wheel))
+    source = Path(__file__).with_name("start.c")
+    flags = ("-D_GNU_SOURCE", "-O2", "-s", "-static", "-Wall", "-Werror", "-o")
+    output(os.environ.get("CC") or "cc", *flags, str(start), str(source))
+    if foreign is None:
+        copy_python(Path(sysconfig.get_path("stdlib")), Path(os.path.realpath(sys.executable)), library)
+        copy_libraries(folder)
+        pip = [sys.executable, "-m", "pip", "--python", str(start), "install", "--quiet", "--no-compile"]
+        output(*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(PINNED))
+        output(*pip, "--no-deps", "--no-index", str(wheel))
+        copy_libraries(folder)
+    else:
+        with foreign.unpack() as root:
+            copy_python(root / "usr" / "lib" / library.name, root / "usr" / "bin" / library.name, library)
+            foreign.install(library, "--require-hashes", "-r", str(PINNED))
+            foreign.install(library, "--no-deps", "--no-index", str(wheel))
+            foreign.copy_libraries(folder, root)
     for script in (folder / "bin").iterdir():
         if script.read_bytes()[:2] == b"#!":
             script.unlink()  # begins with the path of this machine
     shutil.copy(start, folder / "bin" / "wolo")
-    copy_libraries(folder)
     for path in (*folder.glob("lib/*.so*"), *library.glob("lib-dynload/*.so"), folder / "lib" / "interpreter"):
-        output("strip", "--strip-unneeded", str(path))
+        output(foreign.tool("strip") if foreign else "strip", "--strip-unneeded", str(path))
     unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH  # no times in them; nobody edits these files
     compileall.compile_dir(library, quiet=2, stripdir=str(folder), invalidation_mode=unchecked)
     (folder / "lib" / "self-contained").write_text(f"{folder.name}\n{releases()}\n{signer()}\n", encoding="utf-8")
     shutil.copy(ROOT / "LICENSE", folder)
     return folder
+
+
+def copy_python(standard_library: Path, interpreter: Path, library: Path) -> None:
+    leave_out = shutil.ignore_patterns(*UNUSED, "config-*", "*.a", "_test*", "_tkinter*", "_ctypes_test*")
+    shutil.copytree(standard_library, library, ignore=leave_out, symlinks=True)
+    shutil.copy(interpreter, library.with_name("interpreter"))
 
 
 def repository() -> str:
