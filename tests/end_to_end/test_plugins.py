@@ -215,7 +215,7 @@ def market(tmp_path: Path, plugin: Path) -> Path:
         {"name": "acme", "source": {"source": "url", "url": plugin.as_uri()}, "description": "From elsewhere"},
         {"name": "sub", "source": {"source": "git-subdir", "url": plugin.as_uri(), "path": "skills/deploy"}},
         {"name": "office", "source": "./", "strict": False, "skills": ["./plugins/fmt/skills/fmt"]},
-        {"name": "gone", "source": {"source": "npm", "package": "gone"}},
+        {"name": "gone", "source": {"source": "svn", "url": "https://host.example/gone"}},
         {"source": "./nameless"},
     ]
     content = {
@@ -242,7 +242,7 @@ def test_a_marketplace_is_added_searched_and_installed_from(market: Path) -> Non
     run_wolo("plugin", "update", "inner")
     assert listed()["inner"]["commit"] == last
     refused = run_wolo("plugin", "add", "gone")
-    assert (refused.exit_code, "comes from npm" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "comes from svn" in refused.stderr) == (2, True)
     run_wolo("plugin", "marketplace", "remove", "acme-market")
     assert run_wolo("plugin", "search", "--json").json == []
     assert "inner" in listed()

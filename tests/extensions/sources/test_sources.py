@@ -19,7 +19,7 @@ import pytest
 
 from tests.fakes.repositories import commit, files, git, repository
 from wolo.errors import ExtensionError, UsageError, WoloError
-from wolo.extensions.sources import fetching, tree_copy
+from wolo.extensions.sources import http_download, tree_copy
 from wolo.extensions.sources.fetching import FetchedSource, fetch
 from wolo.extensions.sources.source import Source, read_source
 from wolo.extensions.sources.tree_copy import files_in
@@ -54,6 +54,9 @@ GITHUB = "https://github.com/acme/tools.git"
         ("git@host.example:acme/tools.git#v1", Source("git", "git@host.example:acme/tools.git", "v1")),
         ("ssh://git@host.example/acme/tools", Source("git", "ssh://git@host.example/acme/tools")),
         ("https://host.example/a.zip#skills/pdf", Source("archive", "https://host.example/a.zip", "", "skills/pdf")),
+        ("npm:tools", Source("npm", "tools")),
+        ("npm:@acme/tools@1.2.0-rc.1", Source("npm", "@acme/tools", "1.2.0-rc.1")),
+        ("npm:https://npm.host.example/x/@acme/tools@next", Source("npm", "https://npm.host.example/x/@acme/tools", "next")),
         ("https://host.example/a.tar.gz", Source("archive", "https://host.example/a.tar.gz")),
     ],
 )
@@ -71,6 +74,8 @@ def test_a_source_is_read_as_it_is_typed(text: str, source: Source) -> None:
         ("ext::sh -c id", "nothing at"),
         ("acme/tools#--upload-pack=id", "no name of a branch"),
         ("acme/tools#main:../..", "leads out"),
+        ("npm:@acme/tools@^1.2", "names no package"),
+        ("npm:../tools", "names no package"),
         ("note.txt", "neither a folder nor an archive"),
         (".#v1", "no git repository"),
     ],
@@ -254,6 +259,6 @@ def test_an_archive_is_downloaded_within_bounds(server: str, monkeypatch: pytest
     assert names(fetched(f"{server}/a.tar.gz")) == ["SKILL.md"]
     with pytest.raises(ExtensionError, match=r"cannot be fetched: .*404"):
         fetched(f"{server}/gone.zip")
-    monkeypatch.setattr(fetching, "MOST_BYTES", 10)
+    monkeypatch.setattr(http_download, "MOST_BYTES", 10)
     with pytest.raises(ExtensionError, match="more than"):
         fetched(f"{server}/a.tar.gz")

@@ -33,7 +33,7 @@ _LAST_COMMIT = " (without changes that are not committed)"
 @app.command("add")
 def add(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="Folder, OWNER/REPO, git URL, archive, pypi:NAME, PLUGIN@MARKET.")
+        str, typer.Argument(metavar="SOURCE", help="Folder, OWNER/REPO, git URL, archive, pypi:NAME, npm:NAME, PLUGIN@MARKET.")
     ],
     yes: Yes = False,
 ) -> None:

@@ -132,6 +132,10 @@ def _source(listed: Listed, marketplace: Marketplace, table: Mapping[str, Any]) 
     folder = str(value.get("path") or value.get("subdir") or "")
     if kind in ("local", "directory", "path", "file"):
         return _relative(folder, marketplace, table)
+    if kind == "npm":
+        registry, version = str(value.get("registry") or ""), str(value.get("version") or "")
+        package = f"{registry.rstrip('/')}/{value.get('package')}" if registry else value.get("package")
+        return read_source(f"npm:{package}{f'@{version}' if version else ''}", Path("/nowhere"))
     if kind not in ("github", "url", "git", "git-subdir", "gitlab"):
         raise ExtensionError(f"{listed.name} comes from {clean_line(str(kind))}, which wolo does not fetch from.")
     address = str(value.get("repo") or value.get("url") or "")

@@ -121,10 +121,10 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
 
 
 def read_package(folder: Path) -> dict[str, Any]:
-    """Name, version and summary of an unpacked wheel, and what it needs; empty for another folder."""
+    """Name, version and summary of an unpacked wheel, and what it needs; without the name for a package of npm."""
     metadata = next(folder.glob("*.dist-info/METADATA"), None)
     if metadata is None:
-        return {}
+        return _read_npm_package(folder)
     head = metadata.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
     lines = [line.partition(": ")[::2] for line in head.splitlines()]
     values = dict(reversed(lines))
@@ -136,6 +136,17 @@ def read_package(folder: Path) -> dict[str, Any]:
         "description": values.get("Summary", ""),
         "unused": unused,
     }
+
+
+def _read_npm_package(folder: Path) -> dict[str, Any]:
+    try:
+        package = _object(folder / "package.json", folder)
+    except ExtensionError:
+        return {}
+    needs = package.get("dependencies")
+    absent = [name for name in needs if not (folder / "node_modules" / name).exists()] if isinstance(needs, dict) else []
+    unused = [f"dependencies, which are not installed: {clean_line(', '.join(absent))}"] if absent else []
+    return {"version": package.get("version"), "description": package.get("description"), "unused": unused}
 
 
 class _ManifestReader:

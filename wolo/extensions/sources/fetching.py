@@ -8,23 +8,21 @@ import stat
 import subprocess
 import sys
 import tarfile
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http.client import HTTPException
 from lzma import LZMAError
 from pathlib import Path
-from typing import IO, Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
+from typing import IO
 
 from msgspec import Struct
 
 from wolo.errors import ExtensionError, UsageError
+from wolo.extensions.sources.http_download import download
+from wolo.extensions.sources.npm_package import fetch_package
 from wolo.extensions.sources.source import Source
-from wolo.extensions.sources.tree_copy import MOST_BYTES, check_size, copy_tree, tree_digest
+from wolo.extensions.sources.tree_copy import check_size, copy_tree, tree_digest
 from wolo.messages.terminal_text import clean_line
 from wolo.workspace.git import GitFailed, run_git
 from wolo.workspace.git_repository import find_repository, local_path, open_repository
@@ -44,6 +42,8 @@ def fetch(source: Source, into: Path, files: Sequence[str] = ()) -> FetchedSourc
         root, folder, pin = raw, source.folder or checkout.folder, checkout.commit
     elif source.kind == "pypi":
         root, folder, pin = unpack(str(_download_wheel(source, into / "wheels")), raw, into), "", ""
+    elif source.kind == "npm":
+        root, folder, pin = unpack(str(fetch_package(source, into / "npm")), raw, into), "", ""
     elif source.kind == "archive":
         root, folder, pin = unpack(source.location, raw, into), source.folder, ""
     else:
@@ -57,7 +57,6 @@ def fetch(source: Source, into: Path, files: Sequence[str] = ()) -> FetchedSourc
     return FetchedSource(tree, pin or tree_digest(tree))
 
 
-DOWNLOAD_S = 60.0
 MOST_ENTRIES = 20_000
 _BLOCK = 1 << 16
 
@@ -71,7 +70,7 @@ class _ArchiveEntry(Struct, frozen=True):
 
 def unpack(location: str, into: Path, scratch: Path) -> Path:
     """The unpacked folder; an archive with a single folder is that folder. Raises ExtensionError."""
-    path = _download(location, scratch / "archive") if "://" in location else Path(location)
+    path = download(location, scratch / "archive") if "://" in location else Path(location)
     into.mkdir()
     try:
         _write(_zip(path) if zipfile.is_zipfile(path) else _tar(path), into)
@@ -129,18 +128,6 @@ def _tar(path: Path) -> Iterator[_ArchiveEntry]:
                 raise ExtensionError(f"The archive has a link or special file: {member.name!r}.")
 
 
-class _NoDowngrade(urllib.request.HTTPRedirectHandler):
-    """An encrypted address must not lead to one that is not."""
-
-    max_redirections = 5
-
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
-            fp.close()
-            raise ExtensionError(f"{req.full_url} leads to an address that is not encrypted.")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
 def _download_wheel(source: Source, into: Path) -> Path:
     """By pip, with the index that the user has set up. A wheel is unpacked and runs nothing, as a source distribution would."""
     into.mkdir()
@@ -157,25 +144,6 @@ def _download_wheel(source: Source, into: Path) -> Path:
         why = lines[-1].removeprefix("ERROR: ").rstrip(".") if lines else "there is no wheel"
         raise ExtensionError(f"{source} cannot be fetched: {clean_line(why)}.", hint="Packages are fetched as wheels, by pip.")
     return wheel
-
-
-def _download(url: str, into: Path) -> Path:
-    opener = urllib.request.build_opener(_NoDowngrade)
-    request = urllib.request.Request(url, headers={"User-Agent": "wolo"})
-    try:
-        with opener.open(request, timeout=DOWNLOAD_S) as answer, into.open("wb") as file:
-            size = 0
-            while block := answer.read(_BLOCK):
-                size += len(block)
-                if size > MOST_BYTES:
-                    raise ExtensionError(f"{url} has more than {MOST_BYTES // 1024**2} MiB.")
-                file.write(block)
-    except (OSError, HTTPException, ValueError) as error:
-        if isinstance(error, HTTPError):
-            error.close()  # it holds the connection
-        why = error.reason if type(error) is URLError else error
-        raise ExtensionError(f"{url} cannot be fetched: {why}.") from error
-    return into
 
 
 GIT_S = 300.0

@@ -12,9 +12,15 @@ from msgspec import Struct
 from wolo.errors import UsageError
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar")
-FORMS = "A folder, OWNER/REPO, a git URL (both with #REF or #REF:FOLDER), a .zip or .tar.gz file or https URL, or pypi:NAME."
+FORMS = (
+    "A folder, OWNER/REPO, a git URL (both with #REF or #REF:FOLDER), a .zip or .tar.gz file or https URL, pypi:NAME or npm:NAME."
+)
 _SHORT = r"(?:github:|gh:)?([A-Za-z0-9][\w.-]*)/([\w.-]+?)(?:\.git)?((?:/[\w.@+-]+)*)"
 PYPI = "pypi:"
+NPM = "npm:"
+NPM_PACKAGE = r"(?:(https?://[^\s@]+)/)?((?:@[\w.~-]+/)?[\w~-][\w.~-]*)"
+"""Registry and name."""
+_NPM_VERSION = r"(?:@([\w.+-]+))?"
 _REQUIREMENT = r"([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)(?:==([\w.!+-]+))?"
 _WEB = r"(https://[^/]+/[^/]+/[^/]+?)(?:\.git)?/(?:-/)?(?:tree|blob)/(.+)"
 _LOCAL = ("/", "./", "../", "~")
@@ -22,7 +28,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Source(Struct, frozen=True):
-    kind: Literal["folder", "git", "archive", "pypi"]
+    kind: Literal["folder", "git", "archive", "pypi", "npm"]
     location: str
     """Absolute path, URL or name of a package."""
     ref: str = ""
@@ -33,6 +39,8 @@ class Source(Struct, frozen=True):
     def __str__(self) -> str:
         if self.kind == "pypi":
             return f"{PYPI}{self.location}{f'=={self.ref}' if self.ref else ''}"
+        if self.kind == "npm":
+            return f"{NPM}{self.location}{f'@{self.ref}' if self.ref else ''}"
         end = f"{self.ref}:{self.folder}" if self.folder else self.ref
         return f"{self.location}#{end}" if end else self.location
 
@@ -52,6 +60,11 @@ def read_source(text: str, base: Path) -> Source:
         if named is None:
             raise UsageError(f"{text} names no package.", hint="pypi:NAME, or pypi:NAME==VERSION.")
         return Source("pypi", named[1], named[2] or "")
+    if text.startswith(NPM):
+        named = re.fullmatch(f"({NPM_PACKAGE}){_NPM_VERSION}", text.removeprefix(NPM))
+        if named is None:
+            raise UsageError(f"{text} names no package.", hint="npm:NAME, or npm:NAME@VERSION: a version or a tag, no range.")
+        return Source("npm", named[1], named[4] or "")
     location, _, end = text.partition("#")
     ref, _, folder = end.partition(":")
     if "://" in text or re.match(r"[\w.-]+@[\w.-]+:", text):
