@@ -55,6 +55,16 @@ def test_other_text_is_the_reason_the_model_reads(provider: ProviderServer) -> N
     assert not Path("made").exists()
 
 
+def test_number_without_panel_asks_again(provider: ProviderServer) -> None:
+    with asked(provider, "touch made") as terminal:
+        terminal.enter("1")
+        terminal.wait_for("No answer has a number here")
+        terminal.wait_until(lambda: terminal.text.count(READY) == 2)
+        terminal.enter("y")
+        assert terminal.wait_for_exit() == 0
+    assert Path("made").exists()
+
+
 def test_ctrl_d_denies_and_the_turn_continues(provider: ProviderServer) -> None:
     with asked(provider, "touch made") as terminal:
         terminal.press("ctrl-d")

@@ -67,6 +67,9 @@ async def _approve_by_line(
             question = f"  [y]es  [s]ession{always}  [e]dit  [N]o, or type why not › "
         try:
             typed = await ask_line(question, screen, terminal.keyboard)
+            if typed.strip().isdecimal():  # the answer's number in a panel, and no reason
+                screen.show_text("  No answer has a number here: type its letter, or a reason.", "warning")
+                continue
             if may_accept_edits and typed.strip().lower() == "f":
                 return PreviewAnswer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
             if typed.strip().lower() not in ("e", "edit") or asked.only_once or asked.walls in ("again", "restored", "host"):
