@@ -240,7 +240,19 @@ def test_huge_file_is_read_in_part_without_waiting(provider: ProviderServer) -> 
     assert "the file has 120,000,000 bytes" in huge
     assert "cut: the line has 50,000,000 bytes" in line
     assert edited == "The file is larger than 64 MiB; change it with `shell`."
-    assert tail.startswith("-2→first\n-1→first")
+    assert tail.startswith("-2→first\nfirst\n[")
+
+
+def test_lines_copied_from_a_page_are_edited(provider: ProviderServer) -> None:
+    Path("a.py").write_text("".join(f"    x{line} = {line}\n" for line in range(1, 31)))
+    change = {
+        "path": "a.py",
+        "old": "    x19 = 19\n20→    x20 = 20\n    x21 = 21",
+        "new": "    x19 = 0\n20→    x20 = 0\n    x21 = 0",
+    }
+    _, results = run(provider, ("read", {"path": "a.py", "offset": 18, "limit": 5}), ("edit", change))
+    assert results[0].startswith("18→    x18 = 18\n    x19 = 19\n20→    x20 = 20\n    x21 = 21\n    x22 = 22\n[")
+    assert "x18 = 18\n    x19 = 0\n    x20 = 0\n    x21 = 0\n    x22 = 22\n" in Path("a.py").read_text()
 
 
 SECRETS = [".env", ".env.local", "id_rsa", ".netrc", ".npmrc", "deep/credentials"]

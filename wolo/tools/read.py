@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.guard.secrets.redactor import Secrets
+from wolo.messages.line_numbers import add_numbers
 from wolo.messages.media import image_size, image_type
 from wolo.messages.parts import ImagePart, ToolKind
 from wolo.tools.tool import CallContext, ToolServices
@@ -41,8 +42,8 @@ class ReadArgs(Struct, frozen=True):
 
 
 class Read:
-    """Read a text file, a PDF or a notebook, or view an image. Each line of a text file is shown as `12→text`; number and arrow
-    are not part of the file."""
+    """Read a text file, a PDF or a notebook, or view an image. The first line and every tenth of a text file are shown as
+    `20→text`; number and arrow are not part of the file."""
 
     name: ClassVar[str] = "read"
     Args: ClassVar[type[Struct]] = ReadArgs
@@ -171,8 +172,7 @@ def _render(page: FilePage, offset: int, size: int, shown: str, secrets: Secrets
             raise ToolError(f"`{shown}` has no line {offset}.")
         return "[The file is empty.]"
     lines = [
-        f"{line.number}→"
-        + (f"{secrets.hide_cut(line.text)} … [cut: the line has {line.full_bytes:,} bytes]" if line.full_bytes else line.text)
+        f"{secrets.hide_cut(line.text)} … [cut: the line has {line.full_bytes:,} bytes]" if line.full_bytes else line.text
         for line in page.lines
     ]
     first, last = page.lines[0].number, page.lines[-1].number
@@ -191,4 +191,4 @@ def _render(page: FilePage, offset: int, size: int, shown: str, secrets: Secrets
         notes.append(f"Encoding: {page.encoding.label}.")
     if page.newline not in ("", "LF"):
         notes.append(f"Line endings: {page.newline}.")
-    return "\n".join((*lines, f"[{' '.join(notes)}]"))
+    return "\n".join((*add_numbers(first, lines), f"[{' '.join(notes)}]"))

@@ -239,7 +239,7 @@ def test_each_tool_has_the_claude_code_response() -> None:
     assert response("shell", result("hi\n[note]", output), command="x") == {
         **{"stdout": "hi\n", "stderr": "", "interrupted": False, "isImage": False}
     }
-    read = response("read", result("2→b\n3→c\n[Lines 2 to 3 of 9. Continue with offset=4.]"), path="a")
+    read = response("read", result("2→b\nc\n[Lines 2 to 3 of 9. Continue with offset=4.]"), path="a")
     assert read["file"] == {
         **{"filePath": "/home/me/project/a", "content": "b\nc", "numLines": 2, "startLine": 2, "totalLines": 9}
     }

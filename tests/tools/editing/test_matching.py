@@ -87,6 +87,15 @@ def test_copied_line_numbers_are_left_out(mark: str) -> None:
     assert replaced(file, old, old.replace("return 1", "return 2"))[0] == "def f():\n    return 2\n"
 
 
+@pytest.mark.parametrize("new", ["19→  c\n20→  d\n  e", "  c\n  d\n  e", "  c\n20→  d\n  e"])
+def test_numbers_of_a_copied_page_are_left_out(new: str) -> None:
+    file = "a\n" * 18 + "  x\n  y\n  z\n"
+    changed, rule = replaced(file, "19→  x\n20→  y\n  z", new)
+    assert (changed, rule) == (file.replace("x", "c").replace("y", "d").replace("z", "e"), "copied line numbers")
+    assert find(file, "19→  x\n20→  y\n  z", "30→  c").passages == []  # a number from elsewhere
+    assert find(file, "19→  x\n30→  y\n  z", "x").passages == []  # not one page
+
+
 def test_numbers_that_belong_to_the_file_are_kept() -> None:
     assert replaced("1: one\n2: two\n", "1: one", "1: uno") == ("1: uno\n2: two\n", "")
     assert find("a\nb\n", "1→a\n7→b", "x").passages == []  # not consecutive: no page of ours

@@ -8,8 +8,8 @@ from http import HTTPStatus
 from typing import Any
 
 from wolo.extensions.hooks.claude_calls import ClaudeCall
+from wolo.messages.line_numbers import remove_numbers
 
-_NUMBERED = re.compile(r"(\d+)→(.*)")
 _TOTAL = re.compile(r"\[(?:Lines \d+ to \d+ of )?(\d+)(?: lines?)?\.")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
@@ -104,15 +104,15 @@ def _view(result: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def _read(file: str, output: str) -> dict[str, Any]:
-    lines = output.split("\n")
-    numbered = [match for match in map(_NUMBERED.fullmatch, lines) if match]
-    total = _TOTAL.match(lines[-1])
+    *page, note = output.split("\n")
+    first, lines = remove_numbers(page) or (1, [])
+    total = _TOTAL.match(note)
     content = {
         "filePath": file,
-        "content": "\n".join(match[2] for match in numbered),
-        "numLines": len(numbered),
-        "startLine": int(numbered[0][1]) if numbered else 1,
-        "totalLines": int(total[1]) if total else len(numbered),
+        "content": "\n".join(lines),
+        "numLines": len(lines),
+        "startLine": first,
+        "totalLines": int(total[1]) if total else len(lines),
     }
     return {"type": "text", "file": content}
 

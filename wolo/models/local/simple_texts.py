@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from wolo.messages.line_numbers import remove_numbers
 from wolo.messages.parts import ToolPart
 from wolo.models.local.checks.asked_parts import asked_formula, asked_parts
 from wolo.models.local.checks.requested_work import Work, asks_for
@@ -299,7 +300,7 @@ def _by_example(system: str, examples: Sequence[tuple[str, str]], request: str) 
 MAX_LINES: Final = 30
 LONG_WORD: Final = 5
 SUCCEEDED: Final = "[exit 0]"
-_NUMBERED: Final = re.compile(r"\d+→(.*)", re.DOTALL)
+_NUMBER: Final = re.compile(r"^\d+→|^\[… .* left out .*\n|^\nmessage_id .*\n.*\Z", re.MULTILINE)
 _NOTE: Final = re.compile(r"\[.*\]\Z", re.DOTALL)
 _ALL_LINES: Final = re.compile(r"\[(\d+) lines?\.")
 
@@ -314,11 +315,12 @@ def file_text(output: str) -> FileText:
 
     Lines may be missing, because old results are shortened in small windows.
     """
-    lines = output.split("\n")
-    numbered = [found[1] for line in lines if (found := _NUMBERED.fullmatch(line))]
-    total = _ALL_LINES.match(lines[-1])
-    is_whole = total is not None and int(total[1]) == len(numbered) and not any(" … [cut: " in line for line in numbered)
-    return FileText("".join(f"{line}\n" for line in numbered), is_whole or output == "[The file is empty.]")
+    *page, note = output.split("\n")
+    _, lines = remove_numbers(page) or (0, [])
+    total = _ALL_LINES.match(note)
+    if total is not None and int(total[1]) == len(lines) and not any(" … [cut: " in line for line in lines):
+        return FileText("".join(f"{line}\n" for line in lines), is_whole=True)
+    return FileText(_NUMBER.sub("", output.rpartition("\n")[0]), is_whole=output == "[The file is empty.]")
 
 
 def listing_of(output: str) -> list[str]:

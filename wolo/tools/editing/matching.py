@@ -15,6 +15,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
+from wolo.messages.line_numbers import EVERY
 from wolo.tools.tool import UNOFFERED
 from wolo.workspace.files.encodings import printable, split_lines
 from wolo.workspace.files.line_diff import compare
@@ -25,6 +26,7 @@ _WRITTEN_ENDING = re.compile(r"\r\n|\n")
 _MANY = 100
 """Overlapping passages beyond this number are not reported."""
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|])")
+_ARROW = re.compile(r"(\d+)→")
 _NUMBERED_WIDE = re.compile(r"[ \t]*(\d+)[:|](?: |(?=[\r\n]|\Z))")
 
 
@@ -235,14 +237,26 @@ def _indent(line: str) -> str:
 
 def _without_numbers(text: str, old: str, new: str) -> list[EditPassage]:
     """Removes line numbers that were copied from `read` or a search."""
-    bare_old = _strip_numbers(old)
-    if not bare_old:
+    bare = _strip_page_numbers(old, new)
+    if bare is None and (bare_old := _strip_numbers(old)):
+        numbered = [bool(_NUMBERED.match(line)) for line in _ENDING.split(new) if line.strip()]
+        bare_new = _strip_numbers(new, consecutive=False) if numbered and all(numbered) else new
+        bare = None if bare_new is None or (any(numbered) and not all(numbered)) else (bare_old, bare_new)
+    if bare is None:
         return []
-    numbered = [bool(_NUMBERED.match(line)) for line in _ENDING.split(new) if line.strip()]
-    bare_new = _strip_numbers(new, consecutive=False) if numbered and all(numbered) else new
-    if bare_new is None or (any(numbered) and not all(numbered)):
-        return []
-    return next((passages for _, finder in _LADDER[:-1] if (passages := finder(text, bare_old, bare_new))), [])
+    return next((passages for _, finder in _LADDER[:-1] if (passages := finder(text, *bare))), [])
+
+
+def _strip_page_numbers(old: str, new: str) -> tuple[str, str] | None:
+    """None: the numbered lines of `old` are not those of a page of `read`, or `new` has others."""
+    found = {at: int(match[1]) for at, match in enumerate(map(_ARROW.match, split_lines(old))) if match}
+    is_page = len({number - at for at, number in found.items()}) == 1 and not any(found[at] % EVERY for at in found if at)
+    if not is_page or any(int(match[1]) not in found.values() for match in map(_ARROW.match, split_lines(new)) if match):
+        return None
+    bare_old, bare_new = (
+        "".join(_ARROW.sub("", line, 1) if _ARROW.match(line) else line for line in split_lines(each)) for each in (old, new)
+    )
+    return (bare_old, bare_new) if bare_old else None
 
 
 def _strip_numbers(copied: str, *, consecutive: bool = True) -> str | None:

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wolo.messages.line_numbers import add_numbers, number_every_line, remove_numbers
+
+
+def test_first_line_and_every_tenth_are_numbered() -> None:
+    page = add_numbers(8, ["a", "  b", "", "d"])
+    assert page == ["8→a", "  b", "10→", "d"]
+    assert remove_numbers(page) == (8, ["a", "  b", "", "d"])
+
+
+def test_file_of_numbered_lines_is_numbered_throughout() -> None:
+    copied = ["1→a", "2→b", "3→c"]
+    assert add_numbers(1, copied) == ["1→1→a", "2→2→b", "3→3→c"]
+    assert add_numbers(1, [*copied, "d"]) == ["1→1→a", "2→b", "3→c", "d"]
+
+
+LINES = st.lists(st.sampled_from(["", "x", "→", "10→", "11→y", "12→", "-2→", "-1→z"]), min_size=1, max_size=25)
+NUMBERED = st.integers(1, 25).map(lambda count: [f"{number}→x" for number in range(1, count + 1)])
+
+
+@given(first=st.integers(-12, 30), lines=LINES | NUMBERED)
+def test_any_page_is_read_as_it_was(first: int, lines: list[str]) -> None:
+    assert remove_numbers(add_numbers(first, lines)) == (first, lines)
+    old_page = [f"{number}→{line}" for number, line in enumerate(lines, first)]
+    assert remove_numbers(old_page) == (first, lines)
+    new, old = ("\n".join([*page, "[Lines.]"]) for page in (add_numbers(first, lines), old_page))
+    assert number_every_line(new) == number_every_line(old) == old
+
+
+def test_other_outputs_are_no_pages() -> None:
+    for output in ("[The file is empty.]", "[cell 1, code]\nx\n[1 cell.]", "a→b\n[1 line.]", ""):
+        assert remove_numbers(output.split("\n")) is None
+        assert number_every_line(output) == output
