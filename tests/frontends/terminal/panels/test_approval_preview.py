@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wolo.agent.events import ApprovalAsked, SandboxState
-from wolo.frontends.terminal.panels.approval_preview import proposal
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, SandboxState
+from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer, outcome, proposal
 from wolo.frontends.terminal.panels.region_styles import as_rows
 from wolo.frontends.terminal.render.file_diffs import replacement
 from wolo.guard.intents import FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
@@ -62,6 +64,22 @@ def test_host_of_a_running_command_is_the_question() -> None:
     lines = plain(asked(part, *intents, walls="host"))
     assert lines[0] == "! Let this command connect to packages.example.com:8443?"
     assert lines[1:] == ["  $ pip install x", "  sandboxed", "  It needs an approval."]
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        ({"allowed": True}, "✓ allowed for this command: packages.example.com"),
+        ({"allowed": True, "scope": "session"}, "✓ allowed for this session: packages.example.com"),
+        ({"allowed": False, "reason": "use the mirror"}, "✗ no connection: packages.example.com · use the mirror"),
+    ],
+)
+def test_answer_about_a_host_names_the_host(answer: dict[str, Any], line: str) -> None:
+    part = ToolPart(tool="shell", input={"command": "pip install x"})
+    question = asked(part, FetchIntent("https://packages.example.com/"), walls="host")
+    recorded = outcome(question, PreviewAnswer(ApprovalGiven(id=question.id, **answer)))
+    assert recorded is not None
+    assert recorded.plain == line
 
 
 def test_changes_are_whole_under_any_model_name() -> None:

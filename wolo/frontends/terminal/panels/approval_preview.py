@@ -119,7 +119,8 @@ def outcome(asked: ApprovalAsked, answer: PreviewAnswer) -> Text | None:
     """The line that records the answer. None: the line of the denied call says it."""
     approval = answer.approval
     owner = f"{escaped_line(asked.agent)}: " if asked.agent else ""
-    what = f"{owner}{call_line(asked.part, most_chars=LONGEST_TITLE, most_of_change=0)}"
+    call = _host_of(asked) if asked.walls == "host" else call_line(asked.part, most_chars=LONGEST_TITLE, most_of_change=0)
+    what = f"{owner}{call}"
     if not approval.allowed and approval.scope != "once":
         return Text.assemble(("✗ ", "warning"), ("never here", "bold"), f", by the rule {escaped_line(asked.denial)}: {what}")
     if not approval.allowed:
@@ -142,6 +143,12 @@ def outcome(asked: ApprovalAsked, answer: PreviewAnswer) -> Text | None:
     return Text.assemble(("✓ ", "added"), ("allowed", "bold"), f" {held}: {what}")
 
 
+def _host_of(asked: ApprovalAsked) -> str:
+    """The host, and its port where that is named, that a command wants to connect to."""
+    hosts = [read_host(intent.url) for intent in asked.intents if isinstance(intent, FetchIntent)]
+    return escaped_line(f"{hosts[-1].name}{f':{hosts[-1].port}' if hosts[-1].port else ''}")
+
+
 def _question(asked: ApprovalAsked) -> Text:
     owner = f"{escaped_line(asked.agent)}: " if asked.agent else ""
     if asked.walls == "again":
@@ -149,9 +156,7 @@ def _question(asked: ApprovalAsked) -> Text:
     if asked.walls == "restored":
         return Text.assemble(("! ", "bold error"), (f"{owner}This command changed protected files. Keep the changes?", "bold"))
     if asked.walls == "host":
-        hosts = [read_host(intent.url) for intent in asked.intents if isinstance(intent, FetchIntent)]
-        name = escaped_line(f"{hosts[-1].name}{f':{hosts[-1].port}' if hosts[-1].port else ''}")
-        return Text.assemble(("! ", "bold warning"), (f"{owner}Let this command connect to {name}?", "bold"))
+        return Text.assemble(("! ", "bold warning"), (f"{owner}Let this command connect to {_host_of(asked)}?", "bold"))
     actions = []
     for intent in asked.intents:
         if not isinstance(intent, CallIntent):
