@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+SECTION = "exotic.lint"
 GARBAGE = b"Warning: this is a log line\nand another\n"
 
 
@@ -63,7 +64,7 @@ def main(how: str, log: str = "") -> None:
         if method == "initialize" and how == "refuses":
             send({"id": message["id"], "error": {"code": 1, "message": "no project here"}})
         elif method == "initialize" and how != "mute":
-            send({"id": 7, "method": "workspace/configuration", "params": {"items": [{}, {}]}})
+            send({"id": 7, "method": "workspace/configuration", "params": {"items": [{}, {"section": SECTION}]}})
             send({"id": message["id"], "result": {"capabilities": {}}})
             if how == "stops reading":
                 signal.pause()

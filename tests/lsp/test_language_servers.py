@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.lsp import language_servers, lsp_client
@@ -21,11 +22,12 @@ from wolo.lsp.server_table import ServerSpec, known_servers
 from wolo.workspace.processes.process_runner import Processes
 
 FAKE = Path(__file__).parents[1] / "fakes" / "language_server.py"
+SPEC = ServerSpec("fake", (), (".x",))
 Edit = Callable[[str, str], None]
 
 
 @asynccontextmanager
-async def running(folder: Path, how: str, *more: str) -> AsyncIterator[LanguageServers]:
+async def running(folder: Path, how: str, *more: str, spec: ServerSpec = SPEC) -> AsyncIterator[LanguageServers]:
     processes = Processes(folder / "commands")
     started: list[LanguageServerProcess] = []
 
@@ -33,7 +35,7 @@ async def running(folder: Path, how: str, *more: str) -> AsyncIterator[LanguageS
         started.append(await start_process(processes, SandboxedCommand(spec.command), folder, {}))
         return started[-1]
 
-    spec = ServerSpec("fake", (sys.executable, str(FAKE), how, *more), (".x",), pulls=how == "pulled")
+    spec = replace(spec, command=(sys.executable, str(FAKE), how, *more), pulls=how == "pulled")
     servers = LanguageServers((spec,), folder, start, lambda path: path.name)
     try:
         yield servers
@@ -195,6 +197,31 @@ async def test_few_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert methods.count("textDocument/didOpen") == 4
     assert methods.count("textDocument/didClose") == 2
     assert [each for each in said if each.get("id") == 7 and each.get("result") == [None, None]]
+
+
+async def test_server_gets_its_options_settings_and_language(tmp_path: Path) -> None:
+    log, lint = tmp_path / "log", {"max": 3}
+    spec = replace(SPEC, languages={".x": "exotic"}, options={"cache": False}, settings={"exotic": {"lint": lint}})
+    async with running(tmp_path, "well", str(log), spec=spec) as servers:
+        assert "BAD" in await edit(servers, tmp_path / "a.X", "BAD\n")
+    said = [json.loads(line) for line in log.read_text().splitlines()]
+    by_method = {each["method"]: each["params"] for each in said if "method" in each}
+    assert by_method["initialize"]["initializationOptions"] == {"cache": False}
+    assert by_method["workspace/didChangeConfiguration"] == {"settings": spec.settings}
+    assert by_method["textDocument/didOpen"]["textDocument"]["languageId"] == "exotic"
+    assert [each["result"] for each in said if each.get("id") == 7 and "result" in each] == [[spec.settings, lint]]
+
+
+def test_servers_of_plugins_come_after_own_ones() -> None:
+    of_plugins = (ServerSpec("gopls", ("theirs",), (".go",), env={"A": "1"}), ServerSpec("odd", ("odd",), (".odd",)))
+    names = {
+        each.name: each
+        for each in known_servers((ServerSpec("odd", ("mine",)), ServerSpec("first", ("f",), (".f",))), of_plugins)
+    }
+    assert list(names)[:3] == ["odd", "first", "gopls"]
+    assert (names["odd"].command, names["odd"].extensions) == (("mine",), (".odd",))
+    assert names["gopls"] == of_plugins[0]
+    assert "gopls" not in {each.name for each in known_servers((ServerSpec("gopls", (), enabled=False),), of_plugins)}
 
 
 def test_many_errors_are_counted_and_first_ones_shown() -> None:

@@ -347,5 +347,5 @@ def _language_servers(problems: Notices) -> list[str]:
     if not config.settings.lsp.enabled:
         return []
     workspace = Workspace(site.root, (), site.cwd)
-    problems.extend(edit_checks.problems_of(config, workspace))
-    return [each.name for each in edit_checks.find_installed(config, workspace)]
+    problems.extend(edit_checks.problems_of(config, workspace, site.places))
+    return [each.name for each in edit_checks.find_installed(config, workspace, site.places)]

@@ -143,7 +143,8 @@ class LspClient:
                 closed = {"textDocument": {"uri": uri_of(Path(oldest))}}
                 await self._send({"method": "textDocument/didClose", "params": closed})
             file = self._files[name] = _OpenFile(text, 1)
-            document = {"uri": uri_of(path), "languageId": language_of(path), "version": 1, "text": text}
+            language = self.spec.languages.get(path.suffix.lower()) or language_of(path)
+            document = {"uri": uri_of(path), "languageId": language, "version": 1, "text": text}
             await self._send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
         elif file.text != text:
             file.text, file.version = text, file.version + 1
@@ -196,6 +197,7 @@ class LspClient:
                         "rootUri": root,
                         "workspaceFolders": [{"uri": root, "name": self._root.name}],
                         "capabilities": _PULLING if self.spec.pulls else _CAPABILITIES,
+                        **({} if self.spec.options is None else {"initializationOptions": self.spec.options}),
                     },
                 }
             )
@@ -238,6 +240,8 @@ class LspClient:
                 reason = error.get("message") if isinstance(error, dict) else None
                 raise BadMessage(f"it refused to start{f': {clean_line(reason)[:200]}' if isinstance(reason, str) else ''}")
             await self._send({"method": "initialized", "params": {}})
+            if self.spec.settings is not None:
+                await self._send({"method": "workspace/didChangeConfiguration", "params": {"settings": self.spec.settings}})
             self.state = "running"
             self._answered.set()
         elif method is None and isinstance(id_, int) and (asked := self._asked.get(id_)) is not None and not asked.done():
@@ -253,7 +257,7 @@ class LspClient:
                 self._news.notify_all()
 
     async def _answer(self, method: str, id_: Any, params: Any) -> None:
-        """Only the interpreter is configured, and nothing is done for the server."""
+        """Only the settings of a plugin and the interpreter are known, and nothing is done for the server."""
         if method == "workspace/configuration":
             items = params.get("items") if isinstance(params, dict) else None
             await self._send({"id": id_, "result": [self._setting(each) for each in (items if isinstance(items, list) else ())]})
@@ -266,10 +270,16 @@ class LspClient:
         else:
             await self._send({"id": id_, "error": {"code": -32601, "message": "not supported"}})
 
-    def _setting(self, item: Any) -> dict[str, str] | None:
-        """For Python, the interpreter of the project, whose packages are those that its code imports."""
+    def _setting(self, item: Any) -> Any:
+        """Of a section (`a.b`) in the settings. For Python, the interpreter of the project, whose packages its code imports."""
+        section = str(item.get("section") or "") if isinstance(item, dict) else ""
+        setting = self.spec.settings
+        for name in section.split(".") if section else ():
+            setting = setting.get(name) if isinstance(setting, dict) else None
+        if setting is not None:
+            return setting
         python = self._root / ".venv/bin/python"
-        is_python = isinstance(item, dict) and item.get("section") == "python"
+        is_python = section == "python"
         return {"pythonPath": str(python)} if is_python and python.exists() else None
 
     async def _send(self, message: dict[str, Any]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 _FILE = Path(__file__).with_name("servers.toml")
 _LANGUAGES = {
@@ -55,11 +57,19 @@ class ServerSpec(Struct, frozen=True):
     """It publishes nothing: wolo asks for the errors of each text."""
     from_version: int = 0
     """Major version of its npm package from which on the program is a language server."""
+    languages: Mapping[str, str] = {}
+    """Language ids by extension, where they differ from `language_of`."""
+    env: Mapping[str, str] = {}
+    options: Any = None
+    """`initializationOptions` of the protocol."""
+    settings: Any = None
+    """Answers to `workspace/configuration`."""
 
 
-def known_servers(own: Sequence[ServerSpec] = ()) -> tuple[ServerSpec, ...]:
-    """`own` come first and complete or replace known ones of the same name."""
-    known = {
+def known_servers(own: Sequence[ServerSpec] = (), of_plugins: Sequence[ServerSpec] = ()) -> tuple[ServerSpec, ...]:
+    """`own` come first and complete or replace others of the same name; those of plugins come before and replace known ones."""
+    known = {each.name: each for each in of_plugins}
+    known |= {
         name: ServerSpec(
             name,
             tuple(row["command"]),
@@ -68,12 +78,14 @@ def known_servers(own: Sequence[ServerSpec] = ()) -> tuple[ServerSpec, ...]:
             from_version=row.get("from_version", 0),
         )
         for name, row in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+        if name not in known
     }
     first = []
     for each in own:
         base = known.pop(each.name, each)
         extensions = tuple(("." + one.lower().removeprefix("*").removeprefix(".")) for one in each.extensions) or base.extensions
-        first.append(ServerSpec(each.name, each.command or base.command, extensions, each.enabled, base.pulls))
+        command, version = (each.command, 0) if each.command else (base.command, base.from_version)
+        first.append(replace(base, command=command, extensions=extensions, enabled=each.enabled, from_version=version))
     return tuple(each for each in (*first, *known.values()) if each.enabled and each.command)
 
 

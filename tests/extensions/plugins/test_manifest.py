@@ -158,10 +158,38 @@ def test_pattern_selects_commands() -> None:
         read({MANIFEST: {"name": "b", "commands": "./none/*.md"}})
 
 
+def test_language_servers_come_from_file_and_manifest() -> None:
+    mapped = {"command": "./bin/x", "extensionToLanguage": {".X": "x"}, "settings": {"a": 1}, "maxRestarts": 3}
+    wrapped = {"lspServers": {"go": {"command": "gopls", "args": ["serve"], "fileExtensions": {".go": "go"}}}}
+    contents = read({MANIFEST: {"name": "a", "lspServers": [{"x": mapped}, "./lsp/servers.json"]}, "lsp/servers.json": wrapped})
+    first, second = json.loads(contents.language_servers)
+    assert (first["command"], first["extensions"], first["settings"]) == (["${CLAUDE_PLUGIN_ROOT}/bin/x"], [".x"], {"a": 1})
+    assert (second["name"], second["command"], second["languages"]) == ("go", ["gopls", "serve"], {".go": "go"})
+    assert contents.runs_something
+    assert contents.unused == ("maxRestarts of the language server x",)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"command": "x"},
+        {"command": ["x"], "extensionToLanguage": {".x": "x"}},
+        {"command": "x", "args": "y", "extensionToLanguage": {".x": "x"}},
+        {"command": "x", "env": ["A"], "extensionToLanguage": {".x": "x"}},
+        {"command": "x", "extensionToLanguage": [".x"]},
+        {"command": "x", "transport": "socket", "extensionToLanguage": {".x": "x"}},
+    ],
+)
+def test_unusable_language_server_is_named(server: dict[str, Any]) -> None:
+    contents = read({MANIFEST: {"name": "b"}, ".lsp.json": {"x": server}})
+    assert (contents.language_servers, contents.is_empty) == ("", True)
+    assert contents.unused[0].startswith("the language server x (it needs `command` and `extensionToLanguage`")
+
+
 def test_parts_that_are_not_used_are_named() -> None:
-    contents = read({MANIFEST: {"name": "a", "lspServers": "./.lsp.json"}, "output-styles/x.md": "", ".lsp.json": {}})
+    contents = read({MANIFEST: {"name": "a", "themes": "./.app.json"}, "output-styles/x.md": "", ".app.json": {}})
     assert contents.is_empty
-    assert contents.unused == ("lspServers", "output-styles", ".lsp.json")
+    assert contents.unused == ("themes", "output-styles", ".app.json")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ app.add_typer(marketplace, name="marketplace", help="Marketplaces: add, list, up
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 _MOST_FILES = 20
+_OWN_VARIABLES = ("CLAUDE_PLUGIN_ROOT=", "CLAUDE_PLUGIN_DATA=")
 _LAST_COMMIT = " (without changes that are not committed)"
 
 
@@ -331,8 +332,10 @@ def _update(plugin: Plugin, places: Places, *, yes: bool) -> None:
                 print_line(f"  {sign} {escaped_line(path)}")
             if len(paths) > _MOST_FILES:
                 print_line(f"  {sign} {len(paths) - _MOST_FILES} more files")
-        if new.contents.hooks != plugin.contents.hooks or new.contents.servers != plugin.contents.servers:
-            print_line("  Its hooks or MCP servers are different.")
+        if any(
+            getattr(new.contents, each) != getattr(plugin.contents, each) for each in ("hooks", "servers", "language_servers")
+        ):
+            print_line("  Its hooks or servers are different.")
         if not yes and sys.stdin.isatty() and not confirm("Install this version?"):
             print_line("Not updated.")
             return
@@ -375,6 +378,8 @@ def _show(contents: Contents, pin: str, source: Source) -> None:
         print_line(f"  hooks        {escaped_line(', '.join(dict.fromkeys(events)))}")
     if contents.servers:
         print_line(f"  MCP servers  {escaped_line(', '.join(json.loads(contents.servers)['mcpServers']))}")
+    if contents.language_servers:
+        print_line(f"  LSP servers  {escaped_line(', '.join(each['name'] for each in json.loads(contents.language_servers)))}")
     if contents.context:
         print_line(f"  instructions {escaped_line(', '.join(contents.context))}")
     if contents.denied:
@@ -387,9 +392,9 @@ def _show(contents: Contents, pin: str, source: Source) -> None:
 
 def _show_programs(plugin: Plugin, places: Places) -> None:
     from wolo.cli.listing import print_described
-    from wolo.config.plugins.installed import hooks_of, root_of, servers_of
+    from wolo.config.plugins.installed import hooks_of, language_servers_of, root_of, servers_of
     from wolo.extensions.hooks.definitions import describe_hook
-    from wolo.mcp.server import describe_server
+    from wolo.mcp.server import Server, describe_server
     from wolo.messages.terminal_text import escaped_line
     from wolo.places import Notices
 
@@ -398,10 +403,13 @@ def _show_programs(plugin: Plugin, places: Places) -> None:
     for event, hook in hook_sets.hooks:
         print_line(f"  hook         {event}")
         print_described(describe_hook(hook), "    ")
-    for server in servers_of(plugin, places, notices):
-        print_line(f"  MCP server   {escaped_line(server.name)}")
-        own = ("CLAUDE_PLUGIN_ROOT=", "CLAUDE_PLUGIN_DATA=")
-        print_described((row for row in describe_server(server.server) if not row[1].startswith(own)), "    ")
+    servers = [("MCP server", each.name, each.server) for each in servers_of(plugin, places, notices)]
+    for spec in language_servers_of(plugin, places):
+        server = Server(command=spec.command[0], args=spec.command[1:], env=spec.env)
+        servers.append(("LSP server", f"{spec.name} ({' '.join(spec.extensions)})", server))
+    for kind, title, server in servers:
+        print_line(f"  {kind}   {escaped_line(title)}")
+        print_described((row for row in describe_server(server) if not row[1].startswith(_OWN_VARIABLES)), "    ")
     for name in plugin.contents.extensions:
         print_line(f"  extension    {escaped_line(name)}")
         print_line(f"    code in {escaped_line(str(root_of(plugin, places)))}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -29,6 +30,7 @@ from wolo.places import Notices, Places
 
 if TYPE_CHECKING:
     from wolo.extensions.custom_tools.tool_listing import ToolFile
+    from wolo.lsp.server_table import ServerSpec
 
 _ROOT = r"\$\{(?:CLAUDE_PLUGIN_ROOT|extensionPath)\}|\$CLAUDE_PLUGIN_ROOT\b"
 _DATA = r"\$\{CLAUDE_PLUGIN_DATA\}"
@@ -141,7 +143,7 @@ def hooks_of(plugin: Plugin, places: Places) -> PluginHooks:
     problems: list[str] = []
     for each in plugin.contents.hooks:
         try:
-            parsed = read_hooks(_fill_folders(each, root, data).encode(), Path(f"plugin {plugin.name}"))
+            parsed = read_hooks(fill_folders(each, root, data).encode(), Path(f"plugin {plugin.name}"))
         except WoloError as error:
             problems.append(error.message)
         else:
@@ -156,7 +158,7 @@ def servers_of(plugin: Plugin, places: Places, notices: Notices) -> Iterator[Con
     root, data, source = root_of(plugin, places), data_of(plugin, places), f"the plugin {plugin.name}"
     variables = {"CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(data)}
     try:
-        found = list(read_servers(_fill_folders(plugin.contents.servers, root, data).encode(), source, notices))
+        found = list(read_servers(fill_folders(plugin.contents.servers, root, data).encode(), source, notices))
     except ConfigError as error:
         notices.add(error.message)
         return
@@ -165,6 +167,17 @@ def servers_of(plugin: Plugin, places: Places, notices: Notices) -> Iterator[Con
         # A relative program is looked up in the plugin, not in the working directory
         is_relative = any(word.startswith(("./", "../")) for word in (own.command, *own.args))
         yield ConfiguredServer(name=name, server=own, source=source, named_in=root if is_relative else None)
+
+
+def language_servers_of(plugin: Plugin, places: Places) -> tuple[ServerSpec, ...]:
+    if not plugin.contents.language_servers:
+        return ()
+    from wolo.lsp.server_table import ServerSpec  # noqa: PLC0415  # few plugins have any
+
+    root, data = root_of(plugin, places), data_of(plugin, places)
+    text = fill_folders(plugin.contents.language_servers, root, data, in_shell=False)
+    variables = {"CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(data)}
+    return tuple(replace(each, env={**each.env, **variables}) for each in msgspec.json.decode(text, type=list[ServerSpec]))
 
 
 def allowed_hooks(places: Places, notices: Notices) -> list[PluginHooks]:
@@ -192,6 +205,21 @@ def allowed_servers(places: Places, taken: Collection[str], notices: Notices) ->
             name = f"plugin_{plugin.name}_{each.name}" if each.name in seen else each.name
             seen.add(name)
             yield replace(each, name=name)
+
+
+def allowed_language_servers(places: Places, notices: Notices) -> list[ServerSpec]:
+    """As above."""
+    allowed: dict[str, ServerSpec] = {}
+    for plugin in enabled_plugins(places, Notices()):
+        servers = language_servers_of(plugin, places)
+        if servers and not is_allowed(plugin, places):
+            names = ", ".join(each.name for each in servers)
+            notices.add(_notice(plugin, f"language servers ({names}) of", "not started"))
+            continue
+        for each in servers:
+            name = f"plugin_{plugin.name}_{each.name}" if each.name in allowed else each.name
+            allowed[name] = replace(each, name=name)
+    return list(allowed.values())
 
 
 def extensions_of(places: Places) -> Iterator[tuple[ToolFile, str]]:
@@ -228,22 +256,23 @@ def digest_of(plugin: Plugin, places: Places) -> str:
     from wolo.extensions.hooks.hook_runner import digest  # noqa: PLC0415  # only for plugins that run something
 
     contents = plugin.contents
-    programs = [
-        ("server", Hook(command=shlex.join((each.server.command, *each.server.args))))
-        for each in servers_of(plugin, places, Notices())
-        if each.server.command
-    ]
-    seen = hashlib.sha256(msgspec.json.encode((plugin.name, plugin.pin, contents.hooks, contents.servers)))
+    root = root_of(plugin, places)
+    servers = [each.server for each in servers_of(plugin, places, Notices())]
+    commands = [(each.command, *each.args) for each in servers if each.command]
+    commands += [each.command for each in language_servers_of(plugin, places)]
+    programs = [("server", Hook(command=shlex.join(each))) for each in commands]
+    consented = (plugin.name, plugin.pin, contents.hooks, contents.servers, *filter(None, (contents.language_servers,)))
+    seen = hashlib.sha256(msgspec.json.encode(consented))
     if contents.extensions:
-        seen.update(tree_digest(root_of(plugin, places)).encode())
-    seen.update(digest([*hooks_of(plugin, places).hooks, *programs], root_of(plugin, places)).encode())
+        seen.update(tree_digest(root).encode())
+    seen.update(digest([*hooks_of(plugin, places).hooks, *programs], root).encode())
     return seen.hexdigest()
 
 
-def _fill_folders(text: str, root: Path, data: Path) -> str:
-    """Inserts the folders of the plugin, unless a shell would have to quote them; there the variable remains."""
+def fill_folders(text: str, root: Path, data: Path, *, in_shell: bool = True) -> str:
+    """Inserts the folders of the plugin into JSON. Where a shell would have to quote them, the variable remains."""
     text = text.replace("${/}", "/").replace("${workspacePath}", "${workspaceFolder}")  # Gemini CLI's
-    if re.fullmatch(_SAFE_PATH, f"{root}{data}"):
-        text = re.sub(_ROOT, lambda _: str(root), text)
-        text = re.sub(_DATA, lambda _: str(data), text)
+    if not in_shell or re.fullmatch(_SAFE_PATH, f"{root}{data}"):
+        text = re.sub(_ROOT, lambda _: json.dumps(str(root))[1:-1], text)
+        text = re.sub(_DATA, lambda _: json.dumps(str(data))[1:-1], text)
     return text

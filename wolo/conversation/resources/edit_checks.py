@@ -24,6 +24,7 @@ from wolo.lsp.language_servers import LanguageServers
 from wolo.lsp.lsp_client import ServerFailed
 from wolo.lsp.server_process import LanguageServerProcess, start_process
 from wolo.lsp.server_table import ServerSpec, known_servers
+from wolo.places import Notices, Places
 from wolo.tools.tool import DIAGNOSTICS, CallContext, ShellState
 from wolo.tools.tool_values import CallResult
 from wolo.workspace.processes.command_environment import CommandVariables, find_program
@@ -95,12 +96,12 @@ class LanguageServerChecks(Struct, frozen=True):
 
         async def start(spec: ServerSpec) -> LanguageServerProcess:
             command = await asyncio.to_thread(self._sandbox_command, spec)
-            env = self.variables.select(is_outside=False)
+            env = {**self.variables.select(is_outside=False), **spec.env}
             running.append(await start_process(processes, command, workspace.root, env))
             return running[-1]
 
-        installed = tuple(find_installed(self.config, workspace))
-        self.problems.extend(problems_of(self.config, workspace))
+        installed = tuple(find_installed(self.config, workspace, self.setup.places))
+        self.problems.extend(problems_of(self.config, workspace, self.setup.places))
         servers = LanguageServers(installed, workspace.root, start, lambda path: workspace.relative(path))
 
         def close() -> None:
@@ -124,16 +125,25 @@ class LanguageServerChecks(Struct, frozen=True):
         )
 
 
-def find_installed(config: Config, workspace: Workspace) -> Iterator[ServerSpec]:
+def find_installed(config: Config, workspace: Workspace, places: Places) -> Iterator[ServerSpec]:
     """Servers that are installed, with the path of the program; those of the project only once its folder is trusted."""
     own = [
         ServerSpec(name, tuple(given.command), tuple(given.extensions), given.enabled)
         for name, given in config.settings.lsp.servers.items()
     ]
-    for spec in known_servers(own):
+    for spec in known_servers(own, _of_plugins(places, Notices())):
         program = _find(spec.command[0], config, workspace)
         if program and (not spec.from_version or _package_version(Path(program)) >= spec.from_version):
             yield replace(spec, command=(program, *spec.command[1:]))
+
+
+def _of_plugins(places: Places, notices: Notices) -> list[ServerSpec]:
+    """Of plugins that the user allowed as they are; notices name the others."""
+    if not places.plugin_index.exists():
+        return []
+    from wolo.config.plugins.installed import allowed_language_servers  # noqa: PLC0415  # most users have no plugins
+
+    return allowed_language_servers(places, notices)
 
 
 def _package_version(program: Path) -> int:
@@ -156,10 +166,19 @@ def _find(name: str, config: Config, workspace: Workspace) -> str | None:
     return find_program(name, workspace)
 
 
-def problems_of(config: Config, workspace: Workspace) -> Sequence[str]:
-    """A sentence for each server of the settings that cannot run."""
-    known = {each.name for each in known_servers()}
-    problems = []
+def problems_of(config: Config, workspace: Workspace, places: Places) -> Sequence[str]:
+    """A sentence for each server of the settings, and of a plugin, that cannot run."""
+    notices = Notices()
+    of_plugins = _of_plugins(places, notices)
+    known = {each.name for each in known_servers(of_plugins=of_plugins)}
+    problems = [
+        *notices,
+        *(
+            f"The language server {each.name} of a plugin is not used: there is no program {each.command[0]}."
+            for each in of_plugins
+            if each.name not in config.settings.lsp.servers and not _find(each.command[0], config, workspace)
+        ),
+    ]
     for name, server in config.settings.lsp.servers.items():
         if server.enabled and name not in known and not (server.command and server.extensions):
             problems.append(

@@ -1,4 +1,4 @@
-"""Reads the contents of a plugin: a folder with skills, commands, agents, hooks and MCP servers.
+"""Reads the contents of a plugin: a folder with skills, commands, agents, hooks, MCP servers and language servers.
 
 The manifest is that of Claude Code (`.claude-plugin/plugin.json`) or of Gemini CLI; a folder without one is a plugin too.
 """
@@ -41,12 +41,18 @@ _MOST_MATCHES = 500
 _FOLDERS: Mapping[str, tuple[str, ...]] = {"skills": ("skills",), "commands": ("commands",), "agents": ("agents",)}
 _HOOKS = ("hooks/hooks.json",)
 _SERVERS = (".mcp.json", "mcp.json")
+_LANGUAGE_SERVERS = (".lsp.json",)
+_LANGUAGE_SERVER_KEYS = frozenset(
+    ("command", "args", "extensionToLanguage", "fileExtensions", "env", "initializationOptions", "settings", "transport")
+)
+_LOADERS = ("LD_", "DYLD_")
+"""Variables that would act on the programs of the sandbox as well."""
 _COMMAND_FILES = (".md", ".toml")
 _UNUSED_KEYS = (
-    *("outputStyles", "lspServers", "monitors", "themes", "channels", "userConfig", "settings", "dependencies"),
+    *("outputStyles", "monitors", "themes", "channels", "userConfig", "settings", "dependencies"),
     "apps",
 )
-_UNUSED_FILES = ("output-styles", "themes", "monitors", "bin", "settings.json", ".lsp.json", ".app.json")
+_UNUSED_FILES = ("output-styles", "themes", "monitors", "bin", "settings.json", ".app.json")
 
 
 class PluginComponent(Struct, frozen=True):
@@ -69,6 +75,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     """Hooks in Claude Code's JSON form."""
     servers: str = ""
     """MCP servers in the JSON form of `.mcp.json`; empty: none."""
+    language_servers: str = ""
+    """A JSON list of `wolo.lsp.server_table.ServerSpec`; empty: none."""
     context: tuple[str, ...] = ()
     """Files of instructions, relative to the plugin: Gemini CLI's `contextFileName`."""
     denied: tuple[str, ...] = ()
@@ -80,7 +88,7 @@ class Contents(Struct, frozen=True, kw_only=True):
 
     @property
     def runs_something(self) -> bool:
-        return bool(self.hooks or self.servers or self.extensions)
+        return bool(self.hooks or self.servers or self.language_servers or self.extensions)
 
     @property
     def is_empty(self) -> bool:
@@ -113,6 +121,7 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
         agents=reading.components("agents"),
         hooks=reading.hooks(),
         servers=reading.servers(),
+        language_servers=reading.language_servers(),
         context=reading.context(),
         denied=reading.denied_tools(),
         extensions=(*find_entry_points(folder, "extensions"), *sorted(str(path.relative_to(folder)) for path in paths)),
@@ -227,12 +236,43 @@ class _ManifestReader:
         return tuple(files)
 
     def servers(self) -> str:
+        by_name = self._servers_by_name("mcpServers", _SERVERS)
+        return json.dumps({"mcpServers": by_name}, sort_keys=True) if by_name else ""
+
+    def language_servers(self) -> str:
+        servers = [
+            self._language_server(clean_line(name), each)
+            for name, each in self._servers_by_name("lspServers", _LANGUAGE_SERVERS).items()
+        ]
+        return json.dumps([each for each in servers if each], sort_keys=True) if any(servers) else ""
+
+    def _language_server(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Empty for one that cannot be used."""
+        command, args, env = fields.get("command"), fields.get("args") or [], fields.get("env") or {}
+        languages: Any = fields.get("extensionToLanguage") or fields.get("fileExtensions")
+        is_usable = isinstance(command, str) and command and isinstance(languages, dict)
+        if not (is_usable and isinstance(args, list) and isinstance(env, dict) and fields.get("transport", "stdio") == "stdio"):
+            self._unread.append(f"the language server {name} (it needs `command` and `extensionToLanguage`, and stdio)")
+            return {}
+        unread = [*(fields.keys() - _LANGUAGE_SERVER_KEYS), *(each for each in env if each.startswith(_LOADERS))]
+        self._unread += [f"{clean_line(key)} of the language server {name}" for key in sorted(unread)]
+        return {
+            "name": name,
+            "command": [re.sub(r"^\./", "${CLAUDE_PLUGIN_ROOT}/", str(command)), *map(str, args)],
+            "extensions": [each.lower() for each in languages],
+            "languages": {each.lower(): str(language) for each, language in languages.items()},
+            "env": {key: str(value) for key, value in env.items() if key not in unread},
+            "options": fields.get("initializationOptions"),
+            "settings": fields.get("settings"),
+        }
+
+    def _servers_by_name(self, key: str, defaults: Iterable[str]) -> dict[str, Any]:
         by_name: dict[str, Any] = {}
-        for value in self._values("mcpServers", _SERVERS):
-            table = _object(self._inside(value, "mcpServers"), self._folder) if isinstance(value, str) else value
+        for value in self._values(key, defaults):
+            table = _object(self._inside(value, key), self._folder) if isinstance(value, str) else value
             if isinstance(table, Mapping):
                 by_name |= {name: each for name, each in _servers_of(table).items() if isinstance(each, Mapping)}
-        return json.dumps({"mcpServers": by_name}, sort_keys=True) if by_name else ""
+        return by_name
 
     def unused_names(self) -> tuple[str, ...]:
         named = [key for key in _UNUSED_KEYS if self._fields.get(key)]
@@ -260,8 +300,8 @@ def _plain(path: str) -> str:
 
 
 def _servers_of(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With or without the word `mcpServers` around them."""
-    for key in ("mcpServers", "servers"):
+    """With or without the word `mcpServers` or `lspServers` around them."""
+    for key in ("mcpServers", "lspServers", "servers"):
         if isinstance(table.get(key), Mapping):
             return table[key]  # type: ignore[no-any-return]  # it was just checked
     return table
