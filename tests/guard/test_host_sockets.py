@@ -165,6 +165,11 @@ def test_a_socket_under_a_relative_name_is_found(ground: Ground) -> None:
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"up\n"
         assert f"{place}/here" in host_sockets(by_modes=False)
+        looked = mounts._locate.cache_info()
+        assert f"{place}/here" in host_sockets(by_modes=False)
+        assert not looked.currsize or mounts._locate.cache_info().misses == looked.misses  # none: some cannot be located
+        place.rename(ground.work / "elsewhere")
+        assert f"{ground.work}/elsewhere/here" in host_sockets(by_modes=False)
         owner.communicate()
 
 

@@ -142,7 +142,7 @@ class Bubblewrap(Backend):
                 raise
             raise cannot_apply(error) from error
         descriptors = Descriptors(
-            in_memory(os.fsencode("".join(f"{word}\0" for word in words))), in_memory(b""), watch.fd if watch else -1, proxy_fd
+            in_memory(os.fsencode("\0".join((*words, "")))), in_memory(b""), watch.fd if watch else -1, proxy_fd
         )
         if self._filter:
             descriptors.filter = in_memory(self._filter)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache, lru_cache
 from pathlib import Path
 
 from wolo.errors import ToolError
@@ -29,7 +30,7 @@ class Tree:
         self._closed_by_mode = closed_by_mode
         self._mounts: dict[str, tuple[str, ...]] = {
             "/": ("--ro-bind", "/", "/"),
-            **{path: ("--bind", tmp, path) for path in map(os.path.realpath, TEMPORARY) if os.path.isdir(path)},  # noqa: PTH112  # text all along
+            **{path: ("--bind", tmp, path) for path in _folders_of_the_system(TEMPORARY)},
         }
         self._closed: list[str] = []
         """Paths to make read-only once everything is mounted."""
@@ -37,9 +38,8 @@ class Tree:
         self._opened: set[str] = set()
         self.held: set[str] = set()
         """Paths that must stay hidden or read-only: a mount is gone when its path is removed or replaced outside."""
-        for path in dict.fromkeys(map(os.path.realpath, ("/run", "/var/run"))):
-            if os.path.isdir(path):  # noqa: PTH112  # text all along
-                self._empty(path)
+        for path in _folders_of_the_system(("/run", "/var/run")):
+            self._empty(path)
         self.show("/run/current-system")
 
     def write(self, path: str) -> None:
@@ -98,6 +98,12 @@ class Tree:
         self._covering.add(path)
 
 
+@cache
+def _folders_of_the_system(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Their real paths: only root can change these, and hardly does."""
+    return tuple(dict.fromkeys(path for path in map(os.path.realpath, paths) if os.path.isdir(path)))  # noqa: PTH112  # text all along
+
+
 def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
@@ -130,7 +136,7 @@ def host_sockets(*, by_modes: bool, is_seen: Callable[[str], bool] = lambda path
     named = [(fields[6], os.fsdecode(fields[7])) for line in lines if len(fields := line.split(maxsplit=7)) == 8]
     relative = {inode: path for inode, path in named if path[0] not in "/@"}
     absolute = [path for _, path in named if path.startswith("/")]
-    located = _locate(relative) if relative else ()
+    located = _locate_again(frozenset(relative.items())) if relative else ()
     there = dict.fromkeys(resolve_path(path) for path in (*absolute, *located) if os.path.lexists(path))
     reached = (_closed_above(path) or path for path in there) if by_modes else there
     sockets = [path for path in dict.fromkeys(reached) if is_seen(path)]
@@ -139,15 +145,34 @@ def host_sockets(*, by_modes: bool, is_seen: Callable[[str], bool] = lambda path
     return sockets
 
 
-def _locate(named: Mapping[bytes, str]) -> Iterator[str]:
-    """Yields absolute paths of sockets bound under a relative name, from the directory of their process."""
-    sockets = {f"socket:[{os.fsdecode(inode)}]": path for inode, path in named.items()}
+def _locate_again(named: frozenset[tuple[bytes, str]]) -> Iterator[str]:
+    """Absolute paths of sockets bound under a relative name. All processes are looked through when these have changed."""
+    from wolo.guard.sandbox.calls import stamp_of  # noqa: PLC0415  # few machines have such sockets
+
+    located = _locate(named)
+    if any(stamp_of(path) != stamp for _, path, stamp in located):
+        _locate.cache_clear()
+        located = _locate(named)
+    if len({socket for socket, *_ in located}) < len(named):  # those of the others may become visible
+        _locate.cache_clear()
+    return (path for _, path, _ in located)
+
+
+@lru_cache(maxsize=1)
+def _locate(named: frozenset[tuple[bytes, str]]) -> frozenset[tuple[str, str, tuple[int, ...]]]:
+    """Each socket with its path, from the directory of its processes, and the stamp of its file."""
+    from wolo.guard.sandbox.calls import stamp_of  # noqa: PLC0415  # the same
+
+    sockets = {f"socket:[{os.fsdecode(inode)}]": path for inode, path in named}
+    located = set()
     for pid in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208  # names, not paths
         with suppress(OSError):
             for fd in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208  # the same
-                path = sockets.get(os.readlink(f"/proc/{pid}/fd/{fd}"))  # noqa: PTH115  # the same
-                if path is not None:
-                    yield os.path.normpath(f"{os.readlink(f'/proc/{pid}/cwd')}/{path}")  # noqa: PTH115  # the same
+                socket = os.readlink(f"/proc/{pid}/fd/{fd}")  # noqa: PTH115  # the same
+                if socket in sockets:
+                    path = os.path.normpath(f"{os.readlink(f'/proc/{pid}/cwd')}/{sockets[socket]}")  # noqa: PTH115  # the same
+                    located.add((socket, path, stamp_of(path)))
+    return frozenset(located)
 
 
 def _closed_above(path: str) -> str:
