@@ -43,7 +43,7 @@ class BackgroundSession(Struct, frozen=True, kw_only=True):
     cwd: str
     port: int
     """Of its server."""
-    state: State = "working"
+    state: State = "idle"
     """`interrupted`: its server ended during a turn."""
     waits_for: str = ""
     """Call or question that a user must answer."""

@@ -176,6 +176,14 @@ def test_kills_while_handing_over_repeat_nothing(provider: ProviderServer) -> No
     assert len(rows()) >= len(asked)
 
 
+def test_session_without_a_turn_is_not_listed(provider: ProviderServer) -> None:
+    """As one whose starter was killed before it sent the prompt."""
+    refused = run_wolo("--bg", "/cost", *provider.flags)
+    assert refused.exit_code == 2
+    assert "/cost works in an interactive session only" in refused.stderr
+    assert rows() == []
+
+
 def test_watched_line_wakes_background_session(provider: ProviderServer) -> None:
     command = "while [ ! -e go ]; do sleep 0.1; done; echo ERROR one; sleep 60"
     watch = call("jobs", {"action": "watch", "id": 1, "pattern": "ERROR"})

@@ -121,12 +121,13 @@ class SessionHub:
                 background_sessions.BackgroundSession(
                     id=live.id, title=title_of(new.title), cwd=str(cwd), port=self.port, options=flags
                 ),
+                is_listed=False,
             )
         self.adopt(live)
         return self._unsaved_row(live)
 
-    def _record(self, live: LiveSession, session: background_sessions.BackgroundSession) -> None:
-        """Writes what the session does, now and whenever that changes."""
+    def _record(self, live: LiveSession, session: background_sessions.BackgroundSession, *, is_listed: bool = True) -> None:
+        """Writes what the session does whenever that changes; the first prompt lists it, if it is not listed."""
         current = session
 
         def write(line: Line) -> None:
@@ -143,7 +144,8 @@ class SessionHub:
                 log.exception("the state of %s cannot be written", current.id)
 
         live.on_line = write
-        save()
+        if is_listed:
+            save()
 
     async def end_idle(self, end_s: float, end: Callable[[], None]) -> None:
         """Ends the server when nobody has used it for so long."""
