@@ -6,6 +6,7 @@ import ipaddress
 import os
 import signal
 import socket
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,6 +205,7 @@ def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CONFIG", "DATA", "CACHE", "STATE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(home / name.lower()))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setattr(urllib.request, "_opener", None)  # `urlopen` keeps the proxies of its first call
     monkeypatch.chdir(work)
     return tmp_path
 
