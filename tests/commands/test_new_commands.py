@@ -55,6 +55,34 @@ async def test_setting_is_shown_written_and_applied_at_once(provider: ProviderSe
     await overridden.conversation.close()
 
 
+async def test_output_style_is_listed_and_chosen(provider: ProviderServer) -> None:
+    style = find_places().config / "output-styles/terse.md"
+    style.parent.mkdir(parents=True)
+    style.write_text("---\ndescription: Says little.\n---\nThree words.")
+    conversation = await begin(provider, text("One."), text("Two."))
+    assert [line.split() for line in (await shown("/output-style", conversation)).splitlines()] == [
+        ["*", "default", "no", "style", "of", "your", "own"],
+        ["terse", "Says", "little."],
+    ]
+    opened = await ran("/output-style Terse", conversation)
+    assert isinstance(opened, SwitchConversation)
+    await say(opened.conversation, "one")
+    assert "# Output style: terse\n\nThree words." in str(provider.requests[-1].messages[0]["content"])
+    prefix = opened.conversation.agent.services.prefix
+    before = prefix.system
+    prefix.reload()  # as after a compaction
+    assert prefix.system == before
+    with pytest.raises(UsageError, match="no output style none"):
+        await ran("/output-style none", opened.conversation)
+    opened = await ran("/output-style default", opened.conversation)
+    assert isinstance(opened, SwitchConversation)
+    assert opened.conversation.permissions.config.settings.output_style == "default"
+    provider.forget_prefix()
+    await say(opened.conversation, "two")
+    assert "Three words" not in str(provider.requests[-1].messages[0]["content"])
+    await opened.conversation.close()
+
+
 async def test_key_needs_terminal_for_entry_not_for_removal(provider: ProviderServer) -> None:
     conversation = await begin(provider)
     with pytest.raises(UsageError, match="terminal"):

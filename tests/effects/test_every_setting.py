@@ -60,6 +60,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "mode": Effect('mode = "edit"', script=(writes, fine), args=("-p", "--set", "sandbox.backend=off", *GO[1:])),
     "thinking": Effect('thinking = "high"'),
     "agent": Effect('agent = "explore"'),
+    "output_style": Elsewhere("end_to_end/test_output_styles.py", "test_chosen_style_is_part_of_the_prompt"),
     "context.window": Effect("context.window = 100", "compaction.auto = false"),
     "context.reserve": Elsewhere("agent/compaction/test_compactor.py", "test_smaller_of_declared_and_known_window_counts"),
     "context.local": Elsewhere("end_to_end/test_local_context.py", "test_switched_off_context_is_not_sent"),

@@ -15,7 +15,7 @@ from wolo.errors import UsageError
 from wolo.places import find_places
 
 
-async def _run(context: CommandContext, rest: str) -> Outcome:
+async def run(context: CommandContext, rest: str) -> Outcome:
     """`/config`: all but defaults; `/config KEY`: one setting; `/config KEY VALUE`: saves and applies it."""
     key, _, value = rest.partition(" ")
     rows = list(layers.rows(context.conversation.permissions.config))
@@ -62,7 +62,7 @@ COMMANDS = (
     Command(
         "config",
         "show the settings, or change one",
-        _run,
+        run,
         doing="changing the setting",
         usage="[KEY [VALUE]]",
         more="KEY alone shows one setting and its source; with VALUE it is saved in your config.toml and applied at once.",

@@ -64,7 +64,6 @@ _EXPLAINED = {
     "insights": "/cost and `wolo sessions list` show what was used.",
     "install-github-app": "docs/guide/ci.md shows the action for GitHub; it needs no app.",
     "mention": "Write @ and the beginning of a name; Ctrl-X Ctrl-F opens a list of files.",
-    "output-style": "Write it into AGENTS.md, or start with --append-system-prompt.",
     "personality": "Write it into AGENTS.md, or start with --append-system-prompt.",
     "plugin": "`wolo plugin` installs and lists plugins.",
     "plugins": "`wolo plugin` installs and lists plugins.",

@@ -11,7 +11,7 @@ FILES = (
     *("undo", "retry", "tree", "diff", "map"),
     *("sessions", "search", "export", "import_session", "worktree"),
     *("model", "thinking", "context", "login", "cost"),
-    *("add_dir", "permissions", "sandbox", "hooks", "tools", "agents", "mcp", "lsp", "skills", "memory"),
+    *("add_dir", "permissions", "sandbox", "hooks", "tools", "agents", "mcp", "lsp", "skills", "output_style", "memory"),
     *("help", "status", "config", "doctor", "exit"),
 )
 """Modules of this package, each with its `COMMANDS`."""

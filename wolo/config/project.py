@@ -41,8 +41,8 @@ CLAUDE_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 """They also hold permission rules."""
 CODEX_PROMPTS = ".codex/prompts"
 """Codex calls these `/prompts:NAME`."""
-EXTENSIONS = _kind("extensions")
-KINDS = (SETTINGS, HOOKS, MCP_SERVERS, SKILLS, COMMANDS, AGENTS, TOOLS, EXTENSIONS)
+EXTENSIONS, OUTPUT_STYLES = _kind("extensions"), _kind("output-styles")
+KINDS = (SETTINGS, HOOKS, MCP_SERVERS, SKILLS, COMMANDS, AGENTS, TOOLS, EXTENSIONS, OUTPUT_STYLES)
 
 
 class ProjectFile(Struct, frozen=True):

@@ -212,6 +212,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Models for the names in agent files: `sonnet = "provider/model"`."""
     agent: str = ""
     """Name of the agent file that wolo runs as; empty for none."""
+    output_style: str = ""
+    """Name of a Markdown file in `output-styles/` whose text is added to the system prompt; empty or `default` for none."""
     mode: ModeName = "auto"
     """How much runs without asking. `yolo` can only be set on the command line."""
     thinking: ThinkingLevel | None = None

@@ -237,7 +237,7 @@ def _prepare_requests(
     """`tools` are those of the user's Python files."""
     config, choice = state.config, state.choice
     window = config.settings.context.window_of(choice.model.context)
-    prompts = request_prefix.read_prompts(state.flags, state.agent)  # read once: a file that is named may be a pipe
+    prompts = request_prefix.read_prompts(state.flags, state.agent, state.style)  # read once: a file that is named may be a pipe
     reader = request_prefix.instruction_reader(
         config, state.site, state.workspace, choice, lambda path: env.judge.rule_against_reading(path) is None
     )
@@ -478,7 +478,11 @@ def _assemble_agent(
 
         verify = make_verify(settings.verify, services, env.judge.confine)
     system = request_prefix.SystemPrompt(
-        prefix, requests.reader, partial(request_prefix.read_prompts, state.flags, state.agent), env.user_files, env.secrets.hide
+        prefix,
+        requests.reader,
+        partial(request_prefix.read_prompts, state.flags, state.agent, state.style),
+        env.user_files,
+        env.secrets.hide,
     )
     parts = AgentParts(
         asker=requests.asker,

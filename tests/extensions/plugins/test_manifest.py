@@ -158,6 +158,12 @@ def test_pattern_selects_commands() -> None:
         read({MANIFEST: {"name": "b", "commands": "./none/*.md"}})
 
 
+def test_output_styles_come_from_folder_and_manifest() -> None:
+    contents = read({MANIFEST: {"name": "a", "outputStyles": "./tone/"}, "tone/x.md": "X.", "output-styles/y.md": "Y."})
+    assert contents.output_styles == (PluginComponent("output-styles"), PluginComponent("tone"))
+    assert (contents.is_empty, contents.runs_something, contents.unused) == (False, False, ())
+
+
 def test_language_servers_come_from_file_and_manifest() -> None:
     mapped = {"command": "./bin/x", "extensionToLanguage": {".X": "x"}, "settings": {"a": 1}, "maxRestarts": 3}
     wrapped = {"lspServers": {"go": {"command": "gopls", "args": ["serve"], "fileExtensions": {".go": "go"}}}}
@@ -187,9 +193,9 @@ def test_unusable_language_server_is_named(server: dict[str, Any]) -> None:
 
 
 def test_parts_that_are_not_used_are_named() -> None:
-    contents = read({MANIFEST: {"name": "a", "themes": "./.app.json"}, "output-styles/x.md": "", ".app.json": {}})
+    contents = read({MANIFEST: {"name": "a", "themes": "./.app.json"}, "monitors/x.json": {}, ".app.json": {}})
     assert contents.is_empty
-    assert contents.unused == ("themes", "output-styles", ".app.json")
+    assert contents.unused == ("themes", "monitors", ".app.json")
 
 
 @pytest.mark.parametrize(

@@ -370,10 +370,10 @@ def _show(contents: Contents, pin: str, source: Source) -> None:
     if contents.description:
         print_line(f"  {contents.description}")
     print_line(f"  pinned at    {pin}{_LAST_COMMIT if is_local_git else ''}")
-    for kind in ("skills", "commands", "agents"):
+    for kind in ("skills", "commands", "agents", "output_styles"):
         for each in getattr(contents, kind):
             shown = each.folder if each.only is None else ", ".join(f"{each.folder}/{name}" for name in each.only)
-            print_line(f"  {kind:<12} {escaped_line(shown.removeprefix('./'))}")
+            print_line(f"  {kind.removeprefix('output_'):<12} {escaped_line(shown.removeprefix('./'))}")
     if events := [event for each in contents.hooks for event in json.loads(each)["hooks"]]:
         print_line(f"  hooks        {escaped_line(', '.join(dict.fromkeys(events)))}")
     if contents.servers:

@@ -58,7 +58,7 @@ def findings(agent: ForeignAgent, root: Path) -> Iterator[SettingFinding]:
         if root != home:
             yield from _read(agent, Reading(root / name, is_projects=True), root)
     # A line for every other place that exists: where it is read, or why it is not
-    kinds = ("skills", "commands", "agents", "rules", "hooks", "MCP servers", "instructions")
+    kinds = ("skills", "commands", "agents", "output-styles", "rules", "hooks", "MCP servers", "instructions")
     for row in TABLE:
         base, before = (home, "~/") if row.is_users else (root, "")
         if row.agent != agent.label or (not row.is_users and (root == home or row.kind == "instructions")):
@@ -258,8 +258,10 @@ def _claude(reading: Reading, table: dict[str, Any]) -> None:
         reading.skip(f"plugin {name}", f"`wolo plugin marketplace add {where}`, then `wolo plugin add {plugin}`")
     if "apiKeyHelper" in table:
         reading.skip("apiKeyHelper", 'providers.anthropic.api_key = "!COMMAND" does the same')
+    if "outputStyle" in table:
+        reading.skip(f"outputStyle {table['outputStyle']}", "/output-style NAME chooses a style of your files")
     known = {"model", "permissions", "env", "hooks", "effortLevel", "disableAllHooks", "enabledPlugins", "extraKnownMarketplaces"}
-    reading.rest(table, {*known, "apiKeyHelper"})
+    reading.rest(table, {*known, "apiKeyHelper", "outputStyle"})
 
 
 def _codex(reading: Reading, table: dict[str, Any]) -> None:

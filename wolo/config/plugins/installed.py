@@ -104,11 +104,11 @@ def data_of(plugin: Plugin, places: Places) -> Path:
 
 
 def plugin_folders(kind: str, places: Places) -> Iterator[ExtensionFolder]:
-    """Folders of skills, commands or agents."""
+    """Folders of skills, commands, agents or output styles."""
     for plugin in enabled_plugins(places, Notices()):
         root = root_of(plugin, places)
         read = partial(project.read_file, root=Path(root).resolve())
-        components: tuple[PluginComponent, ...] = getattr(plugin.contents, kind, ())
+        components: tuple[PluginComponent, ...] = getattr(plugin.contents, kind.replace("-", "_"), ())
         for each in components:
             yield ExtensionFolder(root / each.folder, read, namespace=plugin.name, plugin=root, only=each.only)
 

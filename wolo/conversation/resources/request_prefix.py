@@ -55,11 +55,10 @@ class PromptOptions(Struct, frozen=True):
     appendix: str = ""
 
 
-def read_prompts(options: Flags, agent: AgentProfile | None) -> PromptOptions:
-    """Reads the named files; the prompt of the agent comes before what is appended. Raises UsageError."""
-    appendix = text_or_file(options, "append_system_prompt")
-    if agent is not None:
-        appendix = "\n\n".join(filter(None, (agent.prompt, appendix)))
+def read_prompts(options: Flags, agent: AgentProfile | None, style: str) -> PromptOptions:
+    """Reads the named files; the prompt of the agent and the style come before what is appended. Raises UsageError."""
+    appended = text_or_file(options, "append_system_prompt")
+    appendix = "\n\n".join(filter(None, (agent.prompt if agent else "", style, appended)))
     return PromptOptions(text(options, "name"), text_or_file(options, "system_prompt"), appendix)
 
 

@@ -20,7 +20,7 @@ from wolo.conversation.local_context import LocalContext
 from wolo.conversation.resources import model_selection
 from wolo.conversation.resources.persistence import Branch, SavedSession, SessionProperties, SessionSink, UnsavedSession
 from wolo.conversation.resources.tool_environment import SandboxPlan, plan_sandbox
-from wolo.conversation.resources.user_files import ProgramFiles, as_agent, find_main_agent, model_notice
+from wolo.conversation.resources.user_files import ProgramFiles, as_agent, find_main_agent, model_notice, read_output_style
 from wolo.errors import SessionError, UsageError
 from wolo.extensions.agent_files import AgentProfile
 from wolo.mcp.servers import Servers
@@ -183,6 +183,8 @@ class StartupState(Struct, frozen=True, kw_only=True):
     """The setting `small_model`."""
     agent: AgentProfile | None
     """The agent selected by `--agent`."""
+    style: str = ""
+    """Part of the system prompt that the setting `output_style` names."""
     web_search: SearchService | ModelChoice | None
     """A model: its provider searches."""
     """None: the web cannot be searched."""
@@ -204,6 +206,7 @@ class StartEnvironment(Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     """With the stored keys."""
     agent: AgentProfile | None
+    style: str
 
 
 class ChosenModels(Struct, frozen=True):
@@ -269,6 +272,7 @@ def prepare_start(options: StartOptions) -> StartupState:
         fallbacks=fallbacks,
         small=models.small,
         agent=environment.agent,
+        style=environment.style,
         web_search=web_search,
         local_context=None if choice.provider.name == "local" or not config.settings.context.local else local_context,
         sink=sink,
@@ -313,6 +317,7 @@ def _prepare_environment(options: Flags, directory: Path | None, agents: Sequenc
         sandbox_plan=plan_sandbox(config, workspace, site.places),
         environ=environ,
         agent=agent,
+        style=read_output_style(config, site),
     )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wolo.config.python_files.extension_files import FoundExtensions
     from wolo.extensions.command_files import Commands
     from wolo.extensions.hooks.definitions import Hook
+    from wolo.extensions.output_styles import OutputStyle
 
 
 Hooks = tuple[tuple[str, "Hook"], ...]
@@ -132,7 +133,7 @@ class UserFiles:
         self._skills = (*map(_folder_of, files.skills), *search_paths(project.SKILLS, config, site))
         self._commands = search_paths(project.COMMANDS, config, site)
         self._agents = (*map(_folder_of, files.agents), *search_paths(project.AGENTS, config, site))
-        self._trusts_project, self._site = config.trusts_project, site
+        self._config, self._site = config, site
         self._running_hooks: dict[str, Hooks] | None = None
         """The hooks of skills and agents that run in this conversation; None: nothing is run here."""
 
@@ -146,7 +147,7 @@ class UserFiles:
     @property
     def untrusted(self) -> str:
         """Names the commands and skills of a project that are not used; empty if there are none."""
-        if self._trusts_project:
+        if self._config.trusts_project:
             return ""
         found = project.find(self._site.root, self._site.real_cwd)
         kinds = (project.COMMANDS.name, project.SKILLS.name)
@@ -174,6 +175,11 @@ class UserFiles:
         from wolo.extensions.command_files import find_commands  # noqa: PLC0415  # for lines that begin with a slash
 
         return find_commands(self._commands)
+
+    def output_styles(self, notices: Notices) -> tuple[OutputStyle, ...]:
+        from wolo.extensions.output_styles import find_styles  # noqa: PLC0415  # few users have one
+
+        return find_styles(search_paths(project.OUTPUT_STYLES, self._config, self._site), notices)
 
     def load_skill(self, name: str) -> OfferedSkill:
         """The skill that a call loads. Raises ToolError."""
@@ -227,6 +233,23 @@ def find_main_agent(config: Config, site: Site, programs_agents: Sequence[AgentP
     if profile.mode == "subagent":
         raise UsageError(f"The agent {profile.name} is for tasks only (mode: subagent).", hint=" ".join(_agents_hint(usable)))
     return profile
+
+
+def read_output_style(config: Config, site: Site) -> str:
+    """The part of the system prompt that the setting names; empty, with a notice, for one that does not exist."""
+    if config.is_safe or not (name := config.settings.output_style.strip()):
+        return ""
+    from wolo.extensions.output_styles import DEFAULT, find_style  # noqa: PLC0415  # few users have one
+
+    if name.lower() == DEFAULT:
+        return ""
+    styles = UserFiles(config, site).output_styles(site.notices)
+    style = find_style(styles, name)
+    if style is None:
+        known = ", ".join(each.name for each in styles) or "none"
+        site.notices.add(f"The output style {name} is not used: there is none of this name. Styles: {known}.")
+        return ""
+    return f"# Output style: {style.name}\n\n{style.text}"
 
 
 def as_agent(config: Config, profile: AgentProfile) -> Config:

@@ -38,7 +38,7 @@ MARKETPLACE_FILES = (
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 LONGEST_DESCRIPTION = 300
 _MOST_MATCHES = 500
-_FOLDERS: Mapping[str, tuple[str, ...]] = {"skills": ("skills",), "commands": ("commands",), "agents": ("agents",)}
+_FOLDERS: Mapping[str, str] = {"skills": "skills", "commands": "commands", "agents": "agents", "outputStyles": "output-styles"}
 _HOOKS = ("hooks/hooks.json",)
 _SERVERS = (".mcp.json", "mcp.json")
 _LANGUAGE_SERVERS = (".lsp.json",)
@@ -49,14 +49,14 @@ _LOADERS = ("LD_", "DYLD_")
 """Variables that would act on the programs of the sandbox as well."""
 _COMMAND_FILES = (".md", ".toml")
 _UNUSED_KEYS = (
-    *("outputStyles", "monitors", "themes", "channels", "userConfig", "settings", "dependencies"),
+    *("monitors", "themes", "channels", "userConfig", "settings", "dependencies"),
     "apps",
 )
-_UNUSED_FILES = ("output-styles", "themes", "monitors", "bin", "settings.json", ".app.json")
+_UNUSED_FILES = ("themes", "monitors", "bin", "settings.json", ".app.json")
 
 
 class PluginComponent(Struct, frozen=True):
-    """A folder of skills, commands or agents."""
+    """A folder of skills, commands, agents or output styles."""
 
     folder: str
     """Relative to the plugin."""
@@ -71,6 +71,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     skills: tuple[PluginComponent, ...] = ()
     commands: tuple[PluginComponent, ...] = ()
     agents: tuple[PluginComponent, ...] = ()
+    output_styles: tuple[PluginComponent, ...] = ()
     hooks: tuple[str, ...] = ()
     """Hooks in Claude Code's JSON form."""
     servers: str = ""
@@ -92,7 +93,8 @@ class Contents(Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        return not (self.skills or self.commands or self.agents or self.context or self.denied or self.runs_something)
+        texts = (self.skills, self.commands, self.agents, self.output_styles, self.context, self.denied)
+        return not (any(texts) or self.runs_something)
 
 
 def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None) -> Contents:
@@ -119,6 +121,7 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
         skills=reading.components("skills"),
         commands=reading.components("commands"),
         agents=reading.components("agents"),
+        output_styles=reading.components("outputStyles"),
         hooks=reading.hooks(),
         servers=reading.servers(),
         language_servers=reading.language_servers(),
@@ -178,10 +181,10 @@ class _ManifestReader:
         paths = [path for each in value for path in self._matches(_plain(each))]
         listed = [self._component(kind, path) for path in paths]
         if not self._is_listed:
-            for default in _FOLDERS[kind]:
-                names_part = any(path == default or path.startswith(f"{default}/") for path in paths)
-                if not names_part and (self._folder / default).is_dir():
-                    listed.insert(0, PluginComponent(default))
+            default = _FOLDERS[kind]
+            names_part = any(path == default or path.startswith(f"{default}/") for path in paths)
+            if not names_part and (self._folder / default).is_dir():
+                listed.insert(0, PluginComponent(default))
         if kind == "skills" and not listed and skill_file(self._folder):
             listed.append(self._component(kind, "."))
         return tuple(dict.fromkeys(listed))
