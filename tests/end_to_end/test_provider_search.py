@@ -183,6 +183,29 @@ def test_failed_search_is_a_sentence(provider: ProviderServer) -> None:
     assert "The search of Anthropic failed: Web search is not enabled" in provider.requests[-1].body.decode()
 
 
+def saved_cost() -> float:
+    (newest, *_) = json.loads(run_wolo("sessions", "list", "--json").stdout)
+    return float(newest["cost_usd"])
+
+
+def test_failed_search_is_in_the_session_cost(provider: ProviderServer) -> None:
+    side = SIDES["anthropic"]
+    provider.script(side.call("web_search", ASKS), _anthropic(failed="too_many_requests"), side.text("No."))
+    done = run(provider, "anthropic", *allow(provider))
+    assert saved_cost() == pytest.approx(done.json["total_cost_usd"])
+
+
+def test_subagent_search_is_in_the_session_cost(provider: ProviderServer) -> None:
+    side = SIDES["anthropic"]
+    asks = {"agent": "general", "prompt": "search"}
+    provider.script(
+        side.call("task", asks), side.call("web_search", ASKS), side.found(), side.text("It is 3."), side.text("Three.")
+    )
+    done = run(provider, "anthropic", *allow(provider))
+    assert done.json["result"] == "Three."
+    assert saved_cost() == pytest.approx(done.json["total_cost_usd"])
+
+
 def test_answer_without_pages_is_no_search(provider: ProviderServer) -> None:
     side = SIDES["zai"]
     unsearched = replies.chunk({"role": "assistant", "content": "I know it.", "tool_calls": []}, web_search=None)

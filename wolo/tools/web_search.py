@@ -64,6 +64,8 @@ class WebSearch:
                 answer = await (_search(service, query) if isinstance(service, SearchService) else service.ask(query))
         except TimeoutError as error:
             raise ToolError(f"{service.label} did not answer within {limit_s:.0f} s; the search was stopped.") from error
+        if answer.problem:
+            return CallResult(answer.problem, is_error=True, metadata=answer.metadata)
         results = answer.results[:MOST_RESULTS]
         titles = tuple(f"{_line(each.title, _MOST_TITLE)} — {_line(each.url, _MOST_URL)}" for each in results)
         view = Listing(query, titles, len(results))

@@ -155,11 +155,13 @@ async def search_with_model(access: ModelAccess, choice: ModelChoice, account: A
     usage = _with_fee(answer.usage or Usage(), findings, choice)
     account.use(usage)
     account.lend(usage)
+    cost = {SEARCH: {"usage": msgspec.to_builtins(usage)}}
     if not (findings.pages or findings.num_searches):
         failed = f" ({findings.error})" if findings.error else ""
-        raise ToolError(f"{choice.provider.label} did not search the web{failed}. Try other words, or go on without.")
+        problem = f"{choice.provider.label} did not search the web{failed}. Try other words, or go on without."
+        return SearchAnswer((), metadata=cost, problem=problem)
     results = [SearchResult(page.title, page.url, page.text) for page in findings.pages.values()]
-    return SearchAnswer(results, answer.text.strip(), {SEARCH: {"usage": msgspec.to_builtins(usage)}})
+    return SearchAnswer(results, answer.text.strip(), cost)
 
 
 def _with_fee(usage: Usage, findings: WebFindings, choice: ModelChoice) -> Usage:

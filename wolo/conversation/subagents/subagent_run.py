@@ -19,7 +19,7 @@ from wolo.agent.tool_execution import Emit
 from wolo.conversation.phrasing import describe_work
 from wolo.conversation.recorder import Recorder
 from wolo.messages.call_arguments import call_line
-from wolo.messages.message import Usage
+from wolo.messages.message import Usage, task_usage
 from wolo.messages.parts import FINISH, TASK, ToolPart
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.tool import CallContext
@@ -61,7 +61,7 @@ class SubagentRun:
         """A line per ended call."""
         self.begun = 0
         """Number of started calls."""
-        self.usage = NOTHING
+        self.usage = self._of_calls = NOTHING
         self.files: dict[str, None] = {}
         self.denied = 0
         self._recorder = recorder
@@ -113,6 +113,7 @@ class SubagentRun:
                 self.files |= dict.fromkeys(event.files_changed)
                 bad = "" if event.part.outcome == "ok" else f" · {(event.part.outcome or 'error').replace('_', ' ')}"
                 self.calls.append(f"{in_short(event.part)}{bad}")
+                self._of_calls = add(self._of_calls, task_usage(event.part) or NOTHING)
             case events.CallDenied():
                 self.denied += 1
                 await self._emit(replace(event, agent=self.agent))
@@ -142,6 +143,8 @@ class SubagentRun:
         return ask
 
     async def end(self, ended: events.TurnEnded) -> CallResult:
+        """The result counts what its calls used, searches of the web and tasks, too."""
+        ended = replace(ended, usage=add(ended.usage, self._of_calls))
         self.used, self.took_s = ended.usage, ended.duration_s
         how = "timed out" if self._alarm.rang else ended.cause.replace("_", " ")
         await self._emit(

@@ -99,6 +99,8 @@ class SearchAnswer(Struct, frozen=True):
     """An answer in words that rests on the results."""
     metadata: Mapping[str, Any] = {}
     """Of the call: its cost."""
+    problem: str = ""
+    """Why there is no answer, which cost something all the same."""
 
 
 class ProviderSearch(Struct, frozen=True, kw_only=True):
