@@ -184,10 +184,25 @@ async def test_named_folder_is_the_place_of_its_file(script: Script) -> None:
 async def test_requested_call_is_run_before_and_after(script: Script) -> None:
     Path("a.py").write_text("def f(a, b):\n    return a * b\n")
     wrong, right = text("```python\ndef f(a, b):\n    return a - b"), text("```python\ndef f(a, b):\n    return a + b")
-    turn = await script.turn("f(2, 6) in a.py gibt 12, richtig ist 8: a + b", wrong, right)
+    turn = await script.turn("f(2, 6) in a.py gibt 12, richtig ist 8", wrong, right)
     assert [call.tool for call in calls_of(turn)] == ["shell", "read", "write", "shell", "write", "shell"]
     assert "f(2, 6) gives -4" in script.asked(-1)
     assert turn.ended.answer.endswith("Checked: runs.")
+
+
+async def test_stated_formula_of_a_call_needs_no_model(script: Script) -> None:
+    Path("a.py").write_text('def f(a, b):\n    """Sum."""\n    return a * b\n')
+    turn = await script.turn("f(2, 6) in a.py gibt 12, richtig ist 8: a + b")
+    assert Path("a.py").read_text() == 'def f(a, b):\n    """Sum."""\n    return a + b\n'
+    assert turn.ended.answer.endswith("Checked: runs, computes a + b.")
+
+
+async def test_right_call_by_a_wrong_formula_is_rewritten(script: Script) -> None:
+    Path("a.py").write_text("def f(a, b):\n    c = a * b\n    return c\n")
+    wrong, right = (text(f"```python\ndef f(a, b):\n    c = {formula}\n    return c") for formula in ("a * 4", "a + b"))
+    turn = await script.turn("f(2, 6) in a.py gibt 12, richtig ist 8: a + b", wrong, right)
+    assert "gives 28, not 9" in script.asked(-1) or "gives 8, not 4" in script.asked(-1)
+    assert turn.ended.exit_code == 0
 
 
 @pytest.mark.parametrize(("old", "new"), [(b"x = 1\r\n", b"x = 5\r\n"), (b"\xef\xbb\xbfx = 1\n", b"\xef\xbb\xbfx = 5\n")])

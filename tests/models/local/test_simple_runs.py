@@ -143,11 +143,55 @@ async def test_stated_formula_is_checked_beside_pytest(script: Script) -> None:
     assert turn.ended.answer.endswith("(5 lines).\n\nChecked: the tests pass, computes n + 1, defines scale, has 1.")
 
 
+async def test_test_against_the_stated_formula_is_corrected(script: Script) -> None:
+    tests = "```python\nfrom a import scale\n\n\ndef test_scale():\n    assert scale(1) == 7\n    assert scale(2) == 3"
+    request = "Crea a.py con scale(n), que devuelve n + 1, y test_a.py, que prueba scale con pytest."
+    turn = await script.turn(request, text("    return n + 1"), text(tests))
+    assert [call.tool for call in calls_of(turn)] == ["write", "write", "shell", "write", "shell"]
+    assert Path("test_a.py").read_text() == tests.removeprefix("```python\n").replace("7", "2") + "\n"
+    assert turn.ended.exit_code == 0
+
+
 async def test_text_printed_too_rarely_is_rewritten(script: Script) -> None:
     once, thrice = text("```python\nprint('late train')"), text("```python\nfor _ in range(3):\n    print('late train')")
     turn = await script.turn("Crea a.py: imprime «late train» 3 veces.", once, thrice)
     assert "it prints “late train” 1 times, not 3 times" in script.asked(-1)
     assert turn.ended.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("print('late train ' * 3)", "prints “late train” 0 times on a line of its own, not 3 times"),
+        ("for n in range(3):\n    print('late train', n)", "prints “late train” 0 times on a line of its own, not 3 times"),
+        ("print('ready')\nfor n in range(3):\n    print('late train')", "also prints “ready”, which nobody asked for"),
+    ],
+)
+async def test_other_output_than_requested_is_rewritten(script: Script, code: str, problem: str) -> None:
+    wrong, right = text(f"```python\n{code}"), text("```python\nfor _ in range(3):\n    print('late train')")
+    turn = await script.turn("Crea a.py: imprime «late train» 3 veces, cada vez en su propia línea.", wrong, right)
+    assert f"it {problem}" in script.asked(-1)
+    assert turn.ended.exit_code == 0
+
+
+async def test_further_output_that_may_be_requested_stays(script: Script) -> None:
+    code = "```python\nfor _ in range(3):\n    print('late train')\nprint('2026')"
+    turn = await script.turn('Write a.py that prints "late train" 3 times and then the year.', text(code))
+    assert turn.ended.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "part"),
+    [
+        ("Crea a.py: imprime «late train» 3 veces.", "input()\nprint('late train\\n' * 3)", "“late train” 3 times"),
+        ("Écris a.py, qui prend un argument de la ligne de commande", "import sys\nopen(sys.argv[1])", "a run with an argument"),
+    ],
+)
+async def test_work_that_no_run_shows_is_no_success(script: Script, request_: str, code: str, part: str) -> None:
+    turn = await script.turn(request_, text(f"```python\n{code}"), text(" nowhere.txt"))
+    assert turn.ended.error is not None
+    assert turn.ended.error.message == f"a.py was written, but this is missing: a run that shows {part}."
+    assert turn.ended.exit_code == 1
 
 
 async def test_argument_repeated_as_text_is_rewritten(script: Script) -> None:
@@ -214,7 +258,7 @@ def test_name_a_program_writes_is_no_second_file() -> None:
 
 @pytest.mark.parametrize("said", [" x; rm -rf /", " $(id)", " a | sh", "", " > b"])
 def test_only_plain_arguments_are_taken_from_the_model(said: str) -> None:
-    assert example_command("a.py", "python3", said) == ""
+    assert example_command("a.py", "python3", said, "print(sys.argv[2])") == "python3 a.py 10 3"
 
 
 def test_names_with_spaces_and_unknown_kinds_never_run() -> None:
@@ -229,7 +273,7 @@ async def test_one_place_of_a_long_file_is_changed(script: Script) -> None:
     wrong = text("<<<<<<< SEARCH\nvalue = 7\n=======\nvalue_7 = 70\n")
     right = text("<<<<<<< SEARCH\nvalue_7 = 7\n=======\nvalue_7 = 70\n")
     turn = await script.turn("set value_7 to 70 in big.py", wrong, right)
-    assert [call.tool for call in calls_of(turn)] == ["read", "edit", "shell"]
+    assert [call.tool for call in calls_of(turn)] == ["read", "edit"]
     assert Path("big.py").read_text() == lines.replace("value_7 = 7\n", "value_7 = 70\n")
-    assert turn.ended.answer == "Changed big.py.\n\nChecked: runs, has value_7, 70."
+    assert turn.ended.answer == "Changed big.py.\n\nChecked: can be parsed, has value_7, 70."
     assert "value_250" not in script.asked(-1)

@@ -16,11 +16,12 @@ from wolo.models.local import constrained_texts as texts
 from wolo.models.local.checks.code_check import syntax_problem
 from wolo.models.local.checks.kept_content import lost_content, restore_definitions
 from wolo.models.local.checks.requested_work import asks_for_files, was_done
-from wolo.models.local.constrained_texts import CHARS_PER_TOKEN, KnownFile, StepAnswer, as_json, fit_window, known_file
+from wolo.models.local.constrained_texts import CHARS_PER_TOKEN, StepAnswer, as_json, fit_window, known_file
 from wolo.models.local.local_chat import WINDOW_TOKENS, Sampling, Turn
 from wolo.models.local.local_response import EFFECTS, IgnoresSchema, LocalResponse
 from wolo.models.local.simple_context import ProjectNames
-from wolo.models.local.simple_texts import one_of, shorten
+from wolo.models.local.simple_texts import FileText, fence_of, language_of, one_of, shorten
+from wolo.models.local.simple_writer import code_in
 from wolo.models.provider import DriveMode
 from wolo.models.tokens import estimate_text
 
@@ -200,7 +201,7 @@ class _ConstrainedStep:
 
     # Contents
 
-    async def _change(self, answer: StepAnswer, path: str, known: KnownFile | None) -> Message:
+    async def _change(self, answer: StepAnswer, path: str, known: FileText | None) -> Message:
         """Lines of a long file, otherwise the whole file: an existing one is shown, and keeps what is not meant."""
         lines = known.text.count("\n") if known else 0
         is_small = (self._response.chat.server.facts.parameters or 0) < PRECISE or lines <= SHORT_FILE
@@ -208,8 +209,8 @@ class _ConstrainedStep:
         fits = len(known.text) // CHARS_PER_TOKEN < self._content_tokens if known else True
         if can_edit and not (known and known.is_whole and is_small and lines <= LARGEST_REWRITE and fits):
             return await self._replace(answer, path)
-        language = texts.language_of(path)
-        fence = texts.fence_of(language)
+        language = language_of(path)
+        fence = fence_of(language)
         old = known.text if known and known.is_whole else ""
         asked = texts.CONTENT.format(path=path)
         if old.strip():
@@ -222,7 +223,8 @@ class _ConstrainedStep:
             await self._report_retry(fault, attempt)
             sampling = Sampling(max_tokens=self._content_tokens, stop=(f"\n{fence}",), attempt=attempt)
             completion = await self._response.complete([*turns, ("assistant", start)], sampling)
-            text = texts.fenced_text(completion.text, start, fence)
+            code = code_in(completion.text, start, fence)
+            text = f"{code}\n" if code else ""
             fault = "it did not come to an end" if completion.cut_off else ""
             if not fault and old.strip():
                 if path.endswith(".py"):

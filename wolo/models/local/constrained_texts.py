@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any, Final
 
 import msgspec
@@ -103,14 +102,6 @@ def system_prompt(tools: Collection[str], names: Sequence[str], instructions: st
     return "\n\n".join([*parts, *([instructions] if instructions else [])])
 
 
-def language_of(path: str) -> str:
-    return simple_texts.LANGUAGES.get(PurePath(path).suffix.lower(), "text")
-
-
-def fence_of(language: str) -> str:
-    return "~~~~" if language == "markdown" else "```"
-
-
 CHARS_PER_TOKEN: Final = 3
 """Characters of code for one token; fewer than in prose."""
 RESULT_SHARE: Final = 5
@@ -199,26 +190,18 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-class KnownFile(Struct, frozen=True):
-    """Last known content of a file in this session."""
-
-    text: str
-    is_whole: bool
-
-
-def known_file(messages: Sequence[Message], path: str) -> KnownFile | None:
-    """None: neither read nor written since the last edit."""
+def known_file(messages: Sequence[Message], path: str) -> simple_texts.FileText | None:
+    """Last known content of a file in this session; None: neither read nor written since the last edit."""
     for message in reversed(messages):
         for call in reversed(message.calls):
             if call.is_error or call.status != "completed" or call.input.get("path") != path:
                 continue
             if call.tool == "write":
-                return KnownFile(str(call.input.get("content", "")), is_whole=True)
+                return simple_texts.FileText(str(call.input.get("content", "")), is_whole=True)
             if call.tool == "edit":
                 return None
             if call.tool == "read":
-                read = simple_texts.file_text(call.output)
-                return KnownFile(read.text, read.is_whole)
+                return simple_texts.file_text(call.output)
     return None
 
 
@@ -244,12 +227,3 @@ def read_answer(text: str, tools: Sequence[str]) -> StepAnswer | None:
     if tool not in tools or any(name not in ARGUMENTS[tool] for name in step):
         return None
     return StepAnswer(tool=tool, arguments=step)
-
-
-def fenced_text(answer: str, start: str, fence: str) -> str:
-    """The code of an answer, with or without the given start."""
-    text = answer.removeprefix(start)
-    if text == answer and fence in answer:
-        text = answer.partition(fence)[2].partition("\n")[2]
-    text = text.partition(f"\n{fence}")[0].strip("\n")
-    return f"{text}\n" if text else ""

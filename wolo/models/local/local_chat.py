@@ -35,13 +35,9 @@ class Sampling(Struct, frozen=True, kw_only=True):
     schema: Mapping[str, Any] | None = None
     """Schema that the server enforces as a grammar."""
     attempt: int = 1
-    """Later attempts use another seed and temperature."""
+    """The seed; later attempts use another temperature as well."""
     shun_repeats: bool = False
     """Penalise repetition; for prose only, since code repeats itself."""
-
-    @property
-    def seed(self) -> int:
-        return self.attempt
 
     @property
     def temperature(self) -> float:
@@ -201,7 +197,7 @@ def _for_chat(server: ChatServer, turns: Sequence[Turn], sampling: Sampling) -> 
         "stream_options": {"include_usage": True},
         "max_tokens": sampling.max_tokens,
         "temperature": sampling.temperature,
-        "seed": sampling.seed,
+        "seed": sampling.attempt,
     }
     if server.model:
         body["model"] = server.model
@@ -222,7 +218,7 @@ def _for_chat(server: ChatServer, turns: Sequence[Turn], sampling: Sampling) -> 
 def _for_ollama(server: ChatServer, turns: Sequence[Turn], sampling: Sampling) -> dict[str, Any]:
     options = {
         "temperature": sampling.temperature,
-        "seed": sampling.seed,
+        "seed": sampling.attempt,
         "num_predict": sampling.max_tokens,
         "num_ctx": min(WINDOW_TOKENS, server.facts.context or WINDOW_TOKENS),
     }

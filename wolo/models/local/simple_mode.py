@@ -22,7 +22,8 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.local import simple_runs, simple_texts
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.checks.asked_parts import asked_names, asked_parts, asked_sum, missing_texts
+from wolo.models.local.checks import run_check
+from wolo.models.local.checks.asked_parts import asked_names, asked_parts, asked_sum, expected_values, means, missing_texts
 from wolo.models.local.checks.requested_work import asks_for, wants_answer
 from wolo.models.local.local_chat import Sampling
 from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
@@ -124,10 +125,9 @@ async def _choose_action(step: SimpleStep) -> simple_texts.Action:
             actions = ("change",)
         elif not any(existing) and not simple_runs.is_fix(step.question):
             actions = ("create",)
-    if "read" in possible and any(map(step.names.exists, named)):
-        actions = simple_runs.about_file(step.question, actions)
-    elif named:
-        actions = simple_runs.about_new_file(step.question, actions)
+    if named:
+        is_there = "read" in possible and any(map(step.names.exists, named))
+        actions = simple_runs.about_named_file(step.question, actions, is_there=is_there)
     others: list[simple_texts.Action] = ["answer"] if step.response.is_planning else possible  # work is planned in words
     possible = [action for action in possible if action in actions] or others
     if len(possible) == 1:
@@ -172,7 +172,7 @@ async def _try_failing(step: SimpleStep) -> Message | None:
         return None
     command = simple_runs.find_command(step.question)
     if not command and (path := _known_file(step, named_files(step.question, step.names))):
-        command = simple_runs.probe_command(path, await asyncio.to_thread(step.names.whole, path), step.question)
+        command = run_check.probe_command(path, await asyncio.to_thread(step.names.whole, path), step.question)
         command = command or (
             simple_runs.run_command(path, step.names.beginning(path)) if simple_runs.is_fix(step.question) else ""
         )
@@ -269,12 +269,12 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
             return await step.answer(texts.about(step.request, "The files of the project", names))
         case "shell" if turn.plan == "check":
             earlier = next((each for each in turn.calls if each.tool == "shell" and each is not call), None)
-            if problem := simple_runs.run_problem(call, earlier, step.question):
+            if problem := run_check.run_problem(call, earlier, step.question):
                 return await _after_failed_run(step, call, problem)
             is_silent = (
                 simple_runs.printed_nothing(call)
-                and not simple_runs.is_probe(call)
-                and simple_runs.shows_something(step.question)
+                and not run_check.is_probe(call)
+                and means(step.question, "output")
                 and len(turn.written) < REPAIRS
             )
             return await (_after_failed_run(step, call) if is_silent else _reply_written(step, call))
@@ -294,26 +294,31 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
         return await step.call("read", {"path": name}, plan="change")
     command = ""
     if "shell" in step.tools:
-        tried = next((each for each in step.turn.calls if each.tool == "shell"), None)
-        path, asked = str(call.input.get("path", "")), simple_runs.wants_run(step.question)
-        text = str(call.input.get("content") or step.names.beginning(path))
-        command = str(tried.input["command"]) if tried else _check_command(step, path, text, asked=asked)
-        runner = simple_runs.RUNNERS.get(Path(path).suffix.lower(), "")
-        if not command and runner and simple_runs.takes_arguments(text) and step.response.chat.server.continues:
-            turns = texts.example_run(path, runner, step.question)
-            completion = await step.response.complete(turns, Sampling(max_tokens=simple_runs.COMMAND_TOKENS, stop=("\n",)))
-            command = simple_runs.example_command(path, runner, completion.text)
+        path = str(call.input.get("path", ""))
+        text = str(call.input.get("content") or await asyncio.to_thread(step.names.whole, path))
+        earlier = next((str(each.input["command"]) for each in step.turn.calls if each.tool == "shell"), "")
+        command = _check_command(step, path, text) or earlier
+        runner = run_check.RUNNERS.get(Path(path).suffix.lower(), "")
+        if not command and runner and simple_runs.takes_arguments(text):
+            answer, sampling = "", Sampling(max_tokens=simple_runs.COMMAND_TOKENS, stop=("\n",))
+            if step.response.chat.server.continues:
+                answer = (await step.response.complete(texts.example_run(path, runner, step.question), sampling)).text
+            command = simple_runs.example_command(path, runner, answer, text)
     if command:
         return await step.call("shell", {"command": command, "timeout_s": simple_runs.RUN_S}, plan="check")
     return await _reply_written(step)
 
 
-def _check_command(step: SimpleStep, path: str, text: str, *, asked: bool) -> str:
-    written = {path: text} | {str(call.input.get("path")): str(call.input.get("content", "")) for call in step.turn.written}
-    formula = next(filter(None, (simple_runs.formula_command(*each, step.question) for each in written.items())), "")
-    if re.search(r"\bpytest\b", step.question):
-        return f"{formula} && {simple_runs.PYTEST}" if formula else simple_runs.PYTEST
-    return simple_runs.probe_command(path, text, step.question) or formula or simple_runs.run_command(path, text, asked=asked)
+def _check_command(step: SimpleStep, path: str, text: str) -> str:
+    written = {str(call.input.get("path")): str(call.input.get("content", "")) for call in step.turn.written} | {path: text}
+    formula = next(filter(None, (run_check.formula_command(*each, step.question) for each in written.items())), "")
+    first = step.turn.calls[0]
+    tried = str(first.input["command"]) if first.tool == "shell" else ""
+    tests = run_check.PYTEST if re.search(r"\bpytest\b", step.question) and "pytest" not in tried else ""
+    probed = written if expected_values(step.question) else {path: text}
+    probe = next(filter(None, (run_check.probe_command(*each, step.question) for each in probed.items())), "")
+    commands = dict.fromkeys(filter(None, (formula, tests, tried, probe)))
+    return " && ".join(commands) or simple_runs.run_command(path, text, asked=simple_runs.wants_run(step.question))
 
 
 async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "") -> Message:
@@ -321,6 +326,9 @@ async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "")
     if not problem and simple_runs.needs_input(call) and step.turn.plan == "check":
         return await _reply_written(step)
     written = step.turn.written
+    for test, text in {str(each.input["path"]): str(each.input.get("content")) for each in written}.items():
+        if simple_runs.is_test(test) and (corrected := run_check.correct_test(call, test, text)) != text:
+            return await step.call("write", {"path": test, "content": corrected})
     path = simple_runs.file_to_fix(call, step.question, step.names) or (str(written[-1].input["path"]) if written else "")
     if (
         len(written) >= REPAIRS or not path or (written and step.is_late(path))
@@ -328,7 +336,7 @@ async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "")
         paths = dict.fromkeys(str(each.input.get("path")) for each in written)
         begin = f"{', '.join(paths)} {'was' if len(paths) == 1 else 'were'} written, but " if paths else ""
         reason = problem or (
-            f"{simple_runs.error_of(call)}." if simple_runs.is_probe(call) else simple_texts.describe_failure(call)
+            f"{simple_runs.error_of(call)}." if run_check.is_probe(call) else simple_texts.describe_failure(call)
         )
         raise BadAnswer(f"{begin}{reason}", hint=OTHER_MODEL)
     last = next((each for each in reversed(written) if each.input.get("path") == path), None)
@@ -366,13 +374,16 @@ async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Messa
     missing = missing_texts(step.question, "\n".join((*contents.values(), *known, output)))
     missing += [name for name in asked_names(step.question) if not any(name in text for text in (*contents.values(), *known))]
     missing += [name for name in simple_runs.missing_files(step.question, step.names) if name not in by_path]
+    runs = [call for call in step.turn.calls[step.turn.calls.index(step.turn.written[-1]) :] if call.tool == "shell"]
+    if "shell" in step.tools and not any(call.outcome in ("denied_by_person", "denied_by_rule") for call in runs):
+        missing += [f"a run that shows {name}" for name in run_check.missing_runs(step.question, runs, contents)]
     if missing:
         verb = "was" if len(by_path) == 1 else "were"
         raise BadAnswer(f"{', '.join(by_path)} {verb} written, but this is missing: {', '.join(missing)}.", hint=OTHER_MODEL)
     text = "\n".join(simple_texts.describe_success(call, is_run=run is not None) for call in by_path.values())
     text += (
         f"\n\n{simple_texts.describe_output(run)}"
-        if run and not simple_runs.printed_nothing(run) and not simple_runs.is_probe(run)
+        if run and not simple_runs.printed_nothing(run) and not run_check.is_probe(run)
         else ""
     )
     return await step.response.reply(f"{text}\n\n{simple_texts.describe_checks(step.question, contents, run)}")

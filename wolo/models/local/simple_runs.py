@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.checks.asked_parts import asked_formula, asked_parts, expected_values, means, repeat_count
 from wolo.models.local.checks.code_check import does_nothing
 from wolo.models.local.checks.requested_work import wants_answer
+from wolo.models.local.checks.run_check import RUNNERS, output_lines
 from wolo.models.local.simple_context import ProjectNames, named_files
 from wolo.models.local.simple_texts import Action
 
-RUN_S: Final = 10
+RUN_S: Final = 20
 """Time limit of a trial run."""
 COMMAND_TOKENS: Final = 80
 TAIL_LINES: Final = 12
-RUNNERS: Final = {".py": "python3", ".sh": "bash", ".js": "node", ".mjs": "node", ".rb": "ruby"}
 _ARGUMENTS: Final = re.compile(r"sys\.argv|argparse|\bclick\b|process\.argv|\$[1-9@*#]|\bARGV\b")
 _INPUT: Final = re.compile(r"\binput\(|sys\.stdin|fileinput|process\.stdin|\breadline\b|\bread\b -|\bgets\b")
 """Programs that need arguments or input; without them a failure proves nothing."""
-_PRINTING: Final = re.compile(r"\b(prints?|shows?|displays?|outputs?|writes? out)\b", re.I)
 _WORD: Final = r"""(?:[\w.,:@/+-]+|"[^"$`\\]*"|'[^']*')"""
 _PLAIN: Final = rf"{_WORD}(?:\s+{_WORD})*"
 _NO_FAULT: Final = re.compile(
-    r"EOFError|timed out after|[Uu]sage:|FileNotFoundError|No such file or directory|No module named '_?tkinter"
+    r"EOFError|timed out after|[Uu]sage:|FileNotFoundError|No such file or directory|No module named '?(?:_?tkinter|pytest)"
 )
 NO_OUTPUT: Final = "(no output)"
 _ENDLESS: Final = re.compile(
@@ -81,128 +78,21 @@ def run_command(path: str, text: str, *, asked: bool = False) -> str:
     return f"{runner} {path}"
 
 
-PYTEST: Final = "python3 -m pytest -q"
-_PROBE: Final = "python3 -B -c "
-"""Without bytecode files: Python takes a stale one for a file of the same size, changed in the same second."""
-
-
-MOST_PARAMETERS: Final = 4
-_COMPARISON: Final = """\
-import itertools, sys; sys.path.insert(0, {folder!r})
-from {module} import {owner}
-asked, right, wrong = lambda {parameters}: {formula}, 0, []
-for args in itertools.product((2, 7, 'ab', [3, 1]), repeat={count}):
-    try:
-        expected = {expected}
-    except Exception:
-        continue
-    try:
-        result = {result}
-        is_same = result == expected or isinstance(expected, float) and abs(result - expected) < 1e-6
-    except Exception as error:
-        result, is_same = error, False
-    right += is_same
-    if not is_same:
-        wrong.append('{name}(' + ', '.join(map(repr, args)) + f') gives {{result!r}}, not {{expected!r}}')
-if len(wrong) > right:
-    sys.exit(wrong[0])
-"""
-
-
-def probe_command(path: str, text: str, request: str) -> str:
-    """Command that shows the result of a call which the request gives, `average([])`, if the file defines it; empty if not."""
-    call = next((call for call in asked_parts(request).calls if re.search(rf"(?m)^def {call.partition('(')[0]}\b", text)), "")
-    if not call or PurePath(path).suffix != ".py":
-        return ""
-    folder, module, name = str(PurePath(path).parent), PurePath(path).stem, call.partition("(")[0]
-    code = f"import sys; sys.path.insert(0, {folder!r}); from {module} import {name}; print(repr({call}))"
-    return _PROBE + shlex.quote(code)
-
-
-def formula_command(path: str, text: str, request: str) -> str:
-    """Command that fails if the only function of a request disagrees with the formula stated there.
-
-    It may disagree for the lesser part of the arguments: a request may state exceptions.
-    """
-    functions, formula = asked_parts(request).functions, asked_formula(request)
-    owner, method = functions[0] if functions else None, functions[-1] if functions else None
-    is_class = len(functions) == 2 and functions[0].is_class
-    if not owner or not method or not formula or (len(functions) > 1 and not is_class) or shows_something(request):
-        return ""
-    count = len(owner.parameters) + (len(method.parameters) if is_class else 0)
-    if PurePath(path).suffix != ".py" or not re.search(rf"(?m)^(?:def|class) {owner.name}\b", text) or count > MOST_PARAMETERS:
-        return ""
-    split = len(owner.parameters)
-    code = _COMPARISON.format(
-        folder=str(PurePath(path).parent),
-        module=PurePath(path).stem,
-        owner=owner.name,
-        name=f"{owner.name}.{method.name}" if is_class else owner.name,
-        parameters=", ".join((*(["self"] if is_class else []), *method.parameters)),
-        formula=formula,
-        count=count,
-        expected=f"asked(made := {owner.name}(*args[:{split}]), *args[{split}:])" if is_class else "asked(*args)",
-        result=f"made.{method.name}(*args[{split}:])" if is_class else f"{owner.name}(*args)",
-    )
-    return _PROBE + shlex.quote(code)
-
-
-def is_probe(run: ToolPart) -> bool:
-    return str(run.input.get("command", "")).startswith(_PROBE)
-
-
-def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
-    """Disagreement of a run's output with the request; empty if none is seen."""
-    if is_probe(run):
-        if not asked_parts(request).calls:
-            return ""
-        result = _last_line(run)
-        call = next(iter(asked_parts(request).calls), "the call")
-        if earlier is not None and not earlier.is_error and _last_line(earlier) == result:
-            return f"{call} still gives {result}"
-        expected = expected_values(request)
-        is_right = any(result.strip("'\"") == value or _same_number(result, value) for value in expected)
-        return (
-            "" if is_right or not expected else f"{call} gives {result}, which is not what was asked for ({', '.join(expected)})"
-        )
-    quoted, times = asked_parts(request).quoted, repeat_count(request)
-    if times and (count := len(re.findall(re.escape(quoted[0]) + r"(?![.!])", run.output))) != times:
-        return f"it prints “{quoted[0]}” {count} times, not {times} times"
-    argument = re.search(r" (\d+)$", str(run.input.get("command", "")))
-    if argument and not times and re.search(rf"(?m)^(?:{argument[1]}){{2,}}$", run.output):
-        return f"it repeats its argument {argument[1]}: an argument is text until int() or float() makes it a number"
-    return ""
-
-
-def _last_line(run: ToolPart) -> str:
-    lines = [line for line in run.output.rstrip().splitlines() if line.strip() and not re.match(r"\[exit \d+", line)]
-    return lines[-1].strip() if lines else ""
-
-
-def _same_number(first: str, second: str) -> bool:
-    try:
-        return float(first) == float(second)
-    except ValueError:
-        return False
-
-
 def takes_arguments(text: str) -> bool:
     return bool(_ARGUMENTS.search(text)) and not _INPUT.search(text) and not _ENDLESS.search(text)
 
 
-def example_command(path: str, runner: str, answer: str) -> str:
-    """The arguments a model proposes, if they are plain words; empty otherwise."""
+def example_command(path: str, runner: str, answer: str, text: str) -> str:
+    """The arguments a model proposes, if they are plain words; numbers for those that the program reads otherwise."""
     line = answer.strip().removeprefix(f"{runner} {path}").partition("\n")[0].strip().strip("`")
-    is_plain = re.fullmatch(_PLAIN, line)
-    return f"{runner} {path} {line}" if is_plain else ""
+    if not re.fullmatch(_PLAIN, line):
+        last = max(map(int, re.findall(r"(?:argv\[|\$)(\d)", text)), default=1)
+        line = " ".join(("10", "3", "7")[: max(last, 1)])
+    return f"{runner} {path} {line}"
 
 
 def printed_nothing(call: ToolPart) -> bool:
     return call.output.startswith(NO_OUTPUT)
-
-
-def shows_something(request: str) -> bool:
-    return bool(_PRINTING.search(request)) or means(request, "output")
 
 
 def find_command(request: str) -> str:
@@ -212,19 +102,13 @@ def find_command(request: str) -> str:
     return quoted or (found[0].rstrip(".,:;") if found else "")
 
 
-def about_file(request: str, actions: Sequence[Action]) -> tuple[Action, ...]:
-    """Selects the actions that use a file that the request names; a question is about its content."""
-    unused = (
-        {"answer", "list"}
-        if not wants_answer(request) or find_command(request)
-        else {"answer", "list", "create", "change", "shell"}
-    )
-    return tuple(action for action in actions if action not in unused)
-
-
-def about_new_file(request: str, actions: Sequence[Action]) -> tuple[Action, ...]:
-    """Selects the actions for a named file that is not there: a statement that names it asks for work, in any language."""
-    unused = () if wants_answer(request) else ("answer", "list")
+def about_named_file(request: str, actions: Sequence[Action], *, is_there: bool) -> tuple[Action, ...]:
+    """Actions for a named file: a question is about its content, a statement that names it asks for work, in any language."""
+    unused = {"answer", "list"}
+    if wants_answer(request) and not is_there:
+        unused = set()
+    elif wants_answer(request) and not find_command(request):
+        unused |= {"create", "change", "shell"}
     return tuple(action for action in actions if action not in unused)
 
 
@@ -232,8 +116,7 @@ def error_of(call: ToolPart) -> str:
     """End of a failed command's output, where the reason is."""
     if printed_nothing(call):
         return "It ended without an error, but printed nothing. The result must be printed."
-    lines = [line for line in call.output.rstrip().splitlines() if line.strip() and not re.match(r"\[exit \d+", line)]
-    return "\n".join(lines[-TAIL_LINES:])
+    return "\n".join(output_lines(call)[-TAIL_LINES:])
 
 
 def needs_input(call: ToolPart) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, Final, Literal
 
 import msgspec
@@ -151,6 +152,14 @@ LANGUAGES: Final = {
 }
 """Extension → fence language; other files are `text`."""
 PROSE: Final = frozenset(("markdown", "text"))
+
+
+def language_of(path: str) -> str:
+    return LANGUAGES.get(PurePath(path).suffix.lower(), "text")
+
+
+def fence_of(language: str) -> str:
+    return "~~~~" if language == "markdown" else "```"  # Markdown contains fences itself
 
 
 _WORKING: Final[dict[Work, tuple[Action, ...]]] = {
@@ -396,9 +405,9 @@ def quote_sum(value: str, answer: str) -> str:
 def describe_checks(request: str, contents: Mapping[str, str], run: ToolPart | None) -> str:
     """Last line of a report: what was compared with the request."""
     checks = ["the tests pass" if "pytest" in str(run.input.get("command")) else "runs"] if run and not run.is_error else []
-    if run and not run.is_error and (formula := asked_formula(request)) and "asked, " in str(run.input.get("command")):
-        checks.append(f"computes {formula}")
     parts, whole = asked_parts(request), "\n".join(contents.values())
+    if run and not run.is_error and (formula := asked_formula(request, whole)) and "asked, " in str(run.input.get("command")):
+        checks.append(f"computes {formula}")
     defines = [each.name for each in parts.functions if re.search(rf"\b(?:def|class|function) {each.name}\b", whole)]
     has = [
         each

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -17,16 +16,8 @@ from wolo.messages.deltas import CallDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.checks import edited_place
+from wolo.models.local.checks import code_check, edited_place
 from wolo.models.local.checks.asked_parts import missing_parts
-from wolo.models.local.checks.code_check import (
-    apply_asked_name,
-    complete_python,
-    does_nothing,
-    import_own,
-    name_problem,
-    syntax_problem,
-)
 from wolo.models.local.checks.kept_content import lost_content, restore_definitions
 from wolo.models.local.local_chat import Completion, Sampling, Turn
 from wolo.models.local.simple_context import FILE_TOKENS, SimpleStep, named_files
@@ -67,7 +58,11 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
     )
     if old is not None and not order.error:
         edited = edited_place.edit_place(path, old, step.request)
-        if edited not in (None, old) and not syntax_problem(path, edited) and not lost_content(path, old, edited, step.request):
+        if (
+            edited not in (None, old)
+            and not code_check.syntax_problem(path, edited)
+            and not lost_content(path, old, edited, step.request)
+        ):
             return await step.response.call("write", {"path": path, "content": edited})
     fault = ""
     for attempt in range(1, TRIES + 1):
@@ -78,7 +73,7 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
         call_id = new_id("call")
         text, fault = await _write_once(step, replace(order, fault=fault), call_id, order.first_attempt + attempt - 1)
         if not fault and order.language == "python" and attempt < TRIES:
-            fault = name_problem(text)
+            fault = code_check.name_problem(text)
         if not fault and len(named_files(step.question, step.names)) < 2:
             missing = missing_parts(step.question, path, text, old or "")
             fault = f"it has no {', '.join(missing)}" if missing else ""
@@ -139,7 +134,7 @@ class FileRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def language(self) -> str:
-        return texts.LANGUAGES.get(Path(self.path).suffix.lower(), "text")
+        return texts.language_of(self.path)
 
     @property
     def is_prose(self) -> bool:
@@ -147,7 +142,7 @@ class FileRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def fence(self) -> str:
-        return "~~~~" if self.language == "markdown" else "```"  # Markdown contains fences itself
+        return texts.fence_of(self.language)
 
 
 class _Complete(Exception):
@@ -216,14 +211,14 @@ def _fit(order: FileRequest, text: str) -> tuple[str, str]:
         text = (
             restore_definitions(order.old, text, order.request)
             if order.old is not None
-            else apply_asked_name(text, order.request)
+            else code_check.apply_asked_name(text, "" if order.others else order.request)
         )
     if order.old is not None and text.strip() == order.old.strip():
         return text, "nothing in it was changed"
     text = edited_place.exact_texts(text, order.request)
     if order.language == "python":
-        text = complete_python(import_own(text, order.path, order.others))
-    fault = syntax_problem(order.path, text)
+        text = code_check.complete_python(code_check.import_own(text, order.path, order.others))
+    fault = code_check.syntax_problem(order.path, text)
     if (
         not fault
         and order.old is not None
@@ -246,8 +241,8 @@ def _visible_part(order: FileRequest) -> str:
 
 async def _with_effect(step: SimpleStep, turns: Sequence[Turn], text: str) -> str:
     """Let the model end a program that only defines functions, so that it does something when run."""
-    text = complete_python(text)
-    if not does_nothing(text):
+    text = code_check.complete_python(text)
+    if not code_check.does_nothing(text):
         return text
     begun = f"{text.rstrip()}\n\n\n{MAIN_GUARD}\n   "
     sampling = Sampling(max_tokens=END_TOKENS, stop=("\n```", "\n\n\n"))
@@ -258,7 +253,7 @@ async def _with_effect(step: SimpleStep, turns: Sequence[Turn], text: str) -> st
         return text
     ending = completion.text.removeprefix(turns[-1][1]).rstrip()
     whole = f"{begun}{ending}\n"
-    return text if completion.cut_off or not ending or syntax_problem("a.py", whole) else whole
+    return text if completion.cut_off or not ending or code_check.syntax_problem("a.py", whole) else whole
 
 
 def code_in(answer: str, prefill: str, fence: str) -> str:
@@ -325,12 +320,6 @@ SEARCH, MIDDLE, REPLACE = "<<<<<<< SEARCH\n", "\n=======\n", "\n>>>>>>> REPLACE"
 _EXAMPLE: Final = "def limit():\n    return 10\n\n\ndef name():\n    return 'a'\n"
 
 
-class BlockReplacement(Struct, frozen=True):
-    old: str
-    """Lines as they are in the file, once."""
-    new: str
-
-
 async def change_place(step: SimpleStep, path: str, text: str, error: str) -> Message:
     """An `edit` call for a file that is not to be written again. Raises BadAnswer if no attempt names lines of the file."""
     excerpt, request = excerpt_about(text, f"{step.request} {error}"), step.request
@@ -351,16 +340,17 @@ async def change_place(step: SimpleStep, path: str, text: str, error: str) -> Me
         if replacement is None:
             fault = "it names lines that are not in the file"
             continue
-        changed = text.replace(replacement.old, replacement.new, 1)
-        fault = syntax_problem(path, changed)
+        old, new = replacement
+        changed = text.replace(old, new, 1)
+        fault = code_check.syntax_problem(path, changed)
         if lost := lost_content(path, text, changed, request):
             fault = f"it lost {lost}"
         elif missing := missing_parts(step.question, path, changed, text):
             fault = f"it has no {', '.join(missing)}"
-        if replacement.old == replacement.new:
+        if old == new:
             fault = "nothing in it was changed"
         if not fault:
-            return await step.call("edit", {"path": path, "old": replacement.old, "new": replacement.new})
+            return await step.call("edit", {"path": path, "old": old, "new": new})
     raise BadAnswer(f"{step.response.label} could not change {path}: {fault.rstrip('.')}. {_state(step)}", hint=OTHER_MODEL)
 
 
@@ -375,8 +365,8 @@ def excerpt_about(text: str, request: str) -> str:
     return "\n".join(lines[max(0, best - WINDOW_LINES) : best + WINDOW_LINES])[:EXCERPT_CHARS]
 
 
-def _find_block(text: str, answer: str) -> BlockReplacement | None:
-    """The block of an answer, with the lines of the file that it means; None if they are not there exactly once."""
+def _find_block(text: str, answer: str) -> tuple[str, str] | None:
+    """The lines of the file that the block of an answer means, and the new ones; None if they are not there exactly once."""
     block = answer.partition(SEARCH)[2] if SEARCH in answer else answer
     old, middle, new = block.partition(MIDDLE)
     if not middle:
@@ -384,7 +374,7 @@ def _find_block(text: str, answer: str) -> BlockReplacement | None:
     new = new.partition(REPLACE)[0].rstrip("\n")
     exact = old.strip("\n")
     if exact.strip() and text.count(exact) == 1:
-        return BlockReplacement(exact, new)
+        return exact, new
     lines, stripped = text.splitlines(), [line.strip() for line in exact.splitlines()]
     places = [at for at in range(len(lines)) if [line.strip() for line in lines[at : at + len(stripped)]] == stripped]
     if not any(stripped) or len(places) != 1:
@@ -393,7 +383,7 @@ def _find_block(text: str, answer: str) -> BlockReplacement | None:
     shift = _indentation(real)[: max(0, len(_indentation(real)) - len(_indentation(new.splitlines())))]
     indented = "\n".join(f"{shift}{line}" if line.strip() else line for line in new.splitlines())
     whole = "\n".join(real)
-    return BlockReplacement(whole, indented) if text.count(whole) == 1 else None
+    return (whole, indented) if text.count(whole) == 1 else None
 
 
 def _indentation(lines: Sequence[str]) -> str:

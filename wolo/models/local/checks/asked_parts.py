@@ -41,7 +41,7 @@ _OF_FORMULAS: Final = (
 )
 """Names of a formula beside parameters; none that does more than calculate."""
 _SUM: Final = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod)
-_TIMES: Final = r"(?<![\w.])(\d{1,3}) ?(?:times|mal|veces|fois|vezes|раза?|مرات|مرة)\b|(?<![\w.])(\d{1,3}) ?(?:次|遍|回)"
+TIMES: Final = r"(?<![\w.])(\d{1,3}) ?(?:times|mal|veces|fois|vezes|раза?|مرات|مرة)\b|(?<![\w.])(\d{1,3}) ?(?:次|遍|回)"
 MOST_BETWEEN: Final = 30
 """Characters between a text and how often it is wanted."""
 MOST_WORDS: Final = 400
@@ -225,9 +225,17 @@ def _is_literal(arguments: str) -> bool:
     return True
 
 
-def asked_formula(request: str) -> str:
-    """The expression over the parameters of asked functions that the request states: `a * 3 + b`; empty if none or several."""
-    names = {name for each in asked_parts(request).functions for name in each.parameters}
+def named_functions(request: str, text: str) -> tuple[AskedFunction, ...]:
+    """Functions with the parameters that the request gives; for a call such as `mean([])` with those that the text defines."""
+    parts = asked_parts(request)
+    call = parts.calls[0].partition("(")[0] if len(parts.calls) == 1 and not parts.functions else ""
+    definition = re.search(rf"(?m)^def ({call}\([^()]*\))", text) if call else None
+    return asked_parts(definition[1]).functions if definition else parts.functions
+
+
+def asked_formula(request: str, text: str = "") -> str:
+    """The expression over the parameters of `named_functions` that the request states: `a * 3 + b`; empty if none or several."""
+    names = {name for each in named_functions(request, text) for name in each.parameters}
     formulas = set(_expressions(request, names)) if names else set()
     return formulas.pop() if len(formulas) == 1 else ""
 
@@ -251,7 +259,7 @@ def repeat_count(request: str) -> int:
     if len(quotes) != 1:
         return 0
     begin, end = quotes[0].span()
-    before, after = re.search(rf"(?:{_TIMES})\W{{0,3}}$", request[:begin], re.I), re.search(_TIMES, request[end:], re.I)
+    before, after = re.search(rf"(?:{TIMES})\W{{0,3}}$", request[:begin], re.I), re.search(TIMES, request[end:], re.I)
     is_near = after and after.start() <= MOST_BETWEEN and not re.search(r"[,.;:，。；：]", request[end : end + after.start()])
     match = before or (after if is_near else None)
     return int(match[1] or match[2]) if match else 0

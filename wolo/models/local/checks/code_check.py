@@ -6,7 +6,6 @@ import ast
 import builtins
 import itertools
 import json
-import keyword
 import re
 import subprocess
 import sys
@@ -17,9 +16,10 @@ from pathlib import PurePath
 from shutil import which
 from typing import Final
 
+from wolo.models.local.checks.asked_parts import asked_names
+
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 IMPORTS: Final = (ast.Import, ast.ImportFrom)
-_REMOVING: Final = frozenset(("remove", "delete", "drop", "rename", "replace", "without"))
 PARSE_S: Final = 10.0
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -160,25 +160,9 @@ def name_problem(text: str) -> str:
     return f"{', '.join(unknown)} is not defined" if unknown else ""
 
 
-_ASKED_NAME: Final = re.compile(
-    r"(?<![\w.])`?([A-Za-z_]\w{2,})\((?=[\w\s,:*=`'\"\[\].]*\))|\bfunction (?:called |named )?`([A-Za-z_]\w+)`"
-    r"|\bfunction (?:called|named) ([A-Za-z_]\w+)|\bfunction (\w+_\w+)"
-)
-_FILE_NAME: Final = re.compile(r"\b[\w-]+\.[A-Za-z]{1,5}\b")
-
-
-def asked_functions(request: str) -> list[str]:
-    """Names of functions that the request gives: `add(a, b)`, "a function called add". Empty if it is about several files."""
-    words = {word.lower() for word in re.findall(r"\w+", request)}
-    if words & _REMOVING or len(set(_FILE_NAME.findall(request))) > 1:
-        return []
-    names = [next(filter(None, found)) for found in _ASKED_NAME.findall(request)]
-    return [name for name in dict.fromkeys(names) if name not in dir(builtins) and not keyword.iskeyword(name)]
-
-
 def apply_asked_name(text: str, request: str) -> str:
     """Give the only function of a text the name that was asked for: tiny models shorten `fibonacci` to `fib`."""
-    missing = [name for name in asked_functions(request) if not re.search(rf"\b{name}\b", text)]
+    names = [name for name in asked_names(request) if not name[:1].isupper()]
     try:
         defined = [
             name
@@ -187,9 +171,9 @@ def apply_asked_name(text: str, request: str) -> str:
         ]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text
-    if len(missing) != 1 or len(defined) != 1 or len(asked_functions(request)) != 1:
+    if len(names) != 1 or len(defined) != 1 or re.search(rf"\b{names[0]}\b", text):
         return text
-    return re.sub(rf"\b{defined[0]}\b", missing[0], text)
+    return re.sub(rf"\b{defined[0]}\b", names[0], text)
 
 
 def parse_python(text: str) -> ast.Module:
@@ -210,6 +194,15 @@ def span_of(node: Definition) -> tuple[int, int]:
     """First and last line, from 1, including decorators."""
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return first, node.end_lineno or node.lineno
+
+
+def replace_node(text: str, node: ast.expr, new: str) -> str:
+    """The text with other words for an expression; unchanged if it takes several lines."""
+    lines = text.encode().splitlines(keepends=True)
+    if node.lineno == node.end_lineno:
+        row = lines[node.lineno - 1]
+        lines[node.lineno - 1] = row[: node.col_offset] + new.encode() + row[node.end_col_offset :]
+    return b"".join(lines).decode()
 
 
 def imports_end(lines: list[str], tree: ast.Module) -> int:

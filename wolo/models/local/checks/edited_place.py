@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import PurePath
 from typing import Final
 
-from wolo.models.local.checks.asked_parts import AskedParts, asked_parts, means, mentioned_names
-from wolo.models.local.checks.code_check import definitions, parse_python, span_of, syntax_problem
+from wolo.models.local.checks.asked_parts import AskedParts, asked_formula, asked_parts, means, mentioned_names, named_functions
+from wolo.models.local.checks.code_check import definitions, parse_python, replace_node, span_of, syntax_problem
 from wolo.models.local.checks.kept_content import PROSE_SUFFIXES, apply_rename, asked_rename
 
 DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
@@ -20,6 +21,8 @@ def edit_place(path: str, old: str, request: str) -> str | None:
     suffix, parts = PurePath(path).suffix.lower(), asked_parts(request)
     if rename := asked_rename(request, old):
         return apply_rename(old, rename)
+    if suffix == ".py" and parts.calls:
+        return _set_result(old, request)
     if parts.functions or parts.calls or means(request, "remove"):
         return None
     if suffix in DATA or suffix == ".py":
@@ -41,6 +44,17 @@ def edit_place(path: str, old: str, request: str) -> str | None:
             return None  # its text is for the model to write
         return f"{old.rstrip()}\n\n" + "\n\n".join(added) + "\n"
     return None
+
+
+def _set_result(old: str, request: str) -> str | None:
+    """A function that is one `return` gets the formula that the request states for a call of it."""
+    functions, formula = named_functions(request, old), asked_formula(request, old)
+    node = definitions(parse_python(old)).get(functions[0].name) if functions and not syntax_problem("a.py", old) else None
+    if not formula or node is None:
+        return None
+    body = node.body[ast.get_docstring(node) is not None :]
+    value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
+    return replace_node(old, value, formula) if value is not None else None
 
 
 def _set_value(suffix: str, old: str, request: str, parts: AskedParts) -> str | None:

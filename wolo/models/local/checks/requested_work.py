@@ -50,22 +50,7 @@ _LOOKING: Final = re.compile(
     r"(?:ls|cat|head|tail|pwd|echo|printf|grep|rg|find|wc|which|type|file|stat|tree|python3?|node|bash|sh|ruby|pytest|less|diff|date"
     r"|git (?:status|log|diff|show|branch))\b"
 )
-_READING: Final = frozenset(
-    (
-        "read",
-        "grep",
-        "glob",
-        "todo",
-        "ask",
-        "present_plan",
-        "fetch",
-        "web_search",
-        "skill",
-        "find_tools",
-        "expand_message",
-        "remember",
-    )
-)
+_READING: Final = "read grep glob todo ask present_plan fetch web_search skill find_tools expand_message remember"
 
 
 def asks_for(request: str) -> Work:
@@ -113,7 +98,7 @@ def _counts(work: Work, call: ToolPart) -> bool:
     if call.outcome in ("denied_by_person", "denied_by_rule"):
         return True
     if call.tool != "shell":
-        return not call.is_error and call.tool not in _READING
+        return not call.is_error and call.tool not in _READING.split()
     if work == "run":
         return call.outcome != "invalid"
     command = str(call.input.get("command", "")).strip()
