@@ -61,7 +61,7 @@ class WalkLimits(Struct):
         """Raises WalkStopped."""
         if self._cancelled:
             raise WalkStopped("on request")
-        if not self.seconds_left():
+        if time.monotonic() >= self._deadline_s:
             raise WalkStopped(f"after {self.max_s:g} s")
 
 
@@ -148,7 +148,7 @@ def rules_in(folder: str, path: str, above: tuple[Rules, ...], names: Container[
 
 def is_ignored(path: str, rules: tuple[Rules, ...]) -> bool:
     """`path` is relative to the start of the walk; a folder ends in `/`."""
-    return _nearest(one.verdict(path) for one in reversed(rules))
+    return bool(rules) and _nearest(one.verdict(path) for one in reversed(rules))
 
 
 def _nearest(verdicts: Iterable[bool | None]) -> bool:

@@ -297,8 +297,9 @@ def text_files(start: Path, files: Sequence[str], *, unopened_bytes: int = 0) ->
     """Returns the text files, and the number of unreadable files. Files below `unopened_bytes` count as text."""
     texts: list[str] = []
     num_unreadable = 0
+    above = f"{start}/"
     for path in files:
-        whole = f"{start}/{path}"
+        whole = above + path
         is_text = (unopened_bytes > 0 and _is_small(whole, unopened_bytes)) or _is_text(whole)
         if is_text:
             texts.append(path)
