@@ -9,11 +9,7 @@ if TYPE_CHECKING:
     from wolo.api.run_context import RunContext, ToolContext
     from wolo.api.run_events import PartialOutput, RunError, RunEvent, RunResult, TypedResult
     from wolo.conversation.structured_output import OutputError
-    from wolo.formats.encoding.cached_blocks import (
-        format_conversation_for_cache,
-        is_cached_block,
-        without_embedded_results,
-    )
+    from wolo.formats.encoding.cached_blocks import format_conversation_for_cache, is_cached_block, without_embedded_results
     from wolo.formats.openai_chat import to_llm_messages
     from wolo.formats.xml_tools.call_blocks import validate_message, validate_tool_call
     from wolo.messages.message import Message, Usage, UsageCost

@@ -105,12 +105,7 @@ TABLE = (
     _user("Claude Code", "commands", ".claude/commands"),
     _user("Claude Code", "agents", ".claude/agents"),
     _user("Claude Code", "settings, hooks and MCP servers", ".claude/settings.json", ".claude.json", why=IMPORTED),
-    _user(
-        "Claude Code",
-        "keybindings",
-        ".claude/keybindings.json",
-        why="/keys lists wolo's keys; they are fixed",
-    ),
+    _user("Claude Code", "keybindings", ".claude/keybindings.json", why="/keys lists wolo's keys; they are fixed"),
     _user("Claude Code", "output-styles", ".claude/output-styles"),
     _project("Codex", "MCP servers", ".codex/config.toml"),
     _project("Codex", "hooks", ".codex/hooks.json", ".codex/config.toml"),
@@ -122,12 +117,7 @@ TABLE = (
     _user("Codex", "commands", ".codex/prompts"),
     _user("Codex", "agents", ".codex/agents"),
     _user(
-        "Codex",
-        "settings, rules, hooks and MCP servers",
-        ".codex/config.toml",
-        ".codex/rules",
-        ".codex/hooks.json",
-        why=IMPORTED,
+        "Codex", "settings, rules, hooks and MCP servers", ".codex/config.toml", ".codex/rules", ".codex/hooks.json", why=IMPORTED
     ),
     _project("OpenCode", "MCP servers", "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
     _project("OpenCode", "skills", ".opencode/skills", ".opencode/skill"),

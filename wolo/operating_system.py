@@ -21,11 +21,7 @@ with suppress(ImportError):  # Windows has none of them
     fcntl, pwd, resource = map(importlib.import_module, ("fcntl", "pwd", "resource"))
 LOCK_SH, LOCK_EX, LOCK_NB = 1, 2, 4
 """As in `fcntl`, on every system."""
-EXIT_BY_SIGNAL = {
-    **({signal.SIGHUP: 129} if hasattr(signal, "SIGHUP") else {}),
-    signal.SIGINT: 130,
-    signal.SIGTERM: 143,
-}
+EXIT_BY_SIGNAL = {**({signal.SIGHUP: 129} if hasattr(signal, "SIGHUP") else {}), signal.SIGINT: 130, signal.SIGTERM: 143}
 """Signals that end wolo, with the exit code of each; Windows has no hang-up."""
 
 _FAIL_AT_ONCE, _EXCLUSIVE = 1, 2

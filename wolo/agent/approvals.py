@@ -51,13 +51,7 @@ class Approvals:
         self._emit = emit
 
     async def ask(
-        self,
-        part: ToolPart,
-        tool: Tool,
-        args: Any,
-        intents: Sequence[Intent],
-        verdict: Verdict,
-        cancellation: Cancellation,
+        self, part: ToolPart, tool: Tool, args: Any, intents: Sequence[Intent], verdict: Verdict, cancellation: Cancellation
     ) -> ApprovalGiven:
         """Asks about a call that the verdict does not allow. Raises Cancelled."""
         secrets = self._secrets

@@ -70,13 +70,7 @@ class SandboxEscape:
         return self._grants.allows(_outside(key))
 
     async def retry_outside(
-        self,
-        key: str,
-        result: CallResult,
-        call: CallContext,
-        running: RunningCall,
-        *,
-        may_ask: bool,
+        self, key: str, result: CallResult, call: CallContext, running: RunningCall, *, may_ask: bool
     ) -> CallResult:
         """Returns the final result of a sandboxed call. `key` is its fingerprint."""
         restored = (

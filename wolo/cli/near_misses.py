@@ -47,10 +47,7 @@ def refuse_almost_command(words: list[str], subcommands: Mapping[str, tuple[str,
     if not meant:
         return
     said = " ".join(words)
-    raise UsageError(
-        f"Unknown command `wolo {said}`.",
-        hint=f"{meant} `wolo -- {said}` sends it as a prompt.",
-    )
+    raise UsageError(f"Unknown command `wolo {said}`.", hint=f"{meant} `wolo -- {said}` sends it as a prompt.")
 
 
 def _suggestion(words: list[str], subcommands: Mapping[str, tuple[str, ...]]) -> str:

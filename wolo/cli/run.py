@@ -169,13 +169,7 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
                     conversation = await switch_model(made.model, conversation, print_message)
                 front = Headless(conversation, format=format, partial="partial" in flags, verbose="verbose" in flags)
         message = write_prompt(
-            prompt,
-            conversation,
-            origin=errand.origin,
-            notify=print_message,
-            typed=typed,
-            piped=errand.piped,
-            files=errand.files,
+            prompt, conversation, origin=errand.origin, notify=print_message, typed=typed, piped=errand.piped, files=errand.files
         )
         if errand.files and "ignore_unsupported" not in flags:
             message = must_be_sent(conversation.choice, message)

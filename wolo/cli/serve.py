@@ -57,8 +57,7 @@ def serve(
 
 def attach(
     address: Annotated[
-        str,
-        typer.Argument(metavar="[ID|URL]", help="Session in the background, or address of `wolo serve`.", show_default=False),
+        str, typer.Argument(metavar="[ID|URL]", help="Session in the background, or address of `wolo serve`.", show_default=False)
     ] = "",
     session: Annotated[str, typer.Option("--session", metavar="ID", help="Session to follow; else you choose.")] = "",
     new: Annotated[bool, typer.Option("--new", help="Begin a session in this folder.")] = False,

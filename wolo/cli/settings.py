@@ -39,8 +39,7 @@ def _show(value: Any) -> str:
 
 @app.command("get")
 def get(
-    key: Annotated[str, typer.Argument(metavar="SETTING", help="Key as shown by `wolo config show`.")],
-    as_json: AsJson = False,
+    key: Annotated[str, typer.Argument(metavar="SETTING", help="Key as shown by `wolo config show`.")], as_json: AsJson = False
 ) -> None:
     """Print the value of one setting.
 

@@ -17,8 +17,7 @@ WORDS = {None: "not asked yet", "trusted": "yes", "never": "never"}
 
 
 def trust(
-    word: Annotated[str, typer.Argument(metavar="[status|forget]", show_default=False)] = "status",
-    as_json: AsJson = False,
+    word: Annotated[str, typer.Argument(metavar="[status|forget]", show_default=False)] = "status", as_json: AsJson = False
 ) -> None:
     """Show whether this folder is trusted and which project files it contains; `forget` revokes all consent."""
     from pathlib import Path

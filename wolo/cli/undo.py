@@ -28,8 +28,7 @@ Session = Annotated[
 
 def undo(
     what: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[N] [PATH]...", show_default=False, help="Number of turns (1) and files (all)."),
+        list[str] | None, typer.Argument(metavar="[N] [PATH]...", show_default=False, help="Number of turns (1) and files (all).")
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Only this file or folder.", metavar="PATH", show_default=False)

@@ -69,14 +69,7 @@ async def _uncompact(context: CommandContext, rest: str) -> Outcome:
 
 
 COMMANDS = (
-    Command(
-        "context",
-        "what fills the context window",
-        _show,
-        doing="counting tokens",
-        group="Model",
-        while_working=True,
-    ),
+    Command("context", "what fills the context window", _show, doing="counting tokens", group="Model", while_working=True),
     Command(
         "compact",
         "summarize the conversation to free context",
@@ -87,11 +80,5 @@ COMMANDS = (
         group="Model",
         arguments=lambda _: [(PREVIEW, "only show what it would do")],
     ),
-    Command(
-        "uncompact",
-        "restore compacted messages that fit",
-        _uncompact,
-        doing="restoring messages",
-        group="Model",
-    ),
+    Command("uncompact", "restore compacted messages that fit", _uncompact, doing="restoring messages", group="Model"),
 )

@@ -41,12 +41,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
             names = " ".join(f"/{each.name}" for each in members)
             lines += textwrap.wrap(f"{group}: {names}", max(columns, 1), subsequent_indent="  ", break_on_hyphens=False)
         return ShowText(
-            "\n".join(
-                [
-                    *lines,
-                    *textwrap.wrap("/help NAME explains a command or a group, /keys the keys.", max(columns, 1)),
-                ]
-            )
+            "\n".join([*lines, *textwrap.wrap("/help NAME explains a command or a group, /keys the keys.", max(columns, 1))])
         )
     often = [each for name in OFTEN if (each := by_name(name, context.commands)) is not None]
     others = {group: left for group, members in groups.items() if (left := [each for each in members if each not in often])}

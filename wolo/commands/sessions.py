@@ -81,12 +81,7 @@ COMMANDS = (
         arguments=_resume_arguments,
     ),
     Command(
-        "sessions",
-        "list the sessions of this directory",
-        _list,
-        doing="listing sessions",
-        group="Sessions",
-        while_working=True,
+        "sessions", "list the sessions of this directory", _list, doing="listing sessions", group="Sessions", while_working=True
     ),
     Command("title", "set the title of this session", _title, usage="NAME", group="Sessions", while_working=True),
     Command(

@@ -144,12 +144,7 @@ class Conversation:
         self._successor = successor
         self._earlier_todos: tuple[TodoItem, ...] | None = None
         """The task list before `history`; None: not looked up."""
-        self._opened: dict[str, Any] = {
-            "mode": info.mode,
-            "cwd": str(info.cwd),
-            "attended": attended,
-            OPTIONS: dict(options),
-        }
+        self._opened: dict[str, Any] = {"mode": info.mode, "cwd": str(info.cwd), "attended": attended, OPTIONS: dict(options)}
         """Saved with the first prompt; a replay needs it."""
         self._attended = attended
         self._turn: asyncio.Task[None] | None = None

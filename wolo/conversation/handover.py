@@ -13,17 +13,11 @@ from msgspec.structs import replace
 from wolo.config import layers
 from wolo.config.cli_options import Flags, many
 from wolo.conversation.conversation import Conversation, ConversationParts
+from wolo.conversation.resources import startup
 from wolo.conversation.resources.conversation_hooks import ConversationHooks
 from wolo.conversation.resources.file_tracking import FileTracking
 from wolo.conversation.resources.persistence import SavedSession
-from wolo.conversation.resources.startup import (
-    OWN_ADDRESS,
-    ConversationChange,
-    HookProgress,
-    StartOptions,
-    StartupState,
-    check_start,
-)
+from wolo.conversation.resources.startup import OWN_ADDRESS, ConversationChange, HookProgress, StartOptions, StartupState
 from wolo.errors import WoloError
 from wolo.messages.message import Message
 from wolo.sessions.store import Store
@@ -180,7 +174,7 @@ class Handover:
 
     def _check(self, following: StartOptions) -> None:
         """Raises the errors of opening while the current conversation is still open."""
-        check_start(following)
+        startup.check_start(following)
         change = following.change
         if change is not None and change.session:
             with Store.open(self._state.site.places.data) as store:

@@ -28,14 +28,7 @@ MOST_CHARS = 60
 
 
 def open_finish_check(
-    services: ToolServices,
-    judge: Judge,
-    *,
-    verify: str,
-    asks: bool,
-    shows: bool,
-    attended: bool,
-    offers_shell: bool,
+    services: ToolServices, judge: Judge, *, verify: str, asks: bool, shows: bool, attended: bool, offers_shell: bool
 ) -> FinishCheck:
     """`verify` is the user's check. `attended`: a user can allow a command."""
     root = services.workspace.root

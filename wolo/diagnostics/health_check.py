@@ -309,12 +309,7 @@ def _hooks(problems: Notices) -> list[dict[str, Any]]:
         return []
     problems.extend([each for each in (*site.notices, *conversation_hooks.find_problems(sets, site.cwd)) if each not in problems])
     return [
-        {
-            "source": each.source,
-            "hooks": len(each.hooks),
-            "standing": each.consent,
-            "active_with": list(each.active_with),
-        }
+        {"source": each.source, "hooks": len(each.hooks), "standing": each.consent, "active_with": list(each.active_with)}
         for each in sets
     ]
 

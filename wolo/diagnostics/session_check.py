@@ -126,10 +126,7 @@ def _repeated_calls(history: Sequence[Message]) -> Iterator[SessionFinding]:
             wire_ids.setdefault(call.wire_id, []).append(str(at))
     for part_id, places in parts.items():
         if len(places) > 1:
-            yield _note(
-                f"messages {', '.join(places)}",
-                f"The call {part_id} is there more than once; only the first is sent.",
-            )
+            yield _note(f"messages {', '.join(places)}", f"The call {part_id} is there more than once; only the first is sent.")
     for wire_id, places in wire_ids.items():
         if len(places) > 1:
             text = f"The provider called {len(places)} calls {wire_id!r}; each gets its own id in requests."

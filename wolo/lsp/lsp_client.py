@@ -33,11 +33,7 @@ _QUESTIONS = {
     "rename": {"prepareSupport": False},
 }
 _CAPABILITIES = {
-    "textDocument": {
-        "publishDiagnostics": {"versionSupport": True},
-        "synchronization": {"didSave": True},
-        **_QUESTIONS,
-    },
+    "textDocument": {"publishDiagnostics": {"versionSupport": True}, "synchronization": {"didSave": True}, **_QUESTIONS},
     "workspace": {"configuration": True, "workspaceFolders": True},
     "general": {"positionEncodings": ["utf-16"]},
 }

@@ -14,21 +14,8 @@ from msgspec.structs import replace
 from wolo.errors import ConfigError
 from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.formats.format import ThinkingLevel
-from wolo.models import address, secret_references
-from wolo.models.catalog_files import (
-    PROVIDERS,
-    Overrides,
-    borrow_facts,
-    did_you_mean,
-    for_address,
-    has_key,
-    in_format,
-    load,
-    names_of,
-    own_key,
-    resolve_references,
-    unknown_provider,
-)
+from wolo.models import address, catalog_files, secret_references
+from wolo.models.catalog_files import borrow_facts, did_you_mean, has_key, in_format, load, names_of, own_key, resolve_references
 from wolo.models.provider import CLOUDS, Model, ModelChoice, Provider
 
 ALIASES: Final = {
@@ -74,7 +61,7 @@ class Catalog(msgspec.Struct, frozen=True):
 
     environ: Mapping[str, str]
     """With the stored keys."""
-    overrides: Overrides = {}
+    overrides: catalog_files.Overrides = {}
     """The setting `providers`."""
 
     def find(self, spec: str, *, base_url: str | None = None, api_key: str | None = None, api: str | None = None) -> ModelChoice:
@@ -180,7 +167,7 @@ class Catalog(msgspec.Struct, frozen=True):
             raise ConfigError("A base URL needs a model name.", hint="Add --model NAME, as the server calls it.")
         provider = self._load(known or CUSTOM, api)
         if not api:
-            provider = for_address(provider, base_url)
+            provider = catalog_files.for_address(provider, base_url)
         if provider.base_url and address.origin(provider.base_url) == address.origin(base_url):
             api_key = api_key or own_key(provider, self.environ, self.overrides.get(provider.name))
         elif provider.base_url:
@@ -218,7 +205,7 @@ class Catalog(msgspec.Struct, frozen=True):
         if len(begun) > 1:
             raise _several(first, begun)
         if not begun:
-            raise unknown_provider(first, self.overrides)
+            raise catalog_files.unknown_provider(first, self.overrides)
         return begun[0], rest
 
     def _find_alone(self, model_name: str) -> tuple[str, str]:
@@ -248,7 +235,7 @@ class Catalog(msgspec.Struct, frozen=True):
     def _exact(self, word: str, *, aliases: Mapping[str, str] | None = None) -> str:
         word = word.lower()
         own = next((name for name in self.overrides if name.lower() == word), "")
-        return own or (word if word in PROVIDERS else (aliases or {}).get(word, ""))
+        return own or (word if word in catalog_files.PROVIDERS else (aliases or {}).get(word, ""))
 
 
 def clean_key(key: str) -> str:

@@ -268,10 +268,7 @@ class HttpModelClient:
     def _call(self, question: ModelQuestion, body: bytes, exchange: Exchange | None) -> HttpCall:
         choice, settings = self._choice, self._options.retries
         headers = request_headers(choice) | introduce(
-            self._options.headers,
-            project=self._options.project,
-            session_id=question.session_id,
-            prompt_id=question.prompt_id,
+            self._options.headers, project=self._options.project, session_id=question.session_id, prompt_id=question.prompt_id
         )
         idle_s = settings.idle_s if settings.idle_s is not None else 0.0 if choice.provider.loopback else IDLE_S
         first_byte_s = settings.first_byte_s

@@ -69,12 +69,7 @@ TEXT_CHARS = 64_000
 OUTPUT_CHARS = 16_000
 """Characters indexed of a message, and of the arguments or output of a call; of a longer text, both ends."""
 
-ROLES = {
-    "user": "user",
-    "assistant": "assistant",
-    "compaction_summary": "summary",
-    "branch_summary": "summary",
-}
+ROLES = {"user": "user", "assistant": "assistant", "compaction_summary": "summary", "branch_summary": "summary"}
 """Indexed message roles → role in a search; calls have the role `tool`."""
 
 _PATH_NAMES = frozenset({"path", "paths", "file_path", "notebook_path", "file", "filename", "directory", "cwd", "glob"})

@@ -201,10 +201,7 @@ def _file(blobs_dir: Path, name: str) -> bytes | None:
 
 def _newest_backup(path: Path) -> Path | None:
     for backup in reversed(migrations.backups(path)):
-        with (
-            suppress(*SQLITE_ERRORS),
-            closing(open_sqlite(f"{backup.absolute().as_uri()}?immutable=1")) as connection,
-        ):
+        with suppress(*SQLITE_ERRORS), closing(open_sqlite(f"{backup.absolute().as_uri()}?immutable=1")) as connection:
             if connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
                 return backup
     return None

@@ -80,11 +80,7 @@ class Store:
 
     @classmethod
     def open(
-        cls,
-        data_dir: Path,
-        *,
-        clock: Callable[[], float] = time.time,
-        steps: Sequence[migrations.Step] = migrations.STEPS,
+        cls, data_dir: Path, *, clock: Callable[[], float] = time.time, steps: Sequence[migrations.Step] = migrations.STEPS
     ) -> Store:
         """Creates what is missing. `steps` are the schema migrations."""
         # Locks are beside the data, so that everyone who shares the sessions shares them.

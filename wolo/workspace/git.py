@@ -85,13 +85,7 @@ class Git:
         argv, environ = _prepare(words, cwd, env or {})
         try:
             done = await run_with_input(
-                self._processes,
-                argv,
-                b"",
-                cwd=cwd,
-                env=environ,
-                timeout_s=timeout_s,
-                kept_bytes=MAX_OUTPUT_BYTES,
+                self._processes, argv, b"", cwd=cwd, env=environ, timeout_s=timeout_s, kept_bytes=MAX_OUTPUT_BYTES
             )
         except OSError as error:
             raise GitFailed(f"git cannot be started in {cwd}: {error.strerror}.") from error

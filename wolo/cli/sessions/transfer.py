@@ -67,8 +67,7 @@ def import_session(
     ] = "",
     as_json: AsJson = False,
     format: Annotated[
-        str,
-        typer.Option("--format", "-F", help="Format; detected if not given.", metavar="FORMAT", show_default=False),
+        str, typer.Option("--format", "-F", help="Format; detected if not given.", metavar="FORMAT", show_default=False)
     ] = "",
     agent: Annotated[
         str,

@@ -129,10 +129,7 @@ class Undoing:
             kind="undo",
             session=self._watch.session,
             turns=tuple(message.text.strip() for message in prompts),
-            not_covered=(
-                *((FORGOTTEN,) if is_forgotten else ()),
-                *(_not_covered(self._watch.not_covered()) if commands else ()),
-            ),
+            not_covered=(*((FORGOTTEN,) if is_forgotten else ()), *(_not_covered(self._watch.not_covered()) if commands else ())),
             moves_conversation=not only_paths,
         )
         return PreparedUndo(
@@ -151,8 +148,7 @@ class Undoing:
         store = self._watch.store
         if last is None or store is None:
             raise UsageError(
-                "Nothing to redo.",
-                hint="Redo works right after an undo, before the next prompt, and not with --no-session.",
+                "Nothing to redo.", hint="Redo works right after an undo, before the next prompt, and not with --no-session."
             )
         self._end_recorded_steps()
         step, left = _number(last, "step"), _number(last, "left")

@@ -104,12 +104,7 @@ def component_hooks(skills: Iterable[Skill], agents: Iterable[AgentProfile], sit
 
 
 def _of_component(
-    path: Path,
-    hooks: tuple[tuple[str, Hook], ...],
-    active_with: tuple[str, ...],
-    site: Site,
-    *,
-    is_projects: bool,
+    path: Path, hooks: tuple[tuple[str, Hook], ...], active_with: tuple[str, ...], site: Site, *, is_projects: bool
 ) -> HookSet:
     """The user's own run at once, unless the file is where the model writes."""
     real = os.path.realpath(path)

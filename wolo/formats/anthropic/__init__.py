@@ -9,16 +9,8 @@ from urllib.parse import quote
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError
 from wolo.formats.anthropic.encode import THINKING, AnthropicDialect, AnthropicLayout, resolve_dialect
-from wolo.formats.encoding.encoder import (
-    CLOSE,
-    BaseFormat,
-    EncodedMessage,
-    block,
-    encode_json,
-    join_items,
-    sampling_of,
-    split_system,
-)
+from wolo.formats.encoding import encoder
+from wolo.formats.encoding.encoder import CLOSE, BaseFormat, EncodedMessage, block, encode_json, join_items, sampling_of
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.wire_forms import adapt_schema, wire_name
 from wolo.formats.format import MOST_SEARCHES, Blocks, Decoder, Request, ThinkingLevel, ToolSpec
@@ -43,7 +35,7 @@ class Anthropic(BaseFormat[AnthropicDialect]):
 
     def encode(self, request: Request) -> bytes:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
-        text, messages = split_system(request.messages, request.system)
+        text, messages = encoder.split_system(request.messages, request.system)
         text = clean(text)
         self._tools.take(request.tools, _tool_definitions, _tool_definitions)
         tools = self._tools.items or tools_in_history(messages)

@@ -116,11 +116,7 @@ def _all_within(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def prefix_problems(
-    body: Mapping[str, Any],
-    previous: Mapping[str, Any] | None,
-    *,
-    head: tuple[str, ...],
-    turns: str,
+    body: Mapping[str, Any], previous: Mapping[str, Any] | None, *, head: tuple[str, ...], turns: str
 ) -> Iterator[str]:
     """Check that the previous request is a prefix of this one.
 

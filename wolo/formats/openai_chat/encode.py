@@ -39,12 +39,7 @@ CONTENT_LIST = "content"
 
 class ChatLayout(Layout):
     def __init__(
-        self,
-        dialect: ChatDialect,
-        producer: Producer | None,
-        withheld: frozenset[str] = frozenset(),
-        *,
-        takes_turns: bool = True,
+        self, dialect: ChatDialect, producer: Producer | None, withheld: frozenset[str] = frozenset(), *, takes_turns: bool = True
     ) -> None:
         """`producer` None: encode reasoning of every producer. `withheld` names fields the server has refused. `takes_turns`:
         add short messages where a server expects the other role."""

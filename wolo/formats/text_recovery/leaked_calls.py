@@ -12,17 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from wolo.formats.text_recovery.json_scanner import JsonObject
-from wolo.formats.text_recovery.leaked_forms import (
-    BARE,
-    CANDIDATE,
-    END_MARKS,
-    NEVER,
-    NOT_YET,
-    Markup,
-    Opening,
-    Values,
-    find_form,
-)
+from wolo.formats.text_recovery.leaked_forms import BARE, CANDIDATE, END_MARKS, NEVER, NOT_YET, Markup, Opening, Values, find_form
 from wolo.formats.text_recovery.markdown_quoting import Quoting
 
 NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")

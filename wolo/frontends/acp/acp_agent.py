@@ -179,13 +179,7 @@ class AcpAgent:
         return self._sessions[session_id]
 
     async def _open(
-        self,
-        cwd: str,
-        directories: Sequence[str] | None,
-        servers: Sequence[Any] | None,
-        *,
-        resume: str = "",
-        fork: bool = False,
+        self, cwd: str, directories: Sequence[str] | None, servers: Sequence[Any] | None, *, resume: str = "", fork: bool = False
     ) -> Session:
         """Raises WoloError. Loading an open session closes it first."""
         from wolo.conversation.factory import open_conversation  # noqa: PLC0415  # after `initialize`
@@ -252,13 +246,7 @@ class AcpAgent:
         if fork:
             flags["fork"] = True
         return StartOptions(
-            flags=flags,
-            attended=False,
-            cwd=cwd,
-            answers_approvals=True,
-            answers_questions=True,
-            editor=editor,
-            unsaved_id=unsent,
+            flags=flags, attended=False, cwd=cwd, answers_approvals=True, answers_questions=True, editor=editor, unsaved_id=unsent
         )
 
 

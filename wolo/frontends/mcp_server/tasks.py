@@ -200,8 +200,7 @@ class ServerTasks:
         """Raises UsageError for a directory or a mode that cannot be had."""
         mode, loosest = self._allowed_mode(mode), self._mode or LOOSEST
         return self._start(
-            prompt,
-            ServerTask(cwd=self.directory(cwd), mode=mode, loosest=loosest, model=self._model, has_forms=has_forms),
+            prompt, ServerTask(cwd=self.directory(cwd), mode=mode, loosest=loosest, model=self._model, has_forms=has_forms)
         )
 
     async def resume(self, session_id: str, prompt: str, *, has_forms: bool) -> ServerTask:

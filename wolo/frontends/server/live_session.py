@@ -28,13 +28,7 @@ from wolo.errors import WoloError
 from wolo.frontends.server import request_bodies as bodies
 from wolo.frontends.server.event_log import EventLog
 from wolo.frontends.server.http_errors import HttpError, as_http
-from wolo.frontends.server.session_lines import (
-    COMPLETING,
-    PASSING,
-    history_lines,
-    lines_of,
-    notice_line,
-)
+from wolo.frontends.server.session_lines import COMPLETING, PASSING, history_lines, lines_of, notice_line
 from wolo.frontends.stream_json import Line, RunTotals, init_line, result_head, system_line, usage_object
 from wolo.guard.modes import MODES
 from wolo.messages.message import Message, Origin, Usage, UserPrompt, user

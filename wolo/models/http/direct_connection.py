@@ -9,14 +9,7 @@ from math import inf
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from wolo.models.http.transport import (
-    PATIENCE,
-    FirstByteTimeout,
-    HttpCall,
-    InvalidResponse,
-    NetworkFailure,
-    ReadTimeout,
-)
+from wolo.models.http.transport import PATIENCE, FirstByteTimeout, HttpCall, InvalidResponse, NetworkFailure, ReadTimeout
 
 CONNECT_S = 30.0
 KEEP_ALIVE_S = 90.0

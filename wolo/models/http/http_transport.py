@@ -22,10 +22,7 @@ from wolo.models.http.direct_connection import CONNECT_S, KEEP_ALIVE_S, DirectCo
 if TYPE_CHECKING:
     from wolo.models.http.proxied_connection import ProxiedConnections
 
-ACCEPT: Mapping[Framing, str] = {
-    "sse": "text/event-stream, application/json",
-    "lines": "application/x-ndjson, application/json",
-}
+ACCEPT: Mapping[Framing, str] = {"sse": "text/event-stream, application/json", "lines": "application/x-ndjson, application/json"}
 
 LARGEST_FETCHED_BYTES = 1 << 20
 

@@ -74,8 +74,7 @@ _PATTERNS = (
     ),
     _Pattern(("://",), re.compile(r"://[^\s/:@\"']{0,100}:(?P<secret>[^\s/@\"'\[]{1,200})(?=@)")),
     _Pattern(
-        ("bearer ", "basic ", "token "),
-        re.compile(rf"\b(?:bearer|basic|token) {{1,4}}(?P<secret>{_VALUE})", re.IGNORECASE),
+        ("bearer ", "basic ", "token "), re.compile(rf"\b(?:bearer|basic|token) {{1,4}}(?P<secret>{_VALUE})", re.IGNORECASE)
     ),
     _Pattern(
         ("key", "secret", "token", "pass", "auth", "credential"),

@@ -67,10 +67,7 @@ class Edit:
         """Includes reading, because an error shows lines of the file."""
         _check(args)
         resolved = services.workspace.resolve(args.path)
-        return (
-            ReadIntent(resolved.path, args.path, resolved.inside),
-            intends_to_write(resolved),
-        )
+        return (ReadIntent(resolved.path, args.path, resolved.inside), intends_to_write(resolved))
 
     def preview(self, args: EditArgs, services: ToolServices) -> Diff:
         """Raises ToolError and OSError."""

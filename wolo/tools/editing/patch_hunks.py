@@ -13,15 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.tools.editing.matching import (
-    EditPassage,
-    PassageMatches,
-    describe_ambiguity,
-    describe_miss,
-    find,
-    line_number,
-    with_line_endings_of,
-)
+from wolo.tools.editing import matching
+from wolo.tools.editing.matching import EditPassage, PassageMatches, describe_ambiguity, describe_miss, find, line_number
 from wolo.tools.editing.patch_parser import Hunk
 from wolo.workspace.files.encodings import newline_name, split_lines
 from wolo.workspace.files.file_reading import FileLedger
@@ -164,7 +157,7 @@ class _Sheet:
             place = anchors[0] + len(split_lines(self._text[anchors[0] :])[0])
         else:
             place = len(self._text)
-        return EditPassage(place, place, with_line_endings_of("", hunk.new, self._ending))
+        return EditPassage(place, place, matching.with_line_endings_of("", hunk.new, self._ending))
 
     def _anchor_positions(self, anchors: tuple[str, ...], begin: int) -> Iterator[int]:
         """Returns the position of the innermost anchor whose outer anchors precede it in order."""

@@ -115,9 +115,7 @@ def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, call: 
     call.services.ledger.record(resolved.path, content_hash(data))
     diff = view_diff(resolved.path, shown, old.text, text)
     return CallResult(
-        f"Replaced {shown} (+{diff.added} -{diff.removed}).{links_note(written)}",
-        view=diff,
-        files_changed=(str(resolved.path),),
+        f"Replaced {shown} (+{diff.added} -{diff.removed}).{links_note(written)}", view=diff, files_changed=(str(resolved.path),)
     )
 
 

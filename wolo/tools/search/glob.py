@@ -36,12 +36,7 @@ class Glob:
 
     name: ClassVar[str] = "glob"
     Args: ClassVar[type[Struct]] = GlobArgs
-    aliases: ClassVar[Mapping[str, str]] = {
-        "glob": "pattern",
-        "glob_pattern": "pattern",
-        "query": "pattern",
-        **FOLDER_ALIASES,
-    }
+    aliases: ClassVar[Mapping[str, str]] = {"glob": "pattern", "glob_pattern": "pattern", "query": "pattern", **FOLDER_ALIASES}
     reads_only: ClassVar[bool] = True
     kind: ClassVar[ToolKind] = "search"
 

@@ -222,10 +222,7 @@ async def _search_batch(
     matching, _ = await asyncio.to_thread(text_files, start, [hit.path for hit in named.hits])
     found = await find_hits(program, query, matching, start=start, processes=processes, timeout_s=bounds.seconds_left())
     return replace(
-        found,
-        has_more=named.has_more or found.has_more,
-        has_failed=named.has_failed or found.has_failed,
-        not_read=not_read,
+        found, has_more=named.has_more or found.has_more, has_failed=named.has_failed or found.has_failed, not_read=not_read
     )
 
 

@@ -52,11 +52,7 @@ BACKENDS: Mapping[str, SearchBackend] = {
         text_fields=("description", "extra_snippets"),
     ),
     "tavily": SearchBackend(
-        label="Tavily",
-        base_url="https://api.tavily.com",
-        path="/search",
-        key_env="TAVILY_API_KEY",
-        count_field="max_results",
+        label="Tavily", base_url="https://api.tavily.com", path="/search", key_env="TAVILY_API_KEY", count_field="max_results"
     ),
     "exa": SearchBackend(
         label="Exa",

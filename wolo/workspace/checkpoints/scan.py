@@ -226,13 +226,7 @@ class Scan:
                 continue
             try:
                 status = lstat(lead + name)
-                if key and stamp == (
-                    status.st_mtime_ns,
-                    status.st_ctime_ns,
-                    status.st_size,
-                    status.st_ino,
-                    status.st_mode,
-                ):
+                if key and stamp == (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode):
                     continue
             except OSError:
                 pass  # the comparison will tell

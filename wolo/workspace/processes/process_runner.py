@@ -15,19 +15,9 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from wolo.workspace.processes import process_tree
+from wolo.workspace.processes import process_table, process_tree
 from wolo.workspace.processes.output_capture import CapturedOutput, OnOutput, OutputReader
-from wolo.workspace.processes.process_table import (
-    MARK_NAME,
-    Mark,
-    count_tasks,
-    fix_mark,
-    is_apart,
-    limit,
-    new_family,
-    new_mark,
-    uptime_s,
-)
+from wolo.workspace.processes.process_table import MARK_NAME, Mark, count_tasks, fix_mark, is_apart, limit, new_family, new_mark
 
 GRACE_S = 1.5
 """Between TERM and KILL after a timeout or a cancellation."""
@@ -243,7 +233,7 @@ class Processes:
     def start(self, start: ProgramStart, take: OnOutput, *, in_background: bool = False) -> Program:
         """Starts a program; its output goes to `take`. Raises OSError."""
         mark = self._next_mark()
-        tasks, since = count_tasks(), uptime_s()
+        tasks, since = count_tasks(), process_table.uptime_s()
         try:
             if start.has_terminal:
                 from wolo.workspace.processes.pseudo_terminal import open_terminal  # noqa: PLC0415  # few commands have one

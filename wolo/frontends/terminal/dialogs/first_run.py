@@ -11,18 +11,8 @@ from wolo.config import keys, layers, settings_writer
 from wolo.conversation.resources.model_selection import choose_now
 from wolo.diagnostics.provider_login import login_providers
 from wolo.errors import ConfigError
-from wolo.frontends.terminal.dialogs import embedded_model, input_prompts, login_dialog, new_server
-from wolo.frontends.terminal.dialogs.picker import (
-    ABOUT_SERVER,
-    EMBEDDED,
-    SERVER,
-    SETUPS,
-    Item,
-    Menu,
-    hinted_menu,
-    pick,
-    print_numbered,
-)
+from wolo.frontends.terminal.dialogs import embedded_model, input_prompts, login_dialog, new_server, picker
+from wolo.frontends.terminal.dialogs.picker import ABOUT_SERVER, EMBEDDED, SERVER, SETUPS, Item, Menu, pick, print_numbered
 from wolo.frontends.terminal.display.line_prompt import Dismissed, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.models.catalog import Catalog
@@ -136,7 +126,7 @@ async def _choose_from_list(offer: ModelOffer, terminal: Terminal) -> str:
     items += [Item(each.name, each.label, "needs an API key") for each in offer.providers if each not in with_key]
     embedded = embedded_model.about_embedded() if offer.has_embedded else "The engine and a small model are installed first."
     hints = {each.name: each.hint for each in offer.providers} | {EMBEDDED: embedded, SERVER: ABOUT_SERVER, KEY: ABOUT_KEY}
-    picked = await pick(hinted_menu("No model is set up. Choose a provider:", items, hints, switch=switch), terminal)
+    picked = await pick(picker.hinted_menu("No model is set up. Choose a provider:", items, hints, switch=switch), terminal)
     if picked is None:
         raise EOFError
     if picked.value == KEY:

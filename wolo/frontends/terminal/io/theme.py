@@ -153,10 +153,7 @@ def paint(style: Style, *, theme: str, depth: Depth = "truecolor") -> Style:
         color = str(getattr(shades[written], at)) if written in shades else None
     else:
         color = BLACK if at == "indexed" and ground.endswith("-word") else "default"
-    return bare + Style(
-        color=color,
-        bgcolor=getattr(shades[ground], at) if ground in shades else None,
-    )
+    return bare + Style(color=color, bgcolor=getattr(shades[ground], at) if ground in shades else None)
 
 
 def token_style(kind: tuple[str, ...]) -> str:

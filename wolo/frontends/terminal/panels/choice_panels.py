@@ -15,15 +15,7 @@ from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
 from wolo.frontends.terminal.panels.approval_preview import WRITE, PreviewAnswer, effects, risks
-from wolo.frontends.terminal.panels.panel import (
-    FRAME_FROM_COLUMNS,
-    FRAME_FROM_ROWS,
-    Complaint,
-    Fold,
-    Panel,
-    key_hints,
-    one_row,
-)
+from wolo.frontends.terminal.panels.panel import FRAME_FROM_COLUMNS, FRAME_FROM_ROWS, Complaint, Fold, Panel, key_hints, one_row
 from wolo.frontends.terminal.render.file_diffs import spell
 from wolo.guard.intents import ReadIntent, RunIntent, WriteIntent
 from wolo.messages.terminal_text import clean_line

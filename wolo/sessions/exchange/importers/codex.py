@@ -16,20 +16,10 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, TextPart
+from wolo.sessions.exchange import json_files
 from wolo.sessions.exchange.importers import builder, discovery
 from wolo.sessions.exchange.importers.responses_items import HOSTED, call, hosted_result, parts_of, reasoning, result
-from wolo.sessions.exchange.json_files import (
-    FilePreview,
-    Imported,
-    JsonLines,
-    Record,
-    content,
-    number,
-    record,
-    records,
-    text,
-    unix_time,
-)
+from wolo.sessions.exchange.json_files import FilePreview, Imported, JsonLines, Record, content, number, record, text, unix_time
 
 LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 REMEMBERED = 32
@@ -171,7 +161,7 @@ class CodexReader:
             case "compacted":
                 # Only the summary, and the user messages it names, are still sent
                 self._is_answering = False
-                replacement = records(payload, "replacement_history")
+                replacement = json_files.records(payload, "replacement_history")
                 summary = text(payload, "message")
                 named = {builder.words_of(parts_of(item)).strip() for item in replacement if item.get("role") == "user"}
                 if summary.strip():

@@ -10,21 +10,11 @@ from msgspec import Struct, field
 
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, Outcome, ToolPart
+from wolo.sessions.exchange import json_files
 from wolo.sessions.exchange.importers import builder, kimi_v2
 from wolo.sessions.exchange.importers.discovery import FoundSession, children, head, home_of, last_change_at, newest_first
 from wolo.sessions.exchange.importers.kimi_v2 import ENCRYPTED
-from wolo.sessions.exchange.json_files import (
-    FilePreview,
-    Imported,
-    JsonLines,
-    Record,
-    content,
-    read_object,
-    record,
-    records,
-    text,
-    unix_time,
-)
+from wolo.sessions.exchange.json_files import FilePreview, JsonLines, Record, content, read_object, record, records, text
 
 CONTEXT, WIRE = "context.jsonl", "wire.jsonl"
 COMPACTED = "<system>Previous context has been compacted."
@@ -53,7 +43,7 @@ def matches(preview: FilePreview) -> bool:
     return marks or (preview.path.name in (CONTEXT, WIRE) and preview.path.with_name(CONTEXT).is_file())
 
 
-def read(source: Path) -> Imported:
+def read(source: Path) -> json_files.Imported:
     """Reads a session folder or a file in it. Raises SessionError without a conversation."""
     if (own := kimi_v2.wire_of(source)) is not None:
         return kimi_v2.read(own)
@@ -111,7 +101,7 @@ def _wire(path: Path) -> Wire:
     calls: list[str] = []
     words = ""
     for each in JsonLines(path) if path.is_file() else ():
-        event, at = record(each, "message"), unix_time(each.get("timestamp"))
+        event, at = record(each, "message"), json_files.unix_time(each.get("timestamp"))
         payload = record(event, "payload")
         wire.created = wire.created or at
         match event.get("type"):

@@ -8,19 +8,9 @@ from pathlib import Path
 
 from wolo.messages.message import FinishReason, Producer
 from wolo.messages.parts import AnyPart, ImagePart, Outcome, ToolPart
+from wolo.sessions.exchange import json_files
 from wolo.sessions.exchange.importers import builder, discovery
-from wolo.sessions.exchange.json_files import (
-    Imported,
-    JsonLines,
-    Record,
-    content,
-    number,
-    read_object,
-    record,
-    records,
-    text,
-    unix_time,
-)
+from wolo.sessions.exchange.json_files import Imported, JsonLines, Record, content, number, read_object, record, text, unix_time
 
 MAIN = Path("agents", "main", "wire.jsonl")
 ENCRYPTED = "kimi.encrypted"
@@ -133,7 +123,7 @@ class KimiCodeReader:
                         draft = self.builder.add(
                             builder.Draft("assistant", self._parts(content(message)), timestamp=at, producer=self._producer())
                         )
-                        for each in records(message, "toolCalls"):
+                        for each in json_files.records(message, "toolCalls"):
                             function = record(each, "function") or each
                             self._call(draft, text(each, "id"), text(function, "name"), function.get("arguments"), at)
                     case "tool":

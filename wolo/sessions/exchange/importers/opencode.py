@@ -17,20 +17,10 @@ from msgspec import Struct
 
 from wolo.errors import SessionError
 from wolo.places import Notices
+from wolo.sessions.exchange import json_files
 from wolo.sessions.exchange.importers import builder, discovery
 from wolo.sessions.exchange.importers.opencode_messages import MessageRow, convert_row, gather
-from wolo.sessions.exchange.json_files import (
-    FilePreview,
-    Imported,
-    Record,
-    parse_object,
-    read_error,
-    read_object,
-    record,
-    records,
-    text,
-    unix_time,
-)
+from wolo.sessions.exchange.json_files import FilePreview, Imported, Record, read_object, record, records, text, unix_time
 from wolo.workspace.files import sqlite_connection, unfinished
 
 MAGIC = b"SQLite format 3\0"
@@ -105,7 +95,7 @@ def _is_database(source: Path) -> bool:
         with source.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError as error:
-        raise read_error(source, error) from error
+        raise json_files.read_error(source, error) from error
 
 
 def _from_database(path: Path, id: str, notices: Notices) -> Imported:
@@ -163,7 +153,7 @@ def _rows(connection: sqlite3.Connection, stored: StoredSession, rows: list[tupl
 
 
 def _json(data: object) -> Record:
-    return (parse_object(data.encode("utf-8", "replace")) if isinstance(data, str) else None) or {}
+    return (json_files.parse_object(data.encode("utf-8", "replace")) if isinstance(data, str) else None) or {}
 
 
 @contextmanager

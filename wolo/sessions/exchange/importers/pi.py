@@ -12,19 +12,9 @@ from wolo.formats.anthropic import decode, encode
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart
+from wolo.sessions.exchange import json_files
 from wolo.sessions.exchange.importers import builder, discovery, responses_items
-from wolo.sessions.exchange.json_files import (
-    FilePreview,
-    Imported,
-    JsonLines,
-    Record,
-    amount,
-    content,
-    parse_object,
-    record,
-    text,
-    unix_time,
-)
+from wolo.sessions.exchange.json_files import FilePreview, Imported, JsonLines, Record, amount, content, record, text, unix_time
 
 FORMATS: Mapping[str, str] = {
     "openai-completions": "openai-chat",
@@ -222,7 +212,7 @@ def _part(block: Record, format: str) -> AnyPart | None:
                 case "gemini":
                     return builder.thinking_part(thought, THOUGHT_SIGNATURE, signature)
                 case "openai-responses":  # the whole item, as JSON
-                    return responses_items.reasoning(parse_object(signature.encode("utf-8", "replace")) or {}, thought)
+                    return responses_items.reasoning(json_files.parse_object(signature.encode("utf-8", "replace")) or {}, thought)
                 case "openai-chat" if signature:
                     return ThinkingPart(text=thought, field=signature)
             return ThinkingPart(text=thought)

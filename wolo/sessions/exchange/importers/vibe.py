@@ -6,19 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from wolo.messages.parts import AnyPart, Outcome, TextPart, ThinkingPart
+from wolo.sessions.exchange import json_files
 from wolo.sessions.exchange.importers import builder, discovery
-from wolo.sessions.exchange.json_files import (
-    FilePreview,
-    Imported,
-    JsonLines,
-    Record,
-    content,
-    read_object,
-    record,
-    records,
-    text,
-    unix_time,
-)
+from wolo.sessions.exchange.json_files import FilePreview, Imported, JsonLines, Record, content, read_object, record, text
 
 MESSAGES, META = "messages.jsonl", "meta.json"
 ENDINGS: Mapping[str, Outcome] = {
@@ -42,7 +32,7 @@ def read(source: Path) -> Imported:
     meta = read_object(folder / META)
     lines = JsonLines(folder / MESSAGES)
     gathered = builder.ConversationBuilder()
-    began = unix_time(meta.get("start_time"))
+    began = json_files.unix_time(meta.get("start_time"))
     for each in lines:
         _add(gathered, each, began)
     return gathered.to_imported(
@@ -91,7 +81,7 @@ def _add(gathered: builder.ConversationBuilder, line: Record, began_at: float) -
             draft = gathered.add(
                 builder.Draft("assistant", [*thoughts, *parts], timestamp=began_at, producer=builder.producer("mistral-vibe", ""))
             )
-            for each in records(line, "tool_calls"):
+            for each in json_files.records(line, "tool_calls"):
                 function = record(each, "function")
                 arguments = function.get("arguments") or ""
                 gathered.add_call(draft, builder.tool_part(text(function, "name"), arguments, text(each, "id")))
