@@ -17,7 +17,7 @@ from wolo.agent.budget import Account
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.history_cut import cut_of
 from wolo.agent.events import Event, Noticed
-from wolo.agent.hook_calls import AgentHooks, RunHook
+from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.tool_execution import Emit
 from wolo.config.cli_options import text
 from wolo.conversation.agent_assembly import AgentParts, MakeReviewer, assemble
@@ -27,7 +27,7 @@ from wolo.conversation.pending_requests import PendingApprovals, PendingQuestion
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream, Recorder, SessionAccess
 from wolo.conversation.resources import conversation_hooks, request_prefix, tool_environment
-from wolo.conversation.resources.file_tracking import FileTracking, track_files
+from wolo.conversation.resources.file_tracking import track_files
 from wolo.conversation.resources.mcp_servers import FoundServers, connect_servers, find_servers
 from wolo.conversation.resources.model_selection import ModelAccess, make_asker, make_limit_wait
 from wolo.conversation.resources.persistence import SavedSession
@@ -41,10 +41,9 @@ from wolo.extensions.skill_files import Skills
 from wolo.guard.judge import Judge
 from wolo.guard.modes import PLAN
 from wolo.guard.secrets.redactor import Secrets
-from wolo.models.protocol import ModelClient
 from wolo.models.provider import DRIVEN, ModelChoice
 from wolo.places import Notices, Site
-from wolo.tools.tool import CommandSandbox, EditChecks, ExternalTool, ModeSwitch, ShellState, ToolServices
+from wolo.tools.tool import CommandSandbox, EditChecks, ExternalTool, ModeSwitch, ToolServices
 from wolo.tools.tool_values import AskQuestions, Question, Replies
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.command_environment import CommandVariables
@@ -104,82 +103,62 @@ class PythonFiles(Struct, frozen=True):
     extensions: FoundExtensions | None
 
 
-class _Environment(Struct, frozen=True, kw_only=True):
+class _Environment:
     """Tools and hooks, before the model and the front end are connected."""
 
-    user_files: UserFiles
-    skills: Skills
-    agents: Agents
-    judge: Judge
-    secrets: Secrets
-    shell: ShellState
-    variables: CommandVariables
-    compactor: Compactor
-    history: MessageHistory
-    hooks: conversation_hooks.ConversationHooks
-    sandbox: tool_environment.SandboxSetup
-    tracking: FileTracking
-    notices: tuple[str, ...]
-
-
-def _prepare_environment(
-    state: StartupState, found_servers: FoundServers, login: LoginShell | None, extensions: FoundExtensions | None
-) -> _Environment:
-    config, workspace, cwd, places, options = state.config, state.workspace, state.site.cwd, state.site.places, state.options
-    user_files = UserFiles(config, state.site, options.agents, options.files)
-    skills = user_files.skills(state.choice)
-    outputs, skill_folders = state.sink.outputs, own_folders(skills.skills, places)
-    shown = (outputs, *skill_folders)
-    judge = tool_environment.make_judge(config, state.sandbox_plan.mode, workspace, state.site, outputs, skill_folders)
-    if state.agent is not None and state.agent.ceiling is not None:
-        judge = judge.under(state.agent.ceiling)
-    search_key = "" if state.web_search is None or isinstance(state.web_search, ModelChoice) else state.web_search.key
-    roots, models = (workspace.root, *workspace.extra), (state.choice, *state.fallbacks)
-    secrets = make_secrets(places, config.settings, roots, models, search_key=search_key)
-    found_servers.servers.report_secrets(secrets.learn)
-    shell = options.shell.go_on(cwd) if options.shell else tool_environment.new_shell(cwd, places.state, secrets)
-    compactor = Compactor(config.settings.context, config.settings.compaction, options.cut or cut_of(state.sink.compaction))
-    history = MessageHistory(compactor, lambda: state.sink.read_unloaded().messages)
-    site = replace(state.site, notices=Notices())
-    agents = user_files.agents(state.choice)
-    own_hooks = _hooks_of_components(state, user_files, skills, agents, site)
-    if own_hooks:
-        skills, agents = user_files.skills(state.choice), user_files.agents(state.choice)
-    hook_sets = (*conversation_hooks.find_hooks(config, site), *own_hooks)
-    if login is not None:
-        tool_environment.adopt_login_shell(
-            shell, login, tool_environment.make_judge(config, judge.mode, workspace, state.site, outputs, skill_folders), secrets
+    def __init__(
+        self, state: StartupState, found_servers: FoundServers, login: LoginShell | None, extensions: FoundExtensions | None
+    ) -> None:
+        config, workspace, cwd, places, options = state.config, state.workspace, state.site.cwd, state.site.places, state.options
+        self.user_files = UserFiles(config, state.site, options.agents, options.files)
+        self.skills = self.user_files.skills(state.choice)
+        outputs, skill_folders = state.sink.outputs, own_folders(self.skills.skills, places)
+        judge = tool_environment.make_judge(config, state.sandbox_plan.mode, workspace, state.site, outputs, skill_folders)
+        if state.agent is not None and state.agent.ceiling is not None:
+            judge = judge.under(state.agent.ceiling)
+        self.judge = judge
+        search_key = "" if state.web_search is None or isinstance(state.web_search, ModelChoice) else state.web_search.key
+        roots, models = (workspace.root, *workspace.extra), (state.choice, *state.fallbacks)
+        secrets = self.secrets = make_secrets(places, config.settings, roots, models, search_key=search_key)
+        found_servers.servers.report_secrets(secrets.learn)
+        shell = options.shell.go_on(cwd) if options.shell else tool_environment.new_shell(cwd, places.state, secrets)
+        self.shell = shell
+        cut = options.cut or cut_of(state.sink.compaction)
+        self.compactor = Compactor(config.settings.context, config.settings.compaction, cut)
+        self.history = MessageHistory(self.compactor, lambda: state.sink.read_unloaded().messages)
+        site = replace(state.site, notices=Notices())
+        self.agents = self.user_files.agents(state.choice)
+        own_hooks = _hooks_of_components(state, self.user_files, self.skills, self.agents, site)
+        if own_hooks:
+            self.skills, self.agents = self.user_files.skills(state.choice), self.user_files.agents(state.choice)
+        hook_sets = (*conversation_hooks.find_hooks(config, site), *own_hooks)
+        if login is not None:
+            login_judge = tool_environment.make_judge(config, judge.mode, workspace, state.site, outputs, skill_folders)
+            tool_environment.adopt_login_shell(shell, login, login_judge, secrets)
+        self.variables = tool_environment.command_variables(config, secrets, shell.login_shell)
+        running = _start_extensions(state, extensions, secrets, self.variables, self.compactor)
+        self.hooks = conversation_hooks.ConversationHooks(
+            hook_sets,
+            workspace,
+            shell,
+            self.variables,
+            self.history,
+            before=options.hooks,
+            extensions=running,
+            callbacks=options.hook_callbacks,
         )
-    variables = tool_environment.command_variables(config, secrets, shell.login_shell)
-    running = _start_extensions(state, extensions, secrets, variables, compactor)
-    callbacks = options.hook_callbacks
-    hooks = conversation_hooks.ConversationHooks(
-        hook_sets, workspace, shell, variables, history, before=options.hooks, extensions=running, callbacks=callbacks
-    )
-    judge.protect_files((*hooks.programs(), *found_servers.programs))
-    sandbox = tool_environment.SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
-    sandbox.apply(state.sandbox_plan, runs_commands=_runs_commands(state))
-    return _Environment(
-        user_files=user_files,
-        skills=skills,
-        agents=agents,
-        judge=judge,
-        secrets=secrets,
-        shell=shell,
-        variables=variables,
-        compactor=compactor,
-        history=history,
-        hooks=hooks,
-        sandbox=sandbox,
-        tracking=track_files(places, workspace, state.sink),
-        notices=(
+        judge.protect_files((*self.hooks.programs(), *found_servers.programs))
+        shown = (outputs, *skill_folders)
+        self.sandbox = tool_environment.SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
+        self.sandbox.apply(state.sandbox_plan, runs_commands=_runs_commands(state))
+        self.tracking = track_files(places, workspace, state.sink)
+        self.notices = (
             *found_servers.notices,
             *(login.notices if login else ()),
             *site.notices,
-            *conversation_hooks.notices_about(hooks.sets, cwd, was_asked=options.was_asked),
+            *conversation_hooks.notices_about(self.hooks.sets, cwd, was_asked=options.was_asked),
             *(extensions.notices if extensions else ()),
-        ),
-    )
+        )
 
 
 def _start_extensions(
@@ -220,133 +199,104 @@ def _hooks_of_components(
     return component_sets
 
 
-class _Requests(Struct, frozen=True, kw_only=True):
+class _Requests:
     """What the model is sent, and who sends it."""
 
-    prompts: request_prefix.PromptOptions
-    reader: request_prefix.InstructionReader
-    prefix: request_prefix.RequestPrefix
-    access: ModelAccess
-    asker: ModelClient
-    account: Account
+    def __init__(
+        self, state: StartupState, found_servers: FoundServers, tools: Sequence[ExternalTool], env: _Environment
+    ) -> None:
+        """`tools` are those of the user's Python files."""
+        config, choice = state.config, state.choice
+        window = config.settings.context.window_of(choice.model.context)
+        # Read once: a file that is named may be a pipe
+        self.prompts = prompts = request_prefix.read_prompts(state.flags, state.agent, state.style)
+        self.reader = request_prefix.instruction_reader(
+            config, state.site, state.workspace, choice, lambda path: env.judge.rule_against_reading(path) is None
+        )
+        self.prefix = request_prefix.build_prefix(
+            config,
+            state.site,
+            prompts,
+            calls_in_text=choice.format == "xml",
+            edit_tool=choice.edit_tool,
+            most_tools=choice.most_tools,
+            budget=request_prefix.tool_budget(window),
+            attended=state.options.asks_questions,
+            skills=env.skills,
+            agents=env.agents,
+            can_search=state.web_search is not None,
+            can_look_up=_can_look_up(state),
+            has_map=config.settings.tools.repo_map,
+            custom_tools=(*tools, *state.options.tools),
+            more_tools=found_servers.servers.tools,
+            instructions=self.reader.read(),
+            can_learn=isinstance(state.sink, SavedSession) and choice.provider.name != "local",
+            can_plan=choice.provider.name != "local" and env.judge.mode_ceiling != PLAN,
+        )
+        wire_log = text(state.flags, "debug_wire")
+        self.access = ModelAccess(
+            settings=config.settings,
+            places=state.site.places,
+            project=env.secrets.hide(state.site.cwd.name),
+            cwd=state.site.cwd,
+            secrets=env.secrets,
+            attended=state.options.attended,
+            wire_log=Path(wire_log) if wire_log else None,
+            progress=state.options.progress,
+            transport=state.options.transport,
+            limit_wait=make_limit_wait(config.settings.retry, attended=state.options.attended),
+            extend=env.hooks.extensions.extend if env.hooks.extensions else None,
+        )
+        self.asker = make_asker(self.access, choice, state.fallbacks)
+        self.account = Account(config.settings.limits)
 
 
-def _prepare_requests(
-    state: StartupState, found_servers: FoundServers, tools: Sequence[ExternalTool], env: _Environment
-) -> _Requests:
-    """`tools` are those of the user's Python files."""
-    config, choice = state.config, state.choice
-    window = config.settings.context.window_of(choice.model.context)
-    prompts = request_prefix.read_prompts(state.flags, state.agent, state.style)  # read once: a file that is named may be a pipe
-    reader = request_prefix.instruction_reader(
-        config, state.site, state.workspace, choice, lambda path: env.judge.rule_against_reading(path) is None
-    )
-    prefix = request_prefix.build_prefix(
-        config,
-        state.site,
-        prompts,
-        calls_in_text=choice.format == "xml",
-        edit_tool=choice.edit_tool,
-        most_tools=choice.most_tools,
-        budget=request_prefix.tool_budget(window),
-        attended=state.options.asks_questions,
-        skills=env.skills,
-        agents=env.agents,
-        can_search=state.web_search is not None,
-        can_look_up=_can_look_up(state),
-        has_map=config.settings.tools.repo_map,
-        custom_tools=(*tools, *state.options.tools),
-        more_tools=found_servers.servers.tools,
-        instructions=reader.read(),
-        can_learn=isinstance(state.sink, SavedSession) and choice.provider.name != "local",
-        can_plan=choice.provider.name != "local" and env.judge.mode_ceiling != PLAN,
-    )
-    wire_log = text(state.flags, "debug_wire")
-    access = ModelAccess(
-        settings=config.settings,
-        places=state.site.places,
-        project=env.secrets.hide(state.site.cwd.name),
-        cwd=state.site.cwd,
-        secrets=env.secrets,
-        attended=state.options.attended,
-        wire_log=Path(wire_log) if wire_log else None,
-        progress=state.options.progress,
-        transport=state.options.transport,
-        limit_wait=make_limit_wait(config.settings.retry, attended=state.options.attended),
-        extend=env.hooks.extensions.extend if env.hooks.extensions else None,
-    )
-    return _Requests(
-        prompts=prompts,
-        reader=reader,
-        prefix=prefix,
-        access=access,
-        asker=make_asker(access, choice, state.fallbacks),
-        account=Account(config.settings.limits),
-    )
-
-
-class _Outlets(Struct, frozen=True, kw_only=True):
+class _Outlets:
     """Where events go: to the disk, the front end, hooks and telemetry."""
 
-    recorder: Recorder
-    events: EventStream
-    approvals: PendingApprovals
-    questions: PendingQuestions
-    run_hook: RunHook | None
-    hooks: AgentHooks
-    telemetry: Telemetry | None
-    notices: tuple[str, ...]
+    def __init__(self, state: StartupState, env: _Environment, requests: _Requests) -> None:
+        facts = partial(_hook_facts, state, env.judge)
+        beginning = HookSessionStart(
+            places=state.site.places,
+            facts=facts,
+            instructions=requests.prefix.instructions.files,
+            is_resumed=state.sink.is_started,
+            is_attended=state.options.attended,
+            agent=state.agent.name if state.agent else "",
+        )
+        self.run_hook = env.hooks.start(beginning, partial(_ask_for_hook, state, requests))
+        if state.options.hook_functions:
+            from wolo.conversation.hook_functions import HookFunctions  # the Python API's
 
+            self.run_hook = HookFunctions(state.options.hook_functions, facts, self.run_hook).run
+        self.recorder = Recorder(state.sink, state.sink.session_id, has_hooks=self.run_hook is not None)
+        events = self.events = EventStream(self.recorder, state.sink, env.tracking, env.shell.processes)
+        self.telemetry: Telemetry | None = None
+        self.notices = Notices()
+        if state.config.settings.telemetry.endpoint or any(map(os.environ.get, OTEL_ENDPOINTS)):
+            from wolo.conversation.telemetry import open_telemetry  # most users have none
 
-def _open_outlets(state: StartupState, env: _Environment, requests: _Requests) -> _Outlets:
-    facts = partial(_hook_facts, state, env.judge)
-    beginning = HookSessionStart(
-        places=state.site.places,
-        facts=facts,
-        instructions=requests.prefix.instructions.files,
-        is_resumed=state.sink.is_started,
-        is_attended=state.options.attended,
-        agent=state.agent.name if state.agent else "",
-    )
-    run_hook = env.hooks.start(beginning, partial(_ask_for_hook, state, requests))
-    if state.options.hook_functions:
-        from wolo.conversation.hook_functions import HookFunctions  # the Python API's
-
-        run_hook = HookFunctions(state.options.hook_functions, facts, run_hook).run
-    recorder = Recorder(state.sink, state.sink.session_id, has_hooks=run_hook is not None)
-    events = EventStream(recorder, state.sink, env.tracking, env.shell.processes)
-    telemetry, notices = None, Notices()
-    if state.config.settings.telemetry.endpoint or any(map(os.environ.get, OTEL_ENDPOINTS)):
-        from wolo.conversation.telemetry import open_telemetry  # most users have none
-
-        telemetry = open_telemetry(state, os.environ, notices)
-    extensions = env.hooks.extensions
-    spans = telemetry.spans.on_event if telemetry else None
-    events.watch = partial(_watch, spans, extensions) if spans and extensions else extensions.watch if extensions else spans
-    if extensions is not None:
-        notices.extend(extensions.notices)
-        extensions.notify = lambda text: events.pass_on(Noticed(text=text, level="warning"))
-    return _Outlets(
-        recorder=recorder,
-        events=events,
-        approvals=PendingApprovals(events.emit, env.judge, state.site.places, state.workspace.root),
-        questions=PendingQuestions(events.emit, env.secrets),
-        run_hook=run_hook,
-        hooks=AgentHooks(run_hook, events.emit_tracked, env.secrets),
-        telemetry=telemetry,
-        notices=tuple(notices),
-    )
+            self.telemetry = open_telemetry(state, os.environ, self.notices)
+        extensions = env.hooks.extensions
+        spans = self.telemetry.spans.on_event if self.telemetry else None
+        events.watch = partial(_watch, spans, extensions) if spans and extensions else extensions.watch if extensions else spans
+        if extensions is not None:
+            self.notices.extend(extensions.notices)
+            extensions.notify = lambda text: events.pass_on(Noticed(text=text, level="warning"))
+        self.approvals = PendingApprovals(events.emit, env.judge, state.site.places, state.workspace.root)
+        self.questions = PendingQuestions(events.emit, env.secrets)
+        self.hooks = AgentHooks(self.run_hook, events.emit_tracked, env.secrets)
 
 
 def _assemble_conversation(
     state: StartupState, found_servers: FoundServers, python: PythonFiles, login: LoginShell | None
 ) -> Conversation:
-    env = _prepare_environment(state, found_servers, login, python.extensions)
+    env = _Environment(state, found_servers, login, python.extensions)
     custom, extensions = python.tools, env.hooks.extensions
     tools: tuple[ExternalTool, ...] = custom.tools if custom else ()
     more = extensions.tools([each.name for each in tools]) if extensions else ()
-    requests = _prepare_requests(state, found_servers, (*tools, *more), env)
-    outlets = _open_outlets(state, env, requests)
+    requests = _Requests(state, found_servers, (*tools, *more), env)
+    outlets = _Outlets(state, env, requests)
     parent = Parent(
         state=state,
         access=requests.access,
@@ -365,7 +315,7 @@ def _assemble_conversation(
     )
     subagents = Subagents(parent, env.agents)
     services = _make_services(state, env, parent, subagents)
-    env.hooks.ask_agent = partial(_ask_agent_for_hook, state, env, requests, services)
+    env.hooks.ask_agent = partial(_ask_agent_for_hook, parent, services)
     parts = ConversationParts(
         agent=_assemble_agent(state, env, found_servers, requests, outlets, parent, subagents, services),
         services=services,
@@ -582,24 +532,11 @@ def _watch(spans: Callable[[Event], None], extensions: Extensions, event: Event)
     extensions.watch(event)
 
 
-async def _ask_agent_for_hook(
-    state: StartupState, env: _Environment, requests: _Requests, services: ToolServices, prompt: str, model: str
-) -> str:
+async def _ask_agent_for_hook(parent: Parent, services: ToolServices, prompt: str, model: str) -> str:
     """Raises WoloError."""
-    from wolo.conversation.subagents.hook_agent import HookAgentParts, ask_agent  # few hooks ask an agent
+    from wolo.conversation.subagents.hook_agent import ask_agent  # few hooks ask an agent
 
-    parts = HookAgentParts(
-        access=requests.access,
-        config=state.config,
-        site=state.site,
-        asker=requests.asker,
-        small=state.small,
-        account=requests.account,
-        judge=env.judge,
-        services=services,
-        toolbox=requests.prefix.toolbox,
-    )
-    return await ask_agent(parts, prompt, model)
+    return await ask_agent(parent, services, prompt, model)
 
 
 def _hook_facts(state: StartupState, judge: Judge) -> dict[str, str]:

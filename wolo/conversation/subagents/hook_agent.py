@@ -5,27 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.agent_services import MessageHistory
-from wolo.agent.budget import Account, Limits, describe, limit_reached
+from wolo.agent.budget import Limits, describe, limit_reached
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import Event
 from wolo.agent.hook_calls import AgentHooks
-from wolo.config.schema import Config
 from wolo.conversation.agent_assembly import AgentParts, assemble
 from wolo.conversation.resources.hook_model import asker_of
-from wolo.conversation.resources.model_selection import ModelAccess
 from wolo.conversation.resources.tool_environment import new_shell
+from wolo.conversation.subagents.subagents import Parent
 from wolo.errors import UsageError
-from wolo.guard.judge import Judge
 from wolo.messages.message import user
-from wolo.models.protocol import ModelClient
-from wolo.models.provider import ModelChoice
-from wolo.places import Site
 from wolo.tools.tool import ToolServices
-from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 
 MOST_TURNS = 20
@@ -37,33 +30,19 @@ _SYSTEM = (
 )
 
 
-class HookAgentParts(Struct, frozen=True, kw_only=True):
-    """What the agent of a hook shares with its conversation."""
-
-    access: ModelAccess
-    config: Config
-    site: Site
-    asker: ModelClient
-    small: ModelChoice | None
-    account: Account
-    judge: Judge
-    services: ToolServices
-    toolbox: Toolbox
-
-
-async def ask_agent(parts: HookAgentParts, prompt: str, model: str) -> str:
+async def ask_agent(parent: Parent, services: ToolServices, prompt: str, model: str) -> str:
     """The final text. The agent is not saved and asks nobody. Raises WoloError."""
-    account, settings = parts.account, parts.config.settings
+    account, state, toolbox = parent.account, parent.state, parent.prefix.toolbox
     if limit := limit_reached(account.limits, account.used, 0):
         raise UsageError(describe(account.limits, limit), hint="")
-    tools = [name for name in _TOOLS if name in parts.toolbox.names]
+    tools = [name for name in _TOOLS if name in toolbox.names]
     if not tools:
         raise UsageError("no tool that reads is offered in this conversation", hint="")
-    other = asker_of(parts.access, parts.config, model, parts.asker.choice, parts.small)
-    shell = new_shell(parts.site.cwd, parts.site.places.state, parts.services.secrets)
+    other = asker_of(parent.access, state.config, model, parent.asker.choice, state.small)
+    shell = new_shell(state.site.cwd, state.site.places.state, services.secrets)
     services = replace(
-        parts.services,
-        ledger=FileLedger(parts.site.places.state / "file-locks"),
+        services,
+        ledger=FileLedger(state.site.places.state / "file-locks"),
         shell=shell,
         ask_user=None,
         agents=(),
@@ -71,15 +50,15 @@ async def ask_agent(parts: HookAgentParts, prompt: str, model: str) -> str:
         find_task=None,
         mode=None,
     )
-    compactor = Compactor(settings.context, settings.compaction)
+    compactor = Compactor(state.config.settings.context, state.config.settings.compaction)
     agent = assemble(
         AgentParts(
-            asker=other or parts.asker,
+            asker=other or parent.asker,
             emit=_ignore,
             hooks=AgentHooks(None, _ignore, services.secrets),
-            judge=parts.judge,
+            judge=parent.judge,
             services=services,
-            toolbox=parts.toolbox.offer(tools),
+            toolbox=toolbox.offer(tools),
             system=_SYSTEM,
             compactor=compactor,
             history=MessageHistory(compactor),

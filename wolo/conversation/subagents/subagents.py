@@ -86,17 +86,12 @@ class Parent(Struct, frozen=True):
 class Prepared(Struct, frozen=True, kw_only=True):
     """A subagent that is ready to run."""
 
-    profile: AgentProfile
-    choice: ModelChoice
     run: SubagentRun
     agent: AgentLoop
     prompt: Message
     history: tuple[Message, ...]
     """The messages of a resumed task."""
-    services: ToolServices
-    hooks: AgentHooks
     timer: PausableTimer
-    asker: ModelClient
     recorder: Recorder
     sink: SessionSink
 
@@ -203,7 +198,7 @@ class Subagents:
         await self._notice(notice)
         prepared = await self._prepare(profile, choice, sink, request, call, number)
         self.running.append(prepared.run)
-        self._shells.append(prepared.services.shell)
+        self._shells.append(prepared.agent.services.shell)
         try:
             await prepared.run.begin(choice.label)
         except BaseException:
@@ -218,8 +213,8 @@ class Subagents:
             turn = await prepared.agent.run(prepared.history, prepared.prompt)
             prepared.timer.stop()
             parent.account.lend(turn.ended.usage)
-            if prepared.hooks.stop_reason is not None:
-                parent.hooks.end_turn(prepared.hooks.stop_reason)
+            if (reason := prepared.agent.services.hooks.stop_reason) is not None:
+                parent.hooks.end_turn(reason)
             if isinstance(prepared.sink, UnsavedSession):
                 self._unsaved[run.session_id] = (run.agent, turn.messages)
             return await run.end(turn.ended)
@@ -229,9 +224,8 @@ class Subagents:
     def _end(self, prepared: Prepared) -> None:
         prepared.timer.stop()
         self.running.remove(prepared.run)
-        self._shells.remove(prepared.services.shell)
-        work = _clean_up(prepared.services.shell, prepared.asker, prepared.recorder, prepared.sink)
-        cleanup = asyncio.ensure_future(work)
+        self._shells.remove(prepared.agent.services.shell)
+        cleanup = asyncio.ensure_future(_clean_up(prepared))
         self._cleanups.add(cleanup)
         cleanup.add_done_callback(self._cleanups.discard)
 
@@ -276,16 +270,11 @@ class Subagents:
             )
         )
         return Prepared(
-            profile=profile,
-            choice=choice,
             run=run,
             agent=agent,
             prompt=self._prompt(profile, prompt, call),
             history=self._unsaved.get(request.resume, ("", sink.history))[1],
-            services=services,
-            hooks=hooks,
             timer=timer,
-            asker=asker,
             recorder=recorder,
             sink=sink,
         )
@@ -398,12 +387,13 @@ def _prose() -> str:
     return (Path(__file__).parent / "prompts" / "task.md").read_text(encoding="utf-8").strip()
 
 
-async def _clean_up(shell: ShellState, asker: ModelClient, recorder: Recorder, sink: SessionSink) -> None:
-    await asyncio.to_thread(shell.processes.close_all)
-    shell.close()
-    await asker.close()
-    await recorder.close()
-    await asyncio.to_thread(_close_sink, sink)
+async def _clean_up(prepared: Prepared) -> None:
+    services = prepared.agent.services
+    await asyncio.to_thread(services.shell.processes.close_all)
+    services.shell.close()
+    await services.asker.close()
+    await prepared.recorder.close()
+    await asyncio.to_thread(_close_sink, prepared.sink)
 
 
 def _close_sink(sink: SessionSink) -> None:
