@@ -12,15 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.agent import AgentLoop
-from wolo.agent.agent_services import MessageHistory
-from wolo.agent.budget import Account
+from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.budget import Account, BudgetNotices, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.history_cut import cut_of
 from wolo.agent.events import Event, Noticed
 from wolo.agent.hook_calls import AgentHooks
+from wolo.agent.prompt_prefix import PromptPrefix
+from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_execution import Emit
 from wolo.config.cli_options import text
-from wolo.conversation.agent_assembly import AgentParts, MakeReviewer, assemble
 from wolo.conversation.conversation import Conversation, ConversationInfo, ConversationParts
 from wolo.conversation.handover import Handover
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
@@ -30,11 +31,12 @@ from wolo.conversation.resources import conversation_hooks, request_prefix, tool
 from wolo.conversation.resources.file_tracking import track_files
 from wolo.conversation.resources.mcp_servers import FoundServers, connect_servers, find_servers
 from wolo.conversation.resources.model_selection import ModelAccess, make_asker, make_limit_wait
+from wolo.conversation.resources.nested_instructions import NestedGiven
 from wolo.conversation.resources.persistence import SavedSession
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.startup import HookSessionStart, StartOptions, StartupState, prepare_start
 from wolo.conversation.resources.user_files import UserFiles, find_custom_tools, find_extensions, own_folders
-from wolo.conversation.subagents.subagents import Parent, Subagents
+from wolo.conversation.subagents.subagents import MakeReviewer, Parent, Subagents
 from wolo.errors import UsageError
 from wolo.extensions.agent_files import Agents
 from wolo.extensions.skill_files import Skills
@@ -434,31 +436,47 @@ def _assemble_agent(
         env.user_files,
         env.secrets.hide,
     )
-    parts = AgentParts(
-        asker=requests.asker,
-        emit=outlets.events.emit_tracked,
-        hooks=outlets.hooks,
-        judge=env.judge,
-        services=services,
-        toolbox=prefix.toolbox,
-        system=prefix.system,
-        compactor=env.compactor,
-        history=env.history,
-        account=requests.account,
+    emit = outlets.events.emit_tracked
+    nested = parent.nested and NestedGiven(parent.nested, env.compactor, env.history, env.secrets.hide, emit, outlets.hooks)
+    calls = ToolCalls(
+        prefix.toolbox,
+        services,
+        env.judge,
+        emit=emit,
         ask_user=parent.ask_user,
-        reviewer=parent.reviewer,
-        limits=settings.limits,
-        session_id=state.sink.session_id,
-        tasks=subagents,
-        open_small=partial(make_asker, requests.access, state.small) if state.small else None,
-        verify=verify,
-        finish=partial(_finish_check, state, env, services, requests),
-        late_tools=None if found_servers.servers.is_empty else found_servers.servers,
-        reread=system.reread,
-        changed_instructions=system.changes,
-        nested=parent.nested,
+        hooks=outlets.hooks,
+        reviewer=parent.reviewer(env.judge, services, emit) if parent.reviewer else None,
+        add_instructions=nested.add_to if nested else None,
     )
-    return assemble(parts)
+    return AgentLoop(
+        AgentServices(
+            asker=requests.asker,
+            emit=emit,
+            hooks=outlets.hooks,
+            calls=calls,
+            prefix=PromptPrefix(
+                prefix.system,
+                prefix.toolbox,
+                env.compactor,
+                services.secrets,
+                late_tools=None if found_servers.servers.is_empty else found_servers.servers,
+                reread=system.reread,
+                changed_instructions=system.changes,
+            ),
+            compactor=env.compactor,
+            history=env.history,
+            shell=services.shell,
+            mode=services.mode,
+            account=requests.account,
+            limits=settings.limits,
+            budget=None if settings.limits == Limits() else BudgetNotices(),
+            session_id=state.sink.session_id,
+            verify=verify,
+            finish=partial(_finish_check, state, env, services, requests),
+            open_small=partial(make_asker, requests.access, state.small) if state.small else None,
+            tasks=subagents,
+        )
+    )
 
 
 def _prepare_reviewer(state: StartupState, env: _Environment, requests: _Requests) -> MakeReviewer | None:

@@ -14,16 +14,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.agent import AgentLoop
-from wolo.agent.agent_services import MessageHistory
+from wolo.agent.agent_services import AgentServices, MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import CompactionSettings, Compactor
 from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, MessageAdded
 from wolo.agent.hook_calls import APPROVED_INPUT, AgentHooks
+from wolo.agent.prompt_prefix import PromptPrefix
+from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_execution import DENIED_BY_PERSON, NO_REASON, NOT_ANSWERED
 from wolo.config import layers
 from wolo.config.cli_options import Flags
 from wolo.config.schema import Config
-from wolo.conversation.agent_assembly import AgentParts, assemble
+from wolo.conversation.resources.nested_instructions import NestedGiven
 from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix, saved_options
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_environment import jobs_folder, new_shell, sandbox_profile
@@ -143,25 +145,32 @@ class _Replay:
             self._parts = self._open(turn)
         self._model.begin(turn.script)
         self._set_cut()
-        services = self._parts.services
-        hooks = AgentHooks(
-            recording.recorded_hooks(turn.new, may_allow=not self._options.is_foreign), self._on_event, services.secrets
+        parts, compactor, services = self._parts, self._compactor, self._parts.services
+        secrets, emit = services.secrets, self._on_event
+        hooks = AgentHooks(recording.recorded_hooks(turn.new, may_allow=not self._options.is_foreign), emit, secrets)
+        instructions = recording.recorded_instructions(turn.new)
+        calls = ToolCalls(
+            parts.toolbox,
+            services,
+            parts.judge,
+            emit=emit,
+            ask_user=self._answer if turn.is_attended else None,
+            hooks=hooks,
+            add_instructions=NestedGiven(instructions, compactor, parts.history, secrets.hide, emit, hooks).add_to,
         )
-        agent = self._agent = assemble(
-            AgentParts(
+        agent = self._agent = AgentLoop(
+            AgentServices(
                 asker=self._model,
-                emit=self._on_event,
+                emit=emit,
                 hooks=hooks,
-                judge=self._parts.judge,
-                services=services,
-                toolbox=self._parts.toolbox,
-                system=self._parts.system,
-                compactor=self._compactor,
-                history=self._parts.history,
+                calls=calls,
+                prefix=PromptPrefix(parts.system, parts.toolbox, compactor, secrets),
+                compactor=compactor,
+                history=parts.history,
+                shell=services.shell,
+                mode=services.mode,
                 account=Account(Limits()),
-                ask_user=self._answer if turn.is_attended else None,
                 verify=recorded_verify(turn.new),
-                nested=recording.recorded_instructions(turn.new),
             )
         )
         self._enter_mode(turn.prompt.id)

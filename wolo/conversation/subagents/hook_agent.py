@@ -7,12 +7,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wolo.agent.agent_services import MessageHistory
-from wolo.agent.budget import Limits, describe, limit_reached
+from wolo.agent.agent import AgentLoop
+from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.budget import BudgetNotices, Limits, describe, limit_reached
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import Event
 from wolo.agent.hook_calls import AgentHooks
-from wolo.conversation.agent_assembly import AgentParts, assemble
+from wolo.agent.prompt_prefix import PromptPrefix
+from wolo.agent.tool_calls import ToolCalls
 from wolo.conversation.resources.hook_model import asker_of
 from wolo.conversation.resources.tool_environment import new_shell
 from wolo.conversation.subagents.subagents import Parent
@@ -51,19 +53,20 @@ async def ask_agent(parent: Parent, services: ToolServices, prompt: str, model: 
         mode=None,
     )
     compactor = Compactor(state.config.settings.context, state.config.settings.compaction)
-    agent = assemble(
-        AgentParts(
+    hooks, offered = AgentHooks(None, _ignore, services.secrets), toolbox.offer(tools)
+    agent = AgentLoop(
+        AgentServices(
             asker=other or parent.asker,
             emit=_ignore,
-            hooks=AgentHooks(None, _ignore, services.secrets),
-            judge=parent.judge,
-            services=services,
-            toolbox=toolbox.offer(tools),
-            system=_SYSTEM,
+            hooks=hooks,
+            calls=ToolCalls(offered, services, parent.judge, emit=_ignore, ask_user=None, hooks=hooks),
+            prefix=PromptPrefix(_SYSTEM, offered, compactor, services.secrets),
             compactor=compactor,
             history=MessageHistory(compactor),
+            shell=shell,
             account=account,
             limits=Limits(max_turns=MOST_TURNS),
+            budget=BudgetNotices(),
             is_subagent=True,
         )
     )

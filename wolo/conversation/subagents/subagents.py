@@ -17,17 +17,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.agent import AgentLoop
-from wolo.agent.agent_services import MessageHistory
-from wolo.agent.approvals import AskUser
-from wolo.agent.budget import Account, Limits
+from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.approvals import AskUser, CallReviewer
+from wolo.agent.budget import Account, BudgetNotices, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.history_cut import cut_of
 from wolo.agent.events import Event, Noticed
 from wolo.agent.hook_calls import AgentHooks, RunHook
+from wolo.agent.prompt_prefix import PromptPrefix
+from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_execution import Emit
-from wolo.conversation.agent_assembly import AgentParts, MakeReviewer, assemble
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.model_selection import ModelAccess
+from wolo.conversation.resources.nested_instructions import NestedGiven, NestedInstructions
 from wolo.conversation.resources.persistence import SavedSession, SessionProperties, SessionSink, UnsavedSession
 from wolo.conversation.resources.request_prefix import RequestPrefix
 from wolo.conversation.resources.startup import StartupState
@@ -57,12 +59,14 @@ from wolo.workspace.files.file_reading import FileLedger
 
 if TYPE_CHECKING:
     from wolo.agent.finish.finish_check import FinishCheck
-    from wolo.conversation.resources.nested_instructions import NestedInstructions
     from wolo.conversation.subagents.background_tasks import BackgroundTasks
     from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun
 
 AT_ONCE = 4
 """Subagents with write access run alone anyway."""
+
+
+MakeReviewer = Callable[[Judge, ToolServices, Emit], CallReviewer]
 
 
 class Parent(Struct, frozen=True):
@@ -248,23 +252,33 @@ class Subagents:
         begins = parent.prefix.system if NEEDS_SKILLS & {*toolbox.names} else parent.prefix.without_skills
         skills = await self._skills(profile, call)
         hooks = AgentHooks(for_agent(parent.run_hook, profile.name, sink.session_id), run.on_event, services.secrets)
-        agent = assemble(
-            AgentParts(
+        secrets, emit = services.secrets, run.on_event
+        nested = parent.nested and NestedGiven(parent.nested, compactor, history, secrets.hide, emit, hooks)
+        calls = ToolCalls(
+            toolbox,
+            services,
+            judge,
+            emit=emit,
+            ask_user=run.asking(parent.ask_user) if parent.ask_user else None,
+            hooks=hooks,
+            reviewer=parent.reviewer(judge, services, emit) if parent.reviewer else None,
+            add_instructions=nested.add_to if nested else None,
+        )
+        system = "\n\n".join(filter(None, (begins, _prose(), profile.prompt, *skills)))
+        agent = AgentLoop(
+            AgentServices(
                 asker=asker,
-                emit=run.on_event,
+                emit=emit,
                 hooks=hooks,
-                judge=judge,
-                services=services,
-                toolbox=toolbox,
-                system="\n\n".join(filter(None, (begins, _prose(), profile.prompt, *skills))),
+                calls=calls,
+                prefix=PromptPrefix(system, toolbox, compactor, secrets),
                 compactor=compactor,
                 history=history,
+                shell=services.shell,
                 account=parent.account,
-                ask_user=run.asking(parent.ask_user) if parent.ask_user else None,
-                reviewer=parent.reviewer,
                 limits=Limits(max_turns=_answers(profile, settings.tasks.max_turns)),
+                budget=BudgetNotices(),
                 session_id=sink.session_id,
-                nested=parent.nested,
                 finish=partial(_finish_check, services, judge),
                 is_subagent=True,
             )
