@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Send
 
 from wolo import __version__
@@ -96,64 +96,64 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
     return parse(kind, bytes(data))
 
 
-async def _change(call: RouteCall) -> Response:
+async def _change(call: RouteCall) -> Any:
     body: bodies.Change = call.body
     live = await call.session()
     if body.title:
         await call.hub.rename(live, body.title)
-    return JSONResponse(await live.change(body.model, body.mode))
+    return await live.change(body.model, body.mode)
 
 
-async def _commands(call: RouteCall) -> Response:
-    return JSONResponse(await (await call.session()).commands())
+async def _commands(call: RouteCall) -> Any:
+    return await (await call.session()).commands()
 
 
-async def _prompt(call: RouteCall) -> Response:
+async def _prompt(call: RouteCall) -> Any:
     body: bodies.Prompt = call.body
     if not body.text.strip() and not body.images:
         raise HttpError(422, "The prompt is empty.")
     live = await call.session()
     await live.prompt(body.text, bodies.read_images(body.images), "keyboard" if body.typed else "network")
-    return JSONResponse({"session_id": live.id, "last_event_id": live.log.last_id}, 202)
+    return {"session_id": live.id, "last_event_id": live.log.last_id}
 
 
-async def _steer(call: RouteCall) -> Response:
+async def _steer(call: RouteCall) -> Any:
     if not call.body.text.strip():
         raise HttpError(422, "The message is empty.")
     await (await call.session()).steer(call.body.text)
-    return JSONResponse({"queued": True}, 202)
+    return {"queued": True}
 
 
 async def _delete(call: RouteCall) -> Any:
     return {"deleted": await call.hub.delete(call.session_id)}
 
 
-async def _interrupt(call: RouteCall) -> Response:
-    return JSONResponse({"interrupted": (await call.session()).interrupt()})
+async def _interrupt(call: RouteCall) -> Any:
+    return {"interrupted": (await call.session()).interrupt()}
 
 
-async def _resume(call: RouteCall) -> Response:
+async def _resume(call: RouteCall) -> Any:
     (await call.session()).resume(call.body.model)
-    return JSONResponse({"resumed": True})
+    return {"resumed": True}
 
 
-async def _approve(call: RouteCall) -> Response:
+async def _approve(call: RouteCall) -> Any:
     body: bodies.Approve = call.body
     (await call.session()).approve(body.call_id, body.decision, body.reason)
-    return JSONResponse({"decision": body.decision})
+    return {"decision": body.decision}
 
 
-async def _answer(call: RouteCall) -> Response:
+async def _answer(call: RouteCall) -> Any:
     (await call.session()).answer(call.body.call_id, bodies.replies(call.body.answers))
-    return JSONResponse({"answered": True})
+    return {"answered": True}
 
 
-async def _undo(call: RouteCall) -> Response:
-    return JSONResponse(await (await call.session()).undo(call.body))
+async def _undo(call: RouteCall) -> Any:
+    return await (await call.session()).undo(call.body)
 
 
-async def _redo(call: RouteCall) -> Response:
-    return JSONResponse(await (await call.session()).redo(call.body))
+async def _redo(call: RouteCall) -> Any:
+    return await (await call.session()).redo(call.body)
 
 
 async def _export(call: RouteCall) -> Response:
@@ -163,21 +163,21 @@ async def _export(call: RouteCall) -> Response:
     return Response(data, media_type=EXPORT_TYPES.get(format, JSON_LINES), headers=headers)
 
 
-async def _search(call: RouteCall) -> Response:
+async def _search(call: RouteCall) -> Any:
     words = call.text("q").strip()
     if not words:
         raise HttpError(422, "Nothing to search for.", "Give words in q.")
-    return JSONResponse(await call.hub.search(words))
+    return await call.hub.search(words)
 
 
-async def _runs(call: RouteCall) -> Response:
-    return JSONResponse(await asyncio.to_thread(call.hub.runs.overview) if call.hub.runs else [])
+async def _runs(call: RouteCall) -> Any:
+    return await asyncio.to_thread(call.hub.runs.overview) if call.hub.runs else []
 
 
-async def _run(call: RouteCall) -> Response:
+async def _run(call: RouteCall) -> Any:
     if call.hub.runs is None or not call.session_id.isascii() or not call.session_id.isdecimal():
         raise HttpError(404, "There is no such run.", "GET /v1/runs lists them; `wolo serve --run FOLDER` shows one.")
-    return JSONResponse(await asyncio.to_thread(call.hub.runs.run, int(call.session_id[:9])))
+    return await asyncio.to_thread(call.hub.runs.run, int(call.session_id[:9]))
 
 
 async def _events(call: RouteCall) -> Response:
@@ -229,14 +229,6 @@ async def stream(live: LiveSession, position: int) -> AsyncGenerator[bytes]:
         live.used = time.monotonic()
 
 
-def _create(call: RouteCall) -> Awaitable[Any]:
-    return call.hub.create(call.body)
-
-
-def _fork(call: RouteCall) -> Awaitable[Any]:
-    return call.hub.fork(call.session_id)
-
-
 async def _todo(call: RouteCall) -> Any:
     return {"items": (await call.session()).todos()}
 
@@ -259,15 +251,11 @@ async def _find(call: RouteCall) -> Any:
     return await (rights.find_text(words) if kind == "text" else asyncio.to_thread(rights.find_names, words))
 
 
-def _sessions(call: RouteCall) -> Awaitable[Any]:
-    return call.hub.rows(call.number("limit"), call.text("before"))
+def _get(base: str, name: str, summary: str, run: Any, returns: Any = None, **more: Any) -> Route:
+    return Route("GET", f"{base}/{name}", summary, name, run, returns, **more)
 
 
-def _describe(call: RouteCall) -> Awaitable[Any]:
-    return call.hub.describe(call.session_id, call.number("limit"), call.text("before"))
-
-
-def _change_of(name: str, summary: str, run: Any, body: type[Body], returns: Any, status: int = 200) -> Route:
+def _post(name: str, summary: str, run: Any, body: type[Body], returns: Any, status: int = 200) -> Route:
     return Route("POST", f"{ONE}/{name}", summary, name, run, returns, body, status=status)
 
 
@@ -276,87 +264,85 @@ OLD = "/api"
 """Prefix of the paths before version 1."""
 ALL = f"{VERSION}/sessions"
 ONE = f"{ALL}/{{id}}"
+RUN = f"{VERSION}/runs/{{id}}"
 ROUTES = (
-    Route("GET", f"{VERSION}/health", "The server runs.", "health", _health, types.ServerHealth),
+    _get(VERSION, "health", "The server runs.", _health, types.ServerHealth),
     Route(
         "GET",
         ALL,
         "List all sessions, newest first.",
         "list",
-        _sessions,
+        lambda call: call.hub.rows(call.number("limit"), call.text("before")),
         list[types.SessionSummary],
         query=(LIMIT, QueryParameter("before", "Id of a session: the list continues behind it.")),
     ),
-    Route("POST", ALL, "Open a new session.", "create", _create, types.SessionSummary, bodies.NewSession, status=201),
+    Route(
+        "POST",
+        ALL,
+        "Open a new session.",
+        "create",
+        lambda call: call.hub.create(call.body),
+        types.SessionSummary,
+        bodies.NewSession,
+        status=201,
+    ),
     Route(
         "GET",
         ONE,
         "A session with its messages.",
         "describe",
-        _describe,
+        lambda call: call.hub.describe(call.session_id, call.number("limit"), call.text("before")),
         types.SessionMessages,
         query=(LIMIT, QueryParameter("before", "Id of a message: only those before it.")),
     ),
     Route("DELETE", ONE, "Delete a session permanently.", "delete", _delete, types.SessionDeleted),
-    Route(
-        "GET",
-        f"{VERSION}/choices",
-        "Models and modes for a session in a folder, with the defaults.",
+    _get(
+        VERSION,
         "choices",
+        "Models and modes for a session in a folder, with the defaults.",
         lambda call: call.hub.choices(call.text("cwd")),
         types.SessionChoices,
         query=(CWD,),
     ),
-    _change_of("change", "Choose another model, mode or title.", _change, bodies.Change, types.SessionStatus),
-    Route("GET", f"{ONE}/commands", "Slash commands for prompts.", "commands", _commands, list[types.SlashCommand]),
-    _change_of("prompt", "Start a turn; the prompt is saved.", _prompt, bodies.Prompt, types.PromptSaved, 202),
-    _change_of("steer", "Send a message into the running turn; it is saved.", _steer, bodies.Steer, types.SteeringSaved, 202),
-    _change_of("interrupt", "Stop the running turn.", _interrupt, bodies.Nothing, types.InterruptAnswer),
-    _change_of("resume", "Ask at once, while a turn waits for a limit.", _resume, bodies.Resume, types.ResumeAnswer),
-    _change_of("approve", "Decide about a call that waits for approval.", _approve, bodies.Approve, types.DecisionTaken),
-    _change_of("answer", "Answer the model's questions.", _answer, bodies.Answer, types.AnswerTaken),
-    _change_of("fork", "Copy the session.", _fork, bodies.Nothing, types.SessionSummary, 201),
-    _change_of("undo", "Undo the last turns, files too.", _undo, bodies.Undo, types.Reverted),
-    _change_of("redo", "Take the last undo back, before the next prompt.", _redo, bodies.Redo, types.Reverted),
-    Route(
-        "GET",
-        f"{ONE}/diff",
-        "All changes of the session to files.",
-        "diff",
-        lambda call: call.hub.diff(call.session_id),
-        types.SessionDiff,
-    ),
-    Route("GET", f"{ONE}/todo", "The task list of the session.", "todo", _todo, types.TaskItems),
-    Route(
-        "GET",
-        f"{ONE}/children",
-        "Sessions of the session's subagents.",
+    _post("change", "Choose another model, mode or title.", _change, bodies.Change, types.SessionStatus),
+    _get(ONE, "commands", "Slash commands for prompts.", _commands, list[types.SlashCommand]),
+    _post("prompt", "Start a turn; the prompt is saved.", _prompt, bodies.Prompt, types.PromptSaved, 202),
+    _post("steer", "Send a message into the running turn; it is saved.", _steer, bodies.Steer, types.SteeringSaved, 202),
+    _post("interrupt", "Stop the running turn.", _interrupt, bodies.Nothing, types.InterruptAnswer),
+    _post("resume", "Ask at once, while a turn waits for a limit.", _resume, bodies.Resume, types.ResumeAnswer),
+    _post("approve", "Decide about a call that waits for approval.", _approve, bodies.Approve, types.DecisionTaken),
+    _post("answer", "Answer the model's questions.", _answer, bodies.Answer, types.AnswerTaken),
+    _post("fork", "Copy the session.", lambda call: call.hub.fork(call.session_id), bodies.Nothing, types.SessionSummary, 201),
+    _post("undo", "Undo the last turns, files too.", _undo, bodies.Undo, types.Reverted),
+    _post("redo", "Take the last undo back, before the next prompt.", _redo, bodies.Redo, types.Reverted),
+    _get(ONE, "diff", "All changes of the session to files.", lambda call: call.hub.diff(call.session_id), types.SessionDiff),
+    _get(ONE, "todo", "The task list of the session.", _todo, types.TaskItems),
+    _get(
+        ONE,
         "children",
+        "Sessions of the session's subagents.",
         lambda call: call.hub.children(call.session_id),
         list[types.SessionSummary],
     ),
-    Route(
-        "GET",
-        f"{ONE}/export",
-        "The session as a file.",
+    _get(
+        ONE,
         "export",
+        "The session as a file.",
         _export,
         query=(QueryParameter("format", "jsonl (default), rows, openai, markdown, html, atif and others"),),
         produces=tuple(sorted({JSON_LINES, *EXPORT_TYPES.values()})),
     ),
-    Route(
-        "GET",
-        f"{ONE}/events",
-        "Events of stream-json as they happen; Last-Event-ID resumes after that id.",
+    _get(
+        ONE,
         "events",
+        "Events of stream-json as they happen; Last-Event-ID resumes after that id.",
         _events,
         produces=(EVENT_STREAM,),
     ),
-    Route(
-        "GET",
-        f"{VERSION}/files",
-        "A text file or folder of a workspace, as far as the model may read it without approval.",
+    _get(
+        VERSION,
         "files",
+        "A text file or folder of a workspace, as far as the model may read it without approval.",
         _files,
         types.FileAnswer,
         query=(
@@ -366,11 +352,10 @@ ROUTES = (
             CWD,
         ),
     ),
-    Route(
-        "GET",
-        f"{VERSION}/find",
-        "Names of files with these letters in order, or lines of files with this text.",
+    _get(
+        VERSION,
         "find",
+        "Names of files with these letters in order, or lines of files with this text.",
         _find,
         types.FindAnswer,
         query=(
@@ -380,20 +365,12 @@ ROUTES = (
             CWD,
         ),
     ),
-    Route("GET", f"{VERSION}/runs", "Runs of batches that were named with --run.", "runs", _runs, list[types.BatchOverview]),
-    Route(
-        "GET",
-        f"{VERSION}/runs/{{id}}",
-        "One of them, with its tasks; the id is its place in the list.",
-        "run",
-        _run,
-        types.BatchTasks,
-    ),
-    Route(
-        "GET",
-        f"{VERSION}/search",
-        "Search the text of all sessions.",
+    _get(VERSION, "runs", "Runs of batches that were named with --run.", _runs, list[types.BatchOverview]),
+    Route("GET", RUN, "One of them, with its tasks; the id is its place in the list.", "run", _run, types.BatchTasks),
+    _get(
+        VERSION,
         "search",
+        "Search the text of all sessions.",
         _search,
         list[types.SearchHit],
         query=(QueryParameter("q", "Words and filters", required=True),),
