@@ -43,9 +43,7 @@ class Approvals:
     """The approvals of an agent whose user can be asked."""
 
     def __init__(self, ask_user: AskUser, judge: Judge, services: ToolServices, hooks: AgentHooks, emit: Emit) -> None:
-        self._ask_user = ask_user
-        self._judge = judge
-        self._services = services
+        self._ask_user, self._judge, self._services = ask_user, judge, services
         self._secrets = services.secrets
         self._hooks = hooks
         self._emit = emit

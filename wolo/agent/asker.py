@@ -172,10 +172,7 @@ class StreamRelay:
 
         `kind` looks up the kind of a tool.
         """
-        self._emit = emit
-        self._asker = asker
-        self._on_growth = on_growth
-        self._kind = kind
+        self._emit, self._asker, self._on_growth, self._kind = emit, asker, on_growth, kind
         self._price: Price | None = None
         """Of the model that answers this attempt."""
         self._begin()

@@ -42,9 +42,7 @@ def can_summarize(asker: ModelClient) -> bool:
 
 class CompactionRun:
     def __init__(self, services: AgentServices, cancellation: Cancellation, *, prompt_id: str = "", focus: str = "") -> None:
-        self._services = services
-        self._cancellation = cancellation
-        self._prompt_id = prompt_id
+        self._services, self._cancellation, self._prompt_id = services, cancellation, prompt_id
         self._focus = focus
         self._usage = NOTHING
         self._unreported: Usage | None = None
@@ -245,11 +243,8 @@ class Summarizer:
 
     def __init__(self, asker: ModelClient, emit: Emit, *, session_id: str, prompt_id: str, focus: str = "") -> None:
         self.usage = NOTHING
-        self._asker = asker
-        self._emit = emit
-        self._session_id = session_id
-        self._prompt_id = prompt_id
-        self._focus = focus
+        self._asker, self._emit, self._session_id = asker, emit, session_id
+        self._prompt_id, self._focus = prompt_id, focus
 
     async def make(self, request: SummaryRequest, timeout_s: float) -> SummaryResult:
         """Failures are returned in `why_none`. CancelledError passes through."""
@@ -296,10 +291,7 @@ class _Listener:
     """Emits progress for the user, but not the text of the summary."""
 
     def __init__(self, emit: Emit, asker: ModelClient, request: SummaryRequest, number: int) -> None:
-        self._emit = emit
-        self._asker = asker
-        self._request = request
-        self._number = number
+        self._emit, self._asker, self._request, self._number = emit, asker, request, number
         self._watch = RepetitionGuard()
         self._chars = 0
 

@@ -90,11 +90,8 @@ class GoalPolicy:
         attended: bool,
     ) -> None:
         """`check` runs the command of a goal; `attended`: an interruption by the user pauses the goal."""
-        self.goal = goal
-        self._services = services
-        self._save = save
-        self._check = check
-        self._attended = attended
+        self.goal, self._services, self._save = goal, services, save
+        self._check, self._attended = check, attended
         self._before = goal
         """At the start of the turn."""
         self._used, self._answers = services.account.used, 0

@@ -68,13 +68,8 @@ class PromptPrefix:
         changed_instructions: ChangedInstructions | None = None,
     ) -> None:
         """`reread` returns the system prompt that the files on disk give now."""
-        self.changed_instructions = changed_instructions
-        self.system = system
-        self._toolbox = toolbox
-        self._compactor = compactor
-        self._secrets = secrets
-        self.late_tools = late_tools
-        self._reread = reread
+        self.changed_instructions, self.system, self._toolbox = changed_instructions, system, toolbox
+        self._compactor, self._secrets, self.late_tools, self._reread = compactor, secrets, late_tools, reread
 
     def kind(self, tool: str) -> ToolKind:
         """The kind of a tool's calls, before their arguments are known."""

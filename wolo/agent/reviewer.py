@@ -47,13 +47,8 @@ class Reviewer:
         session_id: str,
     ) -> None:
         """`recall` returns the messages with the user's task."""
-        self._open_model = open_model
-        self._judge = judge
-        self._services = services
-        self._account = account
-        self._emit = emit
-        self._recall = recall
-        self._session_id = session_id
+        self._open_model, self._judge, self._services, self._account = open_model, judge, services, account
+        self._emit, self._recall, self._session_id = emit, recall, session_id
 
     def most(self, intents: Sequence[Intent], verdict: Verdict, *, has_secrets: bool) -> Verdict | None:
         """The verdict that a yes of the model would lead to; None: only the user can approve this."""

@@ -167,11 +167,8 @@ class ToolCalls:
         reviewer: CallReviewer | None = None,
         add_instructions: AddInstructions | None = None,
     ) -> None:
-        self._hooks = hooks
-        self._toolbox = toolbox
-        self.services = services
-        self._judge = judge
-        self.emit = emit
+        self._hooks, self._toolbox, self.services = hooks, toolbox, services
+        self._judge, self.emit = judge, emit
         self._approvals = Approvals(ask_user, judge, services, hooks, emit) if ask_user else None
         self._reviewer = reviewer
         self._escape: SandboxEscape | None = None
@@ -424,10 +421,7 @@ class _RunningCall:
     """Runs a call, and asks the user about it, until it is cancelled."""
 
     def __init__(self, tool: Tool, call: PlannedCall, approvals: Approvals | None, cancellation: Cancellation) -> None:
-        self._tool = tool
-        self._call = call
-        self._approvals = approvals
-        self._cancellation = cancellation
+        self._tool, self._call, self._approvals, self._cancellation = tool, call, approvals, cancellation
 
     async def run(self, context: CallContext) -> CallResult:
         return await self._cancellation.run(tool_execution.run_guarded(self._tool, self._call.args, context))

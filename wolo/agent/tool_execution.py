@@ -113,9 +113,7 @@ KEPT_CHARS = 64_000
 
 class LiveProgress:
     def __init__(self, part_id: str, emit: Emit, hiding: StreamRedactor) -> None:
-        self._part_id = part_id
-        self._emit = emit
-        self._hiding = hiding
+        self._part_id, self._emit, self._hiding = part_id, emit, hiding
         self._waiting = ""
         self._loop = asyncio.get_running_loop()
         self._emitter: asyncio.Task[None] | None = None

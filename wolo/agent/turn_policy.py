@@ -217,9 +217,7 @@ class RepetitionDetector:
     ) -> None:
         """Five repetitions of a text count if it has `paragraph_words` words (None: never) or they fill `short_chars`
         characters. They must go on for `patience_chars` more."""
-        self._short_chars = short_chars
-        self._paragraph_words = min_words
-        self._patience_chars = patience_chars
+        self._short_chars, self._paragraph_words, self._patience_chars = short_chars, min_words, patience_chars
         self._repeated_chars = 0
         self._text = ""
         self._fresh: list[str] = []

@@ -49,9 +49,7 @@ class Verifier:
     """The check of one turn. Runs only in turns that change something."""
 
     def __init__(self, verify: Verify, emit: tool_execution.Emit, cancellation: Cancellation) -> None:
-        self._verify = verify
-        self._emit = emit
-        self._cancellation = cancellation
+        self._verify, self._emit, self._cancellation = verify, emit, cancellation
         self._before: Check | None = None
         self._after: Check | None = None
         self._runs = 0

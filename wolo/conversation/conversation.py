@@ -127,9 +127,7 @@ class Conversation:
         side_question_usage: tuple[Usage, ...] = (),
     ) -> None:
         """`attended`: a user can be asked. `options` of the run are saved with its first prompt."""
-        self.info = info
-        self.history = history
-        self.side_question_usage = side_question_usage
+        self.info, self.history, self.side_question_usage = info, history, side_question_usage
         self.events, self.session, self.files = parts.events, parts.session, parts.files
         self._before_turn = parts.session.num_before_turn
         self.approvals, self.questions, self.permissions = parts.approvals, parts.questions, parts.permissions

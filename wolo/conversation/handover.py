@@ -56,11 +56,8 @@ class Handover:
         follow: Callable[[StartOptions], Awaitable[Conversation]],
     ) -> None:
         """`follow` opens the next conversation."""
-        self._state = state
-        self._parts = parts
-        self._hooks = hooks
-        self._tracking = tracking
-        self._follow = follow
+        self._state, self._parts, self._hooks = state, parts, hooks
+        self._tracking, self._follow = tracking, follow
         self._asker = parts.agent.services.asker
         self._shell = parts.services.shell
         self._handed = HandedOver()

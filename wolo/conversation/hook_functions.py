@@ -20,9 +20,7 @@ class HookFunctions:
         self, functions: Mapping[str, HookFunction], facts: Callable[[], Mapping[str, Any]], run: RunHook | None
     ) -> None:
         """`run` runs the user's hooks; None: there are none."""
-        self._functions = functions
-        self._facts = facts
-        self._run = run
+        self._functions, self._facts, self._run = functions, facts, run
         self._has_begun = False
 
     async def run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:

@@ -20,10 +20,7 @@ from wolo.tools.tool_values import Question, Replies
 class PendingApprovals:
     def __init__(self, emit: Emit, judge: Judge, places: Places, root: Path) -> None:
         """`root` is the workspace for which an "always" is saved."""
-        self._emit = emit
-        self._judge = judge
-        self._places = places
-        self._root = root
+        self._emit, self._judge, self._places, self._root = emit, judge, places, root
         self.waiting: dict[str, tuple[ApprovalAsked, asyncio.Future[ApprovalGiven]]] = {}
         """Pending requests by id."""
 

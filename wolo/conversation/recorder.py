@@ -269,10 +269,7 @@ class EventStream:
         """Usage of all summaries so far."""
         self.watch: Callable[[events.Event], None] | None = None
         """Gets every event that is passed on, too."""
-        self._recorder = recorder
-        self._sink = sink
-        self._tracking = tracking
-        self._processes = processes
+        self._recorder, self._sink, self._tracking, self._processes = recorder, sink, tracking, processes
 
     async def emit(self, event: events.Event) -> None:
         """Returns once the event is on disk. Raises SessionError."""
@@ -308,10 +305,7 @@ class SessionAccess:
 
     def __init__(self, sink: SessionSink, recorder: Recorder, data: Path, cwd: Path) -> None:
         """`data` is the folder of the store."""
-        self._sink = sink
-        self._recorder = recorder
-        self._data = data
-        self._cwd = cwd
+        self._sink, self._recorder, self._data, self._cwd = sink, recorder, data, cwd
         self.has_title = False
         """A title was set during this conversation."""
 

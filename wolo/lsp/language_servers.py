@@ -40,10 +40,7 @@ class LanguageServers:
     """`installed`: those that can be started, in order of preference. `shown` names a file for the model."""
 
     def __init__(self, installed: Sequence[ServerSpec], root: Path, start: Start, shown: Callable[[Path], str]) -> None:
-        self._installed = installed
-        self._root = root
-        self._start = start
-        self._shown = shown
+        self._installed, self._root, self._start, self._shown = installed, root, start, shown
         self._clients: dict[str, LspClient] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[Path, _Check] = {}

@@ -20,10 +20,7 @@ _BUFFER_BYTES = 64 * 1024
 
 class LanguageServerProcess:
     def __init__(self, processes: Processes, program: Program, lines: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.lines = lines
-        self._processes = processes
-        self._program = program
-        self._writer = writer
+        self.lines, self._processes, self._program, self._writer = lines, processes, program, writer
         self._said = b""
 
     def add_output(self, piece: bytes) -> None:

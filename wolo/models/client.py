@@ -89,9 +89,7 @@ class HttpModelClient:
     """One model for one conversation. Owns its transport, and remembers what the server refused."""
 
     def __init__(self, choice: ModelChoice, format: Format, transport: Transport, options: ClientOptions | None = None) -> None:
-        self._choice = choice
-        self._format = format
-        self._transport = transport
+        self._choice, self._format, self._transport = choice, format, transport
         self._options = options or ClientOptions()
         self._producer = producer_of(choice, format.name)
         secrets = self._options.secrets or partial(key_of, choice)
@@ -361,9 +359,7 @@ class StreamLimits:
 
     def __init__(self, max_bytes: int, idle_s: float, clock: Callable[[], float]) -> None:
         """`idle_s` 0: no limit."""
-        self._max_bytes = max_bytes
-        self._idle_s = idle_s
-        self._clock = clock
+        self._max_bytes, self._idle_s, self._clock = max_bytes, idle_s, clock
         self._delta_bytes = 0
         self._slots: set[int] = set()
         self._size_bytes = 0

@@ -59,9 +59,7 @@ class Probe:
     """One run over one model; reports each finding immediately."""
 
     def __init__(self, choice: provider.ModelChoice, transport: Transport, on_finding: OnFinding) -> None:
-        self._choice = choice
-        self._transport = transport
-        self._on_finding = on_finding
+        self._choice, self._transport, self._on_finding = choice, transport, on_finding
         self._flags: dict[str, Any] = {}
         self._abilities: list[provider.Ability] = []
         self._format = ""

@@ -150,9 +150,7 @@ class FallbackModelClient:
         self, first: ModelClient, second: ModelChoice, open_second: Callable[[], ModelClient], *, after_any_error: bool = False
     ) -> None:
         """`after_any_error`: also after errors that retries do not cure."""
-        self._after_any_error = after_any_error
-        self._first = first
-        self._second_choice = second
+        self._after_any_error, self._first, self._second_choice = after_any_error, first, second
         self._open_second = open_second
         self._second: ModelClient | None = None
         self._failure: ProviderError | None = None

@@ -96,13 +96,8 @@ class RecordedModel:
     ) -> None:
         """`stop` interrupts the turn. The calls in `unfinished` were interrupted when recorded. `on_replayed` receives
         the index of each replayed response."""
-        self.choice = choice
-        self._of = of
-        self._here = here
-        self._stop = stop
-        self._unfinished = unfinished
-        self._check = check
-        self._on_replayed = on_replayed
+        self.choice, self._of, self._here, self._stop = choice, of, here, stop
+        self._unfinished, self._check, self._on_replayed = unfinished, check, on_replayed
         self._script = Script(answers=(), step=1, is_complete=False)
         self._at = 0
         self._estimate = TokenEstimate()

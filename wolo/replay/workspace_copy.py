@@ -284,9 +284,7 @@ class ReplayWorkspace:
         """Folders of large outputs, of the replay and of the session."""
         self.settings_from = settings_from
         self.notices: tuple[str, ...] = ()
-        self.original = original
-        self._original_cwd = original_cwd
-        self._blobs_dir = blobs_dir
+        self.original, self._original_cwd, self._blobs_dir = original, original_cwd, blobs_dir
         self.temporary = self.scratch / "tmp"
         """Temporary folder of commands."""
         places = ((original, self.root), *self.added.items())

@@ -32,9 +32,7 @@ class Database:
     """A connection for any thread; a mutex lets one use it at a time. Must not be used in a forked child."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, use: OpenState, steps: Sequence[migrations.Step]) -> None:
-        self.path = path
-        self._use = use
-        self._steps = steps
+        self.path, self._use, self._steps = path, use, steps
         self._mutex = RLock()
         self._log = database_file.log_path(path)
         self._set(connection)

@@ -111,10 +111,7 @@ class SessionImport:
     """Imports one session. It has no head, and so looks empty, until the last commit; the next import removes an aborted one."""
 
     def __init__(self, database: Database | ReadOnlyDatabase, blobs_dir: Path, facts: SessionFields, origin: bytes) -> None:
-        self._database = database
-        self._blobs_dir = blobs_dir
-        self._facts = facts
-        self._origin = origin
+        self._database, self._blobs_dir, self._facts, self._origin = database, blobs_dir, facts, origin
 
     def run(self, rows: Iterable[StoredRow], locks: SessionLocks) -> SessionInfo:
         """Needs the session's lock."""
@@ -174,10 +171,7 @@ class RawRows:
         locks: SessionLocks,
         repair: Callable[[storage.DatabaseDamaged], bool],
     ) -> None:
-        self._database = database
-        self._blobs_dir = blobs_dir
-        self._locks = locks
-        self.repair = repair
+        self._database, self._blobs_dir, self._locks, self.repair = database, blobs_dir, locks, repair
 
     def rows(self, session_id: str) -> Iterator[StoredRow]:
         """Yields the rows of all branches in the order they were added, as of now, in pages."""

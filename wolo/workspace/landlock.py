@@ -117,9 +117,7 @@ class ConfinedRunner(Generic[T]):
         """`only_writes`: only the threads in which tools work are restricted, not the commands, which have a sandbox of their own
         and could not build it."""
         self.is_held = False
-        self._only_writes = only_writes
-        self._work = work
-        self._folder = folder
+        self._only_writes, self._work, self._folder = only_writes, work, folder
         self._results: list[T] = []
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -27,9 +27,7 @@ class Reading:
 
     def __init__(self, source: Path, *, is_projects: bool = False, anchor: str = "") -> None:
         """`anchor`: for a project's file the folder that its paths are relative to, from the root, with a final slash."""
-        self.source = source
-        self.anchor = anchor
-        self.is_projects = is_projects
+        self.source, self.anchor, self.is_projects = source, anchor, is_projects
         self.findings: list[SettingFinding] = []
 
     def add(self, kind: Kind, what: str, value: Any = None, why: str = "") -> None:

@@ -94,13 +94,8 @@ class Undoing:
         give_way: Callable[[str], None] = lambda path: None,
     ) -> None:
         """`history` replaces `nodes` for an unsaved session. `give_way` is called before a path is changed."""
-        self._watch = watch
-        self._locks = locks
-        self._nodes = nodes
-        self._head = head
-        self._history = history
-        self._where = where
-        self._give_way = give_way
+        self._watch, self._locks, self._nodes, self._head = watch, locks, nodes, head
+        self._history, self._where, self._give_way = history, where, give_way
 
     @classmethod
     def of(cls, conversation: Conversation) -> Undoing:

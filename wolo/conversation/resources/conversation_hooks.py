@@ -291,11 +291,8 @@ class ConversationHooks:
         self.extensions = extensions
         self.sets = tuple(sets)
         self._callbacks = tuple(callbacks)
-        self._before = before
-        self._workspace = workspace
-        self._shell = shell
-        self._command_variables = command_variables
-        self._history = history
+        self._before, self._workspace, self._shell = before, workspace, shell
+        self._command_variables, self._history = command_variables, history
         self.ask_agent: AskModel | None = None
         """For hooks of type `agent`; set once the conversation has its tools."""
         self._session: HookSession | None = None

@@ -24,9 +24,7 @@ class FileTracking:
     """The tracker of one conversation, opened at its first use."""
 
     def __init__(self, places: Places, workspace: Workspace, session_id: str) -> None:
-        self._places = places
-        self._workspace = workspace
-        self._session_id = session_id
+        self._places, self._workspace, self._session_id = places, workspace, session_id
         self._turn = ""
         self._tracker: FileTracker | None = None
         self._opening = Lock()

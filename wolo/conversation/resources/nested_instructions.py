@@ -36,12 +36,8 @@ class NestedGiven:
         hooks: AgentHooks,
     ) -> None:
         """`hide` redacts secrets."""
-        self._read = read
-        self._compactor = compactor
-        self._history = history
-        self._hooks = hooks
-        self._hide = hide
-        self._emit = emit
+        self._read, self._compactor, self._history, self._hooks = read, compactor, history, hooks
+        self._hide, self._emit = hide, emit
         self._answer_id = ""
         self._in_answer: dict[str, str] = {}
         """Given with calls of the running answer, which no sent message contains yet."""

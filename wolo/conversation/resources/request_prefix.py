@@ -209,11 +209,8 @@ class SystemPrompt:
         library: UserFiles,
         hide: Callable[[str], str],
     ) -> None:
-        self._before = before
-        self._reader = reader
-        self._prompts = prompts
-        self._library = library
-        self._hide = hide
+        self._before, self._reader, self._prompts = before, reader, prompts
+        self._library, self._hide = library, hide
         self._known = before.instructions.texts
         """In the system prompt."""
         self._is_new = True

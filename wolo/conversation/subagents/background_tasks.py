@@ -22,9 +22,7 @@ _SHOWN_CHARS = 60
 
 class BackgroundTask:
     def __init__(self, number: int, run: SubagentRun, interrupt: Callable[[], None]) -> None:
-        self.number = number
-        self.run = run
-        self.interrupt = interrupt
+        self.number, self.run, self.interrupt = number, run, interrupt
         self.result: CallResult | None = None
         """None: it runs."""
         self.work: asyncio.Task[None] | None = None

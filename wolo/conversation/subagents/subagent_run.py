@@ -52,9 +52,7 @@ class SubagentRun:
         self.took_s = 0.0
         self.used: Usage | None = None
         """Usage of the whole task; None: it has not ended."""
-        self.agent = agent
-        self.prompt = prompt
-        self.session_id = session_id
+        self.agent, self.prompt, self.session_id = agent, prompt, session_id
         self.began = time.monotonic()
         self.doing = "starting"
         self.calls: list[str] = []
@@ -64,11 +62,8 @@ class SubagentRun:
         self.usage = self._of_calls = NOTHING
         self.files: dict[str, None] = {}
         self.denied = 0
-        self._recorder = recorder
-        self._call = call
-        self._emit = emit
-        self._alarm = alarm
-        self._watch = watch
+        self._recorder, self._call, self._emit = recorder, call, emit
+        self._alarm, self._watch = alarm, watch
 
     @property
     def seconds(self) -> float:
@@ -251,9 +246,7 @@ def for_agent(run: RunHook | None, agent: str, session_id: str) -> RunHook | Non
 class PausableTimer:
     def __init__(self, timeout_s: float, ring: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
         self.rang = False
-        self._left_s = timeout_s
-        self._ring = ring
-        self._clock = clock
+        self._left_s, self._ring, self._clock = timeout_s, ring, clock
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._held = 0

@@ -121,9 +121,7 @@ class AnthropicLayout(Layout):
     def __init__(self, dialect: AnthropicDialect, producer: Producer, opening: bytes, *, thinking: bool = True) -> None:
         """`opening` holds the encoded tools and system prompt. `thinking` False drops all thinking."""
         super().__init__()
-        self._dialect = dialect
-        self._producer = producer
-        self._thinking = thinking
+        self._dialect, self._producer, self._thinking = dialect, producer, thinking
         self._now = _State(_digest(b"", opening))
         self._before: list[_State] = []
 

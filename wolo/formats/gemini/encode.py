@@ -119,9 +119,7 @@ class GeminiLayout(Layout):
     def __init__(self, dialect: GeminiDialect, producer: Producer, withheld: Collection[str] = ()) -> None:
         """`dialect` must be resolved; `withheld` names fields the server has refused."""
         super().__init__()
-        self._dialect = dialect
-        self._producer = producer
-        self._withheld = withheld
+        self._dialect, self._producer, self._withheld = dialect, producer, withheld
         self._nests_media = dialect.result_media == "native" and "functionResponse.parts" not in withheld
         self._sends_ids = dialect.call_ids and "id" not in withheld
 

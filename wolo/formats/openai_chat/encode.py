@@ -45,9 +45,7 @@ class ChatLayout(Layout):
         add short messages where a server expects the other role."""
         super().__init__()
         self.id_policy = dialect.id_policy
-        self._dialect = dialect
-        self._producer = producer
-        self._withheld = withheld
+        self._dialect, self._producer, self._withheld = dialect, producer, withheld
         self._takes_turns = takes_turns
         self._is_block = False
         """The current item is a cached block."""
@@ -219,9 +217,7 @@ class ChatEncoder:
     ) -> None:
         """`for_server`: add filler messages and moving cache marks; otherwise messages are encoded as they are. `producer` and
         `withheld` as in `ChatLayout`."""
-        self._dialect = dialect
-        self._producer = producer
-        self._withheld = withheld
+        self._dialect, self._producer, self._withheld = dialect, producer, withheld
         self._history = history or EncodedHistory()
         self._for_server = for_server
 

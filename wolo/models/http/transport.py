@@ -102,10 +102,7 @@ class HttpStatusError(Exception):
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes, url: str) -> None:
         super().__init__(f"HTTP {status}")
-        self.status = status
-        self.headers = headers
-        self.body = body
-        self.url = url
+        self.status, self.headers, self.body, self.url = status, headers, body, url
 
 
 class Transport(Protocol):

@@ -46,9 +46,7 @@ class MessageStream:
     """The messages up to the head, in bounded memory, without secrets and notices to the model. Can be iterated again."""
 
     def __init__(self, store: Store, session_id: str, redactor: Redactor | None) -> None:
-        self._store = store
-        self._session_id = session_id
-        self._redactor = redactor
+        self._store, self._session_id, self._redactor = store, session_id, redactor
         # The `seq` of the entries from the first to the head, as `Store.load` follows them
         head, _ = store.raw.ends(session_id)
         parents = dict(store.raw.places(session_id))

@@ -80,11 +80,8 @@ class JobEnd(Struct, frozen=True):
 
 class Job:
     def __init__(self, id: int, command: str, program: Program, spool: JobOutput, *, cwd: Path, confined: bool) -> None:
-        self.id = id
-        self.command = command
-        self.cwd = cwd
-        self.program = program
-        self.spool = spool
+        self.id, self.command, self.cwd = id, command, cwd
+        self.program, self.spool = program, spool
         self.confined = confined
         """Runs inside the sandbox, which ends with wolo."""
         self.ending: JobEnd | None = None

@@ -65,9 +65,7 @@ class CommandProxy:
 
     def __init__(self, network: CommandNetwork, ask: AskHost | None = None, *, is_job: bool = False) -> None:
         """Call in the event loop. `ask` is None where no user can be asked. `is_job`: nobody waits for the command."""
-        self._is_job = is_job
-        self._network = network
-        self._ask = ask
+        self._is_job, self._network, self._ask = is_job, network, ask
         self._loop = asyncio.get_running_loop()
         self._channel, self._launcher_end = socket.socketpair()
         self._channel.setblocking(False)

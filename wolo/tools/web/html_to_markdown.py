@@ -77,9 +77,7 @@ class _HtmlPage:
 
     def __init__(self, url: str, unseen: frozenset[str], is_stopped: Callable[[], bool]) -> None:
         self.title = ""
-        self._base = url
-        self._unseen = unseen
-        self._is_stopped = is_stopped
+        self._base, self._unseen, self._is_stopped = url, unseen, is_stopped
         self._layout = MarkdownBuilder()
         self._paragraph = Paragraph()
         self._skipped = ""

@@ -91,9 +91,7 @@ class _Changes:
     """The changes made so far, to be reverted on failure."""
 
     def __init__(self, journals: dict[Path, int | None], note: atomic_write.ChangeListener, held: ExitStack) -> None:
-        self._journals = journals
-        self._note = note
-        self._held = held
+        self._journals, self._note, self._held = journals, note, held
         self._recorded: dict[Path, atomic_write.PendingChange] = {}
         self._folders: dict[Path, list[Path]] = {}
         self._removed: dict[Path, int] = {}

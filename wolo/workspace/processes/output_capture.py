@@ -66,9 +66,7 @@ class OutputReader:
     def __init__(self, fd: int, take: OnOutput, *, in_background: bool = False) -> None:
         """In the background a flood is read slowly, which leaves time for other work."""
         os.set_blocking(fd, False)
-        self._fd = fd
-        self._on_output = take
-        self._in_background = in_background
+        self._fd, self._on_output, self._in_background = fd, take, in_background
         self._burst_bytes = 0
         self._ended = asyncio.Event()
         self._loop = asyncio.get_running_loop()

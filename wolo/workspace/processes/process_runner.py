@@ -108,9 +108,7 @@ class Program:
         self.tree = tree
         self.output = output
         self.started = time.monotonic()
-        self._process = process
-        self._cleanup = cleanup
-        self._tasks = num_tasks
+        self._process, self._cleanup, self._tasks = process, cleanup, num_tasks
         self.why_ended = why_ended
         """The reason of the sandbox to end it; empty if there is none."""
 

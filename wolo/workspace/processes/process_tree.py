@@ -49,9 +49,7 @@ class ProcessTree:
 
     def __init__(self, leader: int, mark: process_table.Mark, orphans: Orphans | None, since_s: float) -> None:
         """`orphans`: None where wolo adopts none. `since_s`: the uptime before the start."""
-        self.leader = leader
-        self.mark = mark
-        self._orphans = orphans
+        self.leader, self.mark, self._orphans = leader, mark, orphans
         self._since = since_s - _TICK_S
         self._leader_ended = _NEVER
         if orphans is not None:
