@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from wolo import __version__
 from wolo.config import keys, layers
-from wolo.config.schema import WebSearchSettings
+from wolo.config.schema import Config, WebSearchSettings
 from wolo.conversation.resources import conversation_hooks, edit_checks, file_tracking, mcp_servers, model_selection, web_search
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_environment import command_variables
@@ -26,7 +26,7 @@ from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.messages.terminal_text import clean_line
 from wolo.models.http.server_lookup import find_servers
 from wolo.models.provider import ModelChoice
-from wolo.places import Notices, find_places
+from wolo.places import Notices, Site, find_places
 from wolo.sessions import database_file, migrations, salvage
 from wolo.sessions.store import Store
 from wolo.workspace.processes.command_environment import IN_THE_SANDBOX, rule_against
@@ -41,17 +41,22 @@ WITHOUT_MODEL = "No model is set up: `wolo login` saves an API key, and `wolo` i
 def examine(*, online: bool = False, model: str = "") -> dict[str, Any]:
     """Blocks until local model servers answer or time out. `online` asks the model once. `model`: the one that is in use."""
     problems = Notices()
+    site = replace(find_site(), notices=problems)
+    try:
+        config = layers.load(site)
+    except WoloError:
+        config = None  # whoever looks for the model says why
     return {
         "version": __version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "keys": _keys(problems),
+        "keys": _keys(site, config),
         "model": model or _model(problems),
         "answer": _answer(problems) if online else None,
         "sqlite": _sqlite(problems),
         "checkpoints": _checkpoints(),
-        "sandbox": _sandbox(),
-        "environment": _environment(problems),
+        "sandbox": _sandbox(site, config),
+        "environment": _environment(site, config),
         "servers": [  # of models, on this machine; used only if the user chooses one
             f"{server.label} at {server.base_url}: try -m {next(iter(server.models), f'{server.provider}/MODEL')}"
             for server in find_servers(os.environ)
@@ -59,7 +64,7 @@ def examine(*, online: bool = False, model: str = "") -> dict[str, Any]:
         "mcp_servers": _mcp_servers(problems),
         "hooks": _hooks(problems),
         "web_search": _web_search(problems),
-        "language_servers": _language_servers(problems),
+        "language_servers": _language_servers(site, config),
         "problems": [*problems, *installation.changed_packages()],
     }
 
@@ -179,14 +184,9 @@ def _mcp_servers(problems: Notices) -> list[dict[str, Any]]:
     return [{"name": each.name, "state": known.state, "source": clean_line(each.source)} for each, known in rows]
 
 
-def _sandbox() -> dict[str, Any]:
+def _sandbox(site: Site, config: Config | None) -> dict[str, Any]:
     """Tests the sandbox of this machine, without cached results."""
-    site = find_site()
-    try:
-        is_off = layers.load(site).settings.sandbox.backend == "off"
-    except WoloError:
-        is_off = False  # whoever looks for the model says why
-    if is_off:
+    if config is not None and config.settings.sandbox.backend == "off":
         selection = SandboxSelection(tried=("Disabled in the settings (sandbox.backend).",))
     else:
         selection = find((site.root,), site.places.state, None)
@@ -199,18 +199,15 @@ def _sandbox() -> dict[str, Any]:
     }
 
 
-def _environment(problems: Notices) -> dict[str, list[Any]]:
+def _environment(site: Site, config: Config | None) -> dict[str, list[Any]]:
     """Variables of the user that commands do not get here, and those that the user lets pass although a rule hides them."""
-    site = find_site()
-    try:
-        config = layers.load(site)
-    except WoloError:
-        return {"hidden": [], "warnings": []}  # whoever looks for the model says why
+    if config is None:
+        return {"hidden": [], "warnings": []}
     secrets = make_secrets(site.places, config.settings, (site.root,))
     try:
         variables = command_variables(config, secrets)
     except WoloError as error:
-        problems.add(error.message)
+        site.notices.add(error.message)
         return {"hidden": [], "warnings": []}
     return {
         "hidden": [{"name": clean_line(each.name), "reason": each.reason} for each in variables.list_hidden()],
@@ -279,15 +276,15 @@ def _sqlite(problems: Notices) -> dict[str, Any]:
     }
 
 
-def _keys(problems: Notices) -> dict[str, str]:
+def _keys(site: Site, config: Config | None) -> dict[str, str]:
     """Providers with a key, in order of preference, with its source."""
-    site = replace(find_site(), notices=problems)
+    if config is None:
+        return {}
     try:
-        config = layers.load(site)
         environ = keys.with_stored_keys(site, config)
     except WoloError:
         return {}  # whoever looks for the model says why
-    problems.extend(config.notices)
+    site.notices.extend(config.notices)
     return model_info.sources_of_keys(environ, config.settings.providers)
 
 
@@ -332,15 +329,10 @@ def _web_search(problems: Notices) -> str | None:
     return f"{service.backend.label} at {service.host}" if service else None
 
 
-def _language_servers(problems: Notices) -> list[str]:
+def _language_servers(site: Site, config: Config | None) -> list[str]:
     """Installed servers, unless they are switched off; starts none."""
-    site = find_site()
-    try:
-        config = layers.load(site)
-    except WoloError:
-        return []  # whoever looks for the model says why
-    if not config.settings.lsp.enabled:
+    if config is None or not config.settings.lsp.enabled:
         return []
     workspace = Workspace(site.root, (), site.cwd)
-    problems.extend(edit_checks.problems_of(config, workspace, site.places))
+    site.notices.extend(edit_checks.problems_of(config, workspace, site.places))
     return [each.name for each in edit_checks.find_installed(config, workspace, site.places)]
