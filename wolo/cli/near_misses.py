@@ -72,29 +72,15 @@ def _command(name: str) -> str:
 
 def nearest(word: str, names: Iterable[str]) -> str:
     """Returns the name that `word` is a typo or a prefix of, or an empty string."""
+    from rapidfuzz.distance import OSA  # a swap of neighbours is one edit
+
     folded = word.casefold()
     close = [
         (distance, name)
         for name in names
-        if (distance := _distance(folded, name)) <= (1 if min(len(folded), len(name)) <= SHORT else 2)
+        if (distance := OSA.distance(folded, name)) <= (1 if min(len(folded), len(name)) <= SHORT else 2)
     ]
     if close:
         return min(close)[1]
     begun = [name for name in names if len(folded) >= LEAST_PREFIX and name.startswith(folded)]
     return begun[0] if len(begun) == 1 else ""
-
-
-def _distance(one: str, other: str) -> int:
-    """Edit distance that counts a swap of neighbours as one edit."""
-    if abs(len(one) - len(other)) > 2:
-        return 3
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for at, letter in enumerate(one, 1):
-        earlier, before, row = before, row, [at]
-        for to, its in enumerate(other, 1):
-            cost = min(before[to] + 1, row[to - 1] + 1, before[to - 1] + (letter != its))
-            if at > 1 and to > 1 and letter == other[to - 2] and one[at - 2] == its:
-                cost = min(cost, earlier[to - 2] + 1)
-            row.append(cost)
-    return row[-1]
