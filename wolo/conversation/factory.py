@@ -429,13 +429,8 @@ def _assemble_agent(
         from wolo.conversation.resources.verify_command import make_verify  # most users have no check
 
         verify = make_verify(settings.verify, services, env.judge.confine)
-    system = request_prefix.SystemPrompt(
-        prefix,
-        requests.reader,
-        partial(request_prefix.read_prompts, state.flags, state.agent, state.style),
-        env.user_files,
-        env.secrets.hide,
-    )
+    prompts = partial(request_prefix.read_prompts, state.flags, state.agent, state.style)
+    system = request_prefix.SystemPrompt(prefix, requests.reader, prompts, env.user_files, env.secrets.hide)
     emit = outlets.events.emit_tracked
     nested = parent.nested and NestedGiven(parent.nested, env.compactor, env.history, env.secrets.hide, emit, outlets.hooks)
     calls = ToolCalls(
