@@ -22,6 +22,9 @@ from wolo.frontends.background_sessions import BackgroundSession, find_backgroun
 from wolo.frontends.running_servers import running_servers
 from wolo.places import find_places
 
+WATCHED_COMMAND = "while [ ! -e go ]; do sleep 0.1; done; echo ERROR one; sleep 60"
+WATCHED = call("shell", {"command": WATCHED_COMMAND, "background": True})
+WATCH = call("jobs", {"action": "watch", "id": 1, "pattern": "ERROR"})
 ASK = call("write", {"path": "made.txt", "content": "made\n"})
 
 
@@ -185,12 +188,48 @@ def test_session_without_a_turn_is_not_listed(provider: ProviderServer) -> None:
 
 
 def test_watched_line_wakes_background_session(provider: ProviderServer) -> None:
-    command = "while [ ! -e go ]; do sleep 0.1; done; echo ERROR one; sleep 60"
-    watch = call("jobs", {"action": "watch", "id": 1, "pattern": "ERROR"})
-    provider.script(call("shell", {"command": command, "background": True}), watch, text("I watch."), text("I look at it."))
+    provider.script(WATCHED, WATCH, text("I watch."), text("I look at it."))
     session = begin(provider, "--mode", "auto")
     wait_for("idle")
     Path("go").touch()
     provider.wait_for_requests(4)
     wait_for("idle")
     assert "I look at it." in run_wolo("logs", session).stdout
+
+
+def test_line_wakes_once_before_two_terminals(provider: ProviderServer) -> None:
+    provider.script(WATCHED, WATCH, text("I watch."))
+    session = begin(provider, "--mode", "auto")
+    wait_for("idle")
+    with pty_wolo("attach", session) as one, pty_wolo("attach", session) as other:
+        for terminal in (one, other):
+            terminal.wait_for("I watch.")
+            assert "job 1 (while" in terminal.text.split("* jobs")[0]
+            assert "exit code" not in terminal.text
+        provider.script(text("I look at it."))
+        Path("go").touch()
+        for terminal in (one, other):
+            terminal.wait_for("I look at it.")
+            terminal.enter("/quit")
+            terminal.wait_for_exit()
+    wait_for("idle")
+    assert len(provider.requests) == 4
+
+
+def test_line_during_an_approval_waits_for_its_turn(provider: ProviderServer) -> None:
+    Path("wait.sh").write_text(WATCHED_COMMAND)
+    script = call("shell", {"command": "sh wait.sh", "background": True})
+    provider.script(script, WATCH, ASK, text("Written."))
+    session = begin(provider, "--mode", "ask", "--allow", "shell:sh wait.sh")
+    wait_for("waiting")
+    Path("go").touch()
+    time.sleep(1.0)
+    assert len(provider.requests) == 3
+    attached = run_wolo("attach", session, stdin="y\n")
+    assert attached.exit_code == 0, attached.stderr
+    wait_for("idle")
+    said = [json.dumps(each.json["messages"]) for each in provider.requests]
+    assert len(said) == 4
+    assert "ERROR one" not in said[2]
+    assert "ERROR one" in said[3]
+    assert Path("made.txt").exists()

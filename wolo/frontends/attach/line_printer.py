@@ -152,7 +152,11 @@ class LinePrinter:
         if view.get("type") == "diff":
             self.line(f"{view['path']} +{view['added']} -{view['removed']}\n{str(view['text']).rstrip()}", before="    ")
         elif view.get("type") == "output":
-            self._excerpt(f"{str(view['text']).rstrip()}\n(exit code {view['exit_code']})".lstrip("\n"))
+            ended = "" if view["exit_code"] is None else f"(exit code {view['exit_code']})"
+            text = "\n".join(filter(None, (str(view["text"]).rstrip(), ended)))
+            if not text:  # a job was started, which the text for the model says
+                return False
+            self._excerpt(text)
         return view.get("type") in ("diff", "output", "todo_list")
 
     def _excerpt(self, text: str) -> None:
