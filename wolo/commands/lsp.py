@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.conversation.resources.edit_checks import find_installed, problems_of
+from wolo.conversation.resources.edit_checks import find_installed
 from wolo.lsp.language_servers import LanguageServers
 from wolo.messages.terminal_text import clean_line
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
     permissions, shell = context.conversation.permissions, context.conversation.files.services.shell
     if not permissions.config.settings.lsp.enabled:
         return ShowText("Edits are not checked: lsp.enabled is false.")
-    places = find_places()
-    installed = await asyncio.to_thread(lambda: tuple(find_installed(permissions.config, permissions.workspace, places)))
+    problems = Notices()
+    installed = await asyncio.to_thread(find_installed, permissions.config, permissions.workspace, find_places(), problems)
     servers = shell.language_servers
     states = {each.name: each.state for each in servers.states()} if isinstance(servers, LanguageServers) else {}
-    problems = problems_of(permissions.config, permissions.workspace, places)
     if not installed:
         none = "No language server is installed, so edits are not checked. `lsp.servers` in the settings adds one."
         return ShowText("\n".join((none, *problems)))

@@ -510,7 +510,7 @@ def _can_look_up(state: StartupState) -> bool:
         return False
     from wolo.conversation.resources.edit_checks import find_installed  # most users have not turned it on
 
-    return any(find_installed(state.config, state.workspace, state.site.places))
+    return any(find_installed(state.config, state.workspace, state.site.places, Notices()))
 
 
 def _edit_checks(state: StartupState, env: _Environment, emit: Emit) -> EditChecks:

@@ -15,7 +15,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from wolo.errors import ConfigError, SessionError, Unavailable
+from wolo.errors import ConfigError, ExtensionError, SessionError, Unavailable
+from wolo.extensions.sources.http_download import load_file
 
 MARK: Final = "lib/self-contained"
 """The file that `make dist` puts there: the name of the folder, the address of its releases, and the key that signs them."""
@@ -107,19 +108,8 @@ def replace_folder(folder: Path, release: Release) -> None:
 
 
 def _load(address: str, most_bytes: int) -> bytes:
-    import httpx2  # noqa: PLC0415  # 60 ms, for this alone
-
-    data = bytearray()
     try:
-        with httpx2.stream("GET", address, follow_redirects=True, timeout=SILENCE_S) as response:
-            response.raise_for_status()
-            for block in response.iter_bytes():
-                data += block
-                if len(data) > most_bytes:
-                    raise Unavailable(f"{address} is larger than any release; nothing was changed.")
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise Unavailable(
-            f"{address} cannot be loaded: {str(error) or type(error).__name__}. Nothing was changed.",
-            hint="Try again when this machine is online.",
-        ) from error
-    return bytes(data)
+        return load_file(address, most_bytes=most_bytes)
+    except ExtensionError as error:
+        hint = error.hint or "Try again when this machine is online."
+        raise Unavailable(f"{error.message} Nothing was changed.", hint=hint) from error

@@ -334,5 +334,4 @@ def _language_servers(site: Site, config: Config | None) -> list[str]:
     if config is None or not config.settings.lsp.enabled:
         return []
     workspace = Workspace(site.root, (), site.cwd)
-    site.notices.extend(edit_checks.problems_of(config, workspace, site.places))
-    return [each.name for each in edit_checks.find_installed(config, workspace, site.places)]
+    return [each.name for each in edit_checks.find_installed(config, workspace, site.places, site.notices)]

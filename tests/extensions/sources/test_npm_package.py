@@ -48,7 +48,7 @@ def test_missing_package_and_absent_registry_are_named(registry: NpmRegistry, mo
         ("http://127.0.0.1:9", "the connection was refused"),
         ("http://npm.host.example", "is not encrypted"),
         ("nothing", "cannot be fetched"),
-        ("http://[", "not a usable address"),
+        ("https://[", "not a usable address"),
     ):
         monkeypatch.setenv("npm_config_registry", address)
         with pytest.raises(ExtensionError, match=said):

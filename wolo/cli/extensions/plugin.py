@@ -140,21 +140,21 @@ def remove(name: Name) -> None:
 @app.command("enable")
 def enable(name: Name) -> None:
     """Use a plugin again."""
-    from wolo.config.plugins import install
-    from wolo.places import find_places
-
-    install.set_enabled(name, find_places(), enabled=True)
-    print_line(f"The plugin {name} is enabled.")
+    _set_enabled(name, enabled=True)
 
 
 @app.command("disable")
 def disable(name: Name) -> None:
     """Keep a plugin, but use nothing of it."""
-    from wolo.config.plugins import install
+    _set_enabled(name, enabled=False)
+
+
+def _set_enabled(name: str, *, enabled: bool) -> None:
+    from wolo.config.plugins.install import set_enabled
     from wolo.places import find_places
 
-    install.set_enabled(name, find_places(), enabled=False)
-    print_line(f"The plugin {name} is disabled.")
+    set_enabled(name, find_places(), enabled=enabled)
+    print_line(f"The plugin {name} is {'enabled' if enabled else 'disabled'}.")
 
 
 @app.command("allow")
@@ -374,20 +374,18 @@ def _show(contents: Contents, pin: str, source: Source) -> None:
         for each in getattr(contents, kind):
             shown = each.folder if each.only is None else ", ".join(f"{each.folder}/{name}" for name in each.only)
             print_line(f"  {kind.removeprefix('output_'):<12} {escaped_line(shown.removeprefix('./'))}")
-    if events := [event for each in contents.hooks for event in json.loads(each)["hooks"]]:
-        print_line(f"  hooks        {escaped_line(', '.join(dict.fromkeys(events)))}")
-    if contents.servers:
-        print_line(f"  MCP servers  {escaped_line(', '.join(json.loads(contents.servers)['mcpServers']))}")
-    if contents.language_servers:
-        print_line(f"  LSP servers  {escaped_line(', '.join(each['name'] for each in json.loads(contents.language_servers)))}")
-    if contents.context:
-        print_line(f"  instructions {escaped_line(', '.join(contents.context))}")
-    if contents.denied:
-        print_line(f"  denies       {escaped_line(', '.join(contents.denied))}")
-    if contents.extensions:
-        print_line(f"  extensions   {escaped_line(', '.join(contents.extensions))}")
-    if contents.unused:
-        print_line(f"  not used     {', '.join(map(escaped_line, contents.unused))}")
+    rows = {
+        "hooks": dict.fromkeys(event for each in contents.hooks for event in json.loads(each)["hooks"]),
+        "MCP servers": json.loads(contents.servers or "{}").get("mcpServers"),
+        "LSP servers": [each["name"] for each in json.loads(contents.language_servers or "[]")],
+        "instructions": contents.context,
+        "denies": contents.denied,
+        "extensions": contents.extensions,
+        "not used": contents.unused,
+    }
+    for title, names in rows.items():
+        if names:
+            print_line(f"  {title:<12} {escaped_line(', '.join(names))}")
 
 
 def _show_programs(plugin: Plugin, places: Places) -> None:

@@ -91,7 +91,7 @@ def add(new: PluginCandidate, places: Places) -> Plugin:
     with changing(places) as index:
         check_is_new(new.contents.name, index)
         plugin = _move_in(new, places)
-        _save(replace(index, plugins={**index.plugins, plugin.name: plugin}), places)
+        save_index(replace(index, plugins={**index.plugins, plugin.name: plugin}), places)
     return plugin
 
 
@@ -110,7 +110,7 @@ def update(old: Plugin, new: PluginCandidate, places: Places) -> Plugin:
         if index.plugins.get(old.name) != old:
             raise UsageError(f"The plugin {old.name} was changed by another process.", hint="Try again.")
         plugin = replace(_move_in(new, places), is_enabled=old.is_enabled, added=old.added)
-        _save(replace(index, plugins={**index.plugins, old.name: plugin}), places)
+        save_index(replace(index, plugins={**index.plugins, old.name: plugin}), places)
     shutil.rmtree(root_of(old, places), ignore_errors=True)
     return plugin
 
@@ -119,7 +119,7 @@ def remove(name: str, places: Places) -> Plugin:
     """With its own data. Raises UsageError."""
     with changing(places) as index:
         plugin = find(name, index)
-        _save(replace(index, plugins={each: there for each, there in index.plugins.items() if each != name}), places)
+        save_index(replace(index, plugins={each: there for each, there in index.plugins.items() if each != name}), places)
     shutil.rmtree(root_of(plugin, places), ignore_errors=True)
     shutil.rmtree(data_of(plugin, places), ignore_errors=True)
     return plugin
@@ -128,7 +128,7 @@ def remove(name: str, places: Places) -> Plugin:
 def set_enabled(name: str, places: Places, *, enabled: bool) -> None:
     with changing(places) as index:
         changed = replace(find(name, index), is_enabled=enabled)
-        _save(replace(index, plugins={**index.plugins, name: changed}), places)
+        save_index(replace(index, plugins={**index.plugins, name: changed}), places)
 
 
 def allow(shown: Plugin, places: Places) -> None:
@@ -139,7 +139,7 @@ def allow(shown: Plugin, places: Places) -> None:
             raise UsageError(f"The plugin {shown.name} was changed by another process.", hint="Try again.")
         changed = replace(plugin, allowed=digest_of(plugin, places))
         make_private(data_of(plugin, places))
-        _save(replace(index, plugins={**index.plugins, plugin.name: changed}), places)
+        save_index(replace(index, plugins={**index.plugins, plugin.name: changed}), places)
 
 
 def find(name: str, index: PluginIndex) -> Plugin:
@@ -182,11 +182,6 @@ def move(fetched_folder: Path, name: str, pin: str, places: Places) -> str:
     return folder
 
 
-def save_index(index: PluginIndex, places: Places) -> None:
-    """Call inside `changing`."""
-    _save(index, places)
-
-
 def _move_in(new: PluginCandidate, places: Places) -> Plugin:
     return Plugin(
         contents=new.contents,
@@ -199,7 +194,8 @@ def _move_in(new: PluginCandidate, places: Places) -> Plugin:
     )
 
 
-def _save(index: PluginIndex, places: Places) -> None:
+def save_index(index: PluginIndex, places: Places) -> None:
+    """Call inside `changing`."""
     content = json.dumps(msgspec.to_builtins(index), indent=1) + "\n"
     replace_file(places.plugin_index, content)
 

@@ -7,10 +7,10 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wolo.extensions.custom_tools.tool_listing import ToolFile
     from wolo.lsp.server_table import ServerSpec
 
+_Named = TypeVar("_Named", ConfiguredServer, "ServerSpec")
 _ROOT = r"\$\{(?:CLAUDE_PLUGIN_ROOT|extensionPath)\}|\$CLAUDE_PLUGIN_ROOT\b"
 _DATA = r"\$\{CLAUDE_PLUGIN_DATA\}"
 _SAFE_PATH = r"[\w/.@+-]+"
@@ -194,32 +195,28 @@ def allowed_hooks(places: Places, notices: Notices) -> list[PluginHooks]:
 
 def allowed_servers(places: Places, taken: Collection[str], notices: Notices) -> Iterator[ConfiguredServer]:
     """As above. A server whose name is taken is called `plugin_PLUGIN_SERVER`, as in Claude Code."""
+    return _allowed_parts(lambda plugin: servers_of(plugin, places, notices), "MCP servers", places, taken, notices)
+
+
+def allowed_language_servers(places: Places, notices: Notices) -> list[ServerSpec]:
+    """As above."""
+    return list(_allowed_parts(lambda plugin: language_servers_of(plugin, places), "language servers", places, (), notices))
+
+
+def _allowed_parts(
+    servers_in: Callable[[Plugin], Iterable[_Named]], kind: str, places: Places, taken: Collection[str], notices: Notices
+) -> Iterator[_Named]:
     seen = set(taken)
     for plugin in enabled_plugins(places, Notices()):
-        servers = list(servers_of(plugin, places, notices))
+        servers = list(servers_in(plugin))
         if servers and not is_allowed(plugin, places):
             names = ", ".join(each.name for each in servers)
-            notices.add(_notice(plugin, f"MCP servers ({names}) of", "not started"))
+            notices.add(_notice(plugin, f"{kind} ({names}) of", "not started"))
             continue
         for each in servers:
             name = f"plugin_{plugin.name}_{each.name}" if each.name in seen else each.name
             seen.add(name)
             yield replace(each, name=name)
-
-
-def allowed_language_servers(places: Places, notices: Notices) -> list[ServerSpec]:
-    """As above."""
-    allowed: dict[str, ServerSpec] = {}
-    for plugin in enabled_plugins(places, Notices()):
-        servers = language_servers_of(plugin, places)
-        if servers and not is_allowed(plugin, places):
-            names = ", ".join(each.name for each in servers)
-            notices.add(_notice(plugin, f"language servers ({names}) of", "not started"))
-            continue
-        for each in servers:
-            name = f"plugin_{plugin.name}_{each.name}" if each.name in allowed else each.name
-            allowed[name] = replace(each, name=name)
-    return list(allowed.values())
 
 
 def extensions_of(places: Places) -> Iterator[tuple[ToolFile, str]]:

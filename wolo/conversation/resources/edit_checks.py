@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -100,8 +100,9 @@ class LanguageServerChecks(Struct, frozen=True):
             running.append(await start_process(processes, command, workspace.root, env))
             return running[-1]
 
-        installed = tuple(find_installed(self.config, workspace, self.setup.places))
-        self.problems.extend(problems_of(self.config, workspace, self.setup.places))
+        notices = Notices()
+        installed = find_installed(self.config, workspace, self.setup.places, notices)
+        self.problems.extend(notices)
         servers = LanguageServers(installed, workspace.root, start, lambda path: workspace.relative(path))
 
         def close() -> None:
@@ -125,16 +126,29 @@ class LanguageServerChecks(Struct, frozen=True):
         )
 
 
-def find_installed(config: Config, workspace: Workspace, places: Places) -> Iterator[ServerSpec]:
-    """Servers that are installed, with the path of the program; those of the project only once its folder is trusted."""
-    own = [
-        ServerSpec(name, tuple(given.command), tuple(given.extensions), given.enabled)
+def find_installed(config: Config, workspace: Workspace, places: Places, notices: Notices) -> tuple[ServerSpec, ...]:
+    """Servers that are installed, with the path of the program; those of the project only once its folder is trusted.
+
+    Notices name servers of the settings and of plugins that cannot run.
+    """
+    own = {
+        name: ServerSpec(name, tuple(given.command), tuple(given.extensions), given.enabled)
         for name, given in config.settings.lsp.servers.items()
-    ]
-    for spec in known_servers(own, _of_plugins(places, Notices())):
+    }
+    of_plugins = _of_plugins(places, notices)
+    specs = known_servers(tuple(own.values()), of_plugins)
+    usable = {each.name for each in specs if each.extensions}
+    for name in (each.name for each in own.values() if each.enabled and each.name not in usable):
+        notices.add(f"lsp.servers.{name} has no effect: a server that wolo does not know needs `command` and `extensions`.")
+    installed = []
+    for spec in specs:
         program = _find(spec.command[0], config, workspace)
         if program and (not spec.from_version or _package_version(Path(program)) >= spec.from_version):
-            yield replace(spec, command=(program, *spec.command[1:]))
+            installed.append(replace(spec, command=(program, *spec.command[1:])))
+        elif not program and (spec in of_plugins or (spec.name in own and own[spec.name].command and spec.name in usable)):
+            subject = f"lsp.servers.{spec.name}" if spec.name in own else f"The language server {spec.name} of a plugin"
+            notices.add(f"{subject} is not used: there is no program {spec.command[0]}.")
+    return tuple(installed)
 
 
 def _of_plugins(places: Places, notices: Notices) -> list[ServerSpec]:
@@ -164,26 +178,3 @@ def _find(name: str, config: Config, workspace: Workspace) -> str | None:
         if os.access(path, os.X_OK) and path.is_file():
             return str(path)
     return find_program(name, workspace)
-
-
-def problems_of(config: Config, workspace: Workspace, places: Places) -> Sequence[str]:
-    """A sentence for each server of the settings, and of a plugin, that cannot run."""
-    notices = Notices()
-    of_plugins = _of_plugins(places, notices)
-    known = {each.name for each in known_servers(of_plugins=of_plugins)}
-    problems = [
-        *notices,
-        *(
-            f"The language server {each.name} of a plugin is not used: there is no program {each.command[0]}."
-            for each in of_plugins
-            if each.name not in config.settings.lsp.servers and not _find(each.command[0], config, workspace)
-        ),
-    ]
-    for name, server in config.settings.lsp.servers.items():
-        if server.enabled and name not in known and not (server.command and server.extensions):
-            problems.append(
-                f"lsp.servers.{name} has no effect: a server that wolo does not know needs `command` and `extensions`."
-            )
-        elif server.enabled and server.command and not _find(server.command[0], config, workspace):
-            problems.append(f"lsp.servers.{name} is not used: there is no program {server.command[0]}.")
-    return problems

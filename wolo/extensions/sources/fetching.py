@@ -19,7 +19,7 @@ from typing import IO
 from msgspec import Struct
 
 from wolo.errors import ExtensionError, UsageError
-from wolo.extensions.sources.http_download import download
+from wolo.extensions.sources.http_download import load_file
 from wolo.extensions.sources.npm_package import fetch_package
 from wolo.extensions.sources.source import Source
 from wolo.extensions.sources.tree_copy import check_size, copy_tree, tree_digest
@@ -43,7 +43,9 @@ def fetch(source: Source, into: Path, files: Sequence[str] = ()) -> FetchedSourc
     elif source.kind == "pypi":
         root, folder, pin = unpack(str(_download_wheel(source, into / "wheels")), raw, into), "", ""
     elif source.kind == "npm":
-        root, folder, pin = unpack(str(fetch_package(source, into / "npm")), raw, into), "", ""
+        archive = into / "package.tgz"
+        archive.write_bytes(fetch_package(source))
+        root, folder, pin = unpack(str(archive), raw, into), "", ""
     elif source.kind == "archive":
         root, folder, pin = unpack(source.location, raw, into), source.folder, ""
     else:
@@ -70,9 +72,11 @@ class _ArchiveEntry(Struct, frozen=True):
 
 def unpack(location: str, into: Path, scratch: Path) -> Path:
     """The unpacked folder; an archive with a single folder is that folder. Raises ExtensionError."""
-    path = download(location, scratch / "archive") if "://" in location else Path(location)
+    path = scratch / "archive" if "://" in location else Path(location)
     into.mkdir()
     try:
+        if "://" in location:
+            path.write_bytes(load_file(location))
         _write(_zip(path) if zipfile.is_zipfile(path) else _tar(path), into)
     except tarfile.ReadError as error:
         raise ExtensionError(f"{location} cannot be unpacked: it is no archive (.zip, .tar, .tar.gz), or damaged.") from error

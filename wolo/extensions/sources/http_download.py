@@ -1,15 +1,15 @@
-"""Downloads a file of a source, through the user's proxy and with the certificates of wolo."""
+"""Loads a file from the web, through the user's proxy and with the certificates of wolo."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 from wolo.errors import ExtensionError
 from wolo.extensions.sources.tree_copy import MOST_BYTES
-from wolo.models.address import display_url, is_near, proxy_for
+from wolo.models.address import display_url, proxy_for
 from wolo.models.http.network_errors import describe_network_error
 from wolo.models.http.tls import ssl_context
 from wolo.models.http.transport import HttpCall
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 
 DOWNLOAD_S = 60.0
 _MOST_REDIRECTS = 5
-_BLOCK = 1 << 16
 
 
-def download(url: str, into: Path, headers: Mapping[str, str] | None = None) -> Path:
-    """Returns `into`. `headers` go to the host of the URL only. Raises ExtensionError or ConfigError."""
+def load_file(url: str, headers: Mapping[str, str] | None = None, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """`headers` go to the host of the URL only. Raises ExtensionError or ConfigError."""
     import httpx2  # noqa: PLC0415  # 60 ms, only for files on the web
 
     from wolo.models.http.proxied_connection import network_failure  # noqa: PLC0415  # loads httpx2
 
-    shown, proxy, is_answering = display_url(url), "", False
+    shown, proxy, data = display_url(url), "", bytearray()
     try:
         proxy = proxy_for(url, os.environ)
         with (
@@ -39,37 +38,28 @@ def download(url: str, into: Path, headers: Mapping[str, str] | None = None) -> 
                 timeout=DOWNLOAD_S,
                 follow_redirects=True,
                 max_redirects=_MOST_REDIRECTS,
-                event_hooks={"request": [_check_encrypted]},
+                event_hooks={"request": [partial(_check_encrypted, url)]},
             ) as client,
             client.stream("GET", url, headers={"user-agent": "wolo", "accept-encoding": "identity", **(headers or {})}) as answer,
         ):
             if answer.status_code != httpx2.codes.OK:
                 raise ExtensionError(f"{shown} cannot be fetched: the answer is {answer.status_code} {answer.reason_phrase}.")
-            is_answering = True
-            _save(answer, into, shown)
+            for block in answer.iter_raw():
+                data += block
+                if len(data) > most_bytes:
+                    raise ExtensionError(f"{shown} has more than {most_bytes // 1024**2} MiB.")
     except httpx2.TooManyRedirects as error:
         raise ExtensionError(f"{shown} cannot be fetched: it redirects more than {_MOST_REDIRECTS} times.") from error
     except (httpx2.InvalidURL, ValueError) as error:
         raise ExtensionError(f"{shown} cannot be fetched: it is not a usable address.") from error
     except httpx2.HTTPError as error:
         call = HttpCall(url, b"", first_byte_s=DOWNLOAD_S, idle_s=DOWNLOAD_S)
-        described = describe_network_error(network_failure(error), call, proxy=proxy, answering=is_answering)
+        described = describe_network_error(network_failure(error), call, proxy=proxy, answering=bool(data))
         raise ExtensionError(f"{shown} cannot be fetched: {described.message}", hint=described.hint) from error
-    except OSError as error:
-        raise ExtensionError(f"{shown} cannot be saved: {error.strerror}.") from error
-    return into
+    return bytes(data)
 
 
-def _check_encrypted(request: httpx2.Request) -> None:
-    if request.url.scheme == "http" and not is_near(str(request.url)):
-        raise ExtensionError(f"{display_url(str(request.url))} is not fetched: the address is not encrypted.")
-
-
-def _save(answer: httpx2.Response, into: Path, shown: str) -> None:
-    size = 0
-    with into.open("wb") as file:
-        for block in answer.iter_raw(_BLOCK):
-            size += len(block)
-            if size > MOST_BYTES:
-                raise ExtensionError(f"{shown} has more than {MOST_BYTES // 1024**2} MiB.")
-            file.write(block)
+def _check_encrypted(url: str, request: httpx2.Request) -> None:
+    """An encrypted address must not lead to one that is not."""
+    if url.startswith("https:") and request.url.scheme != "https":
+        raise ExtensionError(f"{display_url(url)} leads to an address that is not encrypted.")

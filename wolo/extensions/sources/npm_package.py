@@ -13,32 +13,38 @@ from typing import Any
 from urllib.parse import quote
 
 from wolo.errors import ExtensionError
-from wolo.extensions.sources.http_download import download
+from wolo.extensions.sources.http_download import load_file
 from wolo.extensions.sources.source import NPM_PACKAGE, Source
 from wolo.messages.terminal_text import clean_line
+from wolo.models.address import display_url
 
 REGISTRY = "https://registry.npmjs.org"
 _HASHES = ("sha512", "sha384", "sha256")
 _SCHEMES = {"_authToken": "Bearer", "_auth": "Basic"}
 
 
-def fetch_package(source: Source, into: Path) -> Path:
-    """An archive whose hash is the one that the registry names. `into` must not exist. Raises WoloError."""
-    into.mkdir()
+def fetch_package(source: Source) -> bytes:
+    """An archive whose hash is the one that the registry names. Raises WoloError."""
     settings = _read_settings(Path.home() / ".npmrc")
     named = re.fullmatch(NPM_PACKAGE, source.location)
     assert named is not None  # as `read_source` makes it
     name, registry = named[2], (named[1] or _registry_for(named[2], settings)).rstrip("/")
     url = f"{registry}/{quote(name, safe='@')}"
-    listing = _read_json(download(url, into / "listing", _authorization(url, settings)), source)
+    listing = _read_json(_load(url, settings), source)
     version = _select_version(listing, source)
     dist = version.get("dist")
     tarball, integrity = (str(dist.get(key) or "") if isinstance(dist, dict) else "" for key in ("tarball", "integrity"))
     if not tarball:
         raise ExtensionError(f"{source} cannot be fetched: the registry names no archive of it.")
-    archive = download(tarball, into / "package.tgz", _authorization(tarball, settings))
-    _check_hash(archive.read_bytes(), integrity, source)
+    archive = _load(tarball, settings)
+    _check_hash(archive, integrity, source)
     return archive
+
+
+def _load(url: str, settings: Mapping[str, str]) -> bytes:
+    if re.match(r"http://(?!(localhost|127\.0\.0\.1|\[::1\])[:/])", url):
+        raise ExtensionError(f"{display_url(url)} is not fetched: the address is not encrypted.")
+    return load_file(url, _authorization(url, settings))
 
 
 def _select_version(listing: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
@@ -91,9 +97,9 @@ def _read_settings(path: Path) -> dict[str, str]:
     }
 
 
-def _read_json(path: Path, source: Source) -> Mapping[str, Any]:
+def _read_json(data: bytes, source: Source) -> Mapping[str, Any]:
     try:
-        listing = json.loads(path.read_bytes())
+        listing = json.loads(data)
     except (ValueError, RecursionError):
         listing = None
     if not isinstance(listing, dict):
