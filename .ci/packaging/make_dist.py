@@ -21,8 +21,10 @@ import sysconfig
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from foreign_python import ForeignPython
+if TYPE_CHECKING:
+    from foreign_python import ForeignPython
 
 ROOT = Path(__file__).parents[2]
 PINNED = ROOT / ".ci" / "requirements" / "run.txt"
@@ -39,8 +41,11 @@ def main() -> None:
     epoch = os.environ.get("SOURCE_DATE_EPOCH") or output("git", "-C", str(ROOT), "log", "-1", "--format=%ct")
     os.environ |= {"SOURCE_DATE_EPOCH": epoch, "TZ": "UTC"}
     chosen.out.mkdir(parents=True, exist_ok=True)
-    foreign = ForeignPython("aarch64") if chosen.arch and platform.machine() != "aarch64" else None
-    if foreign is not None:
+    foreign = None
+    if chosen.arch and platform.machine() != "aarch64":
+        from foreign_python import ForeignPython  # noqa: PLC0415  # lies beside
+
+        foreign = ForeignPython("aarch64")
         os.environ["CC"] = foreign.compiler()
     wheel = build_twice(chosen.out)
     if chosen.only == "packages":
