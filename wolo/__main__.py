@@ -57,6 +57,9 @@ def main() -> None:
         sys.exit(answer(sys.argv[3:]))
     if sys.getfilesystemencoding() != "utf-8":
         start_again_in_utf8()
+    if sys.platform == "win32":
+        for stream in filter(None, (sys.stdin, sys.stdout, sys.stderr)):
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
         from wolo.cli.app import main as run
 

@@ -1,19 +1,29 @@
 """Offers in one form what operating systems have in several or not at all: file locks, accounts, limits, the hang-up signal.
 
 Nothing else in wolo imports `fcntl` for locks, `pwd` or `resource`, so all modules can be imported where these are missing.
+Modules that open files without following links, or by their folder, take `os` from here: Python's own, or one that has them, too.
 """
 
 from __future__ import annotations
 
 import errno
 import importlib
-import os
+import os as os  # exported
+import select
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+if not hasattr(os, "O_NOFOLLOW"):
+    from wolo.windows_files import WindowsFiles
+
+    os = WindowsFiles()  # type: ignore[assignment]  # has what the module has
 fcntl: Any = None
 pwd: Any = None
 resource: Any = None
@@ -28,8 +38,10 @@ _FAIL_AT_ONCE, _EXCLUSIVE = 1, 2
 """Flags of `LockFileEx`: https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex."""
 _LOCKED_BYTE = 1 << 62
 """Locks of Windows keep others from the bytes themselves, so the locked one is where no file has any."""
+_POLL_S = 0.05
 _LOCK_VIOLATION = 33
-_NOT_LOCKED = 158
+_NOT_LOCKED = (158, 33)
+"""The second as Wine says it."""
 
 
 def flock_elsewhere(descriptor: int, operation: int) -> None:
@@ -62,6 +74,42 @@ user_id: Callable[[], int] = getattr(os, "geteuid", lambda: 0)
 """The number that files of the user have as their owner; on Windows, where Python knows no owners, that of all files."""
 
 
+def on_signal(loop: Any, number: int, answer: Callable[..., object], *arguments: object) -> None:
+    """`loop.add_signal_handler`, for the loops of Windows as well, which lack it."""
+    try:
+        loop.add_signal_handler(number, answer, *arguments)
+    except NotImplementedError:
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(answer, *arguments))
+
+
+def has_input(descriptor: int, wait_s: float) -> bool:
+    """Waits until a pipe or socket can be read, also if only its end; Windows knows it of sockets alone."""
+    if sys.platform != "win32":
+        return bool(select.select([descriptor], [], [], wait_s)[0])
+    import _winapi  # noqa: PLC0415  # Windows only
+    import msvcrt  # noqa: PLC0415  # the same
+
+    with suppress(OSError):  # the other end is closed
+        for _ in range(int(wait_s / _POLL_S)):
+            if _winapi.PeekNamedPipe(msvcrt.get_osfhandle(descriptor), 0)[0]:
+                return True
+            time.sleep(_POLL_S)
+        return False
+    return True
+
+
+def file_mode(status: os.stat_result) -> int:
+    """Kind and permissions of a file; on Windows, whose modes say nothing of other users, those of the user alone."""
+    return status.st_mode if hasattr(os, "geteuid") else status.st_mode & ~0o077
+
+
+def open_to_lock(folder: Path) -> int:
+    """Opens a folder whose lock is its own, or that of a file in it where folders have none."""
+    if fcntl is not None:
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+
+
 def flock_with(kernel: Any, handle: int, operation: int) -> None:
     """`flock` with the functions of Windows' kernel32. Between two kinds of a lock there is a moment without one."""
     import ctypes  # noqa: PLC0415  # not needed elsewhere
@@ -77,7 +125,7 @@ def flock_with(kernel: Any, handle: int, operation: int) -> None:
 
     place = Overlapped(offset=_LOCKED_BYTE & 0xFFFFFFFF, offset_high=_LOCKED_BYTE >> 32)
     file = ctypes.c_void_p(handle)
-    if not kernel.UnlockFileEx(file, 0, 1, 0, ctypes.byref(place)) and (code := kernel.GetLastError()) != _NOT_LOCKED:
+    if not kernel.UnlockFileEx(file, 0, 1, 0, ctypes.byref(place)) and (code := kernel.GetLastError()) not in _NOT_LOCKED:
         raise OSError(errno.EIO, f"the file's lock cannot be changed (error {code} of Windows)")
     flags = (_EXCLUSIVE if operation & LOCK_EX else 0) | (_FAIL_AT_ONCE if operation & LOCK_NB else 0)
     if not kernel.LockFileEx(file, flags, 0, 1, 0, ctypes.byref(place)):
@@ -103,7 +151,7 @@ def in_memory(data: bytes) -> int:
 def account_home() -> str:
     """The home directory that the system has on record for the user; empty when it has none."""
     if pwd is None:
-        return os.path.expanduser("~").removeprefix("~")  # noqa: PTH111  # Windows: USERPROFILE
+        return os.path.expanduser("~").removeprefix("~")  # Windows: USERPROFILE
     try:
         return str(pwd.getpwuid(os.geteuid()).pw_dir)
     except KeyError:

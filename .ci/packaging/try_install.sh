@@ -38,3 +38,4 @@ esac
 report=$("$bin/wolo" doctor 2>&1) || [ $? = 1 ]  # 1: no key is set up
 echo "$report"
 case $report in *crashed*) exit 1 ;; esac
+"$python" "$(dirname "$0")/try_prompt.py" "$bin/wolo"

@@ -36,7 +36,24 @@ class Finder:
 for name in MISSING:
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Finder())
-del os.fork, os.geteuid, os.killpg, signal.SIGHUP
+for name in "O_CLOEXEC O_DIRECTORY O_NOCTTY O_NOFOLLOW O_NONBLOCK O_PATH fchmod fchown pread pwrite statvfs".split():
+    delattr(os, name)
+os.supports_dir_fd.clear()
+os.supports_follow_symlinks.clear()
+
+
+def without_folders(call):
+    def run(*args, **options):
+        if any(options.pop(name, None) is not None for name in ("dir_fd", "src_dir_fd", "dst_dir_fd")):
+            raise NotImplementedError("dir_fd unavailable on this platform")
+        return call(*args, **options)
+
+    return run
+
+
+for name in "access chmod link mkdir open readlink rename rmdir stat symlink unlink".split():
+    setattr(os, name, without_folders(getattr(os, name)))
+del os.fork, os.geteuid, os.killpg, os.major, os.sysconf, signal.SIGHUP
 from wolo.__main__ import main
 main()
 """
@@ -47,7 +64,8 @@ class Kernel32:
 
     NOT_LOCKED, VIOLATION, INVALID = 158, 33, 6
 
-    def __init__(self) -> None:
+    def __init__(self, not_locked: int = NOT_LOCKED) -> None:
+        self.not_locked = not_locked
         self.held: dict[int, tuple[int, int]] = {}
         self.error = 0
 
@@ -66,7 +84,7 @@ class Kernel32:
 
     def UnlockFileEx(self, file: Any, reserved: int, low: int, high: int, place: Any) -> int:
         if file.value not in self.held:
-            self.error = self.NOT_LOCKED
+            self.error = self.not_locked
             return 0
         assert self.held.pop(file.value) == self._offset(place)
         fcntl.flock(file.value, fcntl.LOCK_UN)
@@ -81,9 +99,9 @@ class Kernel32:
         return overlapped.offset, overlapped.offset_high
 
 
-@pytest.fixture(params=["here", "Windows"])
+@pytest.fixture(params=["here", "Windows", "Wine"])
 def lock(request: pytest.FixtureRequest) -> Any:
-    kernel = Kernel32()
+    kernel = Kernel32(Kernel32.VIOLATION if request.param == "Wine" else Kernel32.NOT_LOCKED)
     return flock if request.param == "here" else lambda descriptor, operation: flock_with(kernel, descriptor, operation)
 
 
@@ -165,10 +183,20 @@ def test_wolo_starts_without_posix_modules(args: list[str], line: str) -> None:
 
 
 def test_a_prompt_runs_without_posix_modules(provider: ProviderServer, tmp_path: Path) -> None:
-    provider.script(call("write", {"path": "made.txt", "content": "made\n"}), text("Done."))
+    Path("there.txt").write_text("one\n")
+    Path("outside.txt").symlink_to("/etc/hostname")
+    edit = {"path": "there.txt", "old": "one", "new": "two"}
+    provider.script(
+        call("write", {"path": "deep/made.txt", "content": "made\n"}),
+        call("edit", edit),
+        call("glob", {"pattern": "**"}),
+        text("Done."),
+    )
     done = run_without(*provider.flags, "--no-session", "--mode", "edit", "-p", "write a file")
     assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
-    assert Path("made.txt").read_text() == "made\n"
+    assert Path("deep/made.txt").read_text() == "made\n"
+    assert Path("there.txt").read_text() == "two\n"
+    assert "deep/made.txt" in provider.requests[-1].json["messages"][-1]["content"]
 
 
 def test_a_command_is_refused_without_process_groups(provider: ProviderServer) -> None:

@@ -5,7 +5,6 @@ The system prompt holds no clock, git status or listing: providers cache the byt
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from wolo.formats.format import ToolSpec
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import MCP_INSTRUCTIONS, NUDGE, Message
 from wolo.messages.parts import ToolKind
+from wolo.models.headers import machine
 from wolo.models.provider import Model
 from wolo.tools.tool import ExternalTool
 from wolo.tools.toolbox import Toolbox
@@ -152,7 +152,6 @@ def build_system_prompt(
     prose = with_display_name(default_prompt() if replacement is None else replacement.strip(), display_name)
     if skills:
         skills = f"{(Path(__file__).parent / 'prompts' / 'skills.md').read_text(encoding='utf-8').strip()}\n\n{skills}"
-    system = os.uname()
     # A line break in the name of a directory must not inject text into the prompt.
     place = "".join(
         letter if letter.isprintable() or (letter.isspace() and letter.splitlines() == [letter]) else "\ufffd"
@@ -162,7 +161,7 @@ def build_system_prompt(
         part
         for part in (
             prose,
-            f"# Here\n\nWorking directory: {place}\nSystem: {system.sysname} {system.machine}",
+            f"# Here\n\nWorking directory: {place}\nSystem: {machine()}",
             instructions.strip(),
             skills,
             appendix.strip(),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import select
 import signal
 import stat
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from wolo.config.cli_options import Flags, many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.headless_run import Headless, OutputFormat, check_format, print_failure
 from wolo.frontends.streams import OutputLost, print_message, show_error
-from wolo.operating_system import EXIT_BY_SIGNAL, has_terminal_modes
+from wolo.operating_system import EXIT_BY_SIGNAL, has_input, has_terminal_modes, on_signal
 from wolo.workspace.root import find_root
 
 if TYPE_CHECKING:
@@ -265,14 +265,15 @@ def _stop_on_signals(conversation: Conversation, front: Headless) -> None:
         conversation.interrupt()
 
     for number in filter(is_answered, EXIT_BY_SIGNAL):
-        loop.add_signal_handler(number, stop, number)
+        on_signal(loop, number, stop, number)
 
 
 def _stop_listening() -> None:
     """Removes the handlers before the loop closes the pipe they write to."""
     loop = asyncio.get_running_loop()
     for number in filter(is_answered, EXIT_BY_SIGNAL):
-        loop.remove_signal_handler(number)
+        with suppress(NotImplementedError):  # on Windows
+            loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -310,7 +311,7 @@ def read_piped(*, patient: bool) -> str:
         return ""
     if stat.S_ISCHR(kind) and not patient:
         return ""
-    if not patient and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) and not select.select([descriptor], [], [], WAIT_S)[0]:
+    if not patient and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) and not has_input(descriptor, WAIT_S):
         print_message("No input on stdin; continuing without it.")
         return ""
     return _read(descriptor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ConfigError
-from wolo.operating_system import LOCK_EX, flock, user_id
+from wolo.operating_system import LOCK_EX, file_mode, flock, open_to_lock, os, user_id
 from wolo.places import Notices, make_private
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def read_own(path: Path, notices: Notices, *, is_secret: bool = False) -> bytes 
     if is_secret:
         # A killed writer may have left a copy of the secrets
         with suppress(OSError):
-            if any(name.endswith(".new") for name in os.listdir(path.parent)):  # noqa: PTH208  # at every start
+            if any(name.endswith(".new") for name in os.listdir(path.parent)):  # at every start
                 from wolo.workspace.files.unfinished import remove_leftovers  # noqa: PLC0415  # after a kill only
 
                 remove_leftovers(path.parent)
@@ -89,12 +88,12 @@ def check_owner(path: Path, status: os.stat_result, notices: Notices, *, is_secr
     if status.st_uid not in (user_id(), 0):
         raise ConfigError(f"{path} belongs to another user, so it is not read.", hint=f"To own it: chown {user_id()} '{path}'")
     is_shared_folder = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
-    if status.st_mode & OTHERS_WRITE and not is_shared_folder:
+    if file_mode(status) & OTHERS_WRITE and not is_shared_folder:
         raise ConfigError(
             f"{path} can be written by every user of this machine, so it is not read.",
             hint=f"If no one has tampered with it: chmod go-w '{path}'",
         )
-    excess = status.st_mode & (OTHERS_READ if is_secret else GROUP_WRITES)
+    excess = file_mode(status) & (OTHERS_READ if is_secret else GROUP_WRITES)
     if not excess or is_shared_folder:
         return
     try:
@@ -110,7 +109,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """Locks a settings folder for one writer; creates it privately if it is missing."""
     try:
         make_private(folder)
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = open_to_lock(folder)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be used: {error.strerror}.") from error
     try:

@@ -14,7 +14,7 @@ from wolo.config.dotted_keys import Key
 from wolo.config.files import OTHERS_WRITE
 from wolo.errors import ConfigError, ToolError
 from wolo.foreign_places import UNREAD, Place, first_names, paths_of, present
-from wolo.operating_system import user_id
+from wolo.operating_system import file_mode, user_id
 from wolo.workspace.files.safe_open import open_regular, read_all
 from wolo.workspace.root import may_be_project
 
@@ -116,7 +116,7 @@ def read_file(path: Path, root: Path) -> bytes:
         status = os.fstat(handle)
         if status.st_uid not in (user_id(), 0):
             raise ConfigError(f"{path} is not read: it belongs to another user.", hint=f"To own it: chown {user_id()} '{path}'")
-        if status.st_mode & OTHERS_WRITE:
+        if file_mode(status) & OTHERS_WRITE:
             raise ConfigError(
                 f"{path} is not read: every user of this machine can write it.",
                 hint=f"If no one has tampered with it: chmod o-w '{path}'",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -15,6 +14,7 @@ from wolo.config import dotted_keys, project, settings_writer
 from wolo.config.files import lock_folder, open_document, read_toml, replace_file
 from wolo.errors import ConfigError
 from wolo.mcp.server import Server, check
+from wolo.operating_system import os
 from wolo.places import Notices, Places
 from wolo.workspace.files.unfinished import replacing
 

@@ -4,12 +4,11 @@ It is undecidable what a command line runs, so this errs on the side of too many
 hide no file that is named.
 """
 
-# ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH207
+# ruff: noqa: PTH207
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shlex
 import stat
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.guard.shell.words import RUNNERS, SHELLS, WRAPPERS, name_of, runs_anything
+from wolo.operating_system import os
 
 MOST_WORDS = 200
 LONGEST_WORD_BYTES = 1024

@@ -29,6 +29,7 @@ from wolo.fleet.tasks import BatchTask, key_of
 from wolo.fleet.workers import WorkerCallbacks, Workers
 from wolo.guard.modes import is_looser
 from wolo.messages.terminal_text import quantity
+from wolo.operating_system import on_signal
 from wolo.workspace.directory_copy import remove_tree
 
 ENGINES = ("local", "ray")
@@ -277,7 +278,7 @@ def _answer_signals(workers: Workers, seen: Interruption, say: Callable[[str], N
         (signal.SIGHUP, lambda: end(129)),
     ):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, answer)
+            on_signal(loop, number, answer)
 
 
 def exit_code_of(counts: Mapping[str, int]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from wolo.config.consents import trust_in
 from wolo.fleet.seal import seal_of
-from wolo.operating_system import LOCK_EX, LOCK_NB, flock
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os
 from wolo.places import Notices, Places, make_private
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.git_objects import LentCommit, borrowed_folders, copy_objects, copy_refs

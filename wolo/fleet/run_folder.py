@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from msgspec import Struct
 
 from wolo.fleet.ledger.outcomes import Lease, place_in
 from wolo.fleet.ledger.run_rows import Row
-from wolo.operating_system import LOCK_EX, LOCK_NB, flock
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os
 from wolo.places import make_private
 
 _LOCK = "lock"

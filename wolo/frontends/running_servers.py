@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ from msgspec import Struct
 
 from wolo.config.files import lock_folder
 from wolo.errors import UsageError
-from wolo.operating_system import LOCK_EX, flock, user_id
+from wolo.operating_system import LOCK_EX, file_mode, flock, os, user_id
 from wolo.sessions.locks import is_held
 
 _REDIRECT = (
@@ -106,7 +105,7 @@ def _check(path: Path, status: os.stat_result) -> None:
     if status.st_uid != user_id():
         raise UsageError(f"{path} belongs to another user, so its token is not used.", hint="Give the whole address.")
     excess = 0o022 if stat.S_ISDIR(status.st_mode) else 0o077
-    if status.st_mode & excess:
+    if file_mode(status) & excess:
         raise UsageError(
             f"{path} is open to other users, so its token is not used.", hint="Start `wolo serve` again: it makes another token."
         )

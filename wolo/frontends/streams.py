@@ -116,7 +116,7 @@ def watch_reader(on_gone: Callable[[], None]) -> None:
         mode = os.fstat(descriptor).st_mode
     except (AttributeError, OSError, ValueError):
         return
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)) or sys.platform == "win32":  # whose loops watch no pipes
         return
     loop = asyncio.get_running_loop()
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 from hashlib import blake2b
 from pathlib import Path
 
+from wolo.operating_system import os
 from wolo.sessions.storage import sync_directory
 
 INCOMING = ".incoming"

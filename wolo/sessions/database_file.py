@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import struct
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.operating_system import os
 from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, not_a_database, sync_directory
 from wolo.workspace.files.sqlite_connection import open_sqlite
 
@@ -25,6 +25,8 @@ REMOTE = (
 
 def is_remote(directory: Path, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
     """Tells a remote file system, where SQLite's write-ahead log is unreliable. False where the system does not say (macOS)."""
+    if not hasattr(os, "major"):
+        return str(directory).startswith("\\\\")  # Windows: a share; drives that stand for one are not known
     device = directory.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import stat
 import time
@@ -15,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import SessionError
-from wolo.operating_system import LOCK_EX, flock
+from wolo.operating_system import LOCK_EX, flock, os
 from wolo.sessions.session_rows import DIGEST_BYTES
 from wolo.sessions.storage import storage_error
 

@@ -6,7 +6,6 @@ file; readers see the last commit.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from wolo.errors import SessionError
+from wolo.operating_system import os
 from wolo.sessions import indexed_text, locks, storage
 from wolo.sessions.database_file import is_remote
 from wolo.sessions.entries import AnyEntry

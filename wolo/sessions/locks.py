@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import SessionError
-from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock, release_lock
+from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock, os, release_lock
 from wolo.sessions.session_rows import check_id
 from wolo.sessions.storage import storage_error
 
@@ -116,7 +115,7 @@ class SessionLocks:
         return {session_id for session_id in session_ids if session_id in present and self.is_live(session_id)}
 
     def clear_dead(self) -> None:
-        for name in os.listdir(self._folder):  # noqa: PTH208  # once at every start
+        for name in os.listdir(self._folder):  # once at every start
             if name.endswith(".lock"):
                 with suppress(LockHeld, OSError, SessionError):
                     descriptor = acquire(self._folder / name, 0)

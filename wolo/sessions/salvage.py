@@ -12,7 +12,6 @@ write-ahead log or the file, without trees; records are known by their shape.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import struct
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Self
 
 from wolo.errors import SessionError
+from wolo.operating_system import os
 from wolo.sessions import migrations, session_rows, storage
 from wolo.sessions.database_file import create, frames, log_path, memory_path, quarantine_path, unfinished_rescue
 from wolo.sessions.session_rows import StoredRow, check_id

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
 import sqlite3
 import stat
 from pathlib import Path
 
 from wolo.errors import SessionError
-from wolo.operating_system import user_id
+from wolo.operating_system import file_mode, os, user_id
 from wolo.places import make_private
 from wolo.workspace.files.safe_open import name_shortage
 from wolo.workspace.files.sqlite_connection import SqliteError, is_damage, reason_of
@@ -121,12 +120,12 @@ def _check_private(path: Path, status: os.stat_result, mode: int) -> list[str]:
             f"{path} belongs to another user, so sessions are not saved there.",
             hint="Run wolo as that user, or set WOLO_HOME to a directory that you own.",
         )
-    if status.st_mode & 0o022:
+    if file_mode(status) & 0o022:
         raise StorageFailed(
             f"{path} is writable by other users, so its content cannot be trusted.",
             hint=f"If no one has tampered with it: chmod go-rwx '{path}'",
         )
-    if not status.st_mode & 0o077:
+    if not file_mode(status) & 0o077:
         return []
     try:
         path.chmod(mode)

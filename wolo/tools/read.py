@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -16,6 +15,7 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.line_numbers import add_numbers
 from wolo.messages.media import image_size, image_type
 from wolo.messages.parts import ImagePart, ToolKind
+from wolo.operating_system import os
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FILE_ALIASES, folder_names, missing
 from wolo.tools.tool_values import CallResult

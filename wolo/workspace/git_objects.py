@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+
+from wolo.operating_system import os
 
 _BORROWERS = "borrowers"
 _REPOSITORY_MODE = "160000 "

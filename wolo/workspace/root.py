@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import stat
 import struct
 import sys
@@ -14,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from wolo.errors import ToolError, UsageError
-from wolo.operating_system import user_id
+from wolo.operating_system import os, user_id
 from wolo.places import Site, find_home, find_places
 
 
@@ -28,8 +27,8 @@ def resolve_path(path: str | os.PathLike[str]) -> str:
     try:
         return os.path.realpath(path)
     except OSError:
-        above, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  # text all along
-        return os.path.join(resolve_path(above), name) if name else above  # noqa: PTH118  # the same
+        above, name = os.path.split(os.path.abspath(path))  # text all along
+        return os.path.join(resolve_path(above), name) if name else above  # the same
 
 
 def _resolve_by_kernel(path: str | os.PathLike[str]) -> str:
@@ -39,7 +38,7 @@ def _resolve_by_kernel(path: str | os.PathLike[str]) -> str:
     except (OSError, ValueError):
         return ""
     try:
-        real = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115  # text all along
+        real = os.readlink(f"/proc/self/fd/{descriptor}")  # text all along
     except OSError:  # there is no /proc
         return ""
     finally:
@@ -146,7 +145,7 @@ def origin_of(worktrees: Path, root: Path) -> Path:
     """
     if worktree_files(worktrees) == (files := root.parent.parent).parent:
         with suppress(OSError):
-            origin = Path(os.readlink(worktrees / files.name / root.parent.name / ORIGIN))  # noqa: PTH115  # text all along
+            origin = Path(os.readlink(worktrees / files.name / root.parent.name / ORIGIN))  # text all along
             if root.name == folder_name(origin):
                 return origin
     return root
@@ -170,7 +169,7 @@ def may_be_project(folder: Path) -> bool:
 
 def current_directory() -> Path:
     try:
-        return Path(os.getcwd())  # noqa: PTH109  # Path.cwd() is the same call under another name
+        return Path(os.getcwd())  # Path.cwd() is the same call under another name
     except FileNotFoundError as error:
         raise UsageError("The current directory no longer exists.", hint="Change to a directory that exists.") from error
     except OSError as error:
@@ -194,7 +193,7 @@ def identity_of(folder: Path) -> str:
     Device numbers change on mount, and inodes are reused. So the inode is combined with the birth time, which cannot be set; with
     the device only where the file system has no birth time.
     """
-    found = os.stat(folder)  # noqa: PTH116  # beside the system call below
+    found = os.stat(folder)  # beside the system call below
     born = _born(folder, found)
     return f"inode {found.st_ino} born {born}" if born else f"inode {found.st_ino} device {found.st_dev}"
 

@@ -6,7 +6,6 @@ Work comes back as a commit on the origin's branch `wolo/NAME`, and from there i
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import shutil
@@ -19,7 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import UsageError, WoloError
-from wolo.operating_system import LOCK_EX, flock
+from wolo.operating_system import LOCK_EX, flock, os
 from wolo.places import Notices, make_private
 from wolo.workspace.directory_copy import MAX_BYTES, remove_tree
 from wolo.workspace.files.unfinished import write_whole
@@ -384,7 +383,9 @@ def _folder_of(worktrees: Path, top: Path) -> Path:
 
 def _read(place: Path) -> SessionWorktree | None:
     try:
-        return SessionWorktree(place, Path(os.readlink(place / ORIGIN)), (place / "base").read_text("ascii").strip())  # noqa: PTH115  # a link of wolo's
+        return SessionWorktree(
+            place, Path(os.readlink(place / ORIGIN)), (place / "base").read_text("ascii").strip()
+        )  # a link of wolo's
     except (OSError, UnicodeDecodeError):
         return None
 

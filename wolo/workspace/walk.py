@@ -5,7 +5,6 @@ Hidden files are included, `.git` is not. Links are not followed. Only regular f
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.operating_system import os
 from wolo.workspace.globs import ignore_line
 
 _MAX_IGNORE_BYTES = 1_000_000

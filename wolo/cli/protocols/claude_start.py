@@ -24,7 +24,7 @@ from wolo.frontends.claude_protocol.claude_session import ClaudeSession, to_leve
 from wolo.frontends.claude_protocol.session_options import SessionOptions, set_prompt
 from wolo.frontends.claude_protocol.wire_messages import failure
 from wolo.frontends.streams import OutputLost, print_json, show_error
-from wolo.operating_system import EXIT_BY_SIGNAL
+from wolo.operating_system import EXIT_BY_SIGNAL, on_signal
 
 _MARKS = (CLAUDE_MARK, "CLAUDE_CODE_ENTRYPOINT")
 _STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
@@ -51,7 +51,7 @@ def serve(argv: list[str]) -> int:
     async def run() -> int:
         session = ClaudeSession(options, add_rules, reports_state=reports_state)
         for number in filter(is_answered, EXIT_BY_SIGNAL):
-            asyncio.get_running_loop().add_signal_handler(number, partial(_stop, session, number))
+            on_signal(asyncio.get_running_loop(), number, partial(_stop, session, number))
         return await session.run()
 
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wolo.cli.signals import answer_signals, is_answered
 from wolo.errors import UsageError
-from wolo.operating_system import EXIT_BY_SIGNAL
+from wolo.operating_system import EXIT_BY_SIGNAL, on_signal
 
 if TYPE_CHECKING:
     from wolo.frontends.codex_protocol.app_server import AppServer
@@ -60,7 +60,7 @@ async def _run(settings: dict[str, Any]) -> int:
 
     server, codes = AppServer(settings), list[int]()
     for number in filter(is_answered, EXIT_BY_SIGNAL):
-        asyncio.get_running_loop().add_signal_handler(number, partial(_stop, server, codes, number))
+        on_signal(asyncio.get_running_loop(), number, partial(_stop, server, codes, number))
     await server.run()
     return codes[0] if codes else 0
 

@@ -17,7 +17,7 @@ from wolo.errors import UsageError, WoloError
 from wolo.frontends.codex_protocol.exec_run import ExecRun, print_failure
 from wolo.frontends.codex_protocol.sandboxes import READ_ONLY
 from wolo.frontends.streams import OutputLost, print_message, show_error
-from wolo.operating_system import EXIT_BY_SIGNAL
+from wolo.operating_system import EXIT_BY_SIGNAL, on_signal
 
 _KEY, _ORIGINATOR = "CODEX_API_KEY", "CODEX_INTERNAL_ORIGINATOR_OVERRIDE"
 
@@ -78,7 +78,7 @@ async def _run(options: ExecOptions, text: str) -> int:
             prompt = must_be_sent(conversation.choice, prompt)
         run = ExecRun(conversation, form)
         for number in filter(is_answered, EXIT_BY_SIGNAL):
-            asyncio.get_running_loop().add_signal_handler(number, partial(_stop, run, number))
+            on_signal(asyncio.get_running_loop(), number, partial(_stop, run, number))
         try:
             return await run.run(prompt)
         except OutputLost as lost:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from wolo.extensions.hooks.definitions import ForeignHook, pattern
 from wolo.extensions.hooks.matchers import matches
 from wolo.extensions.hooks.response import NO_REASON, NOTHING, HookReply, Word, read_answer
 from wolo.messages.terminal_text import clean
+from wolo.operating_system import os
 
 _MOST_CONTENT = 1 << 20
 """Bytes of a file that a hook is shown before it is read."""

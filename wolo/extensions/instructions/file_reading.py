@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 from pathlib import Path
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 
 from wolo.guard.protected_paths import is_secret
 from wolo.messages.terminal_text import escape_hidden
-from wolo.operating_system import user_id
+from wolo.operating_system import file_mode, os, user_id
 from wolo.places import Notices
 
 MAX_BYTES = 32 * 1024
@@ -106,7 +105,7 @@ def read_regular(path: Path, notices: Notices, *, within: Path | None, most_byte
         why = "it is not a regular file"
     elif follow and status.st_uid not in (user_id(), 0):
         why = "it belongs to another user"
-    elif follow and status.st_mode & stat.S_IWOTH:
+    elif follow and file_mode(status) & stat.S_IWOTH:
         why = "every user of this machine can write it"
     else:
         why = ""

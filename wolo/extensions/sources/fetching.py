@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 import subprocess
@@ -24,6 +23,7 @@ from wolo.extensions.sources.npm_package import fetch_package
 from wolo.extensions.sources.source import Source
 from wolo.extensions.sources.tree_copy import check_size, copy_tree, tree_digest
 from wolo.messages.terminal_text import clean_line
+from wolo.operating_system import os
 from wolo.workspace.git import GitFailed, run_git
 from wolo.workspace.git_repository import find_repository, local_path, open_repository
 

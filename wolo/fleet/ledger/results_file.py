@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from wolo.errors import SessionError
 from wolo.fleet.ledger.ledger_store import Execute, LedgerError, LedgerStore
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Provenance, place_in
 from wolo.fleet.ledger.run_rows import BatchTotals, Meta, Refusals
+from wolo.operating_system import os
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.workspace.files.unfinished import write_whole
 

@@ -16,6 +16,7 @@ from typing import Any
 from wolo.config.cli_options import Flags
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp.acp_agent import AcpAgent
+from wolo.operating_system import on_signal
 
 CLOSE_S = 1.5
 """Time for turns and servers to end when the client is gone; sessions are saved as they go."""
@@ -35,7 +36,7 @@ async def serve(flags: Flags, exit_codes: Mapping[signal.Signals, int]) -> None:
         serving.cancel()
 
     for number in exit_codes:
-        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+        on_signal(asyncio.get_running_loop(), number, stop, number)
     await asyncio.wait({serving})
     with contextlib.suppress(TimeoutError, ConnectionError):
         async with asyncio.timeout(CLOSE_S):

@@ -35,7 +35,7 @@ from wolo.frontends.mcp_server.resources import TEMPLATE, get_prompt, list_promp
 from wolo.frontends.mcp_server.session_reading import list_sessions, list_text, read_session, session_text
 from wolo.frontends.mcp_server.tasks import Form, ServerTask, ServerTasks
 from wolo.frontends.streams import flush, print_line
-from wolo.operating_system import EXIT_BY_SIGNAL
+from wolo.operating_system import EXIT_BY_SIGNAL, on_signal
 
 INSTRUCTIONS = (
     "wolo is a coding agent. run_task gives it a task and returns its answer and the id of its session; continue_task goes on "
@@ -332,7 +332,7 @@ async def _until_stopped(serving: Coroutine[Any, Any, None], tasks: ServerTasks)
 
     for number, code in EXIT_BY_SIGNAL.items():
         if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, stop, code)
+            on_signal(loop, number, stop, code)
     served = asyncio.ensure_future(serving)
     either: set[asyncio.Future[Any]] = {served, stopped}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

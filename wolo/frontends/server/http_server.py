@@ -34,6 +34,7 @@ from wolo.frontends.server.openapi import document
 from wolo.frontends.server.routes import OLD, ROUTES, VERSION, Route, RouteCall, read_body
 from wolo.frontends.server.session_hub import SessionHub
 from wolo.frontends.streams import print_message, write
+from wolo.operating_system import on_signal
 from wolo.places import find_places
 from wolo.workspace.root import find_site
 
@@ -94,7 +95,7 @@ async def serve(
         closing.append(asyncio.get_running_loop().create_task(_close(hub, server)))
 
     for number in exit_codes:
-        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+        on_signal(asyncio.get_running_loop(), number, stop, number)
     with _announce(running, open_page):
         idle = [asyncio.create_task(hub.let_go_of_idle())]
         if end_idle_s is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from wolo.frontends.server.http_errors import HttpError
 from wolo.frontends.server.response_types import FileAnswer, FindAnswer, FolderEntry
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.unicode import whole
+from wolo.operating_system import os
 from wolo.places import find_places
 from wolo.tools.search.grep import Grep, GrepArgs
 from wolo.tools.tool import ShellState, ToolServices

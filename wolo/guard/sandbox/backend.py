@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
@@ -17,7 +16,7 @@ from wolo.guard.sandbox.name_watch import Watch, Watched, WatchProcess
 from wolo.guard.sandbox.profile import SandboxProfile, hides
 from wolo.guard.sandbox.protected_names import Names, Nested, names_at_the_top, names_in
 from wolo.guard.sandbox_contract import Restored, Sandbox
-from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock
+from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock, os
 from wolo.places import make_private
 
 if TYPE_CHECKING:
@@ -243,7 +242,7 @@ def remove_placeholders(records: Path) -> None:
             flock(file.fileno(), LOCK_EX | LOCK_NB)
             for path in file.read().split(b"\0")[:-1]:
                 with suppress(OSError):  # no longer empty
-                    os.rmdir(path)  # noqa: PTH106  # names are bytes here
+                    os.rmdir(path)  # names are bytes here
             record.unlink()
     if not any(map(Path.is_file, records.iterdir())):
         remove(records)

@@ -5,7 +5,6 @@ Each command gets new namespaces and a file tree in which only the workspace is 
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +21,7 @@ from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox.protected_names import Names, folders_between
 from wolo.guard.sandbox.python_launcher import bare_python, line_for, pack_programs
 from wolo.guard.sandbox_contract import PROXY_PORT, SandboxedCommand
-from wolo.operating_system import in_memory
+from wolo.operating_system import in_memory, os
 from wolo.places import make_private
 
 COVERS = (
@@ -189,7 +188,7 @@ class Bubblewrap(Backend):
         for path in profile.kept:
             around = next((root for root in profile.writable if is_below(path, root)), "")
             if around and Path(path).is_symlink():  # nothing can be mounted on a link, so its folder is made read-only instead
-                link, path = path, os.path.dirname(path)  # noqa: PTH120  # text all along
+                link, path = path, os.path.dirname(path)  # text all along
                 if path == around:
                     raise ToolError(
                         f"sandbox denied: {link} is a link to a program that a hook or a server runs, and the sandbox cannot "

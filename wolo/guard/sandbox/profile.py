@@ -6,7 +6,6 @@ every secret in them can be found.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from msgspec import Struct
 from wolo.guard import protected_paths
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.python_launcher import bare_python
+from wolo.operating_system import os
 from wolo.places import find_home
 from wolo.workspace.root import resolve_path
 
@@ -73,7 +73,7 @@ def hides(profile: SandboxProfile, path: str) -> bool:
         return False
     if any(is_below(real, each) for each in (*profile.needed, *profile.shown, *profile.writable)):
         return False
-    return os.path.lexists(real) or os.path.isdir(os.path.dirname(real))  # noqa: PTH112, PTH120  # text all along
+    return os.path.lexists(real) or os.path.isdir(os.path.dirname(real))  # text all along
 
 
 def profile_for(
@@ -155,7 +155,7 @@ _MOST_BYTES = 4096
 
 def closed_folders(roots: Sequence[str], home: str) -> list[str]:
     """Real paths. Folders that are part of a writable directory stay open."""
-    others = [home, resolve_path("/home"), *(os.path.dirname(root) for root in roots)]  # noqa: PTH120  # text all along
+    others = [home, resolve_path("/home"), *(os.path.dirname(root) for root in roots)]  # text all along
     wanted = (folder for folder in others if folder not in _SYSTEM and Path(folder).is_dir())
     return [folder for folder in dict.fromkeys(wanted) if not any(is_below(folder, root) for root in roots)]
 
@@ -165,14 +165,14 @@ def paths_commands_need(roots: Sequence[str], home: str, *, is_trusted: bool = F
     shared = _SYSTEM - {"/usr/local"} | {home, f"{home}/.local", f"{home}/.config", f"{home}/.cache"}
     programs: list[str] = []
     for folder in (resolve_path(folder) for folder in os.get_exec_path() if folder.startswith("/")):
-        above = os.path.dirname(folder)  # noqa: PTH120  # text all along
+        above = os.path.dirname(folder)  # text all along
         programs.append(folder if above in shared else above)  # the folder above contains the libraries
     python = bare_python()
     pythons = [resolve_path(place) for place in (sys.base_prefix, sys.prefix)]
     if python:
         pythons.append(resolve_path(Path(python).parent.parent))
     environments = [f"{root}/{name}" for root in roots for name in _ENVIRONMENTS]
-    environments += [os.path.dirname(folder) for folder in os.get_exec_path()]  # noqa: PTH120  # the same
+    environments += [os.path.dirname(folder) for folder in os.get_exec_path()]  # the same
     pointed = (
         *filter(None, map(_python_of, environments)),
         *(path for root in roots for path in _repositories(root, is_trusted)),
@@ -185,7 +185,7 @@ def paths_commands_need(roots: Sequence[str], home: str, *, is_trusted: bool = F
 def _present(home: str, names: Sequence[str]) -> list[str]:
     """Full paths of the names that exist. One listing in place of a look for each."""
     try:
-        first = {*os.listdir(home)}  # noqa: PTH208  # at every start
+        first = {*os.listdir(home)}  # at every start
     except OSError:  # it may be entered and not listed
         first = {name.partition("/")[0] for name in names}
     return [path for name in names if name.partition("/")[0] in first and os.path.lexists(path := f"{home}/{name}")]
@@ -195,8 +195,8 @@ def _python_of(environment: str) -> str:
     """The base Python of a virtual environment; empty if it is not one."""
     found = re.search(r"(?m)^home\s*=\s*(/.+)$", _read(f"{environment}/pyvenv.cfg"))
     folder = resolve_path(found[1].strip()) if found else ""
-    is_python = os.path.basename(folder) == "bin" and os.access(f"{folder}/python3", os.X_OK)  # noqa: PTH119  # the same
-    return os.path.dirname(folder) if is_python else ""  # noqa: PTH120  # the same
+    is_python = os.path.basename(folder) == "bin" and os.access(f"{folder}/python3", os.X_OK)  # the same
+    return os.path.dirname(folder) if is_python else ""  # the same
 
 
 def _repositories(root: str, is_trusted: bool) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _repositories(root: str, is_trusted: bool) -> Iterator[str]:
         if common:
             common = resolve_path(Path(place, common))
             # A folder that the workspace brings could name any repository as its own.
-            if os.path.dirname(place) != f"{common}/worktrees":  # noqa: PTH120  # the same
+            if os.path.dirname(place) != f"{common}/worktrees":  # the same
                 return
         place = common or place
         yield place
@@ -224,7 +224,7 @@ def _repositories(root: str, is_trusted: bool) -> Iterator[str]:
     from wolo.workspace.git_objects import borrowed_folders, lends_objects  # noqa: PLC0415  # few repositories borrow
 
     for other in map(str, borrowed_folders(Path(place, "objects"))):
-        if os.path.basename(other) == "objects" and (is_trusted or lends_objects(other, root)):  # noqa: PTH119  # the same
+        if os.path.basename(other) == "objects" and (is_trusted or lends_objects(other, root)):  # the same
             yield other
 
 

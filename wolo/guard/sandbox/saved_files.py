@@ -1,10 +1,9 @@
 """The state of protected files and of the folders above them: read before a command, compared and written afterwards."""
 
-# ruff: noqa: PTH101, PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH208, PTH211  # paths are text here
+# paths are text here
 
 from __future__ import annotations
 
-import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from wolo.errors import ToolError
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.protected_names import folders_between
+from wolo.operating_system import os
 
 _MOST_BYTES = 64 << 20
 _MOST_FILES = 20_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import struct
 from collections.abc import Iterator
 from functools import cache
@@ -11,6 +10,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.operating_system import os
 from wolo.workspace.processes.process_table import MARK_LIMIT
 
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000

@@ -6,7 +6,6 @@ compiled launcher, which others replace, is cached for a day.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from msgspec import Struct
 from wolo.guard.sandbox.backend import SandboxFactory
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, can_use_namespaces, find_binary, find_launcher
 from wolo.guard.sandbox.profile import VERSION
-from wolo.operating_system import resource
+from wolo.operating_system import os, resource
 from wolo.places import make_private
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ def _evaluate(why: str, gaps: tuple[str, ...], what: str) -> _Proof:
 
 
 def _identity(binary: str) -> str:
-    status = os.stat(binary)  # noqa: PTH116  # a path as text
+    status = os.stat(binary)  # a path as text
     return f"{binary} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_mode}"
 
 

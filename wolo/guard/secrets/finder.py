@@ -7,7 +7,6 @@ recognised by content: NAME=value lines, JSON, netrc, npmrc, PEM keys.
 from __future__ import annotations
 
 import json
-import os
 import re
 import stat
 import time
@@ -21,6 +20,7 @@ from urllib.parse import unquote
 
 from wolo.guard import protected_paths
 from wolo.messages.secret_values import MIN_CHARS, Secret, is_secret_name
+from wolo.operating_system import os
 from wolo.workspace.root import resolve_path
 
 NEAR_LEVELS = 3
@@ -66,7 +66,7 @@ class SecretFiles:
     def rescan(self, paths: Iterable[str] = (), *, real_paths: Sequence[str] = (), folders: Iterable[str] = ()) -> list[Secret]:
         """Reads changed files again, paths that may contain secrets, and files directly in `folders`."""
         stop_at = time.monotonic() + FAR_S
-        targets = {os.path.abspath(path): resolve_path(path) for path in paths}  # noqa: PTH100  # links stay
+        targets = {os.path.abspath(path): resolve_path(path) for path in paths}  # links stay
         secret = frozenset(protected_paths.secrets_among([*real_paths, *targets, *targets.values()]))
         named = [*(path for path in real_paths if path in secret)]
         named += [real for path, real in targets.items() if path in secret or real in secret]
@@ -75,7 +75,7 @@ class SecretFiles:
 
     def _directly_in(self, folder: str) -> list[str]:
         try:
-            status = os.stat(folder)  # noqa: PTH116  # text all along
+            status = os.stat(folder)  # text all along
             signature = (status.st_ino, status.st_dev, status.st_mtime_ns, status.st_ctime_ns)
             known, names = self._listed.get(folder, (None, []))
             if known != signature:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from wolo.operating_system import user_id
+from wolo.operating_system import os, user_id
 from wolo.workspace.files.process_lock import hold_process_lock
 
 MARGIN_S: Final = 300.0

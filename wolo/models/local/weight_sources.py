@@ -6,7 +6,6 @@ Sources are untrusted: the caller verifies the hash.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 from msgspec import Struct
 
 from wolo.errors import WoloError
+from wolo.operating_system import os
 
 if TYPE_CHECKING:
     import httpx2

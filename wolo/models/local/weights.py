@@ -8,7 +8,6 @@ thread from an event loop.
 from __future__ import annotations
 
 import errno
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,7 +18,7 @@ import msgspec
 
 from wolo.errors import ConfigError, SessionError
 from wolo.models.local import weight_sources
-from wolo.operating_system import LOCK_EX, LOCK_NB, flock
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os
 from wolo.places import make_private
 
 WEIGHTS: Final = (

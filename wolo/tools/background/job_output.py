@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.secrets.redactor import Secrets
+from wolo.operating_system import os
 from wolo.tools.clipping import clean
 from wolo.workspace.processes.output_capture import CapturedOutput
 

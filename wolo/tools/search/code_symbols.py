@@ -7,7 +7,6 @@ own queries (`tags.scm`) say what a symbol is.
 from __future__ import annotations
 
 import json
-import os
 import re
 import stat
 import sys
@@ -18,7 +17,7 @@ from importlib import import_module, resources
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from wolo.operating_system import resource
+from wolo.operating_system import os, resource
 
 MOST_CPU_S = 60
 MOST_MEMORY_BYTES = 2 * 1024**3
@@ -62,9 +61,9 @@ def write_symbols(paths: Sequence[str]) -> None:
 
     Small files come first, because a hostile one can take all the time.
     """
-    stems = {os.fsencode(os.path.splitext(os.path.basename(path))[0]) for path in paths}  # noqa: PTH119, PTH122  # thousands of paths
+    stems = {os.fsencode(os.path.splitext(os.path.basename(path))[0]) for path in paths}  # thousands of paths
     for path in sorted(paths, key=_size):
-        opened = _open(GRAMMARS[os.path.splitext(path)[1]])  # noqa: PTH122  # thousands of paths
+        opened = _open(GRAMMARS[os.path.splitext(path)[1]])  # thousands of paths
         if opened is not None and (source := _read(path)) is not None:
             mentions = [each.decode() for each in sorted(stems.intersection(re.findall(rb"[\w-]+", source)))]
             sys.stdout.write(json.dumps((path, *find_symbols(source, *opened), mentions)) + "\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
+from wolo.operating_system import os
 from wolo.tools.search.glob import MAX_S, MAX_TEXT_BYTES, Gap, compile_type, look_for_files, not_read, printable_name
 from wolo.tools.search.ripgrep import GrepHit, GrepQuery, Mode, Searched, find_hits, find_names, find_program
 from wolo.tools.tool import UNOFFERED, CallContext, ToolServices

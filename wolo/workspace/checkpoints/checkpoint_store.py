@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import sys
 import time
@@ -15,6 +14,7 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from wolo.errors import ToolError
+from wolo.operating_system import os
 from wolo.places import make_private
 from wolo.workspace.checkpoints.path_state import PathChange, RecordedChange, State, digest
 from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, SqliteError, is_damage, open_sqlite, reason_of

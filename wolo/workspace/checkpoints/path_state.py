@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import os
 import stat
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from wolo.errors import ToolError
+from wolo.operating_system import os
 from wolo.workspace.files.safe_open import open_folder, open_regular_in, read_all
 
 Kind = Literal["", "file", "link", "folder"]

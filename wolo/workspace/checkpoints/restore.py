@@ -6,7 +6,6 @@ A path is changed only if it is still in the state the plan saw.
 from __future__ import annotations
 
 import errno
-import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.operating_system import user_id
+from wolo.operating_system import os, user_id
 from wolo.workspace.checkpoints import path_state
 from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
 from wolo.workspace.checkpoints.undo_plan import CHANGED_SINCE, NOT_KEPT, PathConflict, UndoPlan

@@ -6,7 +6,6 @@ call per file. A file changed at this very moment, whose times could not prove a
 
 from __future__ import annotations
 
-import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 from msgspec import json, msgpack
 
+from wolo.operating_system import os
 from wolo.workspace.checkpoints.path_state import ABSENT, NOT_STORED, UNKNOWN_MODE, Kind, PathChange, State, as_text
 from wolo.workspace.walk import Rules, WalkLimits, WalkStopped, is_ignored, rules_in
 
@@ -278,7 +278,7 @@ class Scan:
             status = os.lstat(path)
             stamp = stamp_of(status)
             if stat.S_ISLNK(status.st_mode):
-                key = self._store_content(os.fsencode(os.readlink(path)))  # noqa: PTH115  # bytes of any kind
+                key = self._store_content(os.fsencode(os.readlink(path)))  # bytes of any kind
                 return DirectoryEntry("link", trust(stamp), key), stamp
         except OSError:
             return DirectoryEntry(""), ()

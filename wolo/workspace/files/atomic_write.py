@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import errno
-import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
 
 from wolo.errors import ToolError
+from wolo.operating_system import os
 from wolo.workspace.files.file_locks import lock_file, new_temporary_name, note_temporary
 from wolo.workspace.files.safe_open import open_folder, open_regular_in, read_all
 
@@ -148,14 +148,15 @@ class _Write(Struct, frozen=True):
         old = open_expected(self.folder, self.path.name, self.expected)
         if old is None:
             self.note(PendingChange(self.path, None, 0, self.data, self.made))
-            self._write_temporary(self.like, is_new=True)
+            self._write_temporary(self.like)
             return WrittenFile(content_hash(self.data), True, 1)
-        try:
+        with ExitStack() as opened:
+            opened.callback(os.close, old)
             status = os.fstat(old)
             refuse_read_only(self.folder, self.path.name, status)
             self.note(PendingChange(self.path, read_all(old, UNLIMITED), stat.S_IMODE(status.st_mode), self.data))
             try:
-                self._write_temporary(old, is_new=False)
+                self._write_temporary(old, release=opened.close)
                 return WrittenFile(content_hash(self.data), False, status.st_nlink)
             except OSError as error:
                 if error.errno not in _NO_RENAME:
@@ -180,10 +181,9 @@ class _Write(Struct, frozen=True):
             finally:
                 os.close(handle)
             return WrittenFile(content_hash(self.data), False, 1)
-        finally:
-            os.close(old)
 
-    def _write_temporary(self, like: int | None, *, is_new: bool) -> None:
+    def _write_temporary(self, like: int | None, release: Callable[[], None] | None = None) -> None:
+        """`release` closes the old file, which Windows replaces only then; None: there is none."""
         temporary = new_temporary_name()
         if self.journal is not None:
             note_temporary(self.journal, self.path.with_name(temporary))
@@ -199,7 +199,7 @@ class _Write(Struct, frozen=True):
                 os.fsync(handle)
             finally:
                 os.close(handle)
-            if is_new:
+            if release is None:
                 # Links rather than renames, which never overwrites a file created at this moment
                 try:
                     os.link(temporary, self.path.name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
@@ -212,6 +212,7 @@ class _Write(Struct, frozen=True):
                 else:
                     os.unlink(temporary, dir_fd=self.folder)
             else:
+                release()
                 self._place_over(temporary)
         except BaseException:
             with suppress(OSError):

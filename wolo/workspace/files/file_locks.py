@@ -7,7 +7,6 @@ and is cleaned up.
 from __future__ import annotations
 
 import errno
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.operating_system import LOCK_EX, LOCK_NB, flock
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os
 from wolo.places import make_private
 
 _WAIT_S = 4.0
@@ -53,7 +52,7 @@ def note_temporary(journal: int, temporary: Path) -> None:
 def clear_leftovers(locks: Path) -> None:
     """Removes lock files of killed wolos and the temporary files they name."""
     try:
-        names = [name for name in os.listdir(locks) if name.endswith(".lock")]  # noqa: PTH208  # once at every start
+        names = [name for name in os.listdir(locks) if name.endswith(".lock")]  # once at every start
     except OSError:
         return
     for name in names:

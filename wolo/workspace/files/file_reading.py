@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import ToolError
+from wolo.operating_system import os
 from wolo.workspace.files.atomic_write import content_hash
 from wolo.workspace.files.encodings import Encoding, binary_kind, find_encoding, newline_name, printable, split_lines
 from wolo.workspace.files.file_locks import clear_leftovers

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from wolo.operating_system import LOCK_EX, LOCK_NB, flock
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os
 from wolo.places import make_private
 
 _LONGEST_WAIT_S: Final = 60.0

@@ -7,7 +7,6 @@ a parent folder is detected, too.
 from __future__ import annotations
 
 import errno
-import os
 import stat
 import sys
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from wolo.errors import ToolError
+from wolo.operating_system import os
 
 _OPENAT2 = 437
 """The same number on every architecture."""
@@ -113,7 +113,7 @@ def open_folder(path: Path, *, created: list[Path] | None = None) -> int:
 
 def walk_down(path: Path, *, created: list[Path] | None = None) -> int:
     """Does what `open_folder` does, component by component."""
-    handle = os.open("/", _FOLDER)
+    handle = os.open(path.anchor, _FOLDER)
     try:
         for depth, name in enumerate(path.parts[1:], start=2):
             try:
@@ -206,7 +206,7 @@ def _kernel_devices() -> set[int]:
     devices = set()
     for folder in _KERNEL_FOLDERS:
         try:
-            devices.add(os.stat(folder).st_dev)  # noqa: PTH116  # a fixed name, on a hot path
+            devices.add(os.stat(folder).st_dev)  # a fixed name, on a hot path
         except OSError:
             continue
-    return devices - {os.stat("/").st_dev}  # noqa: PTH116  # the same
+    return devices - {os.stat("/").st_dev}  # the same

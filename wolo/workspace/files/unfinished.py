@@ -6,14 +6,13 @@ network disks) leftovers stay.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from wolo.operating_system import LOCK_EX, LOCK_NB, flock, user_id
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os, user_id
 
 _NAME = r"\.wolo-[0-9a-f]{16}\.new"
 _HERE, _EXCHANGE = -100, 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -230,6 +231,8 @@ class Processes:
 
     def start(self, start: ProgramStart, take: OnOutput, *, in_background: bool = False) -> Program:
         """Starts a program; its output goes to `take`. Raises OSError."""
+        if not hasattr(os, "killpg"):
+            raise OSError(errno.ENOSYS, "wolo needs process groups to end programs, and this system has none")
         mark = self._next_mark()
         tasks, since = count_tasks(), process_table.uptime_s()
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import signal
 import sys
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.operating_system import resource
+from wolo.operating_system import os, resource
 
 MARK_NAME = "WOLO_OWNER"
 MARK_LIMIT = 10
@@ -69,11 +68,11 @@ class Status(Struct, frozen=True):
 
 
 def has_table() -> bool:
-    return os.access("/proc/self/stat", os.F_OK)
+    return hasattr(os, "sysconf") and os.access("/proc/self/stat", os.F_OK)  # Wine shows that of Linux
 
 
 def everyone() -> Iterator[Status]:
-    for name in os.listdir("/proc"):  # noqa: PTH208  # names, not paths: this runs for every process of the machine
+    for name in os.listdir("/proc"):  # names, not paths: this runs for every process of the machine
         if name.isdecimal() and (found := status_of(int(name))) is not None:
             yield found
 

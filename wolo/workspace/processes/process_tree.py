@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import sys
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.operating_system import os
 from wolo.places import make_private
 from wolo.workspace.processes import process_table
 
@@ -261,7 +261,7 @@ def adopt_orphans() -> bool:
 
 def children_of(pid: int) -> list[int]:
     with suppress(OSError):
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  # names, not paths
+        threads = os.listdir(f"/proc/{pid}/task")  # names, not paths
         return [child for thread in threads for child in _children(pid, int(thread))]
     return []
 
@@ -351,7 +351,7 @@ def _everyone_else() -> list[int]:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return os.listdir(folder)  # noqa: PTH208  # names, not paths: this is on the way to the first request
+        return os.listdir(folder)  # names, not paths: this is on the way to the first request
     except OSError:
         return []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ import msgspec
 from prompt_toolkit.history import FileHistory, History
 
 from wolo.frontends.terminal.composer.pastes import MOST_KEPT_CHARS, Pastes, SavedText
-from wolo.operating_system import LOCK_EX, LOCK_NB, flock
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os
 from wolo.places import make_private
 from wolo.workspace.files.unfinished import write_whole
 

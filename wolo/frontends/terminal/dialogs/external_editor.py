@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import shutil
 from pathlib import Path
 
 from wolo.errors import UsageError
+from wolo.operating_system import os
 from wolo.places import find_places, make_private
 
 USUAL = ("sensible-editor", "nano", "vim", "vi")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 import stat
 from collections.abc import AsyncIterator, Sequence
@@ -24,6 +23,7 @@ from wolo.frontends.terminal.display.line_prompt import Dismissed, PassedOver, a
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.message import UserPrompt
 from wolo.messages.terminal_text import clean_line
+from wolo.operating_system import os
 from wolo.places import find_places
 
 NOTES = "AGENTS.md"
