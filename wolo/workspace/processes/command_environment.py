@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -161,7 +161,7 @@ class CommandVariables(Struct, frozen=True):
         if reason := self._rule_against(name, value, is_outside):
             return reason
         is_inherited = self.inherit == "all" or (self.inherit == "core" and _matches(name, _CORE))
-        return None if is_inherited or _matches(name.upper(), map(str.upper, self.passed)) else "shell.inherit"
+        return None if is_inherited or _matches(name.upper(), tuple(map(str.upper, self.passed))) else "shell.inherit"
 
     def _rule_against(self, name: str, value: str, is_outside: bool) -> Reason | None:
         if self._is_hidden(name):
@@ -173,7 +173,7 @@ class CommandVariables(Struct, frozen=True):
         return "secret value" if self.redact(value) != value else None
 
     def _is_hidden(self, name: str) -> bool:
-        return _matches(name.upper(), map(str.upper, self.hide))
+        return _matches(name.upper(), tuple(map(str.upper, self.hide)))
 
 
 def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -194,7 +194,8 @@ def rule_against(name: str) -> Reason | None:
     return "loads code" if is_of_git or _matches(name, _LOADS_CODE) else None
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
+@functools.lru_cache(maxsize=4096)
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
     """Without regular expressions: to compile so many delays the first command."""
     return any(_fits(name, pattern.split("*")) for pattern in patterns)
 
