@@ -20,6 +20,8 @@ class TurnEvent:
 
     type: str
     data: Mapping[str, Any]
+    task: str = ""
+    """The subagent's task, as `part_id` of `task_started` has it; empty: the conversation's own event."""
 
 
 @dataclass
@@ -159,7 +161,8 @@ class Extension:
     """
 
     def __init__(self) -> None:
-        self.observers: list[tuple[Callable[[TurnEvent], Any], frozenset[str]]] = []
+        self.observers: list[tuple[Callable[[TurnEvent], Any], frozenset[str], bool]] = []
+        """Functions with the types that they observe, and whether they observe subagents."""
         self.listeners: dict[str, list[tuple[Callable[..., Any], frozenset[str]]]] = {}
         """Functions by hook event, each with names of tools; none: all."""
         self.tools: list[tuple[Callable[..., Any], Callable[..., Any] | None]] = []
@@ -175,11 +178,11 @@ class Extension:
         self.state: Any = None
         """JSON value of `save`, of this session; None: nothing was saved."""
 
-    def on(self, *types: str) -> Callable[[F], F]:
-        """Observe events of these types, or all. Nothing waits for an observer."""
+    def on(self, *types: str, tasks: bool = False) -> Callable[[F], F]:
+        """Observe events of these types, or all; with `tasks` also those of subagents. Nothing waits for an observer."""
 
         def register(function: F) -> F:
-            self.observers.append((function, frozenset(types or (ALL,))))
+            self.observers.append((function, frozenset(types or (ALL,)), tasks))
             return function
 
         return register

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
@@ -38,6 +39,31 @@ def test_events_reach_an_observer_in_order(provider: ProviderServer) -> None:
     types = Path("log").read_text().split()
     assert (types[0], types[-1]) == ("turn_started", "turn_ended")
     assert types.index("call_started") < types.index("call_ended") < types.index("text_streamed")
+
+
+def test_events_of_subagents_reach_observers_that_ask(provider: ProviderServer) -> None:
+    write_extension(
+        "import json\nfrom pathlib import Path\nEFFECTS = ['write']\nlog = Path('log').absolute()\n"
+        "def write(observer, event):\n"
+        "    row = [observer, event.type, event.task, event.data.get('part_id')]\n"
+        "    with log.open('a') as file: print(json.dumps(row), file=file)\n"
+        "def extend(ext):\n"
+        "    @ext.on('turn_started', 'task_started', 'call_ended', 'turn_ended', tasks=True)\n"
+        "    def see(event): write('all', event)\n"
+        "    @ext.on('turn_started', 'call_ended', 'turn_ended')\n"
+        "    def see_own(event): write('own', event)\n"
+    )
+    provider.script(call("task", {"prompt": "Look.", "agent": "explore"}), call("glob", {"pattern": "*"}), text("Found."))
+    provider.script(text("Done."))
+    ran = run_wolo("-p", *provider.flags, "go")
+    assert (ran.exit_code, ran.stdout) == (0, "Done.\n"), ran.stderr
+    rows = [json.loads(line) for line in Path("log").read_text().splitlines()]
+    seen = [(type, task) for observer, type, task, _ in rows if observer == "all"]
+    [task] = [part_id for _, type, _, part_id in rows if type == "task_started"]
+    inner = [("turn_started", task), ("call_ended", task), ("turn_ended", task)]
+    assert seen == [("turn_started", ""), ("task_started", ""), *inner, ("call_ended", ""), ("turn_ended", "")]
+    own = [(type, task) for observer, type, task, _ in rows if observer == "own"]
+    assert own == [("turn_started", ""), ("call_ended", ""), ("turn_ended", "")]
 
 
 def test_call_is_changed_and_judged_by_the_rules(provider: ProviderServer) -> None:

@@ -281,7 +281,9 @@ class _Outlets:
             self.telemetry = open_telemetry(state, os.environ, self.notices)
         extensions = env.hooks.extensions
         spans = self.telemetry.spans.on_event if self.telemetry else None
-        events.watch = partial(_watch, spans, extensions) if spans and extensions else extensions.watch if extensions else spans
+        self.watchers: tuple[Callable[..., None], ...] = tuple(filter(None, (spans, extensions.watch if extensions else None)))
+        """They get all events, those of a subagent with the id of its `task` call."""
+        events.watch = partial(_watch, self.watchers) if self.watchers else None
         if extensions is not None:
             self.notices.extend(extensions.notices)
             extensions.notify = lambda text: events.pass_on(Noticed(text=text, level="warning"))
@@ -313,7 +315,7 @@ def _assemble_conversation(
         ask_questions=outlets.questions.ask if state.options.asks_questions else None,
         reviewer=_prepare_reviewer(state, env, requests),
         nested=None if state.choice.provider.name == "local" else requests.reader.read_nested,
-        watch=partial(_watch_task, outlets.telemetry, state.options.on_task_event),
+        watch=partial(_watch, (*outlets.watchers, *filter(None, (state.options.on_task_event,)))),
     )
     subagents = Subagents(parent, env.agents)
     services = _make_services(state, env, parent, subagents)
@@ -533,16 +535,9 @@ async def _ask_for_hook(state: StartupState, requests: _Requests, prompt: str, m
     return await ask_for_hook(access, state.config, asker, state.small, account, prompt, model)
 
 
-def _watch_task(telemetry: Telemetry | None, listener: Callable[[Event, str], None] | None, event: Event, call_id: str) -> None:
-    if telemetry is not None:
-        telemetry.spans.on_event(event, call_id)
-    if listener is not None:
-        listener(event, call_id)
-
-
-def _watch(spans: Callable[[Event], None], extensions: Extensions, event: Event) -> None:
-    spans(event)
-    extensions.watch(event)
+def _watch(watchers: Sequence[Callable[..., None]], event: Event, *task: str) -> None:
+    for watch in watchers:
+        watch(event, *task)
 
 
 async def _ask_agent_for_hook(parent: Parent, services: ToolServices, prompt: str, model: str) -> str:

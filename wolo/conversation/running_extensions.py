@@ -100,9 +100,10 @@ class Extensions:
 
     # Events and hooks
 
-    def watch(self, event: Event) -> None:
+    def watch(self, event: Event, task: str = "") -> None:
+        """`task` is the call whose subagent emitted the event."""
         for host in self.hosts:
-            host.observe(event)
+            host.observe(event, task)
 
     def begin(self, facts: Callable[[], Mapping[str, Any]], source: str) -> None:
         self._facts, self._source = facts, source

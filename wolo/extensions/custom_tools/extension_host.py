@@ -105,21 +105,21 @@ class ExtensionHost:
 
     # Observers
 
-    def observe(self, event: Any) -> None:
-        """Queues an event, if the extension observes its type. Waits for nothing."""
-        types = self.listing.events
+    def observe(self, event: Any, task: str = "") -> None:
+        """Queues an event, if the extension observes its type; `task` is the subagent's. Waits for nothing."""
+        types = self.listing.task_events if task else self.listing.events
         if self.problem or not ("*" in types or type(event).__struct_config__.tag in types):
             return
         if len(self._queue) >= MOST_EVENTS:
             self._give_up(f"is {MOST_EVENTS:,} events behind")
             return
-        self._queue.append(event)
+        self._queue.append((task, event))
         if self._pump is None or self._pump.done():
             self._pump = asyncio.get_running_loop().create_task(self._send_events())
 
     async def _send_events(self) -> None:
         while self._queue:
-            batch = [msgspec.to_builtins(event, enc_hook=str, str_keys=True) for event in self._queue]
+            batch = [[task, msgspec.to_builtins(event, enc_hook=str, str_keys=True)] for task, event in self._queue]
             self._queue.clear()
             with suppress(ExtensionDownError):
                 self._show_error(await self.ask("events", events=self._launch.hide(batch)))

@@ -53,14 +53,14 @@ def _load(where: str, text: str) -> tuple[LoadedExtension, dict[str, Any]]:
             tools[name] = (FunctionTool(function), render)
         except UnusableFunctionError as error:
             problems.append({"line": line, "message": f"{name} is no tool: {error}"})
-    events = sorted({name for _, names in ext.observers for name in names})
     return LoadedExtension(ext, tools), {
         "tools": [
             {"name": name, "description": tool.description, "parameters": tool.parameters, "line": line_of(tool.function)}
             for name, (tool, _) in tools.items()
         ],
         "problems": problems,
-        "events": events,
+        "events": sorted({name for _, names, _ in ext.observers for name in names}),
+        "task_events": sorted({name for _, names, tasks in ext.observers if tasks for name in names}),
         "hooks": {
             event: sorted(
                 frozenset() if any(not names for _, names in functions) else frozenset().union(*(names for _, names in functions))
@@ -100,10 +100,10 @@ def _answer(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, An
 def _observe(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, Any]:
     """An error of one observer costs no other, and no later event."""
     errors: dict[str, None] = {}
-    for data in request["events"]:
-        event = extension.TurnEvent(data["type"], data)
-        for function, names in loaded.ext.observers:
-            if event.type in names or "*" in names:
+    for task, data in request["events"]:
+        event = extension.TurnEvent(data["type"], data, task)
+        for function, names, tasks in loaded.ext.observers:
+            if (event.type in names or "*" in names) and (tasks or not task):
                 try:
                     loaded.run(function(event))
                 except Exception as error:

@@ -139,6 +139,8 @@ class ExtensionListing(ToolListing, frozen=True):
 
     events: tuple[str, ...] = ()
     """Types of events that it observes; `*`: all."""
+    task_events: tuple[str, ...] = ()
+    """Types of events of subagents that it observes."""
     hooks: Mapping[str, tuple[str, ...]] = {}
     """Names of tools by hook event; none: all."""
     commands: tuple[ListedCommand, ...] = ()
