@@ -309,6 +309,29 @@ async def test_a_subagent_is_a_span_inside_its_call(provider: ProviderServer, re
     assert [span.parent_span_id for span in receiver.spans if span.name == "chat test-model"].count(sub.span_id) == 1
 
 
+async def test_requests_of_subagents_are_exported_in_full(provider: ProviderServer, receiver: Receiver) -> None:
+    with ProviderServer() as other:
+        provider.script(call("task", {"prompt": "Look there.", "agent": "explore"}), text("Done."))
+        other.script(text("Found."))
+        settings = {
+            "telemetry.content": True,
+            "small_model": "deepseek/deepseek-chat",
+            "providers.deepseek.base_url": other.base_url,
+            "providers.deepseek.api_key": "k",
+        }
+        async with Agent("custom/test-model", base_url=provider.base_url, api_key="k", settings=settings) as ours:
+            await ours.run("Go.")
+        chat = attributes(receiver.named("chat deepseek-chat"))
+        assert chat["server.port"] == other.port
+    assert "Look there." in chat["gen_ai.input.messages"]
+    assert "Go." not in chat["gen_ai.input.messages"]
+    assert "Another agent has given you the task" in chat["gen_ai.system_instructions"]
+    assert "Found." in chat["gen_ai.output.messages"]
+    assert chat["gen_ai.response.id"] == "chatcmpl-1"
+    (point,) = receiver.metrics["wolo.cost"]
+    assert point.as_double == pytest.approx(chat["wolo.cost_usd"]) != 0
+
+
 async def test_the_variables_of_opentelemetry_are_obeyed(
     provider: ProviderServer, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,8 +62,8 @@ class RedactingAsker:
 
     def hide(self, question: ModelQuestion) -> ModelQuestion:
         """Returns the question as it is sent."""
-        if question.system not in self._systems:
-            self._systems[question.system] = self._secrets.hide(question.system)
+        system = self._systems.pop(question.system, None)  # the last one is that of the last question
+        self._systems[question.system] = self._secrets.hide(question.system) if system is None else system
         if question.tools and question.tools is not self._tools[0]:
             self._tools = (question.tools, _hide_tools(question.tools, self._secrets))
         known = common_prefix_length(self._last[0], question.messages)

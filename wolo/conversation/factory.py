@@ -315,6 +315,7 @@ def _assemble_conversation(
         ask_questions=outlets.questions.ask if state.options.asks_questions else None,
         reviewer=_prepare_reviewer(state, env, requests),
         nested=None if state.choice.provider.name == "local" else requests.reader.read_nested,
+        follow=outlets.telemetry.follow if outlets.telemetry else None,
         watch=partial(_watch, (*outlets.watchers, *filter(None, (state.options.on_task_event,)))),
     )
     subagents = Subagents(parent, env.agents)
@@ -350,16 +351,16 @@ def _assemble_conversation(
         options=request_prefix.options_of(state.config, state.workspace, requests.prompts, env.secrets),
         side_question_usage=state.sink.side_question_usage,
     )
-    _complete(state, outlets, conversation)
-    return conversation
+    return _complete(state, outlets, conversation)
 
 
-def _complete(state: StartupState, outlets: _Outlets, conversation: Conversation) -> None:
+def _complete(state: StartupState, outlets: _Outlets, conversation: Conversation) -> Conversation:
     """What needs the whole conversation: telemetry of its requests, and the goal."""
     if outlets.telemetry is not None:
         outlets.telemetry.follow(conversation.agent.services)
     if goal := _find_goal(state):
         conversation.hold_to(goal)
+    return conversation
 
 
 def _find_goal(state: StartupState) -> Goal | None:

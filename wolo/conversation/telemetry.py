@@ -39,10 +39,9 @@ class Telemetry(Struct, frozen=True):
     exporter: Exporter
 
     def follow(self, services: AgentServices) -> None:
-        """Requests of the main agent are exported with their messages, where content is."""
-        asker, own_id = services.asker, services.session_id
-        if isinstance(asker, RedactingAsker):
-            self.spans.request_of = lambda session_id: asker.last_sent if session_id == own_id else None
+        """Requests of an agent are exported with their address, and with their messages where content is."""
+        if isinstance(services.asker, RedactingAsker):
+            self.spans.askers[services.session_id] = services.asker
 
 
 def open_telemetry(state: StartupState, environ: Mapping[str, str], notices: Notices) -> Telemetry | None:
@@ -63,7 +62,6 @@ def open_telemetry(state: StartupState, environ: Mapping[str, str], notices: Not
     identity = Identity(
         session_id=state.sink.session_id,
         agent=state.agent.name if state.agent else "wolo",
-        address=state.choice.base_url,
         content=_exports_content(state, environ, notices),
         parent={name.lower(): environ[name] for name in ("TRACEPARENT", "TRACESTATE") if name in environ},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from wolo.agent import events
+from wolo.agent.asker import RedactingAsker
 from wolo.messages.message import RESPONSE_ID, Message, Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 
@@ -40,8 +41,6 @@ class Identity(Struct, frozen=True, kw_only=True):
 
     session_id: str
     agent: str
-    address: str
-    """Base URL of the model."""
     content: bool
     """Texts, arguments and results are exported, too."""
     parent: Mapping[str, str] = {}
@@ -56,8 +55,8 @@ class Spans:
         self._identity = identity
         self._runs: dict[str, _AgentSpans] = {}
         """By the `task` call; empty: the main agent."""
-        self.request_of: Callable[[str], tuple[str, Sequence[Message]] | None] = lambda session_id: None
-        """System prompt and messages of the running request of a session; None: unknown."""
+        self.askers: dict[str, RedactingAsker] = {}
+        """By session: they know where a request goes, and what was sent."""
         self._tokens = meter.create_histogram(
             "gen_ai.client.token.usage",
             unit="{token}",
@@ -90,6 +89,7 @@ class Spans:
                     parent = main.inside(event.part_id) if main else Context()
                     self._begin(event.part_id, event.agent, event.session_id, parent, None)
                 case events.TaskEnded() if run := self._runs.pop(event.part_id, None):
+                    self.askers.pop(event.session_id, None)
                     cause = "" if event.ended == "done" else event.ended
                     self._end(run, event.usage, cause, None, [])
                 case events.TurnEnded() if not task and (run := self._runs.pop("", None)):
@@ -109,9 +109,10 @@ class Spans:
             case events.RequestStarted():
                 run.end_chat("superseded")
                 provider, _, model = event.model.partition("/")
-                run.start_chat(NAMES.get(provider, provider), model, self._identity.address)
-                if self._identity.content and run.chat is not None and (request := self.request_of(run.session_id)):
-                    system, messages = request
+                asker = self.askers.get(run.session_id)
+                run.start_chat(NAMES.get(provider, provider), model, asker.choice.base_url if asker else "")
+                if self._identity.content and run.chat is not None and asker is not None:
+                    system, messages = asker.last_sent
                     run.chat.set_attribute("gen_ai.input.messages", _as_json([_message(each) for each in messages]))
                     if system:
                         run.chat.set_attribute("gen_ai.system_instructions", _as_json([{"type": "text", "content": system}]))

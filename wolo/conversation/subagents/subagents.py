@@ -83,8 +83,10 @@ class Parent(Struct, frozen=True):
     ask_questions: PutQuestions | None
     reviewer: MakeReviewer | None = None
     nested: NestedInstructions | None = None
+    follow: Callable[[AgentServices], None] | None = None
+    """Gets what each subagent works with, before its first event."""
     watch: Callable[[Event, str], None] | None = None
-    """Hears the events of each subagent, with the id of its `task` call."""
+    """Gets the events of each subagent, with the id of its `task` call."""
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -201,6 +203,8 @@ class Subagents:
             raise ToolError(f"Cannot start the agent {request.agent}: {error.message}") from error
         await self._notice(notice)
         prepared = await self._prepare(profile, choice, sink, request, call, number)
+        if self._parent.follow is not None:
+            self._parent.follow(prepared.agent.services)
         self.running.append(prepared.run)
         self._shells.append(prepared.agent.services.shell)
         try:
