@@ -5,7 +5,7 @@ It lives in the extension's own process, which may not see the rest of wolo, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -154,6 +154,16 @@ class ExtensionCommand:
     complete: Sequence[str] | Callable[[], Sequence[str]]
 
 
+@dataclass(frozen=True)
+class LoginStep:
+    """A step of a login dialog: the user opens `url`, where `code` is typed, answers `ask`, or just waits `wait_s`."""
+
+    url: str = ""
+    code: str = ""
+    ask: str = ""
+    wait_s: float = 0.0
+
+
 class Extension:
     """Register functions with it while `extend` runs; talk to wolo with it while one of them runs.
 
@@ -168,7 +178,9 @@ class Extension:
         self.tools: list[tuple[Callable[..., Any], Callable[..., Any] | None]] = []
         self.commands: dict[str, ExtensionCommand] = {}
         self.providers: dict[str, dict[str, Any]] = {}
-        self.logins: dict[str, Callable[[], str]] = {}
+        self.logins: dict[str, Callable[..., str | tuple[str, str]]] = {}
+        self.dialogs: dict[str, Callable[[], Generator[LoginStep, str, str]]] = {}
+        self.open_dialog: Generator[LoginStep, str, str] | None = None
         self.actions: list[tuple[str, Any]] = []
         """Taken by wolo after each function."""
         self.session_id = ""
@@ -240,14 +252,25 @@ class Extension:
 
         return register
 
-    def provider(self, name: str, *, login: Callable[[], str] | None = None, **settings: Any) -> None:
-        """Add `[providers.NAME]` with these settings, unless the user has that table.
+    def provider(
+        self,
+        name: str,
+        *,
+        login: Callable[..., str | tuple[str, str]] | None = None,
+        dialog: Callable[[], Generator[LoginStep, str, str]] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Add `[providers.NAME]` with these settings, unless the user has that table. A project cannot add providers.
 
-        `login` returns the API key; it is called when the provider is used. A project cannot add providers.
+        `dialog` runs for `/login NAME`: it yields steps, each of which returns the user's answer, and returns a secret, which
+        wolo saves: the API key. `login` returns the API key when the provider is used. With a dialog it gets the secret, such
+        as a refresh token; a pair of the key and a new secret replaces that.
         """
         self.providers[name] = settings
         if login is not None:
             self.logins[name] = login
+        if dialog is not None:
+            self.dialogs[name] = dialog
 
     def status(self, text: str) -> None:
         """Show a text in the status line of the terminal; an empty one removes it."""

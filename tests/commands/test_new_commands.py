@@ -10,7 +10,7 @@ import pytest
 from tests.commands.test_every_command import begin, ran, say, shown
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
-from wolo.commands.command import SwitchConversation
+from wolo.commands.command import RunEvents, SwitchConversation
 from wolo.config.key_store import FILE
 from wolo.diagnostics.health_check import lines
 from wolo.diagnostics.provider_login import find_login_provider, save_key
@@ -85,8 +85,11 @@ async def test_output_style_is_listed_and_chosen(provider: ProviderServer) -> No
 
 async def test_key_needs_terminal_for_entry_not_for_removal(provider: ProviderServer) -> None:
     conversation = await begin(provider)
+    outcome = await ran("/login zai", conversation)
+    assert isinstance(outcome, RunEvents)
     with pytest.raises(UsageError, match="terminal"):
-        await ran("/login zai", conversation)
+        async for _ in outcome.events:
+            pass
     save_key(find_login_provider("zai"), "zk-0123456789abcdef", in_keyring=False)
     assert "Removed" in await shown("/logout zai", conversation)
     assert "zk-" not in (find_places().config / FILE).read_text()

@@ -15,6 +15,7 @@ from wolo.commands.command import (
     CommandContext,
     EmbeddedCommand,
     Expansion,
+    RunEvents,
     SendPrompt,
     ShowText,
     by_name,
@@ -64,6 +65,10 @@ async def expand(prompt: str, conversation: Conversation, show: Callable[[Event]
     outcome = await command.run(CommandContext(conversation, commands), rest)
     if isinstance(outcome, ShowText):
         return SendPrompt("", notices=(outcome.text,))
+    if isinstance(outcome, RunEvents):
+        async for event in outcome.events:
+            show(event)
+        return SendPrompt("")
     assert isinstance(outcome, SendPrompt)  # the promise of `makes_prompt`
     return await run_embedded(outcome, conversation, show)
 

@@ -174,23 +174,15 @@ def has_keyring() -> bool:
 
 def fetch_from_keyring(name: str) -> str:
     """Empty if the keyring has no such key. Raises ConfigError if the keyring cannot be read."""
-
-    def ask() -> str:
-        import keyring  # noqa: PLC0415  # 80 ms
-
-        return keyring.get_password(SERVICE, name) or ""
-
-    return _ask_keyring(ask)
+    return _ask_keyring(lambda keyring: keyring.get_password(SERVICE, name) or "")
 
 
 def store_in_keyring(name: str, key: str) -> bool:
     """Reads the key back, because some keyrings accept everything and store nothing."""
 
-    def store() -> bool:
-        import keyring  # noqa: PLC0415  # as above
-
+    def store(keyring: Any) -> bool:
         keyring.set_password(SERVICE, name, key)
-        return keyring.get_password(SERVICE, name) == key
+        return bool(keyring.get_password(SERVICE, name) == key)
 
     try:
         return _ask_keyring(store)
@@ -201,16 +193,14 @@ def store_in_keyring(name: str, key: str) -> bool:
 def remove_from_keyring(name: str) -> None:
     """Raises ConfigError if the key may still be there."""
 
-    def delete() -> None:
-        import keyring  # noqa: PLC0415  # as above
-
+    def delete(keyring: Any) -> None:
         if keyring.get_password(SERVICE, name) is not None:
             keyring.delete_password(SERVICE, name)
 
     _ask_keyring(delete)
 
 
-def _ask_keyring(work: Callable[[], T]) -> T:
+def _ask_keyring(work: Callable[[Any], T]) -> T:
     """Uses a daemon thread, because a keyring may never answer."""
     if not has_keyring():
         raise ConfigError("The package `keyring` is not installed.", hint="pip install 'wolo-cli[keyring]'")
@@ -219,7 +209,9 @@ def _ask_keyring(work: Callable[[], T]) -> T:
 
     def run() -> None:
         try:
-            answers.append(work())
+            import keyring  # noqa: PLC0415  # 80 ms
+
+            answers.append(work(keyring))
         except BaseException as error:  # keyrings are plugins: they raise what they like
             failures.append(error)
 

@@ -37,7 +37,7 @@ from wolo.models.limit_wait import LimitWait
 from wolo.models.provider import ModelChoice
 from wolo.sessions.entries import STEERING, CustomEntry, MessageEntry, SettingEntry, side_question_entry
 from wolo.tools.tool import ToolServices
-from wolo.tools.tool_values import TodoItem
+from wolo.tools.tool_values import AskQuestions, TodoItem
 
 if TYPE_CHECKING:
     from wolo.agent.compaction_run import CompactionPreview, ContextUsage
@@ -246,6 +246,18 @@ class Conversation:
 
         cancellation = self._user_command = Cancellation()
         return self._stream(run_user_command, command, rights, self._parts.services, cancellation, self.events.show)
+
+    def run_dialog(self, work: Callable[[AskQuestions], Coroutine[Any, Any, None]]) -> AsyncIterator[Event] | None:
+        """Runs a command that asks the user; its questions are among the events. None: nobody can answer."""
+        if (ask := self._parts.services.ask_user) is None:
+            return None
+        cancellation = self._user_command = Cancellation()
+
+        async def run() -> None:
+            with suppress(Cancelled):
+                await cancellation.run(work(ask))
+
+        return self._stream(run)
 
     async def _stream(
         self, work: Callable[P, Coroutine[Any, Any, None]], *args: P.args, **options: P.kwargs

@@ -14,9 +14,12 @@ from msgspec import Struct
 
 from wolo.config import key_store, keys, layers, settings_writer
 from wolo.config.layers import PROVIDER_NAME
+from wolo.config.python_files.extension_providers import ShowStep, is_key_program, run_dialog
 from wolo.errors import AuthError, BadAnswer, ConfigError, ProviderError, QuotaExhausted, RateLimited, Unavailable, UsageError
+from wolo.extension import LoginStep
 from wolo.formats.format import Request
 from wolo.messages.message import Producer, user
+from wolo.messages.terminal_text import clean_line
 from wolo.models import address, headers, secret_references
 from wolo.models.address import join_url
 from wolo.models.catalog import ALIASES, Catalog, clean_key
@@ -55,6 +58,18 @@ def no_argument() -> UsageError:
     return UsageError(
         "A key must not be an argument: others could read it there.", hint="`wolo auth login PROVIDER` asks for it."
     )
+
+
+async def secret_of_dialog(provider: Provider, show: ShowStep) -> str | None:
+    """What the login dialog of an extension returns; None: no extension has one for it. Raises ExtensionError."""
+    site = find_site()
+    return await run_dialog(layers.load(site), site, provider.name, show)
+
+
+def describe_step(step: LoginStep) -> str:
+    """What the user has to do; empty: only to wait."""
+    code = f", and enter the code {clean_line(step.code)} there" if step.code else ""
+    return f"Open {clean_line(step.url)} to log in{code}." if step.url else ""
 
 
 async def check_key(provider: Provider, key: str) -> KeyCheck:
@@ -235,6 +250,8 @@ def _spell(name: str, overrides: Overrides) -> str:
 def _why_not(provider: Provider, overrides: Overrides) -> ConfigError | None:
     settings = overrides.get(provider.name)
     group = f"providers.{provider.name}"
+    if settings and is_key_program(settings.api_key):
+        return None if provider.key_env else ConfigError(f"An extension fetches the key of {provider.label}.")
     if settings and settings.api_key:
         return ConfigError(f"The key of {provider.label} comes from {group}.api_key.", hint="Change or remove it there.")
     if not provider.key_env and provider.name in overrides:

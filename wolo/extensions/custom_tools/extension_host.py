@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import ToolError
+from wolo.extension import LoginStep
 from wolo.extensions.custom_tools.tool_listing import Enclose, ExtensionListing, ToolFile
 from wolo.extensions.custom_tools.tool_process import ToolCrashedError, ToolProcess, start_and_load
 from wolo.extensions.hooks.response import GUARD, NOTHING, HookReply
@@ -62,7 +63,7 @@ class _Reply(Struct, frozen=True, forbid_unknown_fields=True):
     updated_output: str | None = None
 
 
-class _Answer(Struct, frozen=True):
+class ExtensionAnswer(Struct, frozen=True):
     error: str = ""
     reply: _Reply = _Reply()
     actions: tuple[tuple[Literal["status", "notify", "tell", "prompt", "compact", "save"], Any], ...] = ()
@@ -72,7 +73,10 @@ class _Answer(Struct, frozen=True):
     printed: str = ""
     rows: tuple[str, ...] | None = None
     values: tuple[str, ...] = ()
+    # of a login
     key: str = ""
+    saved: str = ""
+    step: LoginStep | None = None
     # of a request
     system: str | None = None
     texts: Mapping[int, str] = {}
@@ -95,7 +99,7 @@ class ExtensionHost:
         self._process: ToolProcess | None = None
         self._has_started = False
         self._lock = asyncio.Lock()
-        self._running: set[asyncio.Task[_Answer]] = set()
+        self._running: set[asyncio.Task[ExtensionAnswer]] = set()
         self._queue: deque[Any] = deque()
         self._pump: asyncio.Task[None] | None = None
         self._texts: list[str] = []
@@ -173,14 +177,14 @@ class ExtensionHost:
 
     # All
 
-    async def ask(self, do: str, timeout_s: float | None = None, **fields: Any) -> _Answer:
+    async def ask(self, do: str, timeout_s: float | None = None, **fields: Any) -> ExtensionAnswer:
         """Raises ExtensionDownError. When cancelled, the extension still finishes what it does."""
         task = asyncio.get_running_loop().create_task(self._ask({"do": do, **fields}, timeout_s or self._limit_s))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
-    async def _ask(self, fields: dict[str, Any], timeout_s: float) -> _Answer:
+    async def _ask(self, fields: dict[str, Any], timeout_s: float) -> ExtensionAnswer:
         async with self._lock:
             if self.problem:
                 raise ExtensionDownError(self.problem)
@@ -193,7 +197,7 @@ class ExtensionHost:
                     self._has_started = True
                     fields["state"] = await asyncio.to_thread(self._read_state)
                 async with asyncio.timeout(timeout_s):
-                    answer = msgspec.convert(await process.request(fields), type=_Answer, strict=False)
+                    answer = msgspec.convert(await process.request(fields), type=ExtensionAnswer, strict=False)
                 for action, value in answer.actions:
                     hide = self._launch.hide
                     if action == "status":
@@ -239,7 +243,7 @@ class ExtensionHost:
             effect = " Calls and prompts that it checks are not let through." if MAY_REFUSE & self.listing.hooks.keys() else ""
             self._launch.notify(f"The extension {self.name} {why.rstrip('.')}.{effect}")
 
-    def _show_error(self, answer: _Answer) -> None:
+    def _show_error(self, answer: ExtensionAnswer) -> None:
         if answer.error and answer.error not in self._errors:
             self._errors.add(answer.error)
             self._launch.notify(f"The extension {self.name} failed: {answer.error}")

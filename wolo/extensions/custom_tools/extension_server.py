@@ -73,6 +73,7 @@ def _load(where: str, text: str) -> tuple[LoadedExtension, dict[str, Any]]:
         ],
         "providers": as_json(ext.providers),
         "logins": sorted(ext.logins),
+        "dialogs": sorted(ext.dialogs),
         **declarations(module),
     }
 
@@ -193,7 +194,26 @@ def _complete(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, 
 
 
 def _login(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, Any]:
-    return {"key": str(loaded.run(loaded.ext.logins[request["provider"]]()))}
+    saved = request["saved"]
+    result = loaded.run(loaded.ext.logins[request["provider"]](*([saved] if saved else [])))
+    key, saved = result if isinstance(result, tuple) else (result, saved)
+    return {"key": str(key), "saved": str(saved)}
+
+
+def _dialog(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Up to the next step of the dialog; without an answer it begins."""
+    ext = loaded.ext
+    try:
+        if ext.open_dialog is not None and "answer" in request:
+            step = ext.open_dialog.send(request["answer"])
+        else:
+            ext.open_dialog = ext.dialogs[request["provider"]]()
+            step = next(ext.open_dialog)
+    except StopIteration as end:
+        return {"key": str(end.value or "")}
+    if not isinstance(step, extension.LoginStep):
+        raise TypeError(f"a login dialog yields LoginStep(…), not {step!r}")
+    return {"step": vars(step)}
 
 
 _DO = {
@@ -204,4 +224,5 @@ _DO = {
     "command": _command,
     "complete": _complete,
     "login": _login,
+    "dialog": _dialog,
 }

@@ -147,6 +147,8 @@ class ExtensionListing(ToolListing, frozen=True):
     providers: Mapping[str, dict[str, Any]] = {}
     logins: tuple[str, ...] = ()
     """Providers whose key it fetches."""
+    dialogs: tuple[str, ...] = ()
+    """Providers whose login it leads the user through."""
 
 
 L = TypeVar("L", bound=ToolListing)

@@ -47,7 +47,6 @@ _LANGUAGE_SERVER_KEYS = frozenset(
 )
 _LOADERS = ("LD_", "DYLD_")
 """Variables that would act on the programs of the sandbox as well."""
-_COMMAND_FILES = (".md", ".toml")
 _UNUSED_KEYS = (
     *("monitors", "themes", "channels", "userConfig", "settings", "dependencies"),
     "apps",

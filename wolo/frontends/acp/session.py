@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from wolo.agent.events import ApprovalAsked, ModeChanged, QuestionsAsked, Scope, TurnEnded
+from wolo.agent.events import ApprovalAsked, Event, ModeChanged, QuestionsAsked, Scope, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.phrasing import argument_lines
@@ -104,12 +104,7 @@ class Session:
                         self.conversation.interrupt()  # it came before there was anything to interrupt
                     if isinstance(event, TurnEnded):
                         ended = event
-                    if isinstance(event, ApprovalAsked):
-                        self._ask(self._approve(event), partial(self.conversation.dismiss, event.id))
-                    elif isinstance(event, QuestionsAsked):
-                        self._ask(self._answer(event), partial(self.conversation.questions.answer, event.id, None))
-                    else:
-                        await self._send(self._updates.on_event(event))
+                    await self._on_event(event)
                     if isinstance(event, ModeChanged):
                         await self._send_options()
             assert ended is not None  # every turn ends with TurnEnded
@@ -133,6 +128,14 @@ class Session:
                 )
                 return schema.PromptResponse(stop_reason=cast("Any", reason), usage=counted)
             message = UserPrompt.from_message(user("\n\n".join(each.text for each in left)), "keyboard")
+
+    async def _on_event(self, event: Event) -> None:
+        if isinstance(event, ApprovalAsked):
+            self._ask(self._approve(event), partial(self.conversation.dismiss, event.id))
+        elif isinstance(event, QuestionsAsked):
+            self._ask(self._answer(event), partial(self.conversation.questions.answer, event.id, None))
+        else:
+            await self._send(self._updates.on_event(event))
 
     def _ask(self, work: Coroutine[Any, Any, None], give_up: Callable[[], None]) -> None:
         """Runs beside the turn. An exception is logged, and `give_up` ends the wait for the answer."""
@@ -262,7 +265,7 @@ class Session:
                     elif isinstance(outcome, Conversation):
                         self._continue_as(outcome)
                     else:
-                        await self._send(self._updates.on_event(outcome))
+                        await self._on_event(outcome)
         except HandoverFailed as failed:
             if failed.conversation is not None:
                 self._continue_as(failed.conversation)

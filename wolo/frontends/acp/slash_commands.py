@@ -26,7 +26,7 @@ from wolo.messages.terminal_text import clean
 HERE = frozenset(
     (
         *("btw", "mode", "todo", "jobs", "undo", "redo", "diff", "model", "thinking", "context", "compact", "uncompact", "cost"),
-        *("tools", "skills", "status"),
+        *("tools", "skills", "status", "login"),
     )
 )
 """Built-in commands that show text, or change the session that the editor has open."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from rich.text import Text
 
-from wolo.diagnostics.provider_login import KeyCheck, account_use, check_key, save_key
+from wolo.diagnostics.provider_login import KeyCheck, account_use, check_key, describe_step, save_key, secret_of_dialog
 from wolo.errors import ConfigError
+from wolo.extension import LoginStep
 from wolo.frontends.terminal.dialogs.input_prompts import ask_secret, confirm
 from wolo.frontends.terminal.dialogs.picker import Item, hinted_menu, pick
 from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.mcp.oauth.callback import open_browser
+from wolo.messages.terminal_text import clean_line
 from wolo.models.provider import Provider
 
 LEAST_KEY = 16
@@ -76,8 +81,12 @@ async def log_in(
 ) -> bool:
     """True once a key is saved: first `key`, if there is one.
 
-    Raises EOFError when the user cancels, and ConfigError when the key cannot be saved.
+    Raises EOFError when the user cancels, ConfigError when the key cannot be saved, and ExtensionError.
     """
+    if not (key or account) and (secret := await secret_of_dialog(provider, partial(_show_step, terminal))) is not None:
+        where = save_key(provider, secret, in_keyring=in_keyring)
+        terminal.screen.show_text(f"Logged in to {provider.label}; the login is saved in {where}.", "dim")
+        return True
     if provider.hint and not key:
         terminal.screen.show_text(provider.hint, "dim")
     while True:
@@ -99,6 +108,13 @@ async def log_in(
             where = save_key(provider, pasted, in_keyring=in_keyring, account=account)
             terminal.screen.show_text(f"The key is saved in {where}. {account_use(provider, account)}".rstrip(), "dim")
             return True
+
+
+async def _show_step(terminal: Terminal, step: LoginStep) -> str:
+    if step.url:
+        terminal.screen.show_text(describe_step(step))
+        open_browser(step.url, os.environ)
+    return await ask_secret(clean_line(step.ask), terminal) if step.ask else ""
 
 
 async def _try(provider: Provider, key: str, terminal: Terminal) -> KeyCheck:
