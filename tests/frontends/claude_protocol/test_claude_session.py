@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, calls, error, text
+from tests.fakes.replies import Hold, Reply, call, calls, delta, error, finish, sse, text, usage
 from tests.frontends.claude_protocol.protocol_client import FORMS, Line, ProtocolClient, allow, blocks
 
 ASKS = ("--permission-prompt-tool", "stdio")
@@ -348,6 +348,77 @@ def test_agents_and_prompts_of_initialize_are_used(provider: ProviderServer) -> 
     assert "reviewer" in json.dumps(provider.requests[0].json["tools"])
 
 
+def write(path: str, content: str) -> Reply:
+    return call("write", {"path": path, "content": content})
+
+
+def test_files_are_rewound_to_a_prompt(provider: ProviderServer) -> None:
+    provider.script(write("a.txt", "one"), text("First."), write("a.txt", "two"), write("b.txt", "new"), text("Second."))
+    provider.script(text("Third."))
+    with ProtocolClient(provider, "--permission-mode", "acceptEdits") as client:
+        client.turn("first")
+        client.turn("second", uuid="5d0b1bb5-2f5c-4b7d-8b1c-6f3a4a0f6a11")
+        paths = [str(Path(name).absolute()) for name in ("a.txt", "b.txt")]
+        preview = client.request("rewind_files", user_message_id="5d0b1bb5-2f5c-4b7d-8b1c-6f3a4a0f6a11", dry_run=True)
+        assert preview["response"] == {"canRewind": True, "filesChanged": paths}
+        assert (Path("a.txt").read_text(), Path("b.txt").read_text()) == ("two", "new")
+        unknown = client.request("rewind_files", user_message_id="9", dry_run=True)["response"]
+        assert unknown == {"canRewind": False, "error": "There is no prompt 9 in this session."}
+        assert "There is no prompt 9" in client.request("rewind_files", user_message_id="9")["error"]
+        rewound = client.request("rewind_files", user_message_id="5d0b1bb5-2f5c-4b7d-8b1c-6f3a4a0f6a11")
+        assert rewound["response"]["filesChanged"] == paths
+        assert (Path("a.txt").read_text(), Path("b.txt").exists()) == ("one", False)
+        assert client.turn("third")[-1]["result"] == "Third."
+        assert client.end() == 0
+    last = json.dumps(provider.requests[-1].json["messages"])
+    assert "second" in last
+    assert "The user undid what the last turn changed in some files" in last
+
+
+def test_replayed_prompt_is_rewound_after_a_resume(provider: ProviderServer) -> None:
+    provider.script(write("a.txt", "one"), text("First."), text("Second."))
+    options = ("--permission-mode", "acceptEdits", "--replay-user-messages")
+    with ProtocolClient(provider, *options) as client:
+        lines = client.turn("first")
+        [replayed] = [line for line in lines if line.get("isReplay")]
+        assert replayed["message"] == {"role": "user", "content": "first"}
+    Path("a.txt").write_text("mine")
+    with ProtocolClient(provider, *options, "--resume", lines[0]["session_id"]) as client:
+        response = client.request("rewind_files", user_message_id=replayed["uuid"])["response"]
+        assert (response["filesChanged"], "changed since: a.txt" in response["error"]) == ([], True)
+        assert Path("a.txt").read_text() == "mine"
+        Path("a.txt").write_text("one")
+        response = client.request("rewind_files", user_message_id=replayed["uuid"])["response"]
+        assert (response["canRewind"], Path("a.txt").exists()) == (True, False)
+
+
+def test_rewind_during_a_turn_is_refused(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("So"), hold, delta("."), finish("stop", usage())))
+    with ProtocolClient(provider) as client:
+        client.prompt("go", uuid="1")
+        hold.wait_until_reached(30)
+        assert "A turn runs" in client.request("rewind_files", user_message_id="1")["error"]
+        hold.release()
+        assert client.read_until(lambda line: line["type"] == "result")[-1]["result"] == "So."
+
+
+def test_stopped_task_ends_alone(provider: ProviderServer) -> None:
+    provider.script(call("task", {"prompt": "wait"}), call("shell", {"command": "sleep 60"}), text("Done."))
+    with ProtocolClient(provider, "--allowedTools", "Bash") as client:
+        client.prompt("go")
+        started = client.read_until(lambda line: line.get("subtype") == "task_started")[-1]
+        client.read_until(lambda line: line["type"] == "assistant" and line["parent_tool_use_id"])
+        assert "No task none is running" in client.request("stop_task", task_id="none")["error"]
+        id = client.start_request("stop_task", task_id=started["task_id"])
+        lines = client.read_until(lambda line: line["type"] == "result")
+    [response] = [line["response"] for line in lines if line["type"] == "control_response"]
+    assert (response["request_id"], response["subtype"]) == (id, "success")
+    [ended] = [line for line in lines if line.get("subtype") == "task_notification"]
+    assert (ended["task_id"], ended["status"]) == (started["task_id"], "stopped")
+    assert lines[-1]["result"] == "Done."
+
+
 def test_interrupt_ends_one_turn(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "sleep 60"}), text("Here I am."))
     with ProtocolClient(provider, "--allowedTools", "Bash") as client:
@@ -379,9 +450,9 @@ def test_mode_and_model_can_be_changed(provider: ProviderServer) -> None:
 def test_unknown_control_request_is_refused(provider: ProviderServer) -> None:
     provider.script(text("Done."))
     with ProtocolClient(provider) as client:
-        response = client.request("rewind_files", user_message_id="x")
+        response = client.request("mcp_toggle", serverName="x", enabled=False)
         assert response["subtype"] == "error"
-        assert "rewind_files" in response["error"]
+        assert "mcp_toggle" in response["error"]
         assert client.turn()[-1]["result"] == "Done."
 
 

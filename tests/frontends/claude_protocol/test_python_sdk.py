@@ -127,6 +127,50 @@ def test_callbacks_servers_and_turns_work(provider: ProviderServer, isolated: Pa
     assert provider.requests[1].results[0] == "sum 3"
 
 
+REWINDING = """
+import asyncio, os
+from pathlib import Path
+from claude_agent_sdk import *
+
+async def main():
+    options = ClaudeAgentOptions(
+        cli_path=os.environ["WOLO"],
+        permission_mode="acceptEdits",
+        allowed_tools=["Bash"],
+        enable_file_checkpointing=True,
+        extra_args={"replay-user-messages": None},
+    )
+    async with ClaudeSDKClient(options) as client:
+        await client.query("write")
+        messages = [message async for message in client.receive_response()]
+        prompts = [m.uuid for m in messages if isinstance(m, UserMessage) and m.uuid and "write" in str(m.content)]
+        print(Path("a.txt").exists())
+        await client.rewind_files(prompts[0])
+        print(Path("a.txt").exists())
+        await client.query("wait")
+        async for message in client.receive_response():
+            if isinstance(message, TaskStartedMessage):
+                task = message.task_id
+            elif isinstance(message, AssistantMessage) and message.parent_tool_use_id:
+                await client.stop_task(task)
+            elif isinstance(message, TaskNotificationMessage):
+                print(message.status)
+            elif isinstance(message, ResultMessage):
+                print(message.result)
+
+asyncio.run(main())
+"""
+
+
+def test_files_are_rewound_and_tasks_stopped(provider: ProviderServer, isolated: Path) -> None:
+    program = isolated / "program.py"
+    program.write_text(REWINDING)
+    provider.script(call("write", {"path": "a.txt", "content": "a"}), text("Written."))
+    provider.script(call("task", {"prompt": "wait"}), call("shell", {"command": "sleep 60"}), text("Stopped."))
+    run = run_python(program, env=at(provider.base_url, KEY, MODEL))
+    assert run.stdout.splitlines() == ["True", "False", "stopped", "Stopped."], run.stderr
+
+
 FAILING = """
 import asyncio, os
 from claude_agent_sdk import *

@@ -71,6 +71,39 @@ def test_callbacks_servers_and_agents_work(provider: ProviderServer) -> None:
     assert provider.requests[1].results[0] == "sum 3"
 
 
+REWINDING = """
+import { query } from '@anthropic-ai/claude-agent-sdk';
+const uuid = '5d0b1bb5-2f5c-4b7d-8b1c-6f3a4a0f6a11';
+let finish;
+const running = query({
+  prompt: (async function* () {
+    yield { type: 'user', message: { role: 'user', content: 'work' }, parent_tool_use_id: null, session_id: '', uuid };
+    await new Promise((resolve) => { finish = resolve; });
+  })(),
+  options: {
+    pathToClaudeCodeExecutable: process.env.WOLO,
+    cwd: process.env.WORK,
+    permissionMode: 'acceptEdits',
+    enableFileCheckpointing: true,
+  },
+});
+for await (const message of running) {
+  if (message.type === 'result') {
+    const [preview, rewound] = [await running.rewindFiles(uuid, { dryRun: true }), await running.rewindFiles(uuid)];
+    console.log(preview.canRewind, rewound.canRewind, rewound.filesChanged.length);
+    finish();
+    break;
+  }
+}
+"""
+
+
+def test_files_are_rewound(provider: ProviderServer) -> None:
+    provider.script(calls(("write", {"path": "a.txt", "content": "a"})), text("Done."))
+    run = run_node(REWINDING, CLAUDE_NPM, {"WORK": str(Path.cwd()), **at(provider.base_url, KEY, MODEL)})
+    assert (run.stdout, Path("a.txt").exists()) == ("true true 1\n", False), run.stderr
+
+
 INTERRUPTED = """
 import { query } from '@anthropic-ai/claude-agent-sdk';
 let finish;

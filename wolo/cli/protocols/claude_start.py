@@ -20,8 +20,8 @@ from wolo.errors import UsageError, WoloError
 from wolo.extensions.agent_fields import tools
 from wolo.extensions.markdown_files import Document
 from wolo.frontends.claude_protocol.can_use_tool import to_mode
-from wolo.frontends.claude_protocol.claude_session import ClaudeSession, to_level
-from wolo.frontends.claude_protocol.session_options import SessionOptions, set_prompt
+from wolo.frontends.claude_protocol.claude_session import ClaudeSession
+from wolo.frontends.claude_protocol.session_options import SessionOptions, set_prompt, to_level
 from wolo.frontends.claude_protocol.wire_messages import failure
 from wolo.frontends.streams import OutputLost, print_json, show_error
 from wolo.operating_system import EXIT_BY_SIGNAL, on_signal
@@ -179,12 +179,8 @@ def _check_form(options: SessionOptions, form: str) -> None:
         raise UsageError(f"{FORM} is the form of both stdin and stdout, not {form}.")
 
 
-def _turn_partial_on(options: SessionOptions) -> None:
-    options.partial = True
-
-
-def _permit_bypass(options: SessionOptions) -> None:
-    options.may_bypass = True
+def _set(name: str, options: SessionOptions, value: str | bool = True) -> None:
+    setattr(options, name, value)
 
 
 def _model(options: SessionOptions, value: str) -> None:
@@ -204,10 +200,6 @@ def _display(options: SessionOptions, value: str) -> None:
         raise UsageError(f"--thinking-display {value} is not supported by wolo: thinking is passed on as the provider sends it.")
 
 
-def _schema(options: SessionOptions, value: str) -> None:
-    options.schema = value
-
-
 def _sources(options: SessionOptions, value: str) -> None:
     """wolo reads its own settings, and a project's only where the user trusts the folder."""
     if unknown := [each for each in split_list(value) if each not in ("user", "project", "local")]:
@@ -222,10 +214,11 @@ _FLAGS: Mapping[str, str | Callable[[SessionOptions], object]] = {
     **dict.fromkeys(("--print", "-p", "--verbose", "--await-initialize"), lambda options: None),
     "--continue": "continue",
     "--fork-session": "fork",
-    "--include-partial-messages": _turn_partial_on,
+    "--include-partial-messages": partial(_set, "partial"),
+    "--replay-user-messages": partial(_set, "replays"),
     "--strict-mcp-config": "strict_mcp_config",
     "--no-session-persistence": "no_session",
-    "--allow-dangerously-skip-permissions": _permit_bypass,
+    "--allow-dangerously-skip-permissions": partial(_set, "may_bypass"),
     "--dangerously-skip-permissions": lambda options: _set_mode(options, "bypassPermissions"),
 }
 """Names of settings that they turn on, or functions that do more."""
@@ -259,7 +252,7 @@ _VALUES: Mapping[str, str | Callable[[SessionOptions, str], object]] = {
     "--thinking": _thinking,
     "--max-thinking-tokens": lambda options, value: options.values.update(thinking=to_level(value)),
     "--thinking-display": _display,
-    "--json-schema": _schema,
+    "--json-schema": partial(_set, "schema"),
     "--sdk-url": _refuse_url,
 }
 _OF_WOLO = frozenset(

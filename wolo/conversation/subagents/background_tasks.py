@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,8 +21,8 @@ _SHOWN_CHARS = 60
 
 
 class BackgroundTask:
-    def __init__(self, number: int, run: SubagentRun, interrupt: Callable[[], None]) -> None:
-        self.number, self.run, self.interrupt = number, run, interrupt
+    def __init__(self, run: SubagentRun) -> None:
+        self.number, self.run = run.number, run
         self.result: CallResult | None = None
         """None: it runs."""
         self.work: asyncio.Task[None] | None = None
@@ -59,8 +59,8 @@ class BackgroundTasks:
         if len(self.running) >= MOST_RUNNING:
             raise ToolError(f"{MOST_RUNNING} background tasks run already; wait until one has ended.")
 
-    def start(self, run: SubagentRun, interrupt: Callable[[], None], work: Coroutine[Any, Any, CallResult]) -> BackgroundTask:
-        task = BackgroundTask(run.number, run, interrupt)
+    def start(self, run: SubagentRun, work: Coroutine[Any, Any, CallResult]) -> BackgroundTask:
+        task = BackgroundTask(run)
         self.all.append(task)
         task.work = asyncio.get_running_loop().create_task(self._finish(task, work))
         return task
@@ -93,7 +93,7 @@ class BackgroundTasks:
         """Interrupts tasks and waits for their clean end."""
         works = [task.work for task in tasks if task.work is not None and not task.work.done()]
         for task in tasks:
-            task.interrupt()
+            task.run.interrupt()
         if works:
             await asyncio.wait(works)
 

@@ -49,6 +49,7 @@ class SubagentRun:
         """`number` of a background task; 0: the call waits for its end."""
         self.number = number
         self.part_id = call.part_id
+        self.interrupt: Callable[[], None] = lambda: None
         self.took_s = 0.0
         self.used: Usage | None = None
         """Usage of the whole task; None: it has not ended."""

@@ -34,7 +34,7 @@ from wolo.conversation.resources.persistence import SavedSession, SessionPropert
 from wolo.conversation.resources.request_prefix import RequestPrefix
 from wolo.conversation.resources.startup import StartupState
 from wolo.conversation.resources.tool_environment import new_shell, save_redacted
-from wolo.errors import ToolError, WoloError
+from wolo.errors import ToolError, UsageError, WoloError
 from wolo.extensions.agent_files import AgentProfile, Agents
 from wolo.guard.judge import Judge
 from wolo.messages.message import OPENED, Message, user
@@ -162,6 +162,13 @@ class Subagents:
         if self.background is not None:
             await self.background.cancel(self.background.running)
 
+    def interrupt(self, session_id: str) -> None:
+        """Stops a running task; its result says so. Raises UsageError."""
+        run = next((run for run in self.running if run.session_id == session_id), None)
+        if run is None:
+            raise UsageError(f"No task {session_id} is running.")
+        run.interrupt()
+
     def find_task(self, id: str) -> str:
         """The agent of an ended task. Raises ToolError."""
         if any(run.session_id == id for run in self.running):
@@ -183,7 +190,7 @@ class Subagents:
             tasks = self.background = self.background or BackgroundTasks(call.services.secrets)
             tasks.check_room()
             prepared = await self._begin(request, call, number=len(tasks.all) + 1)
-            task = tasks.start(prepared.run, prepared.agent.interrupt, self._run(prepared))
+            task = tasks.start(prepared.run, self._run(prepared))
             id = prepared.sink.session_id
             started = f"Started as background task {task.number}, id {id}."
             text = f"{started} Its result comes as a message when it ends; do not wait for it."
@@ -203,6 +210,7 @@ class Subagents:
             raise ToolError(f"Cannot start the agent {request.agent}: {error.message}") from error
         await self._notice(notice)
         prepared = await self._prepare(profile, choice, sink, request, call, number)
+        prepared.run.interrupt = prepared.agent.interrupt
         if self._parent.follow is not None:
             self._parent.follow(prepared.agent.services)
         self.running.append(prepared.run)

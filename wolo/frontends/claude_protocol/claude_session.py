@@ -19,7 +19,15 @@ from wolo.conversation.structured_output import OutputForm, read_schema
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.claude_protocol.can_use_tool import ToolPermissions
 from wolo.frontends.claude_protocol.channel import Channel, ProgramGone, ProgramRefused
-from wolo.frontends.claude_protocol.session_options import SessionOptions, Values, add_initialize, read_agents, read_hooks
+from wolo.frontends.claude_protocol.file_rewind import prompt_uuid, rewind_files
+from wolo.frontends.claude_protocol.session_options import (
+    SessionOptions,
+    Values,
+    add_initialize,
+    read_agents,
+    read_hooks,
+    to_level,
+)
 from wolo.frontends.claude_protocol.wire_messages import VERSION, MessageWriter, failure, mcp_servers
 from wolo.frontends.prompt_lines import to_prompt
 from wolo.frontends.streams import OutputLost, print_message, watch_reader
@@ -42,6 +50,10 @@ class ClaudeSession:
         self._writer: MessageWriter | None = None
         self._form: OutputForm | None = None
         self._opening = asyncio.Lock()
+        self._running = asyncio.Lock()
+        """Held by a turn, and while the conversation is replaced."""
+        self._prompts: dict[str, str] = {}
+        """Ids of prompts by the program's UUIDs."""
         self._failure: WoloError | None = None
         """Why the session could not be opened."""
         self._initialize: Mapping[str, Any] | None = None
@@ -58,8 +70,8 @@ class ClaudeSession:
         watch_reader(self._leave)
         try:
             while (line := await self._channel.prompts.get()) is not None and not (self.stopped_by or self._is_abandoned):
-                conversation = await self._open()
-                exit_code = await self._turn(to_prompt(line), line.get("client_composed") is True, conversation)
+                async with self._running:
+                    exit_code = await self._turn(line, await self._open())
             if self._channel.mistake is not None:
                 raise self._channel.mistake
             if self._failure is not None:
@@ -169,8 +181,9 @@ class ClaudeSession:
 
     # Turns
 
-    async def _turn(self, prompt: UserPrompt, is_verbatim: bool, conversation: Conversation) -> int:
+    async def _turn(self, line: Mapping[str, Any], conversation: Conversation) -> int:
         """Raises OutputLost and WoloError."""
+        prompt = to_prompt(line)
         if self._model is not None:
             model, self._model = self._model, None
             if model != conversation.info.model:
@@ -178,10 +191,14 @@ class ClaudeSession:
         assert self._writer is not None  # it was made with the conversation
         self._writer.conversation = conversation
         match prompt.parts:
-            case [TextPart(text=text)] if "@" in text and not is_verbatim:
+            case [TextPart(text=text)] if "@" in text and line.get("client_composed") is not True:
                 prompt = await asyncio.to_thread(write_prompt, text, conversation, origin="file", notify=print_message)
         self._send_state("running")
         self._channel.send(self._writer.init())
+        name = str(line.get("uuid") or prompt_uuid(prompt.id))
+        self._prompts[name] = prompt.id
+        if self._options.replays:
+            self._channel.send({**self._writer.replay(line["message"]), "uuid": name})
         structured: Mapping[str, Any] = {}
         if self._form is None:
             ended = await self._run_prompt(conversation, self._writer, prompt)
@@ -262,6 +279,12 @@ class ClaudeSession:
                     conversation.think(to_level(tokens))
             case "mcp_status":
                 return {"mcpServers": mcp_servers(conversation)}
+            case "mcp_reconnect":
+                await conversation.servers.restart(str(request.get("serverName")))
+            case "stop_task":
+                conversation.subagents.interrupt(str(request.get("task_id")))
+            case "rewind_files":
+                return await self._rewind(str(request.get("user_message_id")), is_preview=request.get("dry_run") is True)
         return {}
 
     async def _on_initialize(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -290,6 +313,15 @@ class ClaudeSession:
             **{told: True for name, told in applied.items() if request.get(name)},
         }
 
+    async def _rewind(self, name: str, *, is_preview: bool) -> Mapping[str, Any]:
+        """Raises WoloError."""
+        if self._running.locked():
+            raise UsageError("A turn runs: its files cannot be rewound.", hint="Interrupt it, or wait for its result.")
+        async with self._running:
+            conversation = await self._open()
+            self._conversation, response = await rewind_files(conversation, self._prompts, name, is_preview=is_preview)
+        return response
+
     def _set_model(self, model: Any, conversation: Conversation) -> None:
         """For the next turn. Raises WoloError for a model that cannot be used."""
         from wolo.conversation.resources.model_selection import choose_other  # noqa: PLC0415  # few sessions change it
@@ -301,7 +333,10 @@ class ClaudeSession:
         self._model = conversation.info.model if other is None else other.label
 
 
-_SUPPORTED = ("initialize", "interrupt", "set_permission_mode", "set_model", "set_max_thinking_tokens", "mcp_status")
+_SUPPORTED = (
+    *("initialize", "interrupt", "set_permission_mode", "set_model", "set_max_thinking_tokens"),
+    *("mcp_status", "mcp_reconnect", "stop_task", "rewind_files"),
+)
 
 
 def _models(conversation: Conversation) -> list[dict[str, Any]]:
@@ -311,16 +346,3 @@ def _models(conversation: Conversation) -> list[dict[str, Any]]:
     usable = [each for each in models_here(conversation.permissions.config) if each.has_key and each.model is not None]
     about = {conversation.info.model: ""} | {each.label: in_brief(each) for each in usable[:MOST_MODELS]}
     return [{"value": label, "displayName": label, "description": text} for label, text in about.items()]
-
-
-_LEVELS = ((0, "off"), (4_096, "low"), (16_384, "medium"), (31_999, "high"))
-"""Tokens for thinking, and the level for as many at most."""
-
-
-def to_level(tokens: Any) -> Any:
-    """The thinking level for a budget in tokens. Raises UsageError."""
-    try:
-        number = int(tokens)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{tokens!r} is no number of tokens for thinking.") from error
-    return next((level for most, level in _LEVELS if number <= most), "max")

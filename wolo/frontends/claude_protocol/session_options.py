@@ -31,6 +31,8 @@ class SessionOptions(Struct, kw_only=True):
     may_bypass: bool = False
     """The mode bypassPermissions may be chosen later."""
     partial: bool = False
+    replays: bool = False
+    """Prompts are sent back, with the UUIDs by which files can be rewound."""
     with_text: bool = False
     """Words of subagents are sent, too."""
     hosted: tuple[str, ...] = ()
@@ -162,3 +164,16 @@ def read_hooks(hooks: Mapping[str, Any], ask: AskHook) -> tuple[ProgramHook, ...
 
 GUARDS = frozenset(("PreToolUse", "PermissionRequest", "UserPromptSubmit"))
 """Events whose hooks guard something: without their answer it does not happen."""
+
+
+_LEVELS = ((0, "off"), (4_096, "low"), (16_384, "medium"), (31_999, "high"))
+"""Tokens for thinking, and the level for as many at most."""
+
+
+def to_level(tokens: Any) -> Any:
+    """The thinking level for a budget in tokens. Raises UsageError."""
+    try:
+        number = int(tokens)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{tokens!r} is no number of tokens for thinking.") from error
+    return next((level for most, level in _LEVELS if number <= most), "max")

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from wolo.agent import events
+from wolo.agent.budget import add
 from wolo.agent.hook_calls import STOP_FAILURES, HookedResult
 from wolo.conversation.conversation import Conversation
 from wolo.extensions.hooks.claude_results import to_claude_response
@@ -37,13 +38,9 @@ class ModelTotals(Struct):
     is_cost_known: bool = True
 
     def add(self, usage: Usage) -> None:
-        counts = {name: getattr(self.usage, name) + getattr(usage, name) for name in _COUNTS}
         cost = cost_of(usage)
-        self.usage, self.cost = Usage(**counts), self.cost + (cost or 0.0)
+        self.usage, self.cost = add(self.usage, usage), self.cost + (cost or 0.0)
         self.is_cost_known = self.is_cost_known and cost is not None
-
-
-_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 
 
 class MessageWriter:
@@ -174,6 +171,10 @@ class MessageWriter:
                 "permission_denials": denials,
             }
         )
+
+    def replay(self, message: Mapping[str, Any]) -> WireMessage:
+        """A prompt of the program, as it was received."""
+        return self._wrap({"type": "user", "message": message, "parent_tool_use_id": None, "isReplay": True})
 
     def state(self, name: str) -> WireMessage:
         """Tells the SDK, which keeps it from the program, whether another turn follows."""
