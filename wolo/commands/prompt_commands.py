@@ -15,7 +15,11 @@ async def _init(context: CommandContext, rest: str) -> Outcome:
 
 
 async def _review(context: CommandContext, rest: str) -> Outcome:
-    return SendPrompt(_prompt("review").replace("{what}", rest or UNCOMMITTED))
+    return SendPrompt(review_prompt(rest))
+
+
+def review_prompt(what: str) -> str:
+    return _prompt("review").replace("{what}", what or UNCOMMITTED)
 
 
 async def _commit(context: CommandContext, rest: str) -> Outcome:

@@ -233,6 +233,62 @@ def test_threads_are_listed_and_resumed(provider: ProviderServer) -> None:
     assert prompts == ["first", "second"]
 
 
+def test_fork_continues_beside_its_origin(provider: ProviderServer) -> None:
+    provider.script(text("One."), text("Two."), text("Three."))
+    with AppClient(provider) as client:
+        client.initialize()
+        thread = client.start(sandbox="workspace-write", approvalPolicy="never")
+        client.turn(thread, "first", sandboxPolicy={"type": "workspaceWrite"})
+        response = client.request("thread/fork", threadId=thread)["result"]
+        fork = response["thread"]["id"]
+        assert (response["thread"]["forkedFromId"], fork != thread) == (thread, True)
+        assert (response["sandbox"]["type"], response["approvalPolicy"]) == ("workspaceWrite", "never")
+        while client.lines[-1]["method"] != "thread/started" or client.lines[-1]["params"]["thread"]["id"] != fork:
+            client.read()
+        client.turn(fork, "in the fork")
+        client.turn(thread, "in the thread")
+        assert "no session" in client.request("thread/fork", threadId="none")["error"]["message"].lower()
+    prompts = [[each["content"] for each in asked.messages if each["role"] == "user"] for asked in provider.requests]
+    assert prompts == [["first"], ["first", "in the fork"], ["first", "in the thread"]]
+
+
+def test_fork_is_no_looser_than_its_origin(provider: ProviderServer) -> None:
+    provider.script(text("One."))
+    with AppClient(provider) as client:
+        client.initialize()
+        thread = client.start(sandbox="workspace-write", approvalPolicy="on-request")
+        client.turn(thread, sandboxPolicy={"type": "readOnly"})
+        assert client.request("thread/fork", threadId=thread)["result"]["sandbox"]["type"] == "readOnly"
+        widened = client.request("thread/fork", threadId=thread, sandbox="workspace-write")["result"]
+        assert widened["sandbox"]["type"] == "workspaceWrite"
+
+
+@pytest.mark.parametrize("delivery", ["inline", "detached"])
+def test_review_has_its_items(provider: ProviderServer, delivery: str) -> None:
+    provider.script(text("One."), text("Looks fine."))
+    with AppClient(provider) as client:
+        client.initialize()
+        thread = client.start()
+        client.turn(thread, "first")
+        begin = len(client.lines)
+        target = {"type": "commit", "sha": "1234567", "title": "Polish colours"}
+        response = client.request("review/start", threadId=thread, target=target, delivery=delivery)["result"]
+        assert (response["reviewThreadId"] == thread) == (delivery == "inline")
+        while not any(line["method"] == "turn/completed" for line in client.lines[begin:]):
+            client.read()
+        lines = client.lines[begin:]
+        assert [item["review"] for item in items(lines, "enteredReviewMode")] == ["the commit 1234567 Polish colours"]
+        assert [item["review"] for item in items(lines, "exitedReviewMode")] == ["Looks fine."]
+        assert {line["params"]["threadId"] for line in lines if "turn" in line["method"]} == {response["reviewThreadId"]}
+        for bad in ({"type": "commit"}, {"type": "moon"}, {}):
+            assert "target" in client.request("review/start", threadId=thread, target=bad)["error"]["message"]
+        assert (
+            "sideways" in client.request("review/start", threadId=thread, target=target, delivery="sideways")["error"]["message"]
+        )
+        assert "thread/archive" in client.request("thread/archive", threadId=thread)["error"]["message"]
+    assert "Review this: the commit 1234567 Polish colours." in provider.requests[1].messages[-1]["content"]
+
+
 def test_settings_of_a_turn_apply(provider: ProviderServer) -> None:
     provider.script(text('{"x": 1}'))
     with AppClient(provider) as client:

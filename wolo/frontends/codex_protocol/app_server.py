@@ -10,22 +10,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from wolo import __version__
+from wolo.commands.prompt_commands import review_prompt
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
+from wolo.conversation.prompt_attachments import write_prompt
 from wolo.conversation.resources.startup import ConversationChange, StartOptions
 from wolo.conversation.structured_output import OutputForm
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.codex_protocol import json_rpc
-from wolo.frontends.codex_protocol.app_thread import AppThread
+from wolo.frontends.codex_protocol.app_thread import AppThread, read_prompt, review_target
 from wolo.frontends.codex_protocol.codex_settings import CodexSettings
 from wolo.frontends.codex_protocol.sandboxes import MODES, READ_ONLY, mode_of, to_thinking
 from wolo.frontends.codex_protocol.thread_objects import list_sessions, opened_object, saved_object
 from wolo.frontends.streams import print_message
-from wolo.messages.message import UserPrompt
-from wolo.messages.parts import ImagePart
+from wolo.guard.modes import MODES as ALL_MODES
 from wolo.places import find_places
 
 log = logging.getLogger(__name__)
@@ -56,6 +54,7 @@ class AppServer:
         self._methods: dict[str, Callable[[Params], Awaitable[Any]]] = {
             "thread/start": self._start_thread,
             "thread/resume": self._resume_thread,
+            "thread/fork": self._fork_thread,
             "thread/list": self._list_threads,
             "thread/loaded/list": self._list_loaded,
             "thread/name/set": self._set_name,
@@ -63,6 +62,7 @@ class AppServer:
             "turn/start": self._start_turn,
             "turn/steer": self._steer,
             "turn/interrupt": self._interrupt,
+            "review/start": self._start_review,
         }
 
     async def run(self) -> None:
@@ -141,7 +141,26 @@ class AppServer:
         result, _ = await self._open(rest, {"resume": id})
         return result
 
-    async def _open(self, params: Params, flags: Mapping[str, str]) -> tuple[dict[str, Any], AppThread]:
+    async def _fork_thread(self, params: Params) -> dict[str, Any]:
+        id = _text(params, "threadId")
+        rest = {name: value for name, value in params.items() if name != "threadId"}
+        result, thread = await self._fork(id, rest)
+        return {**result, "_follow": lambda: self._announce(thread, result)}
+
+    async def _fork(self, id: str, rest: Params) -> tuple[dict[str, Any], AppThread]:
+        """Continues in a copy. Parameters of an open thread hold for its copy, where `rest` names no others."""
+        origin = self._threads.get(id)
+        result, thread = await self._open({**(origin.params if origin else {}), **rest}, {"resume": id, "fork": True})
+        if origin and not {"sandbox", "approvalPolicy", "config"} & rest.keys():
+            order, mode = list(ALL_MODES), origin.conversation.info.mode
+            thread.asks = thread.asks and origin.asks
+            if order.index(mode) < order.index(thread.conversation.info.mode):
+                thread.conversation.set_mode(mode)
+            result = opened_object(thread, "")
+        result["thread"]["forkedFromId"] = id
+        return result, thread
+
+    async def _open(self, params: Params, flags: Mapping[str, str | bool]) -> tuple[dict[str, Any], AppThread]:
         settings = CodexSettings(values={**flags})
         settings.apply(self._settings)
         settings.apply(_table(params, "config"))
@@ -175,7 +194,7 @@ class AppServer:
         options = StartOptions(flags=values, attended=False, answers_approvals=True, cwd=cwd, agents=(READ_ONLY,))
         async with self._opening:
             conversation = await open_conversation(options)
-        thread = AppThread(conversation, self._rpc, self._hidden)
+        thread = AppThread(conversation, self._rpc, self._hidden, params)
         thread.asks = asks
         self._threads[thread.id] = thread
         return opened_object(thread, settings.policy), thread
@@ -215,10 +234,22 @@ class AppServer:
 
     # Turns
 
+    async def _start_review(self, params: Params) -> dict[str, Any]:
+        thread, delivery = self._idle_thread(params), params.get("delivery") or "inline"
+        _refuse_rest(params, ("threadId", "target", "delivery"))
+        what = review_target(_table(params, "target"))
+        if delivery not in ("inline", "detached"):
+            raise UsageError(f"delivery: there is no {delivery}, only inline and detached.")
+        if delivery == "detached":
+            result, thread = await self._fork(thread.id, {})
+            self._announce(thread, result)
+        text = review_prompt(what)
+        prompt = await asyncio.to_thread(write_prompt, text, thread.conversation, origin="network", notify=print_message)
+        turn = thread.start(prompt, [{"type": "text", "text": f"Review {what or 'the uncommitted changes'}"}], None, review=what)
+        return {"turn": turn, "reviewThreadId": thread.id}
+
     async def _start_turn(self, params: Params) -> dict[str, Any]:
-        thread = self._thread(params)
-        if thread.turn_id:
-            raise UsageError("A turn of this thread is running.", hint="Steer it with turn/steer, or interrupt it.")
+        thread = self._idle_thread(params)
         handled = ("threadId", "input", "cwd", "model", "effort", "approvalPolicy", "sandboxPolicy", "outputSchema")
         _refuse_rest(params, handled)
         cwd, conversation = params.get("cwd"), thread.conversation
@@ -242,16 +273,14 @@ class AppServer:
             thread.conversation = await conversation.reopen(ConversationChange(model=str(model)))
         schema = params.get("outputSchema")
         form = OutputForm(schema) if isinstance(schema, dict) else None
-        prompt = await _prompt(params, thread)
-        if thread.turn_id:
-            raise UsageError("A turn of this thread is running.")
+        prompt = await read_prompt(params, thread.conversation)
         return {"turn": thread.start(prompt, list(params["input"]), form)}
 
     async def _steer(self, params: Params) -> dict[str, Any]:
         thread = self._thread(params)
         if not thread.turn_id or params.get("expectedTurnId", thread.turn_id) != thread.turn_id:
             raise UsageError("This turn is not running.")
-        thread.conversation.steer(await _prompt(params, thread))
+        thread.conversation.steer(await read_prompt(params, thread.conversation))
         return {"turnId": thread.turn_id}
 
     async def _interrupt(self, params: Params) -> dict[str, Any]:
@@ -259,6 +288,12 @@ class AppServer:
         if params.get("turnId", thread.turn_id) == thread.turn_id:
             thread.conversation.interrupt()
         return {}
+
+    def _idle_thread(self, params: Params) -> AppThread:
+        thread = self._thread(params)
+        if thread.turn_id:
+            raise UsageError("A turn of this thread is running.", hint="Steer it with turn/steer, or interrupt it.")
+        return thread
 
     def _thread(self, params: Params) -> AppThread:
         id = _text(params, "threadId")
@@ -287,29 +322,3 @@ def _refuse_rest(params: Params, handled: tuple[str, ...]) -> None:
         is_user = name == "approvalsReviewer" and value == "user"
         if name not in handled and name not in _WITHOUT_EFFECT and value not in (None, False, "", [], {}) and not is_user:
             raise UsageError(f"wolo does not have the parameter {name} of Codex.")
-
-
-async def _prompt(params: Params, thread: AppThread) -> UserPrompt:
-    """Raises UsageError for input that wolo does not take."""
-    texts, files, pictures = [], [], []
-    entries = params.get("input")
-    for entry in entries if isinstance(entries, list) else ():
-        match entry:
-            case {"type": "text", "text": str(text)}:
-                texts.append(text)
-            case {"type": "localImage", "path": str(path)}:
-                files.append(Path(path))
-            case {"type": "image", "url": str(url)}:
-                try:
-                    pictures.append(ImagePart.from_url(url))
-                except ValueError as error:
-                    raise UsageError(f"input: {error}.") from error
-            case _:
-                kind = entry.get("type") if isinstance(entry, dict) else entry
-                raise UsageError(f"input: wolo does not take {kind!r}.", hint="It takes text, image and localImage.")
-    if not (texts or files or pictures):
-        raise UsageError("input is empty.")
-    conversation, text = thread.conversation, "\n\n".join(texts)
-    prompt = await asyncio.to_thread(write_prompt, text, conversation, origin="network", notify=print_message, files=tuple(files))
-    prompt = replace(prompt, parts=(*prompt.parts, *pictures))
-    return must_be_sent(conversation.choice, prompt) if files or pictures else prompt

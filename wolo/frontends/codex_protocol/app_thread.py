@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from wolo.agent.budget import add
 from wolo.agent.events import ApprovalAsked, AttemptFailed, QuestionsAsked, TurnEnded
 from wolo.conversation.conversation import Conversation
+from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.structured_output import OutputForm
+from wolo.errors import UsageError
 from wolo.frontends.codex_protocol.exec_run import CAUSES
 from wolo.frontends.codex_protocol.json_rpc import ClientGone, JsonRpc, RpcError, settle
 from wolo.frontends.codex_protocol.thread_items import EDITS, ItemEvent, ItemWriter, ThreadItem, wire_usage
+from wolo.frontends.streams import print_message
 from wolo.messages.message import Usage, UserPrompt
-from wolo.messages.parts import new_id
+from wolo.messages.parts import ImagePart, new_id
 
 NOT_ASKED = "The client could not be asked, so the call was denied: {error}."
 OTHER_CALL = "Clients of the app server decide about commands and file changes only, so this call was denied."
 
 
 class AppThread:
-    def __init__(self, conversation: Conversation, rpc: JsonRpc, hidden: frozenset[str]) -> None:
-        """`hidden`: notifications that the client does not want."""
+    def __init__(self, conversation: Conversation, rpc: JsonRpc, hidden: frozenset[str], params: Mapping[str, Any]) -> None:
+        """`hidden`: notifications that the client does not want; `params`: those that opened the thread."""
         self.conversation = conversation
+        self.params = params
         self.asks = True
         """False: the approval policy is never."""
         self.turn_id = ""
@@ -44,10 +51,12 @@ class AppThread:
         if method not in self._hidden:
             self._rpc.notify(method, {"threadId": self.id, **params})
 
-    def start(self, prompt: UserPrompt, content: list[Any], form: OutputForm | None) -> dict[str, Any]:
-        """Begins a turn and returns it."""
+    def start(self, prompt: UserPrompt, content: list[Any], form: OutputForm | None, review: str | None = None) -> dict[str, Any]:
+        """Begins a turn and returns it. `review`: what it reviews; empty: the uncommitted changes. Raises UsageError."""
+        if self.turn_id:
+            raise UsageError("A turn of this thread is running.")
         self.turn_id = new_id("turn")
-        self._running = asyncio.create_task(self._run(self.turn_id, prompt, content, form))
+        self._running = asyncio.create_task(self._run(self.turn_id, prompt, content, form, review))
         return turn_object(self.turn_id, "inProgress")
 
     async def close(self) -> None:
@@ -56,12 +65,14 @@ class AppThread:
             await asyncio.wait({self._running})
         await self.conversation.close()
 
-    async def _run(self, turn_id: str, prompt: UserPrompt, content: list[Any], form: OutputForm | None) -> None:
+    async def _run(
+        self, turn_id: str, prompt: UserPrompt, content: list[Any], form: OutputForm | None, review: str | None
+    ) -> None:
         self.notify("thread/status/changed", status={"type": "active", "activeFlags": []})
         self.notify("turn/started", turn=turn_object(turn_id, "inProgress"))
-        message = {"type": "userMessage", "id": new_id("item"), "content": content}
-        for phase in ("started", "completed"):
-            self.notify(f"item/{phase}", turnId=turn_id, item=message)
+        self._item(turn_id, "userMessage", new_id("item"), content=content)
+        if review is not None:
+            self._item(turn_id, "enteredReviewMode", turn_id, review=review or "current changes")
         try:
             if form is None:
                 ended = await self._turn(turn_id, prompt)
@@ -69,6 +80,8 @@ class AppThread:
                 ended, _ = await form.ask(lambda each: self._turn(turn_id, each), prompt)
         finally:
             self.turn_id = ""
+        if review is not None:
+            self._item(turn_id, "exitedReviewMode", turn_id, review=ended.answer)
         error = None
         status = "completed" if ended.cause == "done" and ended.error is None else "failed"
         if ended.cause == "interrupted":
@@ -82,6 +95,10 @@ class AppThread:
         self.notify("thread/tokenUsage/updated", turnId=turn_id, tokenUsage=usage)
         self.notify("turn/completed", turn=turn_object(turn_id, status, error))
         self.notify("thread/status/changed", status={"type": "idle"})
+
+    def _item(self, turn_id: str, type: str, id: str, **fields: Any) -> None:
+        for phase in ("started", "completed"):
+            self.notify(f"item/{phase}", turnId=turn_id, item={"type": type, "id": id, **fields})
 
     async def _turn(self, turn_id: str, prompt: UserPrompt) -> TurnEnded:
         ended: TurnEnded | None = None
@@ -233,3 +250,43 @@ def _breakdown(usage: Usage) -> dict[str, int]:
         "outputTokens": counts["output_tokens"],
         "reasoningOutputTokens": counts["reasoning_output_tokens"],
     }
+
+
+async def read_prompt(params: Mapping[str, Any], conversation: Conversation) -> UserPrompt:
+    """Raises UsageError for input that wolo does not take."""
+    texts, files, pictures = [], [], []
+    entries = params.get("input")
+    for entry in entries if isinstance(entries, list) else ():
+        match entry:
+            case {"type": "text", "text": str(text)}:
+                texts.append(text)
+            case {"type": "localImage", "path": str(path)}:
+                files.append(Path(path))
+            case {"type": "image", "url": str(url)}:
+                try:
+                    pictures.append(ImagePart.from_url(url))
+                except ValueError as error:
+                    raise UsageError(f"input: {error}.") from error
+            case _:
+                kind = entry.get("type") if isinstance(entry, dict) else entry
+                raise UsageError(f"input: wolo does not take {kind!r}.", hint="It takes text, image and localImage.")
+    if not (texts or files or pictures):
+        raise UsageError("input is empty.")
+    text = "\n\n".join(texts)
+    prompt = await asyncio.to_thread(write_prompt, text, conversation, origin="network", notify=print_message, files=tuple(files))
+    prompt = replace(prompt, parts=(*prompt.parts, *pictures))
+    return must_be_sent(conversation.choice, prompt) if files or pictures else prompt
+
+
+def review_target(target: Mapping[str, Any]) -> str:
+    """What is reviewed, in words for the model; empty: the uncommitted changes. Raises UsageError."""
+    match target:
+        case {"type": "uncommittedChanges"}:
+            return ""
+        case {"type": "baseBranch", "branch": str(branch)} if branch:
+            return f"this branch against {branch}, from their merge base on (`git merge-base HEAD {shlex.quote(branch)}`)"
+        case {"type": "commit", "sha": str(sha)} if sha:
+            return " ".join(filter(None, (f"the commit {sha}", str(target.get("title") or ""))))
+        case {"type": "custom", "instructions": str(instructions)} if instructions.strip():
+            return instructions
+    raise UsageError(f"target: wolo does not review {target.get('type')!r} without its fields.")
