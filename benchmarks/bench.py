@@ -17,6 +17,8 @@ from runs import Run, Table, base_environment, best, fsync_ms, install, run
 from scripted import ScriptedServer
 
 FLOOR = Path(__file__).parent / "floor.py"
+LIBRARY = Path(__file__).parent / "library.py"
+API_ROUNDS, API_AGENTS = 3, 200
 ROUNDS = 9
 COUNTED_TURNS = 30
 NO_SANDBOX = ("--mode", "yolo", "--sandbox", "off")
@@ -66,6 +68,7 @@ def main() -> None:
     deltas(bench, table)
     long_session(bench, table)
     table.save()
+    library(bench)
     counts(bench)
     shutil.rmtree(bench.work, ignore_errors=True)
 
@@ -118,6 +121,22 @@ def long_session(bench: Bench, table: Table) -> None:
     resumed = [bench.ask("text", "-s", "long") for _ in range(5)]
     table.row("resume of 300 turns to first request", f"{best(resumed, 'first_request_s') * 1000:.0f} ms", "", "")
     table.row("peak memory, resumed", f"{best(resumed, 'peak_mb'):.0f} MB", "", "")
+
+
+def library(bench: Bench) -> None:
+    """What one more conversation costs a program of the Python API."""
+    table = Table(f"Python API, minimum of {API_ROUNDS} runs", "", "wolo", "budget")
+
+    def agents(session: str, count: int) -> list[Run]:
+        argv = [bench.python, LIBRARY, bench.server.url, session, str(count)]
+        return [bench.run(argv) for _ in range(API_ROUNDS)]
+
+    for session, budget in (("memory", "6 ms"), ("saved", "")):
+        one, many = agents(session, 1), agents(session, 1 + API_AGENTS)
+        each_ms = (best(many, "cpu_s") - best(one, "cpu_s")) * 1000 / API_AGENTS
+        table.row(f"a run of a new agent, {session}, CPU", f"{each_ms:.1f} ms", budget)
+    table.row("1,000 saved conversations open, peak memory", f"{best(agents('saved', 1000), 'peak_mb'):.0f} MB", "100 MB")
+    table.save()
 
 
 def counts(bench: Bench) -> None:
