@@ -169,7 +169,7 @@ def is_secret(path: str) -> bool:
         return True
     if name.startswith("id_") and re.fullmatch(_PRIVATE_KEY, name) and not name.endswith(".pub"):
         return True
-    if not SECRET_FOLDERS.isdisjoint(parts) or any(below in folded for below in SECRET_BELOW):
+    if not SECRET_FOLDERS.isdisjoint(parts) or any(map(folded.__contains__, SECRET_BELOW)):
         return True
     return folded.startswith("/proc/") and re.fullmatch(_PROCESS_MEMORY, folded) is not None
 
