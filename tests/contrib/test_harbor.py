@@ -144,12 +144,22 @@ def agent_of(folder: Path, **options: Any) -> Any:
         {"wheel": "/nowhere/wolo.whl"},
         {"max_turns": "many"},
         {"config": {"a": 1}},
-        {"base_url": "http://x/v1"},
     ],
 )
 def test_options_without_effect_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"kwargs|not support"):
         agent_of(tmp_path, **options)
+
+
+@NEEDS_HARBOR
+@pytest.mark.filterwarnings("ignore")
+def test_refused_address_names_its_variable() -> None:
+    from harbor.agents.factory import AgentFactory
+    from harbor.models.trial.config import AgentConfig
+
+    config = AgentConfig(name="wolo.contrib.harbor:WoloAgent", model_name="custom/m", base_url="http://x/v1")
+    with pytest.raises(ValueError, match="--ae WOLO_BASE_URL=http://x/v1"):
+        AgentFactory.run_preflight(config)
 
 
 @NEEDS_HARBOR

@@ -41,6 +41,8 @@ class WoloOptions(InstalledAgentOptions):  # type: ignore[misc]  # Harbor is not
 
     @model_validator(mode="after")
     def check(self) -> WoloOptions:
+        if self.base_url:
+            raise ValueError(f"set the variable instead: --ae WOLO_BASE_URL={self.base_url}, with --ae WOLO_API_KEY=…")
         if self.thinking and self.reasoning_effort:
             raise ValueError("thinking and reasoning_effort are the same; give one of them")
         if self.wheel and self.version:
