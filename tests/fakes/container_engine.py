@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ STATE = "STAND_IN_ENGINE"
 NETWORK = "STAND_IN_NETWORK"
 """Tells a command of a container its network."""
 DEAD = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
-WITH_VALUE = ("-v", "-e", "-w", "--label", "--tmpfs", "--filter", "--format", "-t")
+WITH_VALUE = ("-e", "-w", "--label", "--tmpfs", "--filter", "--format", "-t")
 
 
 class StandInEngine:
@@ -102,8 +103,8 @@ class StandInEngine:
         container = self._read(name)
         assert container["running"], name
         cwd = options.get("-w", ["/"])[0]
-        mounts = [mount.split(":") for mount in container["options"].get("-v", [])]
-        folder = next((source for source, target, *_ in mounts if target == cwd), str(self.folder))
+        mounts = [mount_of(text) for text in container["options"].get("--mount", [])]
+        folder = next((mount["source"] for mount in mounts if mount["target"] == cwd), str(self.folder))
         passed = {each: os.environ[each] for each in options.get("-e", []) if each in os.environ}
         passed |= dict(each.split("=", 1) for each in options.get("-e", []) if "=" in each)
         passed["WOLO_HOME"] = os.environ.get("WOLO_HOME", "")  # nothing is mounted here
@@ -146,6 +147,12 @@ class StandInEngine:
             print(committed["options"]["--label"][0].partition("=")[2])
         else:
             print("sha256:4711")
+
+
+def mount_of(text: str) -> dict[str, str]:
+    """The fields of `--mount`."""
+    [row] = csv.reader([text])
+    return dict(field.split("=", 1) for field in row)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import pytest
 from tests.end_to_end.test_dist import build
 from tests.end_to_end.waiting import wait_for
 from tests.fakes.command import run_wolo, start_wolo
-from tests.fakes.container_engine import DEAD, NETWORK, STATE, StandInEngine
+from tests.fakes.container_engine import DEAD, NETWORK, STATE, StandInEngine, mount_of
 from tests.fakes.provider_server import KEY, Asked, ProviderServer
 from tests.fakes.replies import Reply, call, text
 from tests.fakes.repositories import commit, files, repository
@@ -71,8 +71,8 @@ def test_attempt_has_one_container(engine: StandInEngine, provider: ProviderServ
     assert engine.leftovers == []
     create = next(words for words in engine.calls if words[0] == "create")
     assert "--memory=512m" in create
-    mounted = [create[at + 1].split(":") for at, word in enumerate(create) if word == "-v"]
-    assert {Path(each[0]).name for each in mounted if each[-1] != "ro"} == {"source", "session"}
+    mounted = [mount_of(word.removeprefix("--mount=")) for word in create if word.startswith("--mount=")]
+    assert {Path(each["source"]).name for each in mounted if each["readonly"] == "false"} == {"source", "session"}
     executed = [" ".join(words) for words in engine.calls if words[0] == "exec"]
     assert not any(KEY in each for each in executed)
     assert ["WOLO_API_KEY" in each for each in executed] == [False, False, True, False]
@@ -106,6 +106,12 @@ def test_runs_in_images_are_graded_again(engine: StandInEngine, provider: Provid
     engine.die()
     refused = run_wolo("batch", "verify", "run")
     assert (refused.exit_code, DEAD in refused.stderr) == (2, True)
+
+
+def test_colons_and_commas_in_paths_are_mounted(engine: StandInEngine, provider: ProviderServer, tmp_path: Path) -> None:
+    does(provider, "echo x > b.txt")
+    done = run_tasks(tmp_path, {"verify": "test -f b.txt"}, out="a:ro, b")
+    assert done.exit_code == 0, done.stderr
 
 
 def test_dead_daemon_starts_no_task(engine: StandInEngine, provider: ProviderServer, tmp_path: Path) -> None:
@@ -151,7 +157,8 @@ def test_wolo_comes_from_its_folder(engine: StandInEngine, tmp_path: Path) -> No
     run_tasks(tmp_path, {}, args=("--set", f"batch.wolo_folder={tmp_path}/folder"))
     (line,) = results(Path("run"))
     assert (line["state"], line["error"]["kind"]) == ("errored", "container"), "nothing is mounted here"
-    assert f"{tmp_path}/folder:/opt/wolo:ro" in next(words for words in engine.calls if words[0] == "create")
+    create = next(words for words in engine.calls if words[0] == "create")
+    assert f"--mount=type=bind,source={tmp_path}/folder,target=/opt/wolo,readonly=true" in create
     assert any("/opt/wolo/bin/wolo" in words for words in engine.calls if words[0] == "exec")
     wrong = run_tasks(tmp_path, {}, args=("--set", "batch.wolo_folder=/nowhere"), out="wrong")
     assert (wrong.exit_code, "is no self-contained folder of wolo" in wrong.stderr) == (2, True)

@@ -12,9 +12,10 @@ from tests import unprivileged
 from tests.guard.sandbox_setup import Ground, any_python, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, need
 from tests.tools.harness import ToolHarness
+from tests.workspace.test_directory_copy import deep_folder
 from wolo.errors import ToolError
 from wolo.guard.sandbox import saved_files
-from wolo.guard.sandbox.file_restore import FileSaver, RestoredFiles, Snapshot
+from wolo.guard.sandbox.file_restore import FileSaver, ProtectedChange, RestoredFiles, Snapshot
 from wolo.guard.sandbox.profile import profile_for
 
 
@@ -190,6 +191,14 @@ def test_moved_folder_version_moves_it_again(tmp_path: Path) -> None:
     assert not (work / "v").exists()
     found.accept()
     assert tree(work) == changed
+
+
+def test_deep_folder_gives_way_to_the_command_version(tmp_path: Path) -> None:
+    place, aside = tmp_path / "hooks", tmp_path / "aside"
+    deep_folder(place)
+    aside.write_text("of the command")
+    RestoredFiles([ProtectedChange(str(place), str(aside))], ()).accept()
+    assert place.read_text() == "of the command"
 
 
 LATER = {

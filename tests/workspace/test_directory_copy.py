@@ -70,15 +70,20 @@ def test_large_repository_stays_behind_with_notice(isolated: Path, monkeypatch: 
     assert ".git" in copied.notices[0]
 
 
-def test_tree_of_any_depth_is_removed(isolated: Path) -> None:
-    (isolated / "tree").mkdir()
-    at = os.open(isolated / "tree", os.O_RDONLY)
+def deep_folder(folder: Path) -> None:
+    """Made with more levels than Python's own removal goes down."""
+    folder.mkdir()
+    at = os.open(folder, os.O_RDONLY)
     for _ in range(3_000):
         os.mkdir("d", dir_fd=at)
         below = os.open("d", os.O_RDONLY, dir_fd=at)
         os.close(at)
         at = below
     os.close(at)
+
+
+def test_tree_of_any_depth_is_removed(isolated: Path) -> None:
+    deep_folder(isolated / "tree")
     copying.remove_tree(isolated / "tree")
     assert not (isolated / "tree").exists()
 

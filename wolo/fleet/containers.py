@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import secrets
 import shutil
@@ -120,8 +122,8 @@ class Container:
     def mount(self, cwd: Path, *, writable: Sequence[Path] = (), readable: Sequence[Path] = ()) -> None:
         """`cwd` is the worktree, at the task's `workdir` or at the same path; the others are at the same paths."""
         self._cwd = self._task.workdir or str(cwd)
-        pairs = [f"{cwd}:{self._cwd}", *(f"{path}:{path}" for path in writable), *(f"{path}:{path}:ro" for path in readable)]
-        self._mounts = [word for pair in pairs for word in ("-v", pair)]
+        self._mounts = [_bind(cwd, self._cwd, "rw"), *(_bind(path, path, "rw") for path in writable)]
+        self._mounts += [_bind(path, path) for path in readable]
         self._changed = (*map(str, writable), self._cwd)
 
     def copy_workdir(self, folder: Path) -> None:
@@ -208,11 +210,19 @@ class Container:
     def _settings(self, *, network: bool) -> list[str]:
         resources = self._task.resources
         words = [f"--network={'host' if network else 'none'}", "--tmpfs", _HOME, *self._mounts]
-        words += ["-v", f"{self.engine.config}:{_HOME}/config:ro"] if self.engine.config.exists() else []
+        words += [_bind(self.engine.config, f"{_HOME}/config")] if self.engine.config.exists() else []
         words += [f"--memory={resources.memory_mb}m"] if resources.memory_mb is not None else []
         words += [f"--cpus={resources.cpus:g}"] if resources.cpus is not None else []
-        words += ["-v", f"{self.engine.wolo_folder}:{_WOLO}:ro"] if self.engine.wolo_folder else []
+        words += [_bind(self.engine.wolo_folder, _WOLO)] if self.engine.wolo_folder else []
         if self._task.workdir:  # a repository of the image belongs to its user
             return words
         words += ["--userns=keep-id"] if self.engine.name == "podman" and os.getuid() else []
         return [*words, f"--user={os.getuid()}:{os.getgid()}"]
+
+
+def _bind(source: Path | str, target: Path | str, access: str = "ro") -> str:
+    """Paths may have colons, which end them in `-v`, and commas: the fields are those of a CSV row."""
+    csv.writer(row := io.StringIO(), lineterminator="").writerow(
+        ("type=bind", f"source={source}", f"target={target}", f"readonly={str(access == 'ro').lower()}")
+    )
+    return f"--mount={row.getvalue()}"

@@ -12,6 +12,7 @@ from wolo.config.consents import trust_in
 from wolo.fleet.seal import seal_of
 from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os
 from wolo.places import Notices, Places, make_private
+from wolo.workspace.directory_copy import remove_tree
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.git_objects import LentCommit, borrowed_folders, copy_objects, copy_refs
 from wolo.workspace.git_repository import find_repository, local_path, open_repository
@@ -49,7 +50,7 @@ class Mirrors:
             if not mirror.is_dir():
                 origin = local or repo
                 partial = mirror.with_suffix(f".{os.getpid()}.partial")
-                await asyncio.to_thread(shutil.rmtree, partial, ignore_errors=True)
+                await asyncio.to_thread(remove_tree, partial)
                 if isinstance(origin, Path):
                     await asyncio.to_thread(self._copy, origin, partial)
                 else:

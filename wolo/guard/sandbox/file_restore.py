@@ -19,6 +19,7 @@ from typing import NamedTuple
 from wolo.errors import ToolError
 from wolo.guard.sandbox import mounts, saved_files
 from wolo.places import make_private
+from wolo.workspace.directory_copy import remove_tree
 
 _MOST_FDS = 64
 
@@ -55,8 +56,8 @@ class RestoredFiles:
                 os.rename(path, place)
                 continue
             if saved_files.is_folder(path):
-                shutil.rmtree(path)
-            elif os.path.lexists(path):
+                remove_tree(Path(path))
+            if os.path.lexists(path):
                 os.unlink(path)
             if aside:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
