@@ -114,6 +114,40 @@ def test_colons_and_commas_in_paths_are_mounted(engine: StandInEngine, provider:
     assert done.exit_code == 0, done.stderr
 
 
+SWE_BENCH_IMAGE = f"swebench/sweb.eval.{'arm64' if os.uname().machine == 'aarch64' else 'x86_64'}.acme_1776_lib-1:latest"
+
+
+def evaluate(tmp_path: Path, *args: str, timeout: float = 120) -> Any:
+    row = {"instance_id": "Acme__lib-1", "repo": "acme/lib", "base_commit": "1" * 40, "problem_statement": "Fix it."}
+    (tmp_path / "verified.jsonl").write_text(json.dumps(row) + "\n")
+    words = ("eval", "swe-bench-verified", "--data", str(tmp_path / "verified.jsonl"), "--mode", "yolo", "--out", "r")
+    return run_wolo(*words, *args, timeout=timeout)
+
+
+def test_evaluation_runs_in_instance_images(engine: StandInEngine, provider: ProviderServer, tmp_path: Path) -> None:
+    repository(files(engine.folder / "images" / SWE_BENCH_IMAGE, {"testbed/a.txt": "one\n"}) / "testbed", {})
+    does(provider, "echo fixed >> a.txt")
+    done = evaluate(tmp_path, "--images")
+    assert done.exit_code == 0, (done.stderr, log_of("r"))
+    (line,) = results(Path("r/default"))
+    assert (line["state"], line["image_digest"]) == ("done", "sha256:4711")
+    assert "+fixed" in (Path("r/default") / line["patch"]["path"]).read_text()
+    assert any("/testbed" in words for words in engine.calls if words[0] == "exec")
+    assert "/envs/testbed/bin" in str(provider.requests[0].messages), "the agent is told where the Python of the image is"
+    exported = run_wolo("batch", "export", "r/default", "--format", "swebench")
+    assert json.loads(exported.stdout)["instance_id"] == "Acme__lib-1"
+
+
+def test_evaluation_in_images_needs_an_engine(engine: StandInEngine, tmp_path: Path) -> None:
+    without = evaluate(tmp_path, "--images", "--set", "batch.container=nerdctl")
+    assert without.exit_code == 2
+    assert "No task was started. A task needs an image, and there is no nerdctl" in without.stderr
+    assert "--repos has no effect with --images" in evaluate(tmp_path, "--images", "--repos", ".").stderr
+    line = json.dumps({"id": "t", "prompt": "go"})
+    files(tmp_path / "mine", {"tasks.jsonl": f"{line}\n"})
+    assert "The tasks of mine name no image." in run_wolo("eval", str(tmp_path / "mine"), "--images").stderr
+
+
 def test_dead_daemon_starts_no_task(engine: StandInEngine, provider: ProviderServer, tmp_path: Path) -> None:
     engine.die()
     refused = run_tasks(tmp_path, {}, {"id": "u", "image": None})
@@ -229,7 +263,8 @@ def busybox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     for applet in ("sh", "true", "tail", "cat", "test", "grep", "touch", "echo", "ps", "sleep", "ip", "wc"):
         (root / "bin" / applet).symlink_to("busybox")
     (root / "tmp").mkdir()
-    repository(root / "srv/app", {"a.txt": "one\n"})
+    for folder in ("srv/app", "testbed"):
+        repository(root / folder, {"a.txt": "one\n"})
     with tarfile.open(tmp_path / "root.tar", "w") as archive:
         archive.add(root, arcname=".")
     name = f"localhost/wolo-test-{os.getpid()}:1"
@@ -272,6 +307,23 @@ def test_real_engine_runs_all_phases(
     ] * 2
     left = subprocess.run(["podman", "ps", "-aq", "--filter", f"ancestor={busybox}"], capture_output=True, text=True, check=True)
     assert left.stdout == ""
+
+
+@pytest.mark.timeout(900)
+def test_real_engine_evaluates_in_instance_images(
+    env: dict[str, str], provider: ProviderServer, tmp_path: Path, busybox: str, dist_folder: Path
+) -> None:
+    subprocess.run(["podman", "tag", busybox, SWE_BENCH_IMAGE], check=True)
+    does(provider, "pwd > b.txt; cat a.txt >> b.txt")
+    own = ("--set", "batch.container=podman", "--set", f"batch.wolo_folder={dist_folder}")
+    try:
+        done = evaluate(tmp_path, "--images", *own, timeout=600)
+    finally:
+        subprocess.run(["podman", "untag", busybox, SWE_BENCH_IMAGE], check=True)
+    assert done.exit_code == 0, done.stderr
+    (line,) = results(Path("r/default"))
+    assert line["state"] == "done", line["error"]
+    assert "+/testbed\n+one\n" in (Path("r/default") / line["patch"]["path"]).read_text()
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,7 @@ Data = Annotated[
 Repos = Annotated[
     Path | None, typer.Option("--repos", help="Clones of its repositories: OWNER__NAME.", metavar="DIR", show_default=False)
 ]
+InImages = Annotated[bool, typer.Option("--images", help="Run each task in its image, which gets your keys.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder of the report.", metavar="DIR", show_default=False)]
 
 
@@ -50,6 +51,7 @@ def evaluate(
     shuffle: Order = None,
     data: Data = None,
     repos: Repos = None,
+    images: InImages = False,
     out: Out = None,
     jobs: Jobs = None,
     mode: Annotated[str, typer.Option("--mode", help="Of all agents.", metavar="MODE")] = "",
@@ -74,13 +76,16 @@ def evaluate(
         raise UsageError("-m takes names of models, with commas between.")
     if taken := next((name for name in names if [_slug(each) for each in names].count(_slug(name)) > 1), ""):
         raise UsageError(f"-m names {taken} twice, or two models whose runs would have one folder.")
-    chosen = read_data_set(source, data, repos)
+    chosen = read_data_set(source, data, repos, images=images)
     lines = _choose(chosen, part, shuffle)
+    allowed = [*dict.fromkeys(str(line["image"]) for line in lines if line.get("image"))] if images else []
+    if images and not allowed:
+        raise UsageError(f"The tasks of {chosen.name} name no image.", hint="Leave out --images.")
     folder = (out or Path(f"eval-{chosen.name}")).absolute()
     results = {}
     is_graded = True
     for name in names:
-        rows = _run(chosen, lines, name, tries, folder, jobs, mode, sets, max_cost)
+        rows = _run(chosen, lines, name, tries, folder, jobs, mode, sets, max_cost, allowed)
         label = name or "default"
         rows, is_judged = _judge(chosen, rows, folder / _slug(label), name, jobs or 4)
         scores, is_graded = scores_of(rows), is_graded and is_judged
@@ -142,6 +147,7 @@ def _run(
     mode: str,
     sets: list[str] | None,
     max_cost: float | None,
+    images: list[str],
 ) -> list[Row]:
     """The rows of one model; a run that is there already is continued."""
     from wolo.cli.fleet.run_progress import work_on_run
@@ -156,7 +162,7 @@ def _run(
     check = ModelCheck(settings)
     check.default(priced=max_cost is not None)
     text = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    tasks = with_tries(read_task_file(chosen.name, io.BytesIO(text), chosen.folder.absolute(), check), tries)
+    tasks = with_tries(read_task_file(chosen.name, io.BytesIO(text), chosen.folder.absolute(), check, images), tries)
     identity = check.identity(settings, tasks)
     if has_ledger(run):
         ledger = open_run(run)
@@ -169,7 +175,7 @@ def _run(
             )
         print_message(f"Continuing the run in {run}.")
     else:
-        options, lease_s = BatchOptions(agent=settings, jobs=jobs or 4), check.batch.lease_s
+        options, lease_s = BatchOptions(agent=settings, images=tuple(images), jobs=jobs or 4), check.batch.lease_s
         limits = BatchLimits(max_cost)
         ledger = create_run(run, tasks, options, limits, identity, lease_s=lease_s, provider_of=check.provider_of)
     with closing(ledger):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.errors import UsageError
 
 TASKS = "tasks.jsonl"
+SWE_BENCH = "swe-bench-verified"
 Line = dict[str, Any]
 _GITHUB = "https://github.com"
 
@@ -28,12 +31,15 @@ class DataSet(Struct, frozen=True):
     """File for the program that grades the patches; None: there is none."""
 
 
-def read_data_set(source: str, data: Path | None, repos: Path | None) -> DataSet:
-    """`source` is a name or a folder; `data` the file or checkout of a named set. Raises UsageError."""
+def read_data_set(source: str, data: Path | None, repos: Path | None, *, images: bool = False) -> DataSet:
+    """`source` is a name or a folder; `data` the file or checkout of a named set; `images`: of SWE-bench. Raises UsageError."""
+    if images and repos:
+        raise UsageError("--repos has no effect with --images: the repositories are in the images.")
     if reader := READERS.get(source):
         if data is None:
             raise UsageError(f"{source} needs its data.", hint=NEEDS[source])
-        return reader(data, repos)
+        found = reader(data, repos)
+        return replace(found, lines=[_in_image(line) for line in found.lines]) if images and source == SWE_BENCH else found
     folder = Path(source)
     if not (folder / TASKS).is_file():
         known = ", ".join(READERS)
@@ -61,9 +67,21 @@ def _swe_bench(data: Path, repos: Path | None) -> DataSet:
         meta = {"instance_id": id, "repo": repo, "version": row.get("version")}
         address = str(local.absolute()) if local and local.is_dir() else f"{_GITHUB}/{repo}.git"
         lines.append({"id": id, "prompt": problem, "repo": address, "ref": commit, "meta": meta})
-    return DataSet("swe-bench-verified", data.absolute().parent, lines, is_graded=False, data=data)
+    return DataSet(SWE_BENCH, data.absolute().parent, lines, is_graded=False, data=data)
 
 
+def _in_image(line: Line) -> Line:
+    """The image as the program of SWE-bench names it, which has the repository and its packages.
+
+    Names: https://github.com/SWE-bench/SWE-bench/blob/main/swebench/harness/test_spec/test_spec.py
+    """
+    machine = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+    image = f"swebench/sweb.eval.{machine}.{line['id'].lower()}:latest".replace("__", "_1776_")
+    rest = {name: value for name, value in line.items() if name not in ("repo", "ref")}
+    return {**rest, "prompt": f"{line['prompt']}\n\n{_ACTIVATE}", "image": image, "workdir": "/testbed"}
+
+
+_ACTIVATE = "The Python of this repository, with its packages: `PATH=/opt/miniconda3/envs/testbed/bin:$PATH`."
 _COMMANDS = {
     "cpp": "cmake -S . -B build -DEXERCISM_RUN_ALL_TESTS=1 && cmake --build build",
     "go": "go test ./...",
@@ -111,9 +129,9 @@ def _exercise(exercise: Path, language: str, config: Path) -> Line:
     }
 
 
-READERS: dict[str, Callable[[Path, Path | None], DataSet]] = {"swe-bench-verified": _swe_bench, "aider-polyglot": _polyglot}
+READERS: dict[str, Callable[[Path, Path | None], DataSet]] = {SWE_BENCH: _swe_bench, "aider-polyglot": _polyglot}
 NEEDS = {
-    "swe-bench-verified": "--data FILE: its rows as JSON Lines.",
+    SWE_BENCH: "--data FILE: its rows as JSON Lines.",
     "aider-polyglot": "--data DIR: a checkout of the polyglot benchmark.",
 }
 
