@@ -74,7 +74,7 @@ HEAVY = {
     "extensions habits killed_work managed reviewer safe_mode searching_files showing_work steering terminal_hygiene "
     "typed_commands worktrees allowed_domains windows",
     "fleet": "attempts worktree_pool batch batch_from_outside containers eval faults grading phases race run_origin simulation",
-    "fleet/engines": "ray_engine warm_parent",
+    "fleet/engines": "empty_node ray_engine warm_parent",
     "frontends/acp": "acp edges",
     "extensions": "public_examples",
     "frontends/claude_protocol": "*",

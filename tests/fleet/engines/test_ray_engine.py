@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ import pytest
 
 from tests.components import miss
 from tests.end_to_end.waiting import wait_for
+from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Hold, Reply, call, delta, finish, sse, text, usage
 from tests.fleet.batches import results, serve, write_tasks
@@ -99,9 +101,48 @@ def test_dead_worker_or_node_ends_each_task_once(
         assert {"log", "session", "stream.jsonl"} <= {path.name for path in place.iterdir()}
 
 
+@pytest.mark.long
+def test_stopped_head_ends_the_run_with_a_sentence(env: dict[str, str], provider: ProviderServer, tmp_path: Path) -> None:
+    needs_ray()
+    tasks = write_tasks(tmp_path / "t.jsonl", 1, prompt="HOLD ON")
+    with ray_cluster() as cluster:
+        words = ("batch", "run", str(tasks), "--out", "x", "--engine", "ray", "--ray-address", cluster.address)
+        with start_wolo(*words, "--mode", "yolo", forked=False) as batch:
+            provider.wait_for_requests(1, timeout_s=60)
+            cluster.freeze_head()
+            _, said = batch.communicate(timeout=100)
+            assert b"The head of the Ray cluster at" in said, said
+            assert batch.returncode == 1, said.decode()
+        again = run_wolo("batch", "resume", "x", timeout=100, forked=False)
+        assert again.exit_code == 2
+        assert "Cannot connect to a Ray cluster" in again.stderr
+    provider.otherwise = text("Done.")
+    assert run_wolo("batch", "resume", "x", "--engine", "local", timeout=60).exit_code == 0
+    assert [result["state"] for result in results(Path("x"))] == ["done"]
+
+
+@pytest.mark.long
+def test_client_address_reaches_the_cluster(env: dict[str, str], tmp_path: Path) -> None:
+    needs_ray()
+    tasks = write_tasks(tmp_path / "t.jsonl", 2)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = ("batch", "run", str(tasks), "--mode", "yolo", "--out", "x", "--engine", "ray")
+    if find_spec("grpc") is None:
+        done = run_wolo(*words, "--ray-address", f"ray://127.0.0.1:{port}", timeout=100, forked=False)
+        assert done.exit_code == 2
+        assert "Cannot connect to a Ray cluster at ray://" in done.stderr
+        assert "ray[client]" in done.stderr
+        return
+    with ray_cluster(client_port=port):
+        done = run_wolo(*words, "--ray-address", f"ray://127.0.0.1:{port}", timeout=100, forked=False)
+    assert done.exit_code == 0, done.stderr
+    assert {result["state"] for result in results(Path("x"))} == {"done"}
+
+
 def test_a_node_with_another_version_says_so() -> None:
     sent = msgspec.json.encode({"version": "0.0.1", "lease": "of another shape"})
-    returned = msgspec.json.decode(run_attempt(sent), type=ReturnedAttempt)
+    returned = msgspec.json.decode(run_attempt(sent, ()), type=ReturnedAttempt)
     assert returned.refusal.endswith("and the run needs 0.0.1")
     assert returned.outcome is None
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from wolo import __version__
 from wolo.errors import WoloError
 from wolo.fleet.agent_run import AgentSettings, Allowance
 from wolo.fleet.attempts import AttemptView
@@ -30,10 +31,11 @@ class StalledRay(ModuleType):
         super().__init__("ray")
         self.address = address
         self.stalled: set[str] = set()
-        self.sent = threading.Event()
+        self.submitting, self.sent = threading.Event(), threading.Event()
         self.released = threading.Event()
         self.calls: list[str] = []
         self.exceptions = SimpleNamespace(RayError=RuntimeError)
+        self.util = SimpleNamespace(scheduling_strategies=SimpleNamespace(NodeAffinitySchedulingStrategy=_Endless))
 
     def _call(self, name: str) -> None:
         self.calls.append(name)
@@ -42,12 +44,9 @@ class StalledRay(ModuleType):
 
     def init(self, **_options: object) -> None: ...
 
-    def get_runtime_context(self) -> SimpleNamespace:
-        return SimpleNamespace(gcs_address=self.address)
-
     def nodes(self) -> list[dict[str, Any]]:
         self._call("nodes")
-        return [{"Alive": True, "Resources": {"CPU": 4.0, "memory": 1e9}}]
+        return [{"NodeID": "n0", "Alive": True, "Resources": {"CPU": 4.0, "memory": 1e9}}]
 
     def remote(self, _function: object) -> StalledRay:
         return self
@@ -55,10 +54,19 @@ class StalledRay(ModuleType):
     def options(self, **_options: object) -> SimpleNamespace:
         return SimpleNamespace(remote=self._submit)
 
-    def _submit(self, _sent: bytes) -> _Endless:
-        self._call("submit")
-        self.sent.set()
+    def _submit(self, *sent: object) -> _Endless:
+        if sent:  # else it asks a node for its version
+            self.submitting.set()
+            self._call("submit")
+            self.sent.set()
         return _Endless()
+
+    def wait(self, asked: list[object], **_options: object) -> tuple[list[object], list[object]]:
+        self._call("wait")
+        return asked, []
+
+    def get(self, _asked: object) -> str:
+        return __version__
 
     def cancel(self, _placed: object, *, force: bool) -> None:
         self._call("cancel")
@@ -68,6 +76,8 @@ class StalledRay(ModuleType):
 
 
 class _Endless:
+    def __init__(self, *_: object, **__: object) -> None: ...
+
     def __await__(self) -> Any:
         return asyncio.get_running_loop().create_future().__await__()
 
@@ -82,7 +92,8 @@ def head() -> Iterator[socket.socket]:
 def ray(head: socket.socket, monkeypatch: pytest.MonkeyPatch) -> Iterator[StalledRay]:
     fake = StalledRay(f"127.0.0.1:{head.getsockname()[1]}")
     monkeypatch.setitem(sys.modules, "ray", fake)
-    monkeypatch.setattr(ray_engine, "_HEAD_S", 0.0)
+    monkeypatch.setattr(ray_engine, "_HEAD_S", 0.2)
+    monkeypatch.setattr(ray_engine, "_PREPARE_S", 0.2)
     monkeypatch.setattr(ray_engine, "_PROBE_S", 0.0)
     monkeypatch.setattr(ray_engine, "_LEAVE_S", 0.0)
     yield fake
@@ -94,14 +105,18 @@ def placing(engine: RayEngine) -> asyncio.Task[object]:
     return asyncio.create_task(engine.place(lease, Allowance(), AttemptView(lease)))
 
 
-@pytest.mark.parametrize("stalled", ["", "nodes", "submit"])
-async def test_a_lost_head_ends_the_run(ray: StalledRay, head: socket.socket, run: Path, stalled: str) -> None:
+@pytest.mark.parametrize("stalled", ["", "nodes", "wait", "submit"])
+async def test_silent_head_ends_the_run(ray: StalledRay, run: Path, stalled: str) -> None:
+    """It still accepts connections, as a stopped process does."""
     ray.stalled = {stalled, "cancel", "shutdown"}
     engine = RayEngine(RunFolder(run), AgentSettings(), ray.address)
     attempt = placing(engine)
     if not stalled:
         await asyncio.to_thread(ray.sent.wait)
-    head.close()
+        ray.stalled.add("nodes")
+    elif stalled == "submit":
+        await asyncio.to_thread(ray.submitting.wait)
+        ray.stalled.add("nodes")
     with pytest.raises(WoloError, match="head of the Ray cluster") as ended:
         await attempt
     await engine.close()
