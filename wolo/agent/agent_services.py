@@ -68,25 +68,21 @@ class BackgroundWork(Protocol):
     @property
     def holds_turn(self) -> bool:
         """The turn may not end while they run: nobody could get their results later."""
-        ...
 
     @property
     def is_running(self) -> bool: ...
 
     def take_news(self, messages: Sequence[Message]) -> list[Message]:
         """A message for each task that ended since the last call."""
-        ...
 
     @property
     def has_news(self) -> bool: ...
 
     async def wait(self) -> None:
         """Returns when one has ended."""
-        ...
 
     async def stop(self) -> None:
         """Interrupts all and waits for their clean end."""
-        ...
 
 
 class AgentServices(Struct, frozen=True, kw_only=True):

@@ -32,11 +32,9 @@ class CallReviewer(Protocol):
 
     def most(self, intents: Sequence[Intent], verdict: Verdict, *, has_secrets: bool) -> Verdict | None:
         """The verdict that a yes would lead to; None: only the user can approve this."""
-        ...
 
     async def review(self, part: ToolPart, verdict: Verdict, most: Verdict) -> Review:
         """Raises only what `emit` raises."""
-        ...
 
 
 class Approvals:

@@ -57,32 +57,26 @@ class HookAnswer(Protocol):
     @property
     def context(self) -> str:
         """Text for the model."""
-        ...
 
     @property
     def updated_input(self) -> Mapping[str, Any] | None:
         """Replaces the arguments of a call."""
-        ...
 
     @property
     def updated_output(self) -> str | None:
         """Replaces the output of a call."""
-        ...
 
     @property
     def stops(self) -> bool:
         """Ends the turn."""
-        ...
 
     @property
     def stop_reason(self) -> str:
         """Shown to the user when the turn ends."""
-        ...
 
     @property
     def notices(self) -> Sequence[str]:
         """Shown to the user."""
-        ...
 
 
 class RunHook(Protocol):
@@ -90,7 +84,6 @@ class RunHook(Protocol):
 
     def __call__(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> Coroutine[Any, Any, HookAnswer]:
         """`slow` receives the commands that take long."""
-        ...
 
 
 class HookResponse(Struct, frozen=True, kw_only=True):

@@ -32,21 +32,17 @@ _INSTRUCTIONS = '<mcp_instructions server="{server}">\n{text}\n</mcp_instruction
 class LateTools(Protocol):
     async def prepare(self) -> None:
         """Called before a request; waits a short time for servers that are starting."""
-        ...
 
     @property
     def tools(self) -> Sequence[ExternalTool]:
         """All connected tools, in order of arrival."""
-        ...
 
     @property
     def instructions(self) -> Mapping[str, str]:
         """Instructions of each server for the use of its tools."""
-        ...
 
     def news(self) -> str:
         """Returns a notice for the user, once; empty: none."""
-        ...
 
 
 ChangedInstructions = Callable[[Sequence[Message]], Message | None]

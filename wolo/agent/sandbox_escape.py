@@ -43,7 +43,6 @@ class RunningCall(Protocol):
 
     async def ask(self, reason: str, walls: SandboxState, *more: Intent) -> ApprovalGiven:
         """`more` are effects that it would have beside those of the call."""
-        ...
 
 
 async def ask_host(running: RunningCall, grants: Grants, host: str, may_ask: bool) -> bool:

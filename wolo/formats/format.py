@@ -85,20 +85,16 @@ class Decoder(Protocol):
     @property
     def is_complete(self) -> bool:
         """The provider reported the finish and nothing is incomplete; usage may still follow."""
-        ...
 
     @property
     def held_chars(self) -> int:
         """Characters read but not emitted yet because they may become a call."""
-        ...
 
     def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Decode SSE `data:` payloads or NDJSON lines. Raises a ProviderError for error objects."""
-        ...
 
     def close(self) -> Sequence[Delta]:
         """End of stream. Raises `Unavailable` without its terminal marker."""
-        ...
 
 
 class Format(Protocol):
@@ -112,20 +108,16 @@ class Format(Protocol):
 
     def path(self, model: str) -> str:
         """Path appended to the base URL; may contain a query."""
-        ...
 
     def encode(self, request: Request) -> bytes: ...
 
     def blocks(self) -> Blocks:
         """Blocks of the last encoded request."""
-        ...
 
     def decoder(self, request: Request) -> Decoder: ...
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         """Decode a response that is one JSON object instead of a stream, to the last encoded request."""
-        ...
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """Classify an error response; header names are lower case."""
-        ...

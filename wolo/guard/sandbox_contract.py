@@ -35,7 +35,6 @@ class Restored(Protocol):
 
     def accept(self) -> None:
         """Applies the command's version of all paths. Raises OSError."""
-        ...
 
 
 PROXY_PORT = 61128
@@ -60,29 +59,23 @@ class Sandbox(Protocol):
 
         Raises ToolError if the sandbox cannot be applied: the command must not run then.
         """
-        ...
 
     def prepare(self) -> None:
         """Does what is slow in a large workspace, so that `wrap` is fast.
 
         Callable from any thread. Raises ToolError like `wrap`.
         """
-        ...
 
     def hides(self, path: str) -> bool:
         """Tells whether a command sees nothing at this absolute path, or may not read it, although something exists."""
-        ...
 
     def give_way(self, path: str) -> None:
         """Call before wolo itself writes `path`. Ends running commands if it is protected: nothing holds a new file for them, and
         it could not be told from what they do. Callable from any thread; may block.
         """
-        ...
 
     def take_restored(self) -> Restored | None:
         """Files restored after commands that have ended; each result is returned once."""
-        ...
 
     def close(self) -> None:
         """Removes the files that the sandbox needed. May be called again."""
-        ...

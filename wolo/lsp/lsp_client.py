@@ -48,13 +48,11 @@ class Pipe(Protocol):
 
     async def write(self, data: bytes) -> None:
         """Raises OSError."""
-        ...
 
     async def end(self) -> object: ...
 
     async def last_line(self) -> str:
         """What it printed last on stderr."""
-        ...
 
 
 Start = Callable[[ServerSpec], Awaitable[Pipe]]

@@ -54,24 +54,18 @@ class Connection(Protocol):
 
     async def listing(self) -> ServerListing:
         """Raises ConnectionLost and RequestRejected."""
-        ...
 
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, show: Callable[[str], None]) -> ToolAnswer:
         """Raises ConnectionLost and RequestRejected. Cancellation notifies the server."""
-        ...
 
     async def read(self, uri: str, timeout_s: float) -> tuple[Item, ...]:
         """The contents of a resource. Raises ConnectionLost and RequestRejected."""
-        ...
 
     async def prompt(self, name: str, arguments: Mapping[str, str], timeout_s: float) -> tuple[PromptMessage, ...]:
         """Raises ConnectionLost and RequestRejected."""
-        ...
 
     async def complete(self, completing: Completing) -> tuple[str, ...]:
         """Empty for a server that completes nothing. Raises ConnectionLost and RequestRejected."""
-        ...
 
     async def roots_changed(self) -> None:
         """Tells the server that the folders of the workspace have changed. Raises ConnectionLost."""
-        ...

@@ -39,23 +39,18 @@ class LoginStore(Protocol):
 
     def read(self, key: str) -> SavedLogin | None:
         """Raises ConfigError."""
-        ...
 
     def write(self, key: str, login: SavedLogin) -> None:
         """Raises ConfigError."""
-        ...
 
     def remove(self, key: str) -> bool:
         """Returns whether there was one. Raises ConfigError."""
-        ...
 
     def report_secrets(self, learn: Callable[[Iterable[Secret]], None]) -> None:
         """`learn` receives the secrets of each login that is read or saved from now on."""
-        ...
 
     def refreshing(self, key: str) -> AbstractAsyncContextManager[None]:
         """Held by one process at a time while it refreshes a token."""
-        ...
 
 
 def login_key(name: str, url: str) -> str:

@@ -76,30 +76,24 @@ class Listener(Protocol):
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
         """Deltas of one network read; at most one call per read."""
-        ...
 
     async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
         """Discard deltas since the last `on_request`. The next attempt follows after `delay_s`."""
-        ...
 
     async def on_replaced(self, error: ProviderError, model: str) -> None:
         """`model` answers from now on because the previous one failed with `error`; discard its deltas."""
-        ...
 
     async def on_notice(self, text: str, level: NoticeLevel = "warning") -> None:
         """Information for the user, such as a dropped field; sent once."""
-        ...
 
 
 class ModelClient(Protocol):
     @property
     def choice(self) -> ModelChoice:
         """The model that currently answers."""
-        ...
 
     def think(self, level: ThinkingLevel) -> None:
         """Set the thinking level from the next request on."""
-        ...
 
     async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         """The whole response from one attempt: `finished`, with usage, cost and producer, and pending calls.
@@ -107,7 +101,6 @@ class ModelClient(Protocol):
         Calls with unreadable arguments have already failed (`outcome="invalid"`). Raises the last ProviderError when every
         attempt failed. CancelledError closes the connection.
         """
-        ...
 
     async def close(self) -> None: ...
 

@@ -249,7 +249,6 @@ C = TypeVar("C", bound=type)
 class Repairable(Protocol):
     def repair(self, damage: DatabaseDamaged) -> bool:
         """False when another process has the database open."""
-        ...
 
 
 def retry_after_repair(*, exclude: Collection[str]) -> Callable[[C], C]:

@@ -119,11 +119,9 @@ class ModeSwitch(Struct):
 class EditChecks(Protocol):
     async def run(self, context: CallContext, call: Callable[[], Awaitable[CallResult]], *, is_edit: bool) -> CallResult:
         """Runs a call, and adds the errors that it makes to its result, or those of earlier edits that were not known in time."""
-        ...
 
     async def look_up(self, path: Path, method: str, params: dict[str, Any]) -> Any:
         """Asks the language server of a file. Raises ToolError."""
-        ...
 
 
 class Editor(Protocol):
@@ -132,15 +130,12 @@ class Editor(Protocol):
     @property
     def is_late(self) -> bool:
         """It has not answered a request in time; until it does, it gets no other."""
-        ...
 
     async def text(self, path: Path) -> str | None:
         """None: it does not have the file."""
-        ...
 
     async def write(self, path: Path, text: str) -> None:
         """Shows the new text of a file that was changed on disk."""
-        ...
 
 
 class ToolServices(Struct, frozen=True, kw_only=True):
@@ -366,18 +361,15 @@ class Tool(Protocol):
     @property
     def reads_only(self) -> bool:
         """True: calls may run in parallel."""
-        ...
 
     def intents(self, args: Any, services: ToolServices) -> Sequence[Intent]:
         """Returns the effects the call would have, without side effects. Raises ToolError for invalid arguments."""
-        ...
 
     async def run(self, args: Any, call: CallContext) -> CallResult:
         """Raises ToolError, whose message becomes the result.
 
         CancelledError passes through after clean-up, as `Interrupted` if there is a partial result.
         """
-        ...
 
 
 class BuiltinTool(Tool, Protocol):

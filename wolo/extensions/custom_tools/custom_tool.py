@@ -82,7 +82,6 @@ class ToolHost(Protocol):
 
     async def call(self, tool: str, arguments: Mapping[str, Any], call: CallContext, timeout_s: float) -> dict[str, Any]:
         """The output, whether it is an error, and what was printed. Raises ToolError."""
-        ...
 
 
 class CustomTool:

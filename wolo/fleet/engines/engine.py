@@ -17,18 +17,15 @@ class Engine(Protocol):
 
     def limit_by(self, path: str) -> None:
         """Names the socket of the limits that all workers share, for agents on this machine."""
-        ...
 
     async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
         """Runs an attempt and puts its folder in place. A cancellation ends it and is passed on.
 
         A machine that was lost is an outcome `lost`. Raises WoloError or OSError when no attempt can be run any more.
         """
-        ...
 
     async def close(self) -> None:
         """Ends everything that still runs."""
-        ...
 
 
 class LocalEngine:

@@ -36,15 +36,12 @@ class LedgerStore(Protocol):
 
     def since_outage_s(self) -> float | None:
         """Since the database came back, which no owner of a lease could reach; None: it was always there."""
-        ...
 
     def transaction(self, work: Callable[[Execute], T]) -> T:
         """Durable when it returns; runs `work` again where the database asks for it. Raises LedgerError."""
-        ...
 
     def now(self, execute: Execute) -> float:
         """Seconds on the clock that times leases and limits."""
-        ...
 
     def close(self) -> None: ...
 

@@ -13,7 +13,6 @@ class Lint(Protocol):
         self, body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict_template: bool = False
     ) -> list[str]:
         """Problems a strict server would report. `previous` is the preceding request of the conversation."""
-        ...
 
 
 LINTERS: Mapping[str, Lint] = {

@@ -37,7 +37,6 @@ class CredentialSource(Protocol):
 
     async def fetch(self) -> Credentials:
         """Raises ConfigError for a missing or refused login, Unavailable for a server that does not answer."""
-        ...
 
 
 class CredentialCache:

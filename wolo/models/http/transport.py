@@ -57,15 +57,12 @@ class Response(Protocol):
 
     async def read(self) -> bytes:
         """Everything received since the last call; empty at the end. Raises NetworkFailure."""
-        ...
 
     def begin(self) -> None:
         """The first event came: from now on `idle_s` limits the silence."""
-        ...
 
     async def close(self) -> None:
         """Keeps the connection if the body was read to its end, else closes it."""
-        ...
 
 
 class NetworkFailure(Exception):
@@ -111,7 +108,6 @@ class Transport(Protocol):
 
         Closing the iterator closes the connection.
         """
-        ...
 
     async def close(self) -> None: ...
 

@@ -32,7 +32,6 @@ class Policy(Protocol):
 
     async def next_step(self, response: LocalResponse, names: ProjectNames) -> Message:
         """Next step of the turn: a message with one call, or the final text. Raises ProviderError or IgnoresSchema."""
-        ...
 
 
 class LocalDriver:

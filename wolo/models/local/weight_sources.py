@@ -67,7 +67,6 @@ class WeightSource(Protocol):
 
     def fetch(self, spec: WeightSpec, target: Path, progress: Progress) -> str:
         """Write and flush `target`; returns its SHA-256. Raises SourceIncomplete or WrongBytes."""
-        ...
 
 
 class PartArchives:

@@ -27,7 +27,6 @@ _CANNOT = {errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG, errno.EAGAIN}
 class _OpenAt(Protocol):
     def __call__(self, folder: int, path: bytes, flags: int) -> int:
         """Returns the descriptor, or a negative error number."""
-        ...
 
 
 def open_at_once(path: Path, flags: int) -> int | None:

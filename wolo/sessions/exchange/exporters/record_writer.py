@@ -56,7 +56,6 @@ class RecordWriter(Protocol):
 
     def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
         """Records of a user message; also of a summary."""
-        ...
 
     def answer(self, message: roles.AssistantMessage) -> list[Record]: ...
 
@@ -64,13 +63,11 @@ class RecordWriter(Protocol):
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
         """The messages that the importer of this agent reads from the records alone."""
-        ...
 
 
 class LineWriter(RecordWriter, Protocol):
     def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
         """Adds the header lines and links the records."""
-        ...
 
 
 def line_export(writer_type: type[LineWriter]) -> Callable[[Store, SessionInfo, Write, Redactor | None], None]:
