@@ -232,8 +232,6 @@ _TASK = "The user's latest request; it is sent word for word along with your sum
 class SummaryResult(Struct, frozen=True, kw_only=True):
     summary: str
     """Empty: no summary."""
-    usage: Usage
-    """Sum over all requests."""
     why_none: str = ""
     """Sentence for the user; empty when there is a summary."""
 
@@ -273,8 +271,8 @@ class Summarizer:
         except WoloError as error:
             why = error.message.rstrip(".")
         if why:
-            return SummaryResult(summary="", usage=self.usage, why_none=f"The model could not summarize the conversation: {why}.")
-        return SummaryResult(summary=summary, usage=self.usage)
+            return SummaryResult(summary="", why_none=f"The model could not summarize the conversation: {why}.")
+        return SummaryResult(summary=summary)
 
 
 def _prompt(request: SummaryRequest, piece: str, so_far: str, number: int, focus: str) -> str:

@@ -29,10 +29,6 @@ class Domains:
         self._denied = [HostPattern(text, wide=True) for text in denied]
         self._addresses = {text if text.endswith("]") else re.sub(r":\d+$", "", text) for text in allowed}
 
-    @property
-    def allows_any(self) -> bool:
-        return bool(self._allowed)
-
     def decide(self, host: str, port: int) -> Decision:
         """`host` is normalized: lower case, without brackets. `ask`: neither list has it."""
         address = HostAddress(_SCHEMES.get(port, "https"), host, None if port in _SCHEMES else port, False, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from wolo.tools.tool_values import View
 
@@ -30,35 +29,27 @@ class FoldedOutput:
 
 
 class Thinking:
-    """Collects the thinking of one answer; one line reports its length afterwards."""
+    """Measures the thinking of one answer; one line reports its length afterwards."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.text = ""
-        self._clock = clock
-        self._pieces: list[str] = []
-        self._chars = 0
-        self._began: float | None = None
+    def __init__(self) -> None:
+        self.begin()
 
     def begin(self) -> None:
         """Called when an answer begins; discards what an earlier attempt thought."""
-        self._pieces.clear()
-        self._chars, self._began = 0, None
+        self._chars, self._has_words = 0, False
+        self._began: float | None = None
 
     def add(self, text: str) -> None:
         if self._began is None:
-            self._began = self._clock()
-        self._pieces.append(text)
+            self._began = time.monotonic()
         self._chars += len(text)
+        self._has_words = self._has_words or bool(text.strip())
 
     def end(self) -> str:
         """`Thought for 12 s (~340 tokens)`, or `Thought briefly`; empty when nothing was thought since the last call."""
         if self._began is None:
             return ""
-        seconds, tokens = self._clock() - self._began, max(self._chars // 4, 1)
-        self._began, self._chars = None, 0
-        thought = "".join(self._pieces)
-        if not thought.strip():
-            return ""
-        self.text = thought
+        seconds, tokens, has_words = time.monotonic() - self._began, max(self._chars // 4, 1), self._has_words
+        self.begin()
         took = f"for {seconds:.0f} s" if seconds >= 1 else "briefly"
-        return f"Thought {took} (~{tokens:,} tokens)"
+        return f"Thought {took} (~{tokens:,} tokens)" if has_words else ""
