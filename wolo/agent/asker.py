@@ -222,8 +222,7 @@ class StreamRelay:
                 while at < len(deltas) and isinstance(deltas[at], kind):
                     pieces.append(deltas[at].text)  # type: ignore[union-attr]  # both kinds have a text
                     at += 1
-                text = "".join(pieces)
-                if text and kind is TextDelta:
+                if (text := "".join(pieces)) and kind is TextDelta:
                     self._text.append(text)
                     await self._emit(events.TextStreamed(text=text))
                 elif text:

@@ -196,8 +196,7 @@ class AgentHooks:
 
     def with_record(self, part: ToolPart) -> ToolPart:
         """Stores the responses in the call's metadata, for replays."""
-        responses = self._responses.pop(part.id, {})
-        if not responses:
+        if not (responses := self._responses.pop(part.id, {})):
             return part
         saved = self._secrets.hide_value({event: to_builtins(each) for event, each in responses.items()})
         return replace(part, metadata={**part.metadata, HOOKS: saved})

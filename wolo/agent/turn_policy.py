@@ -239,8 +239,7 @@ class RepetitionDetector:
         return self._repeated_chars > self._patience_chars
 
     def _ends_in_repeats(self, text: str) -> bool:
-        at = text.rfind(text[-_PROBE_CHARS:], 0, len(text) - 1)
-        if at < 0:
+        if (at := text.rfind(text[-_PROBE_CHARS:], 0, len(text) - 1)) < 0:
             return False
         period = len(text) - _PROBE_CHARS - at
         least_chars = period * STOP_AT

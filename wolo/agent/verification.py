@@ -165,8 +165,7 @@ def failures(output: str) -> tuple[str, ...]:
 
 
 def _name(line: str) -> str:
-    match = re.fullmatch(_LINE, line)
-    if match is None:
+    if (match := re.fullmatch(_LINE, line)) is None:
         return ""
     if complaint := match["complaint"]:
         is_new = re.search(_COMPLAINS, complaint) and not re.fullmatch(_RAISED, complaint)

@@ -64,8 +64,7 @@ async def _log_in_from_stdin(provider: Provider, account: str, *, tests: bool, i
     from wolo.cli.run import read_piped
     from wolo.diagnostics.provider_login import account_use, check_key, save_key
 
-    key = read_piped(patient=True).strip()
-    if not key:
+    if not (key := read_piped(patient=True).strip()):
         raise UsageError("No key on stdin.", hint="wolo auth login PROVIDER --key-stdin < FILE")
     trial = await check_key(provider, key) if tests else None
     if trial is not None:

@@ -43,8 +43,7 @@ def refuse_almost_command(words: list[str], subcommands: Mapping[str, tuple[str,
         )
     if not words or any(set(word) & set(" \t\n") for word in words) or len(words) > MOST_WORDS:
         return
-    meant = _suggestion(words, subcommands)
-    if not meant:
+    if not (meant := _suggestion(words, subcommands)):
         return
     said = " ".join(words)
     raise UsageError(f"Unknown command `wolo {said}`.", hint=f"{meant} `wolo -- {said}` sends it as a prompt.")

@@ -265,8 +265,7 @@ def _is_option(token: str) -> bool:
 def _take(token: str, rest: list[str], values: Values) -> list[str] | None:
     """Parses one option and its value; returns the consumed words, or None for an unknown option."""
     spelling, equals, value = token.partition("=")
-    option = _BY_SPELLING.get(spelling)
-    if option is None:
+    if (option := _BY_SPELLING.get(spelling)) is None:
         # Parses combined short options such as `-pc` and `-mzai/glm-5.2`
         if token.startswith("--") or len(token) < 3:
             return None
@@ -274,8 +273,7 @@ def _take(token: str, rest: list[str], values: Values) -> list[str] | None:
         letters = token[1:]
         scratch: Values = dict(values)
         while letters:
-            option = _BY_SPELLING.get(f"-{letters[0]}")
-            if option is None:
+            if (option := _BY_SPELLING.get(f"-{letters[0]}")) is None:
                 return None
             letters = letters[1:]
             if option.kind == "flag":

@@ -244,8 +244,7 @@ def _reads_lines(line: CommandLine, format: OutputFormat) -> bool:
 
 def _last_message_file(values: Values) -> Path | None:
     """Raises UsageError before the request when the file cannot be created."""
-    named = text(values, "output_last_message")
-    if not named:
+    if not (named := text(values, "output_last_message")):
         return None
     path = Path(named).expanduser()
     if path.is_dir() or not path.absolute().parent.is_dir():

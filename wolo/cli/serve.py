@@ -108,8 +108,7 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
         await server.check()
         lines = typed_lines(0)
         if not session and not new:
-            chosen = await choose_session(server, lines, is_terminal=is_terminal)
-            if chosen is None:
+            if (chosen := await choose_session(server, lines, is_terminal=is_terminal)) is None:
                 if is_terminal:
                     return 0
                 raise UsageError("No session was chosen.", hint="Choose one with --session ID, or begin one with --new.")

@@ -17,8 +17,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     if not subagents.agents.profiles:
         return ShowText(NONE)
     if rest:
-        profile = find_agent(subagents.agents.profiles, rest)
-        if profile is None:
+        if (profile := find_agent(subagents.agents.profiles, rest)) is None:
             raise UsageError(
                 f"Unknown agent: {clean_line(rest)}.",
                 hint=f"Agents: {', '.join(each.name for each in subagents.agents.profiles)}.",
@@ -58,8 +57,7 @@ def _in_short(profile: AgentProfile) -> str:
 
 def _rights(profile: AgentProfile) -> str:
     """Limits of its file; empty: none."""
-    ceiling = profile.ceiling
-    if ceiling is None:
+    if (ceiling := profile.ceiling) is None:
         return ""
     facts = [f"at most mode {ceiling.mode}" if ceiling.mode else "", "never asks" if ceiling.asks_nobody else ""]
     facts += [f"{tool}: {decision}" for tool, decision in ceiling.defaults]

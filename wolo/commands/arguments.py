@@ -16,8 +16,7 @@ def words(rest: str) -> list[str]:
     """`a "b c" @"d e" @f` are four. Raises UsageError for an unclosed quote."""
     values: list[str] = []
     for word in _WORD.finditer(rest):
-        plain = word[2]
-        if plain is None:
+        if (plain := word[2]) is None:
             values.append(_ESCAPED.sub(r"\1", word[1]))
         elif plain.startswith(('"', '@"')):
             raise UsageError("A quote is not closed.", hint='A name with blanks: "two words.txt"; a quote in it: \\".')
@@ -36,8 +35,7 @@ def quote_argument(name: str) -> str:
 
 def last_word(rest: str) -> tuple[str, int]:
     """The word being typed, and its length in the line with quotes and escapes."""
-    found = _LAST.search(rest)
-    if found is None:
+    if (found := _LAST.search(rest)) is None:
         return "", 0
     typed = found[2] if found[1] is None else _ESCAPED.sub(r"\1", found[1])
     return typed.removeprefix("@"), len(found[0])

@@ -16,8 +16,7 @@ MOST_LINES = 400
 async def _run(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
     wanted = [conversation.info.cwd / Path(name) for name in words(rest)]
-    changed = await asyncio.to_thread(find_changes, conversation.files.tracker, wanted)
-    if not changed:
+    if not (changed := await asyncio.to_thread(find_changes, conversation.files.tracker, wanted)):
         return ShowText("This session has changed no files." if not rest else "This session has changed nothing there.")
     shown = await asyncio.to_thread(_as_markdown, changed, conversation.info.cwd)
     return ShowText(shown, is_answer=True)

@@ -18,8 +18,7 @@ STANDINGS = {
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
-    sets = context.conversation.hooks
-    if not sets:
+    if not (sets := context.conversation.hooks):
         return ShowText(NONE)
     lines = [line for each in sets for line in lines_of(each)]
     problems = await asyncio.to_thread(find_problems, sets, context.conversation.info.cwd)

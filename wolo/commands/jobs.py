@@ -12,8 +12,7 @@ _MOST_LINES = 40
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
-    jobs = context.conversation.jobs
-    if jobs is None or not jobs.all:
+    if (jobs := context.conversation.jobs) is None or not jobs.all:
         return ShowText("No background jobs.")
     action, _, which = rest.partition(" ")
     match action:
@@ -44,8 +43,7 @@ def _find(jobs: BackgroundJobs, which: str) -> Job:
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    jobs = context.conversation.jobs
-    if jobs is None:
+    if (jobs := context.conversation.jobs) is None:
         return []
     return [(f"{action} {job.id}", f"{job.name}: {job.state}") for job in jobs.all for action in ("output", "stop", "detach")]
 

@@ -64,8 +64,7 @@ def _size(num_bytes: int) -> str:
 
 
 def _edit(context: CommandContext, numbers: Sequence[str]) -> EditFile:
-    files = context.conversation.instructions.read().loaded
-    if not files:
+    if not (files := context.conversation.instructions.read().loaded):
         raise UsageError("No instruction file applies here.", hint="/init lets the model write one.")
     if not numbers and len(files) > 1:
         raise UsageError(f"There are {len(files)} instruction files.", hint="/memory lists them; /memory edit N opens one.")

@@ -18,8 +18,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
         chosen = find_style(styles, context.conversation.permissions.config.settings.output_style or DEFAULT)
         marked = [(f"{'*' if each == chosen else ' '} {each.name}", each.description) for each in styles]
         return ShowText("\n".join((*rows(marked, context.columns), *notices)))
-    style = find_style(styles, rest)
-    if style is None:
+    if (style := find_style(styles, rest)) is None:
         raise UsageError(
             f"There is no output style {clean_line(rest)}.", hint=f"Styles: {', '.join(each.name for each in styles)}."
         )

@@ -21,12 +21,10 @@ FILTERS = ("tool:", "path:", "model:", "role:", "cwd:", "since:", "until:")
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
     words = [word for word in rest.split(" ") if word != HERE]
-    wanted = " ".join(words).strip()
-    if not wanted:
+    if not (wanted := " ".join(words).strip()):
         raise UsageError("/search needs a query.", hint='/search WORDS; also "phrases", prefixes* and since:7d.')
     cwd = context.conversation.info.cwd if HERE in rest.split() else None
-    hits = await asyncio.to_thread(_find, wanted, cwd)
-    if not hits:
+    if not (hits := await asyncio.to_thread(_find, wanted, cwd)):
         return ShowText("No matches.")
     lines: list[str] = []
     session = ""

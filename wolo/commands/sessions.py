@@ -26,8 +26,7 @@ def _resume_arguments(context: CommandContext) -> list[tuple[str, str]]:
 
 
 async def _list(context: CommandContext, rest: str) -> Outcome:
-    sessions = context.conversation.session.list_here()
-    if not sessions:
+    if not (sessions := context.conversation.session.list_here()):
         return ShowText("No saved sessions of this directory yet.")
     here = context.conversation.info.session_id
     lines = [

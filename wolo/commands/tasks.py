@@ -11,8 +11,7 @@ _HINT = "/tasks, /tasks output N, /tasks cancel N"
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
-    tasks = context.conversation.subagents.background
-    if tasks is None:
+    if (tasks := context.conversation.subagents.background) is None:
         return ShowText("No background tasks.")
     action, _, which = rest.partition(" ")
     match action:
@@ -47,8 +46,7 @@ def _line(task: BackgroundTask) -> str:
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    tasks = context.conversation.subagents.background
-    if tasks is None:
+    if (tasks := context.conversation.subagents.background) is None:
         return []
     return [(f"{action} {task.number}", _line(task)) for task in tasks.all for action in ("output", "cancel")]
 

@@ -7,8 +7,7 @@ from wolo.commands.two_columns import rows
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
-    tools = context.conversation.tools
-    if not tools:
+    if not (tools := context.conversation.tools):
         return ShowText("The model has no tools.")
     return ShowText(
         "\n".join(

@@ -36,8 +36,7 @@ async def _branch(context: CommandContext, rest: str) -> Outcome:
 
 
 async def _tree(context: CommandContext, rest: str) -> Outcome:
-    lines = draw(outline(*context.conversation.session.tree()))
-    if not lines:
+    if not (lines := draw(outline(*context.conversation.session.tree()))):
         return ShowText("Nothing of this conversation is saved yet.")
     ways = "/rewind N: to before a prompt · /branch N: to the end of its branch · /label N NAME"
     return ShowText("\n".join([*lines, "", ways]))

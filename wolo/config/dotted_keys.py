@@ -110,8 +110,7 @@ def _build(data: Mapping[str, Any], kind: Any) -> Any:
 def _find_leaves(data: Mapping[str, Any], kind: Any, key: Key, place: SettingsPlace, *, is_text: bool) -> Iterator[Leaf]:
     for name, value in data.items():
         child_key = (*key, name)
-        child = _child(kind, name)
-        if child is None:
+        if (child := _child(kind, name)) is None:
             near = _nearest(child_key, kind)
             hint = f"Did you mean {near}?" if near else "`wolo config show` lists them all."
             raise ConfigError(f"{place.at(child_key)}: there is no setting {join_key(child_key)}.", hint=hint)

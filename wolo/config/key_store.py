@@ -131,8 +131,7 @@ def save(places: Places, name: str, key: str, *, in_keyring: bool) -> Where:
 def remove(places: Places, name: str) -> Where | None:
     """Returns where the key was; None if there was none. Raises ConfigError if it cannot be removed."""
     with lock_folder(places.config):
-        stored = read(places, Notices()).get(name)
-        if stored is None:
+        if (stored := read(places, Notices()).get(name)) is None:
             return None
         if stored.where == "keyring":
             remove_from_keyring(name)

@@ -90,8 +90,7 @@ def load(site: Site, flags: cli_options.Flags | None = None, sets: Iterable[str]
     layers.rules += permission_rules.read_saved_rules(
         site.places.config / "permissions.toml", origin_of(site.places.worktrees, site.root), layers.notices
     )
-    is_safe = bool(flags.get("safe_mode"))
-    if not is_safe:
+    if not (is_safe := bool(flags.get("safe_mode"))):
         _add_project(layers, site, flags)
         if site.places.plugin_index.exists():
             _add_plugin_denials(layers, site)
@@ -173,8 +172,7 @@ class _Layers:
         if key not in STRICTER:
             return False
         held = dict(values(self._settings()))[key]
-        stricter = STRICTER[key](held, limit)
-        if stricter != held:
+        if (stricter := STRICTER[key](held, limit)) != held:
             self.add(Leaf(key, stricter), place.name, place)
         return bool(stricter == limit or isinstance(limit, tuple))
 
@@ -280,8 +278,7 @@ def _add_user_text(layers: _Layers, text: str, data: Mapping[str, Any], path: Pa
 def _add_project(layers: _Layers, site: Site, flags: cli_options.Flags) -> None:
     """Reads nothing before the user has trusted the folder."""
     root, cwd = site.root, site.real_cwd
-    found_files = project.find(root, cwd)
-    if not found_files:
+    if not (found_files := project.find(root, cwd)):
         return
     answer = "trusted" if flags.get("trust") == str(root) else consents.trust_in(site.places, root, layers.notices)
     layers.trusts_project = answer == "trusted"

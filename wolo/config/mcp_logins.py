@@ -29,8 +29,7 @@ class MCPLogins:
         self._learn: Callable[[Iterable[Secret]], None] = lambda secrets: None
 
     def read(self, key: str) -> SavedLogin | None:
-        login = self._login(key, self._rows().get(key))
-        if login is not None:
+        if (login := self._login(key, self._rows().get(key))) is not None:
             self._learn(login.secrets())
         return login
 
@@ -52,8 +51,7 @@ class MCPLogins:
     def remove(self, key: str) -> bool:
         with lock_folder(self._places.config):
             rows = self._rows()
-            row = rows.pop(key, None)
-            if row is None:
+            if (row := rows.pop(key, None)) is None:
                 return False
             if row == key_store.IN_KEYRING:
                 key_store.remove_from_keyring(_entry(key))

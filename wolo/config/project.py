@@ -140,8 +140,7 @@ def _find_path(folder: Path, place: str) -> Path | None:
     path = folder
     for name in place.split("/"):
         path /= name
-        mode = _mode_of(path)
-        if mode is None:
+        if (mode := _mode_of(path)) is None:
             return None
         if stat.S_ISLNK(mode):
             break

@@ -58,8 +58,7 @@ def sentence(called: str, value: Any, kind: Any, message: str) -> str:
 def _takes(kind: Any, message: str, path: str) -> str:
     if words := _words_of(kind):
         return f"one of {', '.join(filter(None, words))}"
-    expected = _EXPECTED.match(message)
-    if expected is None:
+    if (expected := _EXPECTED.match(message)) is None:
         return message[:1].lower() + message[1:].replace("`", "")
     word, sign, bound = expected.groups()
     limit = f" {_LIMITS[sign]} {float(bound):g}" if sign else ""

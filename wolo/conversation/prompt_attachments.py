@@ -262,8 +262,7 @@ def _attach(path: Path, lines: Lines = WHOLE) -> AnyPart:
             raise UsageError(f"Cannot attach {path}: it is a directory.", hint="Name it in the prompt; wolo can list it.")
         if path.exists() and not path.is_file():
             raise UsageError(f"Cannot attach {path}: it is not a regular file.")
-        size = path.stat().st_size
-        if size > (MAX_MEDIA_BYTES if lines == WHOLE else MAX_CUT_BYTES):
+        if (size := path.stat().st_size) > (MAX_MEDIA_BYTES if lines == WHOLE else MAX_CUT_BYTES):
             raise UsageError(f"{path} is too large to attach ({size:,} bytes).", hint="Name it in the prompt; wolo can read it.")
         data = path.read_bytes()
     except FileNotFoundError as error:

@@ -246,8 +246,7 @@ class Recorder:
 
     async def _join_background_save(self) -> None:
         """Raises the error of a save that nothing awaited."""
-        save = self._background_save
-        if save is not None:
+        if (save := self._background_save) is not None:
             with suppress(Exception):
                 await asyncio.shield(asyncio.wrap_future(save))
             self._background_save = None

@@ -125,8 +125,7 @@ def changed_packages() -> list[str]:
     packages: dict[str, metadata.Distribution] = {}
     names = [PACKAGE, ENGINE]
     while names:
-        name = re.sub(r"[-_.]+", "-", names.pop()).lower()
-        if name in packages:
+        if (name := re.sub(r"[-_.]+", "-", names.pop()).lower()) in packages:
             continue
         try:
             packages[name] = metadata.distribution(name)

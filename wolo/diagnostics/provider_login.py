@@ -219,8 +219,7 @@ def log_out(name: str, account: str = "") -> tuple[str, list[str]]:
         for each in found_keys()[0]
         if each.provider == name and each.source not in ("keyring", key_store.FILE)
     ]
-    where = key_store.remove(find_places(), row)
-    if where is None:
+    if (where := key_store.remove(find_places(), row)) is None:
         others = [each for each in stored if key_store.account_of(each)[0] == name]
         hint = " ".join(
             [*left, *(f"`{key_store.login_command(each).replace('login', 'logout')}` removes another." for each in others)]

@@ -61,8 +61,7 @@ def check_request(outgoing: NextRequest, history: Sequence[Message]) -> list[Ses
     format, findings = outgoing.format, list(_size(outgoing))
     if outgoing.is_compacted:
         findings.append(_note("session", "It exceeds the context window, so old outputs and messages are omitted.", format))
-    linter = LINTERS.get(format)
-    if linter is None:
+    if (linter := LINTERS.get(format)) is None:
         findings.append(_note("request", f"There are no rules for {format}; the request was not checked.", format))
     else:
         body = json.loads(outgoing.body)

@@ -39,8 +39,7 @@ _HINTS: tuple[tuple[FinishReason, tuple[str, ...]], ...] = (
 def normalize_finish(word: str) -> FinishReason:
     """Unknown words count as a normal stop."""
     plain = word.strip().lower().replace("-", "_").replace(" ", "_")
-    known = _WORDS.get(plain)
-    if known is not None:
+    if (known := _WORDS.get(plain)) is not None:
         return known
     return next((reason for reason, hints in _HINTS if any(hint in plain for hint in hints)), "stop")
 

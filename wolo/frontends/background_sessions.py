@@ -92,8 +92,7 @@ def list_sessions(data: Path) -> list[BackgroundSession]:
     for path in (data / FOLDER).glob("*.json"):
         if (each := read_session(data, path.stem)) is None:
             continue
-        is_alive = running.get(each.port)
-        if is_alive is None:
+        if (is_alive := running.get(each.port)) is None:
             is_alive = running[each.port] = is_held(data / SERVERS / f"{each.port}.json")
         if not is_alive and each.state in ("working", "waiting"):
             each = replace(each, state="interrupted", waits_for="")

@@ -56,8 +56,7 @@ class NameIndex:
 
     def best(self, typed: str) -> list[str]:
         """Returns names that contain the typed letters in order, best match first."""
-        folded_typed = typed.casefold()
-        if not folded_typed:
+        if not (folded_typed := typed.casefold()):
             return nsmallest(MOST_OFFERED, self.names[:MOST_UNASKED], key=lambda name: (name.rstrip("/").count("/"), name))
         last, candidates = self._last
         if not folded_typed.startswith(last):

@@ -124,8 +124,7 @@ EVENT_OF_SUBTYPE = {
 
 def event_of_line(line: Mapping[str, Any]) -> events.Event:
     """The event of a line that came from a server, as far as the line has it. Raises KeyError, TypeError or ValueError."""
-    kind = EVENT_OF_SUBTYPE[line["subtype"]]
-    if kind is events.CallDenied:
+    if (kind := EVENT_OF_SUBTYPE[line["subtype"]]) is events.CallDenied:
         part = ToolPart(id="", tool=str(line["tool"]), input=dict(line["input"]))
         return events.CallDenied(part=part, reason=str(line["reason"]), agent=str(line.get("agent", "")))
     fields = {name: line[name] for name in kind.__struct_fields__ if name in line}
@@ -188,8 +187,7 @@ class RunTotals:
 
 
 def result_head(cause: str, exit_code: int, error: events.ErrorInfo | None, *, denied: bool) -> dict[str, Any]:
-    subtype = _SUBTYPES.get(cause, "error_config")
-    if subtype == "success" and denied:
+    if (subtype := _SUBTYPES.get(cause, "error_config")) == "success" and denied:
         subtype = "error_denied"
     head = {"type": "result", "subtype": subtype, "is_error": subtype != "success"}
     return head | {"exit_code": exit_code, "error": error_object(error)}

@@ -32,8 +32,7 @@ def breaks(line: str, columns: int, *, column: int = 0, lead: str | None = None)
     breaks: list[Break] = []
     begins = len(line) - len(line.lstrip(" "))
     for token in _TOKEN.finditer(line):
-        word = token[2]
-        if word is None:
+        if (word := token[2]) is None:
             if column + len(token[0]) > columns:
                 breaks.append(Break(token.start(), token.end(), ""))
                 column = 0
@@ -62,8 +61,7 @@ def lead_of(line: str, columns: int) -> str:
 
 def lead_of_column(line: str, columns: int) -> str:
     """Puts further rows under the last column of a table; where that leaves too little room, a little inside."""
-    found = re.match(r".*\S {2,}(?=\S)", line)
-    if found is None:
+    if (found := re.match(r".*\S {2,}(?=\S)", line)) is None:
         return lead_of(line, columns)
     width = cells(found[0])
     fits = width * 2 <= columns and all(cells(word) <= columns - width for word in line[found.end() :].split())

@@ -117,15 +117,13 @@ class LanguageServers:
             client.close()
 
     def _state(self, name: str) -> str:
-        client = self._clients.get(name)
-        if client is None:
+        if (client := self._clients.get(name)) is None:
             return ""
         return f"failed: {client.why}" if client.state == "failed" else client.state
 
     def _client(self, path: Path) -> LspClient | None:
         """Starts the server of the file if needed; None: there is none, or it has failed."""
-        spec = self._spec(path)
-        if spec is None:
+        if (spec := self._spec(path)) is None:
             return None
         if spec.name not in self._clients:
             self._clients[spec.name] = LspClient(spec, self._root, self._start)

@@ -129,8 +129,7 @@ class LspClient:
         if self.state == "failed":
             raise ServerFailed(self.why)
         name = str(path)
-        file = self._files.get(name)
-        if file is None:
+        if (file := self._files.get(name)) is None:
             while len(self._files) >= MOST_OPEN:
                 oldest = next(iter(self._files))
                 del self._files[oldest]

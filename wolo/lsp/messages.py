@@ -50,8 +50,7 @@ async def read_message(stream: asyncio.StreamReader) -> dict[str, Any] | None:
     size = -1
     try:
         for _ in range(MOST_HEADERS):
-            line = await stream.readline()
-            if not line:
+            if not (line := await stream.readline()):
                 return None
             if not line.strip():
                 break

@@ -26,8 +26,7 @@ def read_arguments(text: str) -> dict[str, Any]:
     Two repairs are made because they cannot change the meaning: literal control characters in strings, and one level of double
     encoding. Other errors are reported to the model.
     """
-    stripped = text.strip()
-    if stripped in ("", "null"):
+    if (stripped := text.strip()) in ("", "null"):
         return {}
     if len(stripped) > MAX_CHARACTERS:
         raise Unreadable(f"not usable: {len(stripped)} characters are too many")
@@ -138,8 +137,7 @@ def arguments_line(part: ToolPart, *, most_chars: int | None = None, most_of_cha
 
     `most_of_change` limits each text shown elsewhere as a diff; 0 shows only the files of a patch.
     """
-    arguments = named_arguments(part)
-    if arguments and not part.input:
+    if (arguments := named_arguments(part)) and not part.input:
         return shorten(escaped_line(arguments[0][1]), most_chars)
     main = next((name for name in MAIN if isinstance(part.input.get(name), str)), "")
     pieces = [part.input[main]] if main else []

@@ -174,8 +174,7 @@ class Assembler:
                     self._text = None
                     self._is_broken = True
                 case CallDelta():
-                    call = self._calls.get(delta.slot)
-                    if call is None:
+                    if (call := self._calls.get(delta.slot)) is None:
                         call = self._calls[delta.slot] = _StreamedCall()
                         self._pieces.append(call)
                         self._text = None

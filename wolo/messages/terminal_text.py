@@ -56,8 +56,7 @@ class Cleaner:
         self._held = ""
         if not self._in_string:
             return text
-        end = re.search(_STRING_END, text)
-        if end is None:
+        if (end := re.search(_STRING_END, text)) is None:
             return ""
         if end[0] == "\x1b" and end.end() == len(text):
             self._held = "\x1b"  # may be the first half of the terminator

@@ -147,8 +147,7 @@ def effective_level(choice: ModelChoice, level: ThinkingLevel) -> ThinkingLevel:
     flags: dict[str, Any] = {**choice.provider.dialect, **choice.model.dialect}
     if known := flags.get("thinking_levels"):
         level = nearest_level(level, msgspec.convert(known, tuple[ThinkingLevel, ...]))
-    style = flags.get("thinking_param_style", "")
-    if style == "glm":
+    if (style := flags.get("thinking_param_style", "")) == "glm":
         return glm_level(choice.model.id, level)
     if level == "off" and (always_thinks(style, choice.model.id) or flags.get("thinking_off") == "refused"):
         return "low"

@@ -180,8 +180,7 @@ class HttpModelClient:
     async def _report_limit(self, error: ProviderError) -> None:
         """In a batch the key sleeps for all tasks; a script learns how to wait."""
         now = time.time()
-        end_at = limit_end(error, now)
-        if end_at is None or end_at <= now:
+        if (end_at := limit_end(error, now)) is None or end_at <= now:
             return
         if self._shared:
             await self._shared.report_end(end_at - now)
@@ -269,8 +268,7 @@ class HttpModelClient:
             self._options.headers, project=self._options.project, session_id=question.session_id, prompt_id=question.prompt_id
         )
         idle_s = settings.idle_s if settings.idle_s is not None else 0.0 if choice.provider.loopback else IDLE_S
-        first_byte_s = settings.first_byte_s
-        if first_byte_s is None:
+        if (first_byte_s := settings.first_byte_s) is None:
             first_byte_s = min(FIRST_BYTE_S, idle_s) if idle_s and not choice.provider.loopback else idle_s
         return HttpCall(
             url=join_url(choice.base_url, self._format.path(choice.model.id), choice.provider.query),

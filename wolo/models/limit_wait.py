@@ -127,8 +127,7 @@ class PromptWaits:
         if prompt_id != self._prompt_id:
             self._prompt_id, self._num_windows, self._num_late, self._waited_s = prompt_id, 0, 0, 0.0
         policy, now = self._wait.policy, self._wait.clock()
-        end_at = limit_end(error, now)
-        if end_at is None:
+        if (end_at := limit_end(error, now)) is None:
             return None
         left_s, stated = end_at - now, clock_time(end_at, now)
         if -_LATE_S < left_s <= 0 < policy.windows and self._num_late < _MOST_LATE:

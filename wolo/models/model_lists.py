@@ -50,8 +50,7 @@ def list_ids(cache: Path, choice: ModelChoice, now: float | None = None) -> tupl
     if saved is not None and 0 <= now - saved.at < FRESH_S and not is_near(choice.base_url):
         return saved.ids
     served = (each for each in served_models(choice) if each.isprintable() and len(each) <= MOST_CHARS)
-    ids = tuple(dict.fromkeys(served))[:MOST_IDS]
-    if not ids:
+    if not (ids := tuple(dict.fromkeys(served))[:MOST_IDS]):
         return saved.ids if saved is not None else ()
     with contextlib.suppress(OSError):  # a read-only cache
         place = place_of(cache, choice.base_url)

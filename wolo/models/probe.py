@@ -70,8 +70,7 @@ class Probe:
         plain = await self._first_answer()
         assert plain.message is not None
         self._report("answers", True, "as a stream" if plain.is_stream else "in one document, not as a stream")
-        thinking = plain.message.of(ThinkingPart)
-        if thinking:
+        if thinking := plain.message.of(ThinkingPart):
             self._abilities.append("thinking")
             names = sorted({part.field for part in thinking})
             self._report("reasoning", True, f"in {' and '.join(names)}")

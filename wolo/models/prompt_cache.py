@@ -111,8 +111,7 @@ def _chain(message_id: str, by_id: Mapping[str, Message]) -> Iterator[Prefix]:
     """Newest first; each response at most once, even in a damaged session."""
     waiting = dict(by_id)
     while message := waiting.pop(message_id, None):
-        prefix = prefix_of(message)
-        if prefix is None:
+        if (prefix := prefix_of(message)) is None:
             return
         yield prefix
         message_id = prefix.after

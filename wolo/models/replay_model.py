@@ -125,16 +125,14 @@ class RecordedModel:
         pass
 
     async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
-        recorded = self.upcoming
-        if recorded is None:
+        if (recorded := self.upcoming) is None:
             if self._script.is_complete:
                 last = comparable_text(question.messages[-1], self._of)
                 expected, got = "The turn ends here.", f"It goes on after:\n{last}"
                 raise ReplayDiverged(Divergence.of(self._script.step, "request", "one more request", expected, got))
             raise Unavailable(NOTHING_MORE)
         sent, now = recorded.sent(), question.messages
-        at = first_different(sent, now, self._is_same)
-        if at is not None:
+        if (at := first_different(sent, now, self._is_same)) is not None:
             expected, got = (self._describe(messages, at) for messages in (sent, now))
             of = f" of {len(sent)}" if len(sent) == len(now) else f" (of {len(sent)} then, of {len(now)} now)"
             raise ReplayDiverged(Divergence.of(recorded.step, "request", f"message {at + 1}{of}", expected, got))

@@ -115,8 +115,7 @@ def next_wait_s(
     has_fallback: bool = False,
 ) -> float | None:
     """Seconds before attempt + 1; None: give up. `spent_s` counts from the first failure."""
-    tries = tries_for(error, settings, has_fallback=has_fallback)
-    if tries and attempt >= tries:
+    if (tries := tries_for(error, settings, has_fallback=has_fallback)) and attempt >= tries:
         return None
     asked_s = error.delay_s or 0
     waits_s = rule_for(error, has_fallback=has_fallback).waits_s

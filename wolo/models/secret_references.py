@@ -64,8 +64,7 @@ def resolve_key(value: str, environ: Mapping[str, str], *, setting: str) -> str:
         raise ConfigError(f"{setting}: `{words[0]}` cannot be run: {why}.", hint="It is run as it is, without a shell.") from None
     if process.returncode:
         raise ConfigError(f"{setting}: `{words[0]}` failed with status {process.returncode}.", hint="Run it by hand to see why.")
-    key = output.decode("utf-8", "replace").lstrip().partition("\n")[0].strip()
-    if not key:
+    if not (key := output.decode("utf-8", "replace").lstrip().partition("\n")[0].strip()):
         raise ConfigError(f"{setting}: `{words[0]}` printed no key.", hint="The first line it prints must be the key.")
     return key
 

@@ -88,8 +88,7 @@ def split(path: Path, session: Path) -> Cassette | None:
     with session.open("wb") as out:
         for line in read_lines(path):
             if header is None:
-                header = _header(line)
-                if header is None:
+                if (header := _header(line)) is None:
                     return None
             elif len(files) < header.files and (file := _file(line)) is not None:
                 files.append(file)

@@ -230,8 +230,7 @@ def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
     is_logged = log.exists() and log.stat().st_size > 0
     how = "mode=ro" if is_logged else "mode=ro&immutable=1"
     with closing(open_sqlite(f"{path.absolute().as_uri()}?{how}")) as connection:
-        version = check_ours(connection, path)
-        if version > known + _MOST_RELEASES:
+        if (version := check_ours(connection, path)) > known + _MOST_RELEASES:
             raise DatabaseDamaged(path, "its header is damaged")
         if version > known:
             raise DatabaseTooNew(

@@ -47,8 +47,7 @@ def pieces(text: str) -> str:
     words: dict[str, None] = {}
     end = 0
     for hump in re.finditer(_HUMP, text):
-        begin = hump.start()
-        if begin < end:
+        if (begin := hump.start()) < end:
             continue
         while begin > end and (text[begin - 1].isalnum() or text[begin - 1] == "_"):
             begin -= 1

@@ -177,8 +177,7 @@ def unknown(spec: str, everything: Sequence[SessionInfo]) -> SessionError:
     spellings = {
         spelling.casefold(): info for info in reversed(everything) for spelling in (info.id, info.name, info.title) if spelling
     }
-    close = get_close_matches(spec.casefold(), spellings, n=1, cutoff=0.5)
-    if not close:
+    if not (close := get_close_matches(spec.casefold(), spellings, n=1, cutoff=0.5)):
         return SessionError(f"There is no session “{spec}”.", hint="`wolo sessions list --all` shows all of them.")
     nearest = spellings[close[0]]
     called = nearest.name or nearest.title
@@ -188,8 +187,7 @@ def unknown(spec: str, everything: Sequence[SessionInfo]) -> SessionError:
 
 
 def require(connection: sqlite3.Connection, session_id: str) -> SessionInfo:
-    info = read(connection, session_id)
-    if info is None:
+    if (info := read(connection, session_id)) is None:
         raise unknown(session_id, newest_first(connection, None))
     return info
 

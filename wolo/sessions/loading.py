@@ -127,8 +127,7 @@ def load(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, *, mo
         if entry is not None:
             entries.append(entry)
             seqs.append(seq)
-        next_seq = parent_seq(seq, parent)
-        if not next_seq:
+        if not (next_seq := parent_seq(seq, parent)):
             break
         if reach is not None and reach.is_enough(entry, len(row[BODY] or b"")):
             unread, next_seq = next_seq, 0

@@ -142,8 +142,7 @@ def read_entry(blobs_dir: Path, seq: object, row: MutableSequence[object]) -> An
 def head_and_last(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
     """Returns `seq` of the head and of the last entry."""
     query = "SELECT head, (SELECT max(seq) FROM entries WHERE session = sessions.id) FROM sessions WHERE id = ?"
-    row = connection.execute(query, (session_id,)).fetchone()
-    if row is None:
+    if (row := connection.execute(query, (session_id,)).fetchone()) is None:
         raise SessionError(f"Session {session_id} is gone.", hint="It was deleted; `wolo sessions list` shows the others.")
     return row[0], max(row[0], row[1] or 0)
 
@@ -251,8 +250,7 @@ def update_totals(connection: sqlite3.Connection, session_id: str, entries: Sequ
             value = whole(entry.value)
             if entry.name == "name":
                 value = check_name(value)
-                holder = listing.read_named(connection, value)
-                if holder and holder.id != session_id:
+                if (holder := listing.read_named(connection, value)) and holder.id != session_id:
                     raise SessionError(f"Session {holder.id} is already named {value}.", hint="Choose another name.")
             elif entry.name == "title":
                 value = title_of(value)

@@ -50,8 +50,7 @@ def outline(nodes: Sequence[EntryNode], head: int) -> list[OutlineItem]:
     labels: dict[str, str] = {}
     for node in nodes:
         anchor = anchors.get(node.parent, 0)
-        text = _text(node)
-        if text is not None:
+        if (text := _text(node)) is not None:
             anchor = len(places) + 1
             places[anchor] = OutlineItem(
                 number=anchor,

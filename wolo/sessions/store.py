@@ -99,8 +99,7 @@ class Store:
         """Opens like `open`, once for all conversations of this process; the last `close` closes it."""
         key = (os.getpid(), data_dir)
         with _sharing:
-            shared = _shared.get(key)
-            if shared is not None:
+            if (shared := _shared.get(key)) is not None:
                 shared._num_users += 1  # the same class
         if shared is not None:
             if shared.is_current():
@@ -119,8 +118,7 @@ class Store:
 
     def repair(self, damage: DatabaseDamaged) -> bool:
         """Repairs the database; False when another process has it open."""
-        told = self._database.rescue(damage.what)
-        if told:
+        if told := self._database.rescue(damage.what):
             for listener in self.rescue_listeners or [self._rescues.append]:
                 listener(told)
         return bool(told)
@@ -229,8 +227,7 @@ class Store:
         with self._database.reading() as connection:
             query = f"{session_rows.ROWS} WHERE session = ? AND seq > ? ORDER BY seq"
             for seq, _, *row in connection.execute(query, (session_id, after)):
-                entry = session_rows.read_entry(self.blobs_dir, seq, row)
-                if entry is not None:
+                if (entry := session_rows.read_entry(self.blobs_dir, seq, row)) is not None:
                     entries.append((seq, row[0], entry))
                 mark = IndexPosition(seq, row[2])
                 size += len(row[session_rows.BODY] or b"")

@@ -48,8 +48,7 @@ def own_call(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, An
     foreign = name.strip().removeprefix("functions.").removeprefix("default_api.").lower().replace("-", "_")
     if foreign in EDITORS:
         return _editor_call(name, arguments)
-    own = OWN_NAMES.get(foreign, name)
-    if own == "shell":
+    if (own := OWN_NAMES.get(foreign, name)) == "shell":
         return own, command_arguments(arguments)
     if own == "read":
         return own, _line_numbers(name, arguments)
@@ -68,8 +67,7 @@ def _editor_call(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str
     rest = {key: value for key, value in arguments.items() if key != "command" and value is not None}
     match command:
         case "view":
-            lines = rest.pop("view_range", None)
-            if lines is None:
+            if (lines := rest.pop("view_range", None)) is None:
                 return "read", rest
             match lines:
                 case [int(first), int(last)] if last == -1 or last >= first:

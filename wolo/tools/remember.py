@@ -37,7 +37,6 @@ class Remember:
     async def run(self, args: RememberArgs, call: CallContext) -> CallResult:
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
-        propose = call.services.propose_note
-        if propose is None:
+        if (propose := call.services.propose_note) is None:
             raise ToolError("Notes are not available here.")
         return CallResult(await asyncio.to_thread(propose, call.services.secrets.hide(args.note), args.scope == "user"))

@@ -71,8 +71,7 @@ def read_items(args: TodoArgs) -> tuple[TodoItem, ...]:
     items: list[TodoItem] = []
     for number, given in enumerate(args.items, start=1):
         item = GivenItem(given) if isinstance(given, str) else given
-        text = " ".join(item.text.split())
-        if not text:
+        if not (text := " ".join(item.text.split())):
             raise ToolError(f"todo: item {number} has no text.")
         status = _SPELLINGS.get("_".join(item.status.lower().replace("-", " ").split()))
         if status is None:

@@ -262,8 +262,7 @@ class CallContext(Struct, frozen=True):
         """
         if not self.confined:
             return SandboxedCommand(tuple(argv))
-        walls = self.services.sandbox.walls
-        if walls is None:
+        if (walls := self.services.sandbox.walls) is None:
             raise ToolError("This command may run inside the sandbox only, and there is none; it was not run.")
         inside = () if self.services.environment is not None else self.services.variables.set_inside()
         if proxy is None:

@@ -54,8 +54,7 @@ def decode_arguments(tool: BuiltinTool, arguments: Mapping[str, Any]) -> Struct:
     try:
         return msgspec.convert(renamed, tool.Args, strict=False)
     except msgspec.ValidationError as error:
-        unwrapped = _unwrap(renamed, tool)
-        if unwrapped != renamed:
+        if (unwrapped := _unwrap(renamed, tool)) != renamed:
             try:
                 return msgspec.convert(unwrapped, tool.Args, strict=False)
             except msgspec.ValidationError:

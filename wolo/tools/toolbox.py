@@ -270,8 +270,7 @@ class Toolbox:
 
     def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Any]:
         """Returns the tool and its decoded arguments. Raises ToolError with a message for the model."""
-        tool = self._find(name)
-        if tool is None:
+        if (tool := self._find(name)) is None:
             offered = [each for each in self.names if each not in NEEDS_COMPACTION or True in self._specs]
             raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(offered) or 'none'}.")
         if isinstance(tool, ShippedTool):
@@ -284,8 +283,7 @@ class Toolbox:
 
     def kind(self, name: str) -> ToolKind:
         """The kind of a tool's calls, before their arguments are known."""
-        tool = self._find(name)
-        if tool is None:
+        if (tool := self._find(name)) is None:
             from wolo.tools.foreign_calls import OWN_NAMES  # noqa: PLC0415  # most models use our names
 
             tool = self._tools.get(OWN_NAMES.get(name.strip().lower(), ""))

@@ -102,8 +102,7 @@ def _service(services: ToolServices) -> SearchService | ProviderSearch:
 
 
 def _check_query(text: str) -> str:
-    query = " ".join(text.split())
-    if not query:
+    if not (query := " ".join(text.split())):
         raise ToolError("`query` is empty.")
     if len(query) > MOST_QUERY:
         raise ToolError(f"`query` has {len(query)} characters; at most {MOST_QUERY} can be searched for. Shorten it.")

@@ -104,8 +104,7 @@ def _prepare(words: Sequence[str], top: Path, env: Mapping[str, str]) -> tuple[t
     own = os.path.realpath(top)
     folders = [folder for folder in os.get_exec_path() if folder.startswith("/") and not _leads_into(folder, own)]
     path = os.pathsep.join(folders)
-    program = shutil.which("git", path=path)
-    if program is None:
+    if (program := shutil.which("git", path=path)) is None:
         raise GitFailed("git is not installed.", hint="Install it; wolo needs it for repositories.")
     # The user's own environment, without what would lead git elsewhere, start something or make it ask.
     passed = _PASSED_ON.split()
@@ -162,8 +161,7 @@ class GitReader:
         while size <= most_bytes:
             if not poller.poll(max(end_at - time.monotonic(), 0) * 1000):
                 raise GitFailed(f"git {self._name} took too long.")
-            piece = os.read(pipe, 1 << 16)
-            if not piece:
+            if not (piece := os.read(pipe, 1 << 16)):
                 break
             pieces.append(piece)
             size += len(piece)

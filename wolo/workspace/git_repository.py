@@ -144,8 +144,7 @@ def _settings(file: Path, top: Path) -> Mapping[str, str]:
     """The last value of each; names are in lower case. No git of the repository at `top` reads them."""
     if not file.is_file():
         return {}
-    simple = _simple_settings(_read(file, _MAX_SIMPLE_BYTES))
-    if simple is not None:
+    if (simple := _simple_settings(_read(file, _MAX_SIMPLE_BYTES))) is not None:
         return simple
     with GitReader(("config", "--file", str(file), "--no-includes", "--null", "--list"), Path("/"), top=top) as reader:
         text, is_whole = reader.read(_MAX_SETTINGS_BYTES, time.monotonic() + _LOOK_S)
@@ -161,8 +160,7 @@ def _simple_settings(data: bytes) -> dict[str, str] | None:
     if len(data) >= _MAX_SIMPLE_BYTES:
         return None
     for line in os.fsdecode(data).split("\n"):
-        match = re.fullmatch(_SIMPLE_LINE, line)
-        if match is None:
+        if (match := re.fullmatch(_SIMPLE_LINE, line)) is None:
             return None
         kind, within, name, value = match.groups()
         if kind is not None:

@@ -68,8 +68,7 @@ def ignore_line(line: str) -> tuple[str, bool] | None:
 
 
 def _anywhere_or_from_here(glob: str) -> str:
-    parts = glob.removeprefix("/").split("/")
-    if parts == [""]:
+    if (parts := glob.removeprefix("/").split("/")) == [""]:
         raise BadPattern("The pattern is empty.")
     # Joins the parts between `**`: each run is found at its earliest position, the last one must reach the end
     runs: list[list[str]] = [[]]
@@ -91,8 +90,7 @@ def _name_expression(part: str) -> str:
     pieces = [""]
     position = 0
     while position < len(part):
-        character = part[position]
-        if character == "*":
+        if (character := part[position]) == "*":
             pieces.append("")
         elif character == "?":
             pieces[-1] += "[^/]"
@@ -134,8 +132,7 @@ def _bracket(part: str, start: int) -> tuple[str, int]:
 
 def _bracket_member(part: str, position: int) -> tuple[str, int]:
     if part.startswith("[:", position) and (end := part.find(":]", position)) > 0:
-        name = part[position + 2 : end]
-        if name not in _CLASSES:
+        if (name := part[position + 2 : end]) not in _CLASSES:
             raise BadPattern(f"[:{name}:] is not a character class.")
         return _CLASSES[name], end + 2
     low, position = _bracket_character(part, position)
@@ -160,8 +157,7 @@ def expand_braces(glob: str) -> list[str]:
     waiting = [(glob, 0)]
     while waiting:
         text, start = waiting.pop()
-        pair = _first_pair(text, start)
-        if pair is None:
+        if (pair := _first_pair(text, start)) is None:
             done.append(text)
             continue
         opening, closing, commas = pair

@@ -203,8 +203,7 @@ def _born(folder: Path, status: os.stat_result) -> str:
         return str(getattr(status, "st_birthtime", "") or "")
     import ctypes  # noqa: PLC0415  # 2 ms, only for folders that need approval
 
-    statx = getattr(ctypes.CDLL(None), "statx", None)
-    if statx is None:
+    if (statx := getattr(ctypes.CDLL(None), "statx", None)) is None:
         return ""
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
     if statx(ctypes.c_int(_AT_FDCWD), os.fsencode(folder), ctypes.c_int(0), ctypes.c_uint(_STATX_BTIME), buffer):

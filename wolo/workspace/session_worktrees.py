@@ -362,8 +362,7 @@ def _run(folder: Path, *words: str, may_fail: bool = False) -> None:
 
 
 def _top_of(worktrees: Path, cwd: Path) -> Path:
-    repository = find_repository(cwd)
-    if repository is None or repository.is_bare:
+    if (repository := find_repository(cwd)) is None or repository.is_bare:
         raise UsageError(f"{cwd} is in no worktree of a git repository.", hint="`git init` and a first commit make one.")
     return origin_of(worktrees, repository.top)
 

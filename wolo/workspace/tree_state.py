@@ -39,8 +39,7 @@ class TreeState(Struct, frozen=True, kw_only=True):
 
 def find_own_repository(cwd: Path) -> git_repository.Repository | None:
     """The one around a real path, if the user, root or the owner of the path has made it and it borrows no objects."""
-    worktree = git_branch.find_worktree(cwd)
-    if worktree is None:
+    if (worktree := git_branch.find_worktree(cwd)) is None:
         return None
     top, git_dir = worktree
     common = git_dir if git_dir == top / ".git" else git_dir.parent.parent

@@ -74,8 +74,7 @@ def walk(start: Path, bounds: WalkLimits, *, top: Path | None = None) -> Iterato
     while levels:
         bounds.check()  # matching ignore rules may take long, too
         level = levels[-1]
-        entry = next(level.entries, None)
-        if entry is None:
+        if (entry := next(level.entries, None)) is None:
             levels.pop()
             continue
         path = level.path + entry.name

@@ -153,8 +153,7 @@ class Window:
 
     def most(self, fixed: Fixed) -> float | None:
         """Returns the maximum size of a request; None: unknown."""
-        window = self._context.window_of(fixed.window)
-        if window is not None:
+        if (window := self._context.window_of(fixed.window)) is not None:
             reserve = self._context.reserve or min(int(window * RESERVE_SHARE), RESERVE_TOKENS)
             window -= min(reserve, window // 2)
         return min(filter(None, (window, self._learned)), default=None)
@@ -408,8 +407,7 @@ class Compactor:
 
     def _deeper(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Cut:
         """Cuts deep enough for the note about omitted messages as well; drops the user's words from it when they are too long."""
-        excess = self._excess(messages, fixed, goal, cut)
-        if excess <= 0:
+        if (excess := self._excess(messages, fixed, goal, cut)) <= 0:
             return cut
         words = _share(goal.target / self.window.scale, WORDS_SHARE, WORDS_TOKENS)
         deeper = cut

@@ -223,8 +223,7 @@ def check_of(argv: Sequence[str]) -> LineCheck | None:
             return None
         program = "tests"
     elif program in _SCRIPTS:
-        operands = _script(program, rest)
-        if not operands:
+        if not (operands := _script(program, rest)):
             return None
         program = "scripts"
     elif program in _TARGETS:

@@ -150,8 +150,7 @@ def _words(line: _Line, current: str) -> CompletionOffer:
         from wolo.cli.completion.values import values_of
 
         return CompletionOffer(tuple(CompletionWord(value, about) for value, about in values_of(line.before, current)))
-    metavars = line.facts.get("arguments", [])
-    if not metavars:
+    if not (metavars := line.facts.get("arguments", [])):
         return CompletionOffer()
     return _values(Option("", (), "value", "", metavars[min(line.behind, len(metavars) - 1)]), current, "")
 

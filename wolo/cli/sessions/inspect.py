@@ -197,8 +197,7 @@ def _miss(miss: CacheMiss | None) -> str:
 
 
 def _cost(total: dict[str, Any]) -> str:
-    count = total["misses"]
-    if not count:
+    if not (count := total["misses"]):
         return "no miss"
     missed = f"{total['missed_tokens']:,} tokens{_money(total['missed_cost_usd'])}"
     return f"{count} {'miss' if count == 1 else 'misses'}: {missed}"

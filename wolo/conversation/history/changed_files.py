@@ -35,8 +35,7 @@ def paths_changed(watch: FileTracker) -> list[str]:
 
 def find_changes(watch: FileTracker, only: Sequence[Path] = ()) -> list[ChangedFile]:
     """`only`: limit to these paths and everything below them."""
-    store = watch.store
-    if store is None:
+    if (store := watch.store) is None:
         return []
     wanted = tuple(Path(os.path.realpath(path.parent)) / path.name for path in only)
     by_path: dict[str, list[RecordedChange]] = {}

@@ -125,8 +125,7 @@ def _of_user(site: Site) -> list[HookSet]:
     path = site.places.config / "hooks.json"
     if not os.path.lexists(path):
         return []
-    data = files.read_own(path, site.notices)
-    if data is None:
+    if (data := files.read_own(path, site.notices)) is None:
         return []
     from wolo.extensions.hooks.hook_files import read_hooks  # noqa: PLC0415  # only where there is such a file
 

@@ -116,8 +116,7 @@ class LanguageServerChecks(Struct, frozen=True):
 
     def _sandbox_command(self, spec: ServerSpec) -> SandboxedCommand:
         """Reads only and has no network. Raises ToolError where an untrusted project would run without a sandbox."""
-        walls = self.setup.walls_for_servers()
-        if walls is None:
+        if (walls := self.setup.walls_for_servers()) is None:
             if not self.config.trusts_project:
                 raise ToolError("there is no sandbox here, and this folder is not trusted")
             return SandboxedCommand(spec.command)

@@ -112,8 +112,7 @@ def choose_fallbacks(config: Config, environ: Mapping[str, str], first: ModelCho
 def choose_other(config: Config, cwd: Path, first: ModelChoice, spec: str) -> ModelChoice | None:
     """The model that answers instead of `first` for a while; None: the same. Raises UsageError if it cannot be used."""
     environ = keys.with_stored_keys(find_site(cwd), config)
-    choice = _choose_further(config, environ, first, spec)
-    if choice is not None:
+    if (choice := _choose_further(config, environ, first, spec)) is not None:
         _check_fixed_model(config, environ, choice)
     check_prices(config, choice)
     return choice
@@ -241,8 +240,7 @@ def follow_card(config: Config, choice: ModelChoice, *, keeps_format: bool) -> M
 
     Ignores a probe of another version that contains unknown names.
     """
-    found = probe_cache.read(find_places().cache, choice)
-    if found is None:
+    if (found := probe_cache.read(find_places().cache, choice)) is None:
         return choice
     own = config.settings.providers.get(choice.provider.name, ProviderSettings())
     followed = probe_cache.apply_probe(choice, found, own=own, keeps_format=keeps_format)

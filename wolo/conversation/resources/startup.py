@@ -289,8 +289,7 @@ def prepare_start(options: StartOptions) -> StartupState:
 
 def _unread_notice(site: Site) -> list[str]:
     """Names files of other agents that nothing reads, each once in a folder."""
-    unread = project.find_unread(site.root, site.real_cwd)
-    if not unread:
+    if not (unread := project.find_unread(site.root, site.real_cwd)):
         return []
     from wolo.config.unread_places import name_once  # noqa: PLC0415  # few projects have any
 
@@ -396,8 +395,7 @@ def find_session(store: Store, options: Flags, change: ConversationChange | None
             raise UsageError("-r needs the id, name or title of a session here.", hint="`wolo sessions list` shows them.")
         session = store.find(text(options, "resume"), cwd)
     elif options.get("continue"):
-        session = store.latest(cwd)
-        if session is None:
+        if (session := store.latest(cwd)) is None:
             raise SessionError(
                 "There is no session of this directory to continue.", hint="`wolo sessions list --all` shows others."
             )

@@ -184,8 +184,7 @@ class UserFiles:
     def load_skill(self, name: str) -> OfferedSkill:
         """The skill that a call loads. Raises ToolError."""
         skills = self.skills().for_model
-        skill = find_skill(skills, name)
-        if skill is None:
+        if (skill := find_skill(skills, name)) is None:
             raise ToolError(f"Unknown skill: `{name}`. Skills: {', '.join(each.name for each in skills) or 'none'}.")
         return OfferedSkill(Path(os.path.realpath(skill.path)), partial(_read_skill, skill))
 
@@ -244,8 +243,7 @@ def read_output_style(config: Config, site: Site) -> str:
     if name.lower() == DEFAULT:
         return ""
     styles = UserFiles(config, site).output_styles(site.notices)
-    style = find_style(styles, name)
-    if style is None:
+    if (style := find_style(styles, name)) is None:
         known = ", ".join(each.name for each in styles) or "none"
         site.notices.add(f"The output style {name} is not used: there is none of this name. Styles: {known}.")
         return ""

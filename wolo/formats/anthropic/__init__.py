@@ -252,8 +252,7 @@ def mark_positions(kept: Sequence[EncodedMessage], cached: Sequence[int], room: 
     without a mark unless the last step exceeds `REACH_BLOCKS`, in which case it comes second.
     """
     markable = (at for at in range(len(kept) - 1, -1, -1) if _takes_mark(kept[at]))
-    last = next(markable, None)
-    if last is None:
+    if (last := next(markable, None)) is None:
         return []
     before = list(islice((at for at in markable if kept[at].items[-1]["role"] == "user"), 1))
     between = kept[before[0] + 1 : last + 1] if before else ()

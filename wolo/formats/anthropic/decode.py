@@ -108,13 +108,11 @@ class AnthropicDecoder:
         ]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        document = read_object(body)
-        if document is None:
+        if (document := read_object(body)) is None:
             raise response_end.bad_body_error(body)
         if response_end.is_error(document):
             raise response_end.response_error(200, {}, body)
-        blocks = _blocks(document.get("content"))
-        if blocks is None:
+        if (blocks := _blocks(document.get("content"))) is None:
             raise response_end.no_message_error()
         deltas: list[Delta] = []
         for index, block in enumerate(blocks):
@@ -225,8 +223,7 @@ class AnthropicDecoder:
         return deltas
 
     def _complete(self, index: int) -> Sequence[Delta]:
-        opened = self._open.pop(index, None)
-        if opened is None:
+        if (opened := self._open.pop(index, None)) is None:
             return ()
         if opened.kind == "thinking" and (signature := "".join(opened.signature)):
             return (ThinkingDelta("", FIELD, (Blob(SIGNATURE, signature), *self.stamp)),)

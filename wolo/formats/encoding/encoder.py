@@ -81,8 +81,7 @@ class Layout(ABC):
         layout_step = MessageLayout(
             [], self.role, [], new_calls, was_behind_block=self.is_behind_block, is_cached_block=message.is_cached_block
         )
-        visible = visible_message(message, self._seen_calls)
-        if visible is not None:
+        if (visible := visible_message(message, self._seen_calls)) is not None:
             for item in self._items(visible, layout_step):
                 role = self.role_of(item)
                 layout_step.items.extend(self._between(role))

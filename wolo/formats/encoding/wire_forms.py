@@ -222,8 +222,7 @@ def outcome_of(part: ToolPart) -> Outcome:
 
 def _result_body(part: ToolPart) -> str:
     outcome = outcome_of(part)
-    opening = OPENINGS.get(outcome)
-    if opening is None:
+    if (opening := OPENINGS.get(outcome)) is None:
         return part.output or EMPTY
     if not part.output:
         return opening

@@ -111,8 +111,7 @@ def _has_retry_delay(response: ErrorResponse) -> bool:
 
 
 def _by_status(response: ErrorResponse) -> Kind:
-    status = response.status
-    if status in (401, 403, 407, 434):
+    if (status := response.status) in (401, 403, 407, 434):
         return errors.AuthError
     if status == 413:
         return errors.ContextOverflow
@@ -252,8 +251,7 @@ def next_pacific_midnight(now_s: float | None) -> str:
 
 def read_reset(message: str, *, beijing: bool, now_s: float | None) -> Reset | None:
     """Reset time stated in the message, if any; None if no clock can show it. GLM reports Beijing time without an offset."""
-    match = re.search(_RESET, message, re.IGNORECASE)
-    if match is None:
+    if (match := re.search(_RESET, message, re.IGNORECASE)) is None:
         return None
     zone = timezone(timedelta(hours=8)) if beijing else UTC
     try:
@@ -294,8 +292,7 @@ def _delays_s(headers: Mapping[str, str], body: Mapping[str, Any], message: str,
 
 
 def _window_s(written: str, now_s: float) -> float | None:
-    number = _number(written)
-    if number is not None:
+    if (number := _number(written)) is not None:
         if number > _EPOCH_MS:
             return number / 1000 - now_s
         return number - now_s if number > _EPOCH_S else number

@@ -110,8 +110,7 @@ def _first_text(error: Mapping[str, Any], *names: str) -> str:
 
 def _code(error: Mapping[str, Any], message: str) -> tuple[str, str]:
     """The provider's code as text. GLM's Anthropic endpoint embeds it in the message: `[1313][message][request id]`."""
-    wrapped = re.match(r"\[(\d{3,4})\]\[(.*?)\](?:\[|$)", message, re.DOTALL)
-    if wrapped:
+    if wrapped := re.match(r"\[(\d{3,4})\]\[(.*?)\](?:\[|$)", message, re.DOTALL):
         return wrapped[1], wrapped[2]
     code = next((error[name] for name in ("code", "error_code", "type", "__type") if error.get(name) not in (None, "", 0)), "")
     if isinstance(code, float) and code.is_integer():

@@ -100,8 +100,7 @@ class GeminiDecoder:
         return [*deltas, *self.close()]
 
     def _feed_one(self, payload: bytes) -> Sequence[Delta]:
-        event = self._events.read(payload)
-        if event is None:
+        if (event := self._events.read(payload)) is None:
             return ()
         if event.error and bytes(event.error) not in EMPTY_JSON:
             raise read_refusal(200, {}, payload, self._hint)

@@ -113,8 +113,7 @@ def _content(at: int, message: Message) -> Iterator[str]:
     if not _blocks(message):
         yield f"messages[{at}]: content must be non-empty"
     for block in _blocks(message):
-        kind = block.get("type")
-        if kind not in BY_ROLE[message["role"]]:
+        if (kind := block.get("type")) not in BY_ROLE[message["role"]]:
             yield f"messages[{at}]: a block of type {kind!r} in a message of the {message['role']}"
         else:
             yield from _block(at, block)
@@ -183,8 +182,7 @@ def _limits(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _thinking(body: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[str]:
-    config = body.get("thinking")
-    if config is None:
+    if (config := body.get("thinking")) is None:
         return
     kind = config.get("type") if isinstance(config, dict) else None
     if kind not in ("enabled", "disabled", "adaptive", "between_tools"):

@@ -53,8 +53,7 @@ def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     waiting: list[Any] = []
     for at, message in enumerate(messages):
         if message["role"] == "tool":
-            answered = message.get("tool_call_id")
-            if answered in waiting:
+            if (answered := message.get("tool_call_id")) in waiting:
                 waiting.remove(answered)
             else:
                 yield f"messages[{at}]: tool message without its call ({answered!r})"

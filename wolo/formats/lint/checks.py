@@ -46,8 +46,7 @@ def tool_problems(
         return
     seen: list[Any] = []
     for tool in tools:
-        name = name_of(tool)
-        if name is not None and name in seen:
+        if (name := name_of(tool)) is not None and name in seen:
             yield f"tools: {name!r} is offered twice"
         seen.append(name)
         yield from check(name, tool)

@@ -79,8 +79,7 @@ def _turns(contents: Sequence[Content]) -> Iterator[str]:
 
 
 def _parts(at: int, content: Content) -> Iterator[str]:
-    parts = content["parts"]
-    if not parts:
+    if not (parts := content["parts"]):
         yield f"contents[{at}]: empty parts"
     for part in parts:
         where = f"contents[{at}]"

@@ -70,8 +70,7 @@ def _pairing(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Each call is answered once, after the assistant's items; each output answers a call."""
     waiting: list[Any] = []
     for at, item in enumerate(items):
-        kind = _kind(item)
-        if kind == "function_call_output":
+        if (kind := _kind(item)) == "function_call_output":
             if item.get("call_id") in waiting:
                 waiting.remove(item["call_id"])
             else:
@@ -89,8 +88,7 @@ def _ids(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     seen: set[Any] = set()
     called: set[Any] = set()
     for at, item in enumerate(items):
-        kind = _kind(item)
-        if kind == "function_call":
+        if (kind := _kind(item)) == "function_call":
             call_id = item.get("call_id")
             if not isinstance(call_id, str) or not CALL_ID.fullmatch(call_id):
                 yield f"input[{at}]: illegal call id {call_id!r}"

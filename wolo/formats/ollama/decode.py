@@ -91,8 +91,7 @@ class OllamaDecoder:
         try:
             line = _decode(payload)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            document = read_object(payload)
-            if document is None:
+            if (document := read_object(payload)) is None:
                 self._skipped += 1
                 return ()
             line = _read_loosely(document)
@@ -118,8 +117,7 @@ class OllamaDecoder:
         return deltas
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        document = read_object(body)
-        if document is None:
+        if (document := read_object(body)) is None:
             raise response_end.bad_body_error(body)
         line = _read_loosely(document)
         deltas = [*self._on_line(line, body)]

@@ -308,8 +308,7 @@ class OpenCalls:
 
     def _find_numbered(self, index: int, wire_id: str, name: str, arguments: str) -> _OpenCall:
         """Trust the index unless its content clearly starts or continues another call."""
-        known = self._by_index.get(index)
-        if known is None:
+        if (known := self._by_index.get(index)) is None:
             with_id = self._with_id(wire_id)
             if with_id is not None and (not name or with_id not in self._by_index.values()):
                 return with_id
@@ -330,8 +329,7 @@ class OpenCalls:
     def _find_unnumbered(self, wire_id: str, name: str, place: int | None) -> _OpenCall:
         last = self.calls[-1] if self.calls else None
         if wire_id:
-            known = self._with_id(wire_id)
-            if known is not None:
+            if (known := self._with_id(wire_id)) is not None:
                 is_another = name and known.name and name != known.name and known.is_whole()
                 return self._begin() if is_another else known
             return last if last is not None and not name and last.is_partial() else self._begin()

@@ -61,8 +61,7 @@ class ResponsesDecoder:
         return [delta for payload in payloads for delta in self._feed(payload)]
 
     def _feed(self, payload: bytes) -> Sequence[Delta]:
-        event = self._read_event(payload)
-        if event is None:
+        if (event := self._read_event(payload)) is None:
             self._done = self._done or payload[:6] == output_items.DONE
             return ()
         if self._running is not None and event.delta and self._running.continues(event):
@@ -125,8 +124,7 @@ class ResponsesDecoder:
         ]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        document = read_object(body)
-        if document is None:
+        if (document := read_object(body)) is None:
             raise bad_body_error(body)
         if document.get("status") in output_items.BROKEN_OFF:
             raise output_items.failure(document)

@@ -205,8 +205,7 @@ BROKEN_OFF = ("failed", "cancelled", "queued", "in_progress")
 
 def finish_of(answer: Mapping[str, Any], *, has_calls: bool, has_open: bool) -> tuple[message.FinishReason, str]:
     """Our finish reason and the provider's; `has_open`: a call was never completed."""
-    status = text_of(answer, "status")
-    if status != "incomplete":
+    if (status := text_of(answer, "status")) != "incomplete":
         return ("tool_calls" if has_calls else "stop"), status
     details = answer.get("incomplete_details")
     word = text_of(details, "reason") if isinstance(details, dict) else ""

@@ -143,8 +143,7 @@ class LeakedCalls:
                 return True
             case "fence":
                 # Read more calls or the end of the fence; anything else makes it text.
-                begin = _skip_space(self._buffer, 0)
-                if begin > MOST_BLANKS:
+                if (begin := _skip_space(self._buffer, 0)) > MOST_BLANKS:
                     self._release(pieces)
                     return True
                 if begin == len(self._buffer):
@@ -188,8 +187,7 @@ class LeakedCalls:
 
     def _read_behind_call(self, pieces: list[str | LeakedCall]) -> bool:
         """Read more calls of the same kind; other text turns the previous ones into text."""
-        begin = _skip_space(self._buffer, 0)
-        if begin > MOST_BLANKS:
+        if (begin := _skip_space(self._buffer, 0)) > MOST_BLANKS:
             self._release(pieces)
             return True
         if begin == len(self._buffer):
@@ -211,8 +209,7 @@ class LeakedCalls:
         """Opening at this fence, mark or brace; NEVER, or NOT_YET if more text is needed."""
         text, at = self._buffer, begin
         if text[at] in FENCES and self._state == "text":
-            line = _FENCE_LINE.match(text, at)
-            if line is None:
+            if (line := _FENCE_LINE.match(text, at)) is None:
                 return NOT_YET if _FENCE_LINE_BEGUN.fullmatch(text, at) else NEVER
             at = _skip_space(text, line.end())
             if at - line.end() > MOST_BLANKS:
@@ -238,12 +235,10 @@ class LeakedCalls:
 
     def _read_content(self, pieces: list[str | LeakedCall]) -> bool:
         self._content_chars += len(self._buffer)
-        rest = self._content.take(self._buffer)
-        if rest is None:
+        if (rest := self._content.take(self._buffer)) is None:
             self._buffer = ""
             return False
-        call = self._as_call()
-        if call is None:
+        if (call := self._as_call()) is None:
             self._release(pieces)
         else:
             self._calls.append(call)
@@ -302,8 +297,7 @@ def find_calls_in_reasoning(reasoning: str, offered: Mapping[str, Mapping[str, A
 
 
 def _first_key_known(text: str, at: int) -> int:
-    key = _FIRST_KEY.match(text, at)
-    if key is None:
+    if (key := _FIRST_KEY.match(text, at)) is None:
         return NOT_YET if _FIRST_KEY_BEGUN.fullmatch(text, at) else NEVER
     if key[2]:
         return at if key[1] in FIRST_KEYS else NEVER

@@ -93,8 +93,7 @@ def read_block(raw: str, offered: Collection[str]) -> CallBlock | None:
         server, named, arguments = check_call(raw)
     except Malformed as problem:
         return failed_block(raw, f"{problem} {NOTHING_RUN}", offered)
-    tool = find_tool(server, named, offered)
-    if tool is None:
+    if (tool := find_tool(server, named, offered)) is None:
         return None
     if arguments is None:  # double-encoded, so there is no verbatim passage
         value: Any = read_arguments(inner)["arguments"]

@@ -66,8 +66,7 @@ class ToolBlocks:
         """Take one step; False when more text is needed."""
         match self._state:
             case "text":
-                begin = self._buffer.find(OPEN)
-                if begin < 0:
+                if (begin := self._buffer.find(OPEN)) < 0:
                     held = 0 if self._is_all else text_filter.size_of_begun_tag(self._buffer, (OPEN,))
                     self._let_through(len(self._buffer) - held, pieces)
                     return False
@@ -104,8 +103,7 @@ class ToolBlocks:
 
     def _begin(self, pieces: list[str | CallBlock]) -> bool:
         """A tag without an object is text, unless it starts a line and so is meant as a call."""
-        rest = self._buffer[len(OPEN) :].lstrip()
-        if not rest and not self._is_all:
+        if not (rest := self._buffer[len(OPEN) :].lstrip()) and not self._is_all:
             return False
         if rest.startswith("{"):
             self._head, self._buffer = self._buffer[: -len(rest)], rest
@@ -121,8 +119,7 @@ class ToolBlocks:
         if behind.startswith(CLOSE):
             end = len(self._buffer) - len(behind) + len(CLOSE)
             raw = f"{self._head}{self._object.text}{self._buffer[:end]}"
-            block = read_block(raw, self._offered)
-            if block is None or not block.problem:
+            if (block := read_block(raw, self._offered)) is None or not block.problem:
                 self._state, self._buffer = "text", self._buffer[end:]
                 self._take(block or raw, pieces)
                 return True
@@ -266,8 +263,7 @@ class BracketThinking:
         """Length of the decided text, and the thought if it is one."""
         if not self._depth and not self._end:
             self._count(text)
-        end = self._end
-        if not end and not is_all:
+        if not (end := self._end) and not is_all:
             return 0, ""
         line_end = _LINE_ENDS.match(text, end) if end else None
         if line_end is not None and line_end.end() == len(text) and not text.endswith("\n") and not is_all:

@@ -157,8 +157,7 @@ class Session:
 
     async def set_mode(self, mode: str) -> None:
         """Raises UsageError."""
-        notice = choices.set_mode(self.conversation, mode)
-        if notice:
+        if notice := choices.set_mode(self.conversation, mode):
             await self.update(helpers.update_agent_thought_text(f"{notice}\n"))
         await self.update(helpers.update_current_mode(self.conversation.info.mode))
 

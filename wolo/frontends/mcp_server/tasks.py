@@ -229,11 +229,9 @@ class ServerTasks:
 
     async def cancel(self, session_id: str) -> str:
         """Returns the full id once the task has ended. Raises SessionError if none is running there."""
-        task = self.of_session(session_id)
-        if task is None:
+        if (task := self.of_session(session_id)) is None:
             info = await asyncio.to_thread(self._find, session_id)
-            task = self.of_session(info.id)
-            if task is None:
+            if (task := self.of_session(info.id)) is None:
                 raise SessionError(
                     f"No task of session {info.id} is running here.", hint="list_sessions shows which are running."
                 )

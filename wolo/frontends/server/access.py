@@ -65,8 +65,7 @@ class Access:
                 MutableHeaders(scope=message).update({**HEADERS, **shared})
             await send(message)
 
-        refusal = self._refusal(scope)
-        if refusal is not None:
+        if (refusal := self._refusal(scope)) is not None:
             await refusal(scope, receive, send_guarded)
         else:
             await self._app(scope, receive, send_guarded)

@@ -222,8 +222,7 @@ async def _index(request: Request) -> Response:
 
 
 async def _page_file(request: Request) -> Response:
-    name = request.path_params["file"]
-    if name not in TYPES:
+    if (name := request.path_params["file"]) not in TYPES:
         return error_response(HttpError(404, f"There is no file {name!r}."))
     return FileResponse(PAGE / name, media_type=TYPES[name])
 

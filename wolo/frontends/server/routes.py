@@ -164,8 +164,7 @@ async def _export(call: RouteCall) -> Response:
 
 
 async def _search(call: RouteCall) -> Any:
-    words = call.text("q").strip()
-    if not words:
+    if not (words := call.text("q").strip()):
         raise HttpError(422, "Nothing to search for.", "Give words in q.")
     return await call.hub.search(words)
 

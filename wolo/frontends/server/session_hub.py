@@ -132,8 +132,7 @@ class SessionHub:
 
         def write(line: Line) -> None:
             nonlocal current
-            after = background_sessions.after_line(current, line)
-            if after != current:
+            if (after := background_sessions.after_line(current, line)) != current:
                 current = after
                 save()
 

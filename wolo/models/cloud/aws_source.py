@@ -45,8 +45,7 @@ class AwsSource:
             return await asyncio.to_thread(self._ask_botocore)
         environ = self._environ
         if access_key := environ.get("AWS_ACCESS_KEY_ID", "").strip():
-            secret_key = environ.get("AWS_SECRET_ACCESS_KEY", "").strip()
-            if not secret_key:
+            if not (secret_key := environ.get("AWS_SECRET_ACCESS_KEY", "").strip()):
                 raise ConfigError("AWS_ACCESS_KEY_ID is set, and AWS_SECRET_ACCESS_KEY is not.")
             return Credentials(environ.get("AWS_SESSION_TOKEN", "").strip(), access_key, secret_key)
         profile = await asyncio.to_thread(read_profile, environ)

@@ -54,8 +54,7 @@ class CredentialCache:
             if _is_usable(self._current, refused):
                 assert self._current
                 return self._current
-            name = self._source.shared_name
-            if not name:
+            if not (name := self._source.shared_name):
                 self._current = await self._source.fetch()
                 return self._current
             async with hold_process_lock(self._folder, name):

@@ -32,8 +32,7 @@ class GoogleSource:
         self.shared_name = f"google {version_of(credentials_file(environ))} {environ.get('GCE_METADATA_HOST', '')}"
 
     async def fetch(self) -> Credentials:
-        document = await asyncio.to_thread(read_credentials_file, self._environ)
-        if document is None:
+        if (document := await asyncio.to_thread(read_credentials_file, self._environ)) is None:
             named = self._environ.get("GCE_METADATA_HOST", "")
             request = TokenRequest(
                 what="Google's metadata server",

@@ -232,8 +232,7 @@ class DirectResponse:
             self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
-        status = self._parser.get_status_code()
-        if status >= 200:
+        if (status := self._parser.get_status_code()) >= 200:
             self.status = status
             self._is_head_read = True
         elif status == SWITCHING_PROTOCOLS:

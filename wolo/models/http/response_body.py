@@ -283,8 +283,7 @@ async def _shape(body: _Body, kind: str) -> tuple[bytes, Shape]:
         head = (head + piece).lstrip()
         if len(head.removeprefix(BYTE_ORDER_MARK)) >= SNIFFED_BYTES:
             break
-    start = head.removeprefix(BYTE_ORDER_MARK).lstrip()
-    if not start:
+    if not (start := head.removeprefix(BYTE_ORDER_MARK).lstrip()):
         return head, "nothing"
     if start.startswith((b"{", b"[")):
         return start, "document"

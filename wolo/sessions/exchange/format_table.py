@@ -76,8 +76,7 @@ def import_format(name: str) -> ImportFormat | None:
 
 def export(store: Store, info: SessionInfo, format: str, out: Write, redactor: Redactor | None) -> None:
     """Raises UsageError for an unknown format, and for an unredacted export in a format other than jsonl."""
-    writer = EXPORT_FORMATS.get(format)
-    if writer is None:
+    if (writer := EXPORT_FORMATS.get(format)) is None:
         raise UsageError(f"Unknown export format {format}.", hint=f"Choose one of {', '.join(EXPORT_FORMATS)}.")
     if redactor is None and format != jsonl.FORMAT:
         raise UsageError(f"Secrets cannot be exported to {format}.", hint=f"Only {jsonl.FORMAT} can contain them.")

@@ -93,8 +93,7 @@ def read(path: Path, format: str = "") -> ImportSource:
             survey=survey,
             path=path,
         )
-    shape = format_table.recognise(glimpse)
-    if shape is None:
+    if (shape := format_table.recognise(glimpse)) is None:
         raise SessionError(
             f"{path} is not a session in a known format.", hint=f"Name its format with --format: {', '.join(formats())}."
         )
@@ -105,8 +104,7 @@ def import_session(store: Store, source: ImportSource, cwd: str) -> ImportReport
     """Imports as the latest session of `cwd`, durable on return. Raises SessionError."""
     with store.raw.import_lock():
         origin = msgspec.json.encode(source.origin)
-        known = store.raw.find_imported(origin)
-        if known is not None:
+        if (known := store.raw.find_imported(origin)) is not None:
             if known.cwd == listing.directory(cwd):
                 store.raw.touch(known.id)
             entries = store.raw.ends(known.id)[1]

@@ -45,8 +45,7 @@ class ChatReader:
         if not isinstance(item, Mapping):
             self.skipped += 1
             return None
-        role = str(item.get("role"))
-        if role in RESULTS:
+        if (role := str(item.get("role"))) in RESULTS:
             waiting = self._waiting.get(str(item.get("tool_call_id") or item.get("name") or ""))
             if not waiting:
                 self.skipped += 1

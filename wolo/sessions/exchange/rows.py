@@ -277,8 +277,7 @@ class _RowReader:
 
     def add(self, row: Row, at: int | None = None) -> None:
         """`at` is the index in the file, for a row to be exported as it is."""
-        item = _llm_message(row)
-        if item is None:
+        if (item := _llm_message(row)) is None:
             text = row.get("content")
             parts = (TextPart(text=text),) if isinstance(text, str) else ()
             id = str(row.get("message_id") or new_id("msg"))

@@ -99,8 +99,7 @@ def _terms(text: str) -> Iterable[tuple[str, str, bool]]:
         # A prefix that resembles no filter is text, as in `TypeError:x`.
         if name and name not in FILTERS and (near := get_close_matches(name, FILTERS, n=1, cutoff=0.75)):
             raise UsageError(f"There is no filter {name}:.", hint=f"Did you mean {near[0]}:? Quote it to search for the text.")
-        value = term["bare"]
-        if value is None:
+        if (value := term["bare"]) is None:
             if not term["end"]:
                 raise UsageError('A quotation mark (") is not closed.', hint=HINT)
             value = term["quoted"] + term["star1"]

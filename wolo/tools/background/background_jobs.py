@@ -309,8 +309,7 @@ class BackgroundJobs:
         if job.confined:
             hint = "A command that you allow by a rule runs outside: --allow 'shell:npm run dev'."
             raise ToolError(f"Job {job.id} runs inside the sandbox, which ends with wolo.", hint=hint)
-        reading = self._processes.detach(job.program)
-        if reading is None:
+        if (reading := self._processes.detach(job.program)) is None:
             raise ToolError("The job cannot be recorded on disk, so the next start of wolo would end it.")
         job.is_detached = True
         room = job.spool.room_bytes

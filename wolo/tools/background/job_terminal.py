@@ -109,8 +109,7 @@ class JobTerminal:
 
     async def type(self, text: str) -> int:
         """Types, Enter for each line end; returns the number of characters that were taken. Raises ToolError."""
-        fd = self.find_descriptor()
-        if fd is None:
+        if (fd := self.find_descriptor()) is None:
             raise ToolError("The program has closed its terminal; nothing was typed.")
         data = text.replace("\r\n", "\r").replace("\n", "\r").encode()
         self._printed.clear()
@@ -158,8 +157,7 @@ class JobTerminal:
 
     def _answer(self, data: str) -> None:
         """Answers a question of the program to its terminal."""
-        fd = self.find_descriptor()
-        if fd is not None:
+        if (fd := self.find_descriptor()) is not None:
             with suppress(OSError):
                 os.write(fd, data.encode())
 

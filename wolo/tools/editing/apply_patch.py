@@ -266,8 +266,7 @@ class PatchedFile(Struct, frozen=True, kw_only=True):
         """Records the new content of a file that the session knew or created."""
         for step in self.steps:
             ledger.reset_misses(step.path)
-            done = written[step.path]
-            if done is None:
+            if (done := written[step.path]) is None:
                 ledger.forget(step.path)
             elif self.verb == "Added" or (self.knew is not None and not self.is_stale):
                 ledger.record(step.path, done.hash)

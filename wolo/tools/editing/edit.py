@@ -172,8 +172,7 @@ def _plan_notebook(file: TextFile, edits: tuple[matching.Replacement, ...], path
         return None
     from wolo.tools.editing.notebook import edit_cells  # noqa: PLC0415  # notebooks only
 
-    edited = edit_cells(file.text, edits, shown)
-    if edited is None:
+    if (edited := edit_cells(file.text, edits, shown)) is None:
         return None
     return _Plan([matching.EditPassage(0, len(file.text), edited.text)], list(edited.rules), edited.cells)
 

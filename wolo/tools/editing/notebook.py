@@ -118,8 +118,7 @@ def _image(encoded: str, kind: str, number: int, images: list[ImagePart]) -> str
         data = b64decode("".join(encoded.split()), validate=True)
     except (BadBase64, ValueError):
         data = b""
-    media_type = image_type(data[:16])
-    if not media_type:
+    if not (media_type := image_type(data[:16])):
         return f"[output of cell {number}: {kind}, which is damaged]"
     if len(data) > MOST_IMAGE_BYTES or len(images) >= MOST_IMAGES:
         return f"[output of cell {number}: {media_type}, {len(data):,} bytes, left out]"
@@ -161,8 +160,7 @@ def check_notebook(path: str, text: str, shown: str) -> None:
 
 def edit_cells(text: str, edits: Sequence[Replacement], shown: str) -> EditedNotebook | None:
     """None: not a notebook, or some passage is in no cell, so that the edit is meant for the JSON. Raises ToolError."""
-    cells = cells_of(text)
-    if cells is None:
+    if (cells := cells_of(text)) is None:
         return None
     passages: dict[int, list[EditPassage]] = {}
     rules: dict[str, None] = {}

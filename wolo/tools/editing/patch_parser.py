@@ -106,8 +106,7 @@ def _is_padded_marker(lines: list[str], at: int) -> bool:
         return all(_WRAPPING.fullmatch(line) for line in lines[at + 1 :])
     if marker == _END_OF_FILE:
         return after == END or _SECTION.fullmatch(after) is not None
-    section = _SECTION.fullmatch(marker)
-    if section is None:
+    if (section := _SECTION.fullmatch(marker)) is None:
         return False
     if not before or before == BEGIN or before.startswith("*** Delete File:") or _WRAPPING.fullmatch(before):
         return True
@@ -195,8 +194,7 @@ class _PatchReader:
             self._at += 1
             if not move_to:
                 raise self._error("`*** Move to:` is not followed by a path.", back=1)
-        hunks = self._hunks()
-        if not hunks and not move_to:
+        if not (hunks := self._hunks()) and not move_to:
             raise self._error(f"`*** Update File: {_short(path)}` is followed by no change.", back=1)
         return UpdateFile(path, move_to, hunks)
 

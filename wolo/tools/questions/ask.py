@@ -77,8 +77,7 @@ def read_questions(args: AskArgs) -> tuple[Question, ...]:
         raise ToolError(f"ask: {len(args.questions)} questions; there must be 1 to {MOST_QUESTIONS}.")
     questions: list[Question] = []
     for number, question in enumerate(args.questions, start=1):
-        text = question.question.strip()
-        if not text:
+        if not (text := question.question.strip()):
             raise ToolError(f"ask: question {number} is empty.")
         whole = (GivenOption(option) if isinstance(option, str) else option for option in question.options)
         options = tuple(AnswerOption(_line(option.label), _line(option.description)) for option in whole)

@@ -76,8 +76,7 @@ class CodeLookup:
         path = call.judged_path(args.path).path
         params: dict[str, Any] = {}
         if args.name:
-            text = await asyncio.to_thread(_read, path)
-            if text is None:
+            if (text := await asyncio.to_thread(_read, path)) is None:
                 raise ToolError(f"{args.path} is no text file of at most {_MOST_FILE_BYTES >> 20} MB.")
             params["position"] = _find(text, args.name, args.line)
         if args.action == "references":
@@ -85,8 +84,7 @@ class CodeLookup:
         if args.action == "rename":
             params["newName"] = args.new_name
         answer = await call.services.edit_checks().look_up(path, _METHODS[args.action], params)
-        rows = await asyncio.to_thread(_describe, args.action, answer, call.services)
-        if not rows:
+        if not (rows := await asyncio.to_thread(_describe, args.action, answer, call.services)):
             raise ToolError(f"The language server knows no {'such name' if args.name else 'symbols'} there.")
         more = [f"… and {len(rows) - _MOST_PLACES:,} more"] if args.action != "rename" and len(rows) > _MOST_PLACES else []
         shown = rows if args.action == "rename" else [*rows[:_MOST_PLACES], *more]
@@ -134,8 +132,7 @@ def _symbols(rows: Any, depth: int = 0) -> Iterator[str]:
             continue
         location = row.get("location")
         place = row.get("selectionRange") or row.get("range") or (location.get("range") if isinstance(location, dict) else None)
-        line = _line(place)
-        if line is not None:
+        if (line := _line(place)) is not None:
             kind = _KINDS.get(row["kind"], "") if isinstance(row.get("kind"), int) else ""
             yield f"{'  ' * depth}{line + 1}: {kind} {row.get('name')}"
         yield from _symbols(row.get("children"), depth + 1)

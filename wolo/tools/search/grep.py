@@ -150,8 +150,7 @@ class _FoundBatches:
 
     async def take(self) -> _Batch | None:
         """None at the end."""
-        batch = await asyncio.shield(self._next)
-        if batch is not None:
+        if (batch := await asyncio.shield(self._next)) is not None:
             self._next = self._begin()
         return batch
 

@@ -205,8 +205,7 @@ class Hosts:
         self.check_name(address)
         if address.is_literal:
             return (address.host,)
-        addresses = tuple(dict.fromkeys(await self.look_up(address.host, address.port)))
-        if not addresses:
+        if not (addresses := tuple(dict.fromkeys(await self.look_up(address.host, address.port)))):
             raise socket.gaierror(socket.EAI_NONAME, "no addresses")
         if not all(map(self.is_open, addresses)):
             raise _not_public(address.host)

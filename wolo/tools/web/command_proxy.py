@@ -225,8 +225,7 @@ class CommandProxy:
 
     async def _why_not(self, target: WebAddress) -> str:
         """Why the host is not allowed; empty if it is."""
-        decision = self._network.domains.decide(target.host, target.port)
-        if decision == "deny":
+        if (decision := self._network.domains.decide(target.host, target.port)) == "deny":
             return "sandbox.denied_domains has it"
         unnamed = "sandbox.allowed_domains does not have it"
         if decision == "allow" or self._ask is None or (target.is_literal and not self._network.is_open(target.host)):

@@ -134,8 +134,7 @@ class _HtmlPage:
             self._paragraph.add_text(text)
 
     def _end_block(self) -> None:
-        text = self._paragraph.take()
-        if not text:
+        if not (text := self._paragraph.take()):
             return
         if self._table is not None:
             text = " ".join(text.split())
@@ -225,8 +224,7 @@ class _HtmlPage:
 
     def _begin_block(self, tag: Tag) -> None:
         self._end_block()
-        name = tag.name
-        if name in _HEADINGS:
+        if (name := tag.name) in _HEADINGS:
             self._heading = _HEADINGS[name]
         elif name in ("ul", "ol"):
             start = tag.attributes.get("start", "1")

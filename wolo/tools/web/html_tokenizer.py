@@ -30,8 +30,7 @@ def tokens(source: str) -> Iterator[str | Tag]:
     """Resolves entities in text. Unterminated constructs extend to the end, as in browsers."""
     at = 0
     while at < len(source):
-        opens = source.find("<", at)
-        if opens != at:
+        if (opens := source.find("<", at)) != at:
             yield _text(source[at : opens if opens >= 0 else len(source)])
         if opens < 0:
             return
@@ -78,12 +77,10 @@ def _attributes(source: str, at: int) -> tuple[dict[str, str], int]:
 
 
 def _value(source: str, at: int) -> tuple[str, int]:
-    equals = _EQUALS.match(source, at)
-    if equals is None:
+    if (equals := _EQUALS.match(source, at)) is None:
         return "", at
     at = equals.end()
-    quote = source[at : at + 1]
-    if quote in ('"', "'") and quote:
+    if (quote := source[at : at + 1]) in ('"', "'") and quote:
         end = source.find(quote, at + 1)
         return (source[at + 1 : end], end + 1) if end >= 0 else ("", -1)
     bare = _BARE_VALUE.match(source, at)

@@ -132,7 +132,6 @@ class Paragraph:
 
     def _mark_link(self) -> None:
         written = "".join(self._pieces[self._link_from :]) if self._link_from >= 0 else ""
-        label = " ".join(written.split())
-        if label:
+        if label := " ".join(written.split()):
             before, after = written[: written[:1] == " "], " " if written.endswith(" ") else ""
             self._pieces[self._link_from :] = [f"{before}[{label}]({self._target}){after}"]

@@ -190,8 +190,7 @@ class CheckpointStore:
 
     def content(self, key: bytes) -> bytes | None:
         """None when it is missing or damaged."""
-        found = self._fetch("SELECT packed, data FROM objects WHERE hash = ?", (key,))
-        if not found:
+        if not (found := self._fetch("SELECT packed, data FROM objects WHERE hash = ?", (key,))):
             return None
         (row,) = found
         try:

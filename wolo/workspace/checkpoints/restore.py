@@ -156,8 +156,7 @@ class _Restoring:
 
     def _restore(self, step: path_state.PathChange) -> None:
         path, after = Path(step.path), step.after
-        data = self._store.content(after.hash)
-        if data is None:
+        if (data := self._store.content(after.hash)) is None:
             raise ToolError(NOT_KEPT)
         with lock_file(path, self._locks) as journal:
             if _stays(step):

@@ -66,8 +66,7 @@ def _undo_one(
             target = unfinished.after
             return None if now.is_like(target) and target.mode in (now.mode, UNKNOWN_MODE) else PathChange(path, now, target)
         for each in reversed(noted):
-            before = _before(store, each, state)
-            if before is None:
+            if (before := _before(store, each, state)) is None:
                 unkept = not each.change.after.is_known or not each.change.before.is_known
                 return PathConflict(path, NOT_KEPT if unkept else CHANGED_SINCE)
             state = before

@@ -145,8 +145,7 @@ class _Write(Struct, frozen=True):
     made: tuple[Path, ...]
 
     def run(self) -> WrittenFile:
-        old = open_expected(self.folder, self.path.name, self.expected)
-        if old is None:
+        if (old := open_expected(self.folder, self.path.name, self.expected)) is None:
             self.note(PendingChange(self.path, None, 0, self.data, self.made))
             self._write_temporary(self.like)
             return WrittenFile(content_hash(self.data), True, 1)
@@ -282,8 +281,7 @@ def remove_locked(path: Path, *, expected: str, note: ChangeListener = ignore_ch
     """As `remove_file`, under the file's lock. Returns the removed file, open; the caller closes it."""
     folder = open_folder(path.parent)
     try:
-        handle = open_expected(folder, path.name, expected)
-        if handle is None:
+        if (handle := open_expected(folder, path.name, expected)) is None:
             raise FileChanged("The file was deleted meanwhile.")
         try:
             status = os.fstat(handle)

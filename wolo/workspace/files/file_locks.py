@@ -26,8 +26,7 @@ _TEMPORARY = r"\.wolo-[0-9a-f]{16}\.tmp"
 def lock_file(path: Path, locks: Path) -> Iterator[int | None]:
     """Yields the lock's descriptor, or None where locks are unsupported (the hash check still protects the file)."""
     lock = locks / f"{sha256(os.fsencode(path)).hexdigest()[:32]}.lock"
-    handle = _acquire(lock)
-    if handle is None:
+    if (handle := _acquire(lock)) is None:
         yield None
         return
     try:

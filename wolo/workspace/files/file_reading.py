@@ -70,8 +70,7 @@ class TextFile(Struct, frozen=True):
 def read_file(path: Path) -> TextFile:
     """Reads a text file at a real path. Raises OSError, or ToolError for a binary or too large file."""
     data = read_whole(path)
-    encoding = find_encoding(data)
-    if encoding is None:
+    if (encoding := find_encoding(data)) is None:
         raise ToolError(f"This is {binary_kind(data[:16])}, not text.")
     return TextFile(data, content_hash(data), encoding, encoding.decode(data))
 
@@ -131,8 +130,7 @@ def read_page(handle: int, offset: int, limits: PageLimits) -> FilePage:
 
     Raises ToolError for binary data, and for lines too deep in a huge file.
     """
-    size = os.fstat(handle).st_size
-    if size <= _WHOLE_BYTES:
+    if (size := os.fstat(handle).st_size) <= _WHOLE_BYTES:
         return _page_of_whole(read_all(handle, MAX_TEXT_BYTES), offset, limits)
     sample = os.pread(handle, _SAMPLE_BYTES, 0)
     # The sample may end within a character.
@@ -217,8 +215,7 @@ def _count(handle: int) -> tuple[int, str]:
 
 def _scan(handle: int, first: int, limits: PageLimits, encoding: Encoding) -> list[NumberedLine]:
     """Splits at LF only: a large file with other endings is one line."""
-    position = _find_line(handle, first)
-    if position is None:
+    if (position := _find_line(handle, first)) is None:
         return []
     raw = _lines_from(handle, position, 4 * limits.width)
     return _fill((_decode(number, *line, limits, encoding) for number, line in enumerate(raw, start=first)), limits)
@@ -235,8 +232,7 @@ def _find_line(handle: int, number: int) -> int | None:
     for chunk in _chunks(handle, 0):
         if not missing:
             return position
-        count = chunk.count(b"\n")
-        if count >= missing:
+        if (count := chunk.count(b"\n")) >= missing:
             place = -1
             for _ in range(missing):
                 place = chunk.find(b"\n", place + 1)

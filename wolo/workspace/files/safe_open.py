@@ -34,8 +34,7 @@ def open_at_once(path: Path, flags: int) -> int | None:
 
     The caller closes the descriptor.
     """
-    call = _openat2()
-    if call is None:
+    if (call := _openat2()) is None:
         return None
     start = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

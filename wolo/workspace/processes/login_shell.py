@@ -107,8 +107,7 @@ async def read_login_shell(processes: Processes, workspace: Workspace, environ: 
     definitions = [each for each in map(_read, texts) if each is not None]
     if kind == "zsh":
         # Leaves out functions of zsh that bash cannot parse.
-        bash = find_program("bash", workspace)
-        if bash is None:
+        if (bash := find_program("bash", workspace)) is None:
             definitions = []
         else:
             data = b"".join(each.text.encode("utf-8", "surrogateescape") + b"\0" for each in definitions)

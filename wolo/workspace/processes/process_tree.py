@@ -137,8 +137,7 @@ class ProcessTree:
         A namespace ends with its first command and with its holder. So the holder is spared, and the first command is stopped
         until the others have ended.
         """
-        inside = self._inside()
-        if not inside:
+        if not (inside := self._inside()):
             return self.signal(signal.SIGTERM)
         process_table.send(inside[0].pid, signal.SIGSTOP)
         for status in inside:
@@ -177,8 +176,7 @@ class ProcessTree:
         seen = set(waiting)
         while waiting:
             pid = waiting.pop()
-            status = process_table.status_of(pid)
-            if status is None:
+            if (status := process_table.status_of(pid)) is None:
                 is_settled = False
                 continue
             living.append(status)

@@ -26,8 +26,7 @@ _APPLE_DATA = "«data PNGf".encode()
 
 async def save_clipboard_image(workspace: Workspace) -> Path:
     """The new file. Raises UsageError where no program can read the clipboard, or it holds no image."""
-    readers = list(_readers(workspace))
-    if not readers:
+    if not (readers := list(_readers(workspace))):
         raise UsageError(
             "No program here reads images from the clipboard.",
             hint="wl-paste (Wayland), xclip (X11), pngpaste or osascript (macOS) do; a file can be dropped or named after @.",

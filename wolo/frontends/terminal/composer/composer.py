@@ -215,8 +215,7 @@ class Composer:
 
     def restore_draft(self) -> bool:
         """Restores the text that an earlier process had not sent. False: there is none."""
-        left = self._drafts.left_behind()
-        if left:
+        if left := self._drafts.left_behind():
             self.give_back(left)
         return bool(left)
 

@@ -75,8 +75,7 @@ class Pastes:
 
     def label(self, character: str) -> str:
         """Empty for an ordinary character."""
-        whole = self._whole.get(character)
-        if whole is None:
+        if (whole := self._whole.get(character)) is None:
             return ""
         lines = whole.count("\n") + 1
         size = f"{lines:,} lines" if lines > 1 else f"{len(whole):,} characters"
@@ -157,8 +156,7 @@ URL = "file://"
 
 def as_mentions(pasted: str, cwd: Path) -> str:
     """`@path` for each image, if the paste consists of image paths; else empty."""
-    text = pasted.strip()
-    if not text or len(text) > LONGEST_CHARS:
+    if not (text := pasted.strip()) or len(text) > LONGEST_CHARS:
         return ""
     readings = [[text], text.split("\n")]  # one path with spaces, a path per line, or shell words
     try:

@@ -92,8 +92,7 @@ def _append(path: Path, entries: Iterable[SavedText]) -> None:
     try:
         os.fchmod(descriptor, 0o600)
         flock(descriptor, LOCK_EX)
-        size = os.fstat(descriptor).st_size
-        if size > MOST_KEPT_BYTES:
+        if (size := os.fstat(descriptor).st_size) > MOST_KEPT_BYTES:
             kept = _lines(path)
             os.ftruncate(descriptor, 0)
             os.write(descriptor, b"\n".join(kept) + b"\n")

@@ -29,8 +29,7 @@ async def edit(text: str, *, suffix: str = ".md") -> str:
     try:
         make_private(folder)
         _write(path, text)
-        status = await _run([*argv, str(path)])
-        if status:
+        if status := await _run([*argv, str(path)]):
             raise UsageError(f"The editor {Path(argv[0]).name} failed with exit code {status}.", hint=HINT)
         return path.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
     except OSError as error:
@@ -60,8 +59,7 @@ def _find() -> list[str]:
             if argv and shutil.which(argv[0]):
                 return argv
             raise UsageError(f"{name} is set to {command}, which is not installed.", hint=HINT)
-    found = next(filter(shutil.which, USUAL), None)
-    if found is None:
+    if (found := next(filter(shutil.which, USUAL), None)) is None:
         raise UsageError("No editor found.", hint=HINT)
     return [found]
 

@@ -73,8 +73,7 @@ async def ask_at_limit(limit: AttemptFailed, terminal: Terminal, conversation: C
     """The wait was ended as the user chose, unless it is `stop`. Raises Dismissed for Ctrl-C."""
     end_at = time.time() + limit.delay_s
     while True:
-        chosen = await _choose(end_at, terminal)
-        if chosen == "now":
+        if (chosen := await _choose(end_at, terminal)) == "now":
             conversation.resume_now()
         if chosen != "model":
             return chosen

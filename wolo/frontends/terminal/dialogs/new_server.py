@@ -31,8 +31,7 @@ async def add_server(terminal: Terminal, url: str = "") -> str:
         if not url:
             return ""
         key = await ask_secret("Paste its API key (input is hidden), or press Enter for none", terminal)
-        server = await _look_up(url, key, terminal)
-        if server is None:
+        if (server := await _look_up(url, key, terminal)) is None:
             return ""
         shown = server.models[:MOST_SHOWN]
         print_numbered([Item(name, name) for name in shown], terminal)

@@ -85,8 +85,7 @@ class Notifier:
 
 def call(text: str, environment: Mapping[str, str]) -> str:
     """The sequence that notifies in this terminal."""
-    sequence = _sequence(text, environment)
-    if not sequence or "TMUX" not in environment:
+    if not (sequence := _sequence(text, environment)) or "TMUX" not in environment:
         return sequence or BELL
     doubled = sequence.replace("\x1b", "\x1b\x1b")
     return f"\x1bPtmux;{doubled}\x1b\\{BELL}"  # tmux drops it unless `allow-passthrough` is on

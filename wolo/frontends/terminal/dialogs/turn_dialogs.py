@@ -128,8 +128,7 @@ async def ask_questions(asked: QuestionsAsked, terminal: Terminal) -> Replies | 
     from wolo.frontends.terminal.panels.questions import QuestionsPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     screen.ask_space()
-    replies = await dialog_host.show_dialog(QuestionsPanel(asked.questions))
-    if replies is None:
+    if (replies := await dialog_host.show_dialog(QuestionsPanel(asked.questions))) is None:
         screen.show_text("? you skipped the questions", "dim")
     for question, reply in zip(asked.questions, replies or (), strict=False):
         screen.print(as_line(question, reply))

@@ -161,8 +161,7 @@ class Viewer:
         return max(self._app.output.get_size().rows - 1, 1)
 
     def _page(self) -> StyleAndTextTuples:
-        columns = max(self._app.output.get_size().columns, 2)
-        if columns != self._columns:
+        if (columns := max(self._app.output.get_size().columns, 2)) != self._columns:
             # Counts the rows of all lines, and stays at the same line
             line = bisect_right(self._starts, self._top) - 1 if self._opens_at is None else self._opens_at
             self._columns, self._opens_at = columns, None

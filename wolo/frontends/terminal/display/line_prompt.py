@@ -96,8 +96,7 @@ def make_output() -> Output | None:
     """An output that never asks for the cursor position: the reply could end up in typed text. None on dumb terminals."""
     from prompt_toolkit.output.vt100 import Vt100_Output  # noqa: PLC0415  # as above
 
-    term = os.environ.get("TERM", "dumb")
-    if term in ("dumb", "unknown"):
+    if (term := os.environ.get("TERM", "dumb")) in ("dumb", "unknown"):
         return None
     output = Vt100_Output.from_pty(sys.stdout, term=term)
     output.enable_cpr = False

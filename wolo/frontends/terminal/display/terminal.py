@@ -37,8 +37,7 @@ class Terminal:
     def stop(self) -> bool:
         """Stops the running turn or command, and the loop. False: nothing runs, or it is being stopped already."""
         state = self.state
-        is_loop_stopped = state.stop_loop()
-        if is_loop_stopped:
+        if is_loop_stopped := state.stop_loop():
             self.screen.show_text("The loop is stopped.", "dim")
         if not state.is_working or state.is_stopping:
             return is_loop_stopped

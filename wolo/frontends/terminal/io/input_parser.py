@@ -150,8 +150,7 @@ class TerminalInput(KeyInput):
         """The last focus report, handled after all keys."""
 
     def read_keys(self) -> list[KeyPress]:
-        come = self.read_text(MOST_READ_BYTES)
-        if come in STOP:
+        if (come := self.read_text(MOST_READ_BYTES)) in STOP:
             self._open = None  # the end mark may be lost: Ctrl-C always works
         elif self._escaped and come.startswith(BEGIN[1:]):
             come = BEGIN[:1] + come

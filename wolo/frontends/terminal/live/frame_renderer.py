@@ -89,8 +89,7 @@ class FrameOutput(BufferedOutput):
             super().disable_autowrap()
         if data.startswith("\r\n"):
             data = data.replace("\r\n", "\n")  # the terminal returns to the first column by itself
-        spelled = spell_out(data)
-        if spelled is data:
+        if (spelled := spell_out(data)) is data:
             super().write(data)
         else:
             self.write_raw(spelled)

@@ -360,8 +360,7 @@ class LiveRegion:
 
     def _rows(self, component: Component) -> Sequence[Row]:
         """Drawn once after each `paint`, however many keys are pressed until the next one."""
-        size = self._output.get_size()
-        if size != self._drawn_for:
+        if (size := self._output.get_size()) != self._drawn_for:
             self._drawn.clear()
             self._drawn_for = size
         if component not in self._drawn:

@@ -42,8 +42,7 @@ _UNFINISHED = ("**", "__", "~~", "`")
 
 
 def read_heading(line: str) -> tuple[int, str] | None:
-    heading = _HEADING.match(line)
-    if heading is None:
+    if (heading := _HEADING.match(line)) is None:
         return None
     text = line[heading.end() :].strip()
     bare = text.rstrip("#")

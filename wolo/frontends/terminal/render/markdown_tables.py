@@ -39,8 +39,7 @@ class Grid:
     has_header: bool
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Segment]:
-        shares = share(self.widths, options.max_width - BETWEEN * (len(self.widths) - 1))
-        if not shares:
+        if not (shares := share(self.widths, options.max_width - BETWEEN * (len(self.widths) - 1))):
             yield Segment(self.source)
             return
         from rich import box  # noqa: PLC0415  # slow to load, and few answers have a table
@@ -69,8 +68,7 @@ class GrowingTable:
 
     def draw(self) -> Grid | None:
         """Returns the rows not drawn yet; None when there are none."""
-        begun = bool(self._widths)
-        if begun and not self._rows:
+        if (begun := bool(self._widths)) and not self._rows:
             return None
         written = "\n".join([self._head, *self._rows])
         aligned, cells = _parse(written)

@@ -151,8 +151,7 @@ async def _prompt(terminal: Terminal, command: Command, context: CommandContext)
     menu = menu_sources.rewind_menu(context)
     if not menu.listed(False):
         return ShowText("There is no prompt yet.")
-    picked = await pick(menu, terminal)
-    if picked is None:
+    if (picked := await pick(menu, terminal)) is None:
         return NOTHING
     if picked.is_on:
         return await undo.undo(context, str(menu_sources.turns_back(menu, picked.value)))

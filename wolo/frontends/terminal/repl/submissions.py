@@ -99,8 +99,7 @@ async def answering_with(
 
 async def run_command(line: str, conversation: Conversation, terminal: Terminal) -> str:
     """Runs `!command`. Returns what the next prompt tells the model about it; empty for `!!command`."""
-    command = line.lstrip("!").strip()
-    if not command:
+    if not (command := line.lstrip("!").strip()):
         raise UsageError("No command follows the !.", hint="!ls runs ls; a space before the ! sends it as text.")
     output = ""
     terminal.screen.is_brief = False
@@ -128,8 +127,7 @@ async def save_note(line: str, conversation: Conversation, terminal: Terminal) -
         answer = ""
     if answer.strip().lower().startswith("s"):
         return True
-    path = note_path(answer, conversation.info.root)
-    if path is None:
+    if (path := note_path(answer, conversation.info.root)) is None:
         terminal.screen.show_text("The note was not saved.", "dim")
     else:
         append_note(line, path)

@@ -138,13 +138,11 @@ PROGRAM_S = 5.0
 
 
 async def _run(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
-    answers = _answers(context)
-    if not answers:
+    if not (answers := _answers(context)):
         raise UsageError("There is no answer to copy yet.")
     answer = answers[-1].strip("\n")
     text, what = (_block(answer, rest), f"Block {rest}") if rest else (answer, "The last answer")
-    ways = await copy(text, actions.sender, context.conversation.permissions.workspace)
-    if not ways:
+    if not (ways := await copy(text, actions.sender, context.conversation.permissions.workspace)):
         raise UsageError(
             f"Cannot copy {what[0].lower()}{what[1:]}: no clipboard takes {len(text.encode()):,} bytes.",
             hint="/export writes a file; wl-copy, xclip, xsel and pbcopy take more than a terminal.",

@@ -137,8 +137,7 @@ class ConversationBuilder:
 
     def answer(self, key: str, *, at: float = 0.0, producer: Producer | None = None) -> Draft:
         """Returns the answer with this key, adding it when it is new."""
-        draft = self._answers.get(key)
-        if draft is None:
+        if (draft := self._answers.get(key)) is None:
             draft = self._answers[key] = self.add(Draft("assistant", timestamp=at, producer=producer))
         return draft
 
@@ -148,8 +147,7 @@ class ConversationBuilder:
 
     def add_result(self, call_id: str, result: ImportedResult) -> bool:
         """False, and counted as skipped, when no such call is waiting."""
-        places = self._waiting.get(call_id)
-        if not places:
+        if not (places := self._waiting.get(call_id)):
             self.skipped += 1
             return False
         draft, at = places.pop(0)

@@ -185,10 +185,8 @@ class CodexReader:
         self._provider = text(meta, "model_provider") or self._provider
 
     def _item(self, item: Record, at: float) -> None:
-        kind = text(item, "type")
-        if kind == "message":
-            role = text(item, "role")
-            if role in ("user", "assistant"):
+        if (kind := text(item, "type")) == "message":
+            if (role := text(item, "role")) in ("user", "assistant"):
                 self._add_message(role, "item", parts_of(item), at, text(item, "id"), text(item, "phase"))
             elif role not in ("developer", "system"):
                 self.builder.skipped += 1
@@ -202,8 +200,7 @@ class CodexReader:
             self._call(item, at)
 
     def _call(self, item: Record, at: float) -> None:
-        part = call(item, at, otherwise_id=f"call-{len(self.builder.drafts)}-{at}")
-        if part is None:
+        if (part := call(item, at, otherwise_id=f"call-{len(self.builder.drafts)}-{at}")) is None:
             self.builder.skipped += 1
             return
         self.builder.add_call(self._answer(at), part)

@@ -221,8 +221,7 @@ class KimiCodeReader:
             case "image_url" | "audio_url":
                 holder = record(block, "imageUrl") or record(block, "audioUrl") or record(block, "image_url")
                 address = text(holder, "url")
-                reference = _REFERENCE.fullmatch(address)
-                if reference is None:
+                if (reference := _REFERENCE.fullmatch(address)) is None:
                     return builder.medium(address) if address else builder.missing_note("an image")
                 try:
                     return ImagePart.from_file(self._blobs / reference[2])
