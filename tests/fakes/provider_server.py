@@ -204,8 +204,13 @@ class ProviderServer:
 
     def close(self) -> None:
         self._closing.set()
-        with contextlib.suppress(OSError):  # wakes the accept; some systems say "not connected"
-            self._listener.shutdown(socket.SHUT_RDWR)
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the accept
+        except OSError:  # some systems say "not connected"
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", self.port)).close()
+        for thread in self._threads[:1]:  # which would otherwise accept for whatever gets the descriptor next
+            thread.join(timeout=30)
         self._listener.close()
         with self._changed:
             for connection in self._connections:
