@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from wolo.models.local.checks.code_check import (
     apply_asked_name,
     import_own,
+    print_dropped,
     syntax_problem,
 )
 from wolo.models.local.checks.kept_content import restore_definitions
@@ -150,6 +151,13 @@ def test_only_function_gets_the_requested_name() -> None:
     for request in ("a function fib(n)", "rename foo() to bar()", "print(len(items)) with json.dumps(items)"):
         assert apply_asked_name(text, request) == text
     assert apply_asked_name(text, "functions fibonacci(n) and lucas(n)") == text, "which of them it is, is not known"
+
+
+def test_dropped_result_of_a_silent_program_is_printed() -> None:
+    text = "def twice(n):\n    return n * 2\n\n\ndef main():\n    twice(int('3'))\n\n\nmain()\n"
+    assert print_dropped(text) == text.replace("    twice(int('3'))", "    print(twice(int('3')))")
+    for other in (text.replace("twice(int", "print(twice(int"), text.replace("return", "n ="), "def ("):
+        assert print_dropped(other) == other
 
 
 def test_lines_dropped_by_syntax_repair_return() -> None:

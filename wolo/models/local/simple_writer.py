@@ -17,7 +17,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.checks import code_check, edited_place
-from wolo.models.local.checks.asked_parts import missing_parts
+from wolo.models.local.checks.asked_parts import means, missing_parts
 from wolo.models.local.checks.kept_content import lost_content, restore_definitions
 from wolo.models.local.local_chat import Completion, Sampling, Turn
 from wolo.models.local.simple_context import FILE_TOKENS, SimpleStep, named_files
@@ -218,6 +218,7 @@ def _fit(order: FileRequest, text: str) -> tuple[str, str]:
     text = edited_place.exact_texts(text, order.request)
     if order.language == "python":
         text = code_check.complete_python(code_check.import_own(text, order.path, order.others))
+        text = code_check.print_dropped(text) if means(order.request, "output") else text
     fault = code_check.syntax_problem(order.path, text)
     if (
         not fault

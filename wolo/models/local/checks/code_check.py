@@ -87,6 +87,24 @@ def complete_python(text: str) -> str:
     return text
 
 
+def print_dropped(text: str) -> str:
+    """Print the last result that a program without any output computes and drops."""
+    try:
+        tree = parse_python(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    returns = {
+        name
+        for name, node in definitions(tree).items()
+        if any(getattr(each, "value", 0) for each in ast.walk(node) if isinstance(each, ast.Return))
+    }
+    calls = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+    dropped = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in returns]
+    if not dropped or re.search(r"\bprint\(|\bstdout\b", text):
+        return text
+    return replace_node(text, dropped[-1], f"print({ast.get_source_segment(text, dropped[-1])})")
+
+
 def import_own(text: str, path: str, others: Mapping[str, str]) -> str:
     """Import names from other files of the project, by path, that are used without."""
     try:
