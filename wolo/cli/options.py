@@ -154,7 +154,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "extensions": ("list", "new", "test", "allow", "key"),
     "hooks": ("list", "test", "allow"),
     "skills": ("list", "show", "add", "remove"),
-    "plugin": ("add", "list", "show", "update", "remove", "enable", "disable", "allow", "search", "marketplace"),
+    "plugin": ("add", "list", "show", "update", "remove", "enable", "disable", "allow", "settings", "search", "marketplace"),
     "import-config": (),
     "batch": (
         *("run", "add", "status", "resume", "cancel", "retry", "work", "show", "apply", "export", "make", "verify", "compare"),

@@ -23,6 +23,8 @@ Where = Literal["keyring", "keys.toml"]
 FILE: Final = "keys.toml"
 IN_KEYRING: Final = {"keyring": True}
 """Value of a row whose key is in the keyring."""
+PLUGIN: Final = "plugin:"
+"""Begins the row of a plugin's secret."""
 DEFAULT: Final = "default"
 """Account of a key that was saved without a name."""
 ACCOUNT_NAME: Final = r"(?a)[\w.-]{1,32}"
@@ -44,6 +46,11 @@ def row_name(provider: str, account: str) -> str:
     return f"{provider}@{account}"
 
 
+def plugin_row(plugin: str, key: str) -> str:
+    """The row of a plugin's secret."""
+    return f"{PLUGIN}{plugin}@{key}"
+
+
 def account_of(row: str) -> tuple[str, str]:
     """Provider and account of a row."""
     provider, _, account = row.partition("@")
@@ -52,6 +59,8 @@ def account_of(row: str) -> tuple[str, str]:
 
 def login_command(row: str) -> str:
     provider, account = account_of(row)
+    if provider.startswith(PLUGIN):
+        return f"wolo plugin settings {provider.removeprefix(PLUGIN)} {account}"
     return f"wolo auth login {provider}" + (f" --name {account}" if account != DEFAULT else "")
 
 

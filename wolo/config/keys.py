@@ -32,7 +32,7 @@ def with_stored_keys(site: Site, config: schema.Config | None = None) -> Mapping
     chosen = _chosen_rows(config, rows) if config else {}
     for row, stored in rows.items():
         name, account = key_store.account_of(row)
-        if row != chosen.get(name, name):
+        if name.startswith(key_store.PLUGIN) or row != chosen.get(name, name):
             continue
         try:
             variables = (SEARCH_KEYS[name],) if name in SEARCH_KEYS else catalog_files.load(name, overrides).key_env

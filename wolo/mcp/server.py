@@ -108,6 +108,8 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
     """For user servers with a relative program: the folder of the file that names it, where it starts."""
     scope: Literal["user", "local", "project", "plugin", "run"] = "user"
     """`run`: from the command line."""
+    variables: Mapping[str, str] = {}
+    """What it may refer to besides the environment: settings of its plugin."""
     is_allowed: bool = True
     """False: configured by a project and not yet approved in this form."""
 

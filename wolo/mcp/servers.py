@@ -292,7 +292,8 @@ class Servers:
             accepts_defaults=configured.accepts_defaults,
         )
         requests.roots, requests.sample = self._roots, self._sample
-        around = replace(self._around, cwd=configured.folder or configured.named_in or self._around.cwd)
+        environ = {**self._around.environ, **configured.variables}
+        around = replace(self._around, cwd=configured.folder or configured.named_in or self._around.cwd, environ=environ)
         client = self._clients[configured.name] = McpClient(
             configured.name, configured.server, around, partial(self._take, configured), requests
         )

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from msgspec import to_builtins
 
-from wolo.cli.listing import AsJson, print_json
+from wolo.cli.extensions import plugin_settings
+from wolo.cli.listing import AsJson, print_described, print_json
 from wolo.cli.subcommands import GroupPage
-from wolo.errors import UsageError
+from wolo.config.plugins import install, marketplaces
+from wolo.config.plugins.installed import (
+    Plugin,
+    PluginIndex,
+    hooks_of,
+    is_allowed,
+    language_servers_of,
+    read_index,
+    root_of,
+    servers_of,
+)
+from wolo.errors import UsageError, WoloError
+from wolo.extensions.hooks.definitions import describe_hook
+from wolo.extensions.plugins.manifest import NAME, Contents
+from wolo.extensions.sources.source import Source, read_source
 from wolo.frontends.streams import confirm, print_line, print_message
-from wolo.messages.terminal_text import quantity
-
-if TYPE_CHECKING:
-    from wolo.config.plugins.install import PluginOrigin
-    from wolo.config.plugins.installed import Plugin, PluginIndex
-    from wolo.extensions.plugins.manifest import Contents
-    from wolo.extensions.sources.source import Source
-    from wolo.places import Places
+from wolo.mcp.server import Server, describe_server
+from wolo.messages.terminal_text import escaped_line, quantity
+from wolo.places import Notices, Places, find_places
 
 app = typer.Typer(rich_markup_mode=None)
 marketplace = typer.Typer(rich_markup_mode=None)
@@ -39,10 +53,6 @@ def add(
     yes: Yes = False,
 ) -> None:
     """Install a plugin. Its hooks and servers run only after `wolo plugin allow`."""
-    from wolo.config.plugins import install
-    from wolo.config.plugins.installed import read_index
-    from wolo.places import find_places
-
     places = find_places()
     index = read_index(places)
     origin = _origin(source, index, places)
@@ -54,15 +64,13 @@ def add(
             return
         plugin = install.add(new, places)
     print_line(f"Installed the plugin {plugin.name}.")
+    plugin_settings.ask_for_values(plugin, places, yes=yes)
     _offer_to_allow(plugin, places, yes=yes)
 
 
 @app.command("list")
 def show_all(as_json: AsJson = False) -> None:
     """List the installed plugins."""
-    from wolo.config.plugins.installed import read_index
-    from wolo.places import find_places
-
     places = find_places()
     rows = [_row(each, places) for _, each in sorted(read_index(places).plugins.items())]
     if as_json:
@@ -83,14 +91,8 @@ def show_all(as_json: AsJson = False) -> None:
 @app.command("show")
 def show_one(name: Name, as_json: AsJson = False) -> None:
     """Show what a plugin contributes and what it runs."""
-    from msgspec import to_builtins
-
-    from wolo.config.plugins.install import find
-    from wolo.config.plugins.installed import read_index
-    from wolo.places import find_places
-
     places = find_places()
-    plugin = find(name, read_index(places))
+    plugin = install.find(name, read_index(places))
     if as_json:
         print_json({**_row(plugin, places), "contents": to_builtins(plugin.contents)})
         return
@@ -104,11 +106,6 @@ def update(
     yes: Yes = False,
 ) -> None:
     """Install the newest version of plugins; changed files are shown, and hooks and servers need `allow` again."""
-    from wolo.config.plugins import install
-    from wolo.config.plugins.installed import read_index
-    from wolo.errors import WoloError
-    from wolo.places import find_places
-
     places = find_places()
     index = read_index(places)
     plugins = [install.find(name, index)] if name else list(index.plugins.values())
@@ -130,9 +127,6 @@ def update(
 @app.command("remove")
 def remove(name: Name) -> None:
     """Remove a plugin and its data."""
-    from wolo.config.plugins import install
-    from wolo.places import find_places
-
     plugin = install.remove(name, find_places())
     print_line(f"Removed the plugin {plugin.name}.")
 
@@ -150,20 +144,13 @@ def disable(name: Name) -> None:
 
 
 def _set_enabled(name: str, *, enabled: bool) -> None:
-    from wolo.config.plugins.install import set_enabled
-    from wolo.places import find_places
-
-    set_enabled(name, find_places(), enabled=enabled)
+    install.set_enabled(name, find_places(), enabled=enabled)
     print_line(f"The plugin {name} is {'enabled' if enabled else 'disabled'}.")
 
 
 @app.command("allow")
 def allow(name: Name, yes: Yes = False) -> None:
     """Allow the hooks and servers of a plugin; each command is shown. Without a terminal there is no question."""
-    from wolo.config.plugins import install
-    from wolo.config.plugins.installed import is_allowed, read_index
-    from wolo.places import find_places
-
     places = find_places()
     plugin = install.find(name, read_index(places))
     if not plugin.contents.runs_something:
@@ -180,15 +167,14 @@ def allow(name: Name, yes: Yes = False) -> None:
     print_line(f"The plugin {plugin.name} is allowed until it changes.")
 
 
+app.command("settings")(plugin_settings.settings)
+
+
 @app.command("search")
 def search(
     words: Annotated[list[str] | None, typer.Argument(metavar="[WORD]...", show_default=False)] = None, as_json: AsJson = False
 ) -> None:
     """Search the plugins of your marketplaces."""
-    from wolo.config.plugins import marketplaces
-    from wolo.config.plugins.installed import read_index
-    from wolo.places import Notices, find_places
-
     places, notices = find_places(), Notices()
     index = read_index(places)
     matching = marketplaces.search(" ".join(words or ()), marketplaces.listed_plugins(index, places, notices))
@@ -220,13 +206,6 @@ def search(
 @marketplace.command("add")
 def add_market(source: Annotated[str, typer.Argument(metavar="SOURCE")]) -> None:
     """Add a marketplace: a folder or repository with `.claude-plugin/marketplace.json`."""
-    from pathlib import Path
-
-    from wolo.config.plugins import marketplaces
-    from wolo.config.plugins.installed import read_index
-    from wolo.extensions.sources.source import read_source
-    from wolo.places import Notices, find_places
-
     places = find_places()
     name, added = marketplaces.add_marketplace(read_source(source, Path.cwd()), places)
     count = sum(each.marketplace == name for each in marketplaces.listed_plugins(read_index(places), places, Notices()))
@@ -236,9 +215,6 @@ def add_market(source: Annotated[str, typer.Argument(metavar="SOURCE")]) -> None
 @marketplace.command("list")
 def list_markets(as_json: AsJson = False) -> None:
     """List your marketplaces."""
-    from wolo.config.plugins.installed import read_index
-    from wolo.places import find_places
-
     markets = sorted(read_index(find_places()).marketplaces.items())
     if as_json:
         print_json(
@@ -256,10 +232,6 @@ def update_markets(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="All if not given.", show_default=False)] = "",
 ) -> None:
     """Fetch marketplaces again."""
-    from wolo.config.plugins import marketplaces
-    from wolo.config.plugins.installed import read_index
-    from wolo.places import find_places
-
     places = find_places()
     there = read_index(places).marketplaces
     if name and name not in there:
@@ -272,24 +244,12 @@ def update_markets(
 @marketplace.command("remove")
 def remove_market(name: Name) -> None:
     """Remove a marketplace; plugins from it stay installed."""
-    from wolo.config.plugins import marketplaces
-    from wolo.places import find_places
-
     marketplaces.remove_marketplace(name, find_places())
     print_line(f"Removed the marketplace {name}.")
 
 
-def _origin(source: str, index: PluginIndex, places: Places) -> PluginOrigin:
+def _origin(source: str, index: PluginIndex, places: Places) -> install.PluginOrigin:
     """A plugin of a marketplace, or a source of its own."""
-    import re
-    from pathlib import Path
-
-    from wolo.config.plugins import marketplaces
-    from wolo.config.plugins.install import PluginOrigin
-    from wolo.extensions.plugins.manifest import NAME
-    from wolo.extensions.sources.source import read_source
-    from wolo.places import Notices
-
     name, at, market = source.partition("@")
     if re.fullmatch(NAME, name) and (not at or re.fullmatch(NAME, market)) and not Path(source).exists():
         listed = list(marketplaces.listed_plugins(index, places, Notices()))
@@ -304,15 +264,11 @@ def _origin(source: str, index: PluginIndex, places: Places) -> PluginOrigin:
         if at and market not in index.marketplaces:
             raise UsageError(f"There is no marketplace {market}.", hint="wolo plugin marketplace add SOURCE")
         raise UsageError(f"There is no plugin {source} in your marketplaces.", hint="`wolo plugin search` lists them.")
-    return PluginOrigin(source=read_source(source, Path.cwd()))
+    return install.PluginOrigin(source=read_source(source, Path.cwd()))
 
 
 def _update(plugin: Plugin, places: Places, *, yes: bool) -> None:
-    from wolo.config.plugins import install, marketplaces
-    from wolo.config.plugins.install import PluginOrigin
-    from wolo.config.plugins.installed import read_index
-
-    origin = PluginOrigin(source=plugin.source, marketplace=plugin.marketplace, entry=plugin.entry)
+    origin = install.PluginOrigin(source=plugin.source, marketplace=plugin.marketplace, entry=plugin.entry)
     if known := read_index(places).marketplaces.get(plugin.marketplace):
         marketplaces.add_marketplace(known.source, places)
         origin = _origin(f"{plugin.name}@{plugin.marketplace}", read_index(places), places)
@@ -321,7 +277,6 @@ def _update(plugin: Plugin, places: Places, *, yes: bool) -> None:
             print_line(f"{plugin.name} is up to date ({plugin.pin[:12]}).")
             return
         difference = install.difference(plugin, new, places)
-        from wolo.messages.terminal_text import escaped_line
 
         versions = (
             f"{plugin.contents.version} → {new.contents.version}, " if plugin.contents.version != new.contents.version else ""
@@ -341,13 +296,12 @@ def _update(plugin: Plugin, places: Places, *, yes: bool) -> None:
             return
         updated = install.update(plugin, new, places)
     print_line(f"Updated {plugin.name} to {updated.pin[:12]}.")
+    plugin_settings.ask_for_values(updated, places, yes=yes)
     _offer_to_allow(updated, places, yes=yes)
 
 
 def _offer_to_allow(plugin: Plugin, places: Places, *, yes: bool) -> None:
     """Asks at a terminal; `--yes` answers only for the installation."""
-    from wolo.config.plugins import install
-
     if not plugin.contents.runs_something:
         return
     _show_programs(plugin, places)
@@ -360,9 +314,6 @@ def _offer_to_allow(plugin: Plugin, places: Places, *, yes: bool) -> None:
 
 
 def _show(contents: Contents, pin: str, source: Source) -> None:
-    import json
-
-    from wolo.messages.terminal_text import escaped_line
 
     is_local_git = source.kind == "git" and source.location.startswith("/")
     version = f" {contents.version}" if contents.version else ""
@@ -381,6 +332,7 @@ def _show(contents: Contents, pin: str, source: Source) -> None:
         "instructions": contents.context,
         "denies": contents.denied,
         "extensions": contents.extensions,
+        "settings": [each.key for each in contents.settings],
         "not used": contents.unused,
     }
     for title, names in rows.items():
@@ -389,13 +341,6 @@ def _show(contents: Contents, pin: str, source: Source) -> None:
 
 
 def _show_programs(plugin: Plugin, places: Places) -> None:
-    from wolo.cli.listing import print_described
-    from wolo.config.plugins.installed import hooks_of, language_servers_of, root_of, servers_of
-    from wolo.extensions.hooks.definitions import describe_hook
-    from wolo.mcp.server import Server, describe_server
-    from wolo.messages.terminal_text import escaped_line
-    from wolo.places import Notices
-
     notices = Notices()
     hook_sets = hooks_of(plugin, places)
     for event, hook in hook_sets.hooks:
@@ -416,8 +361,6 @@ def _show_programs(plugin: Plugin, places: Places) -> None:
 
 
 def _row(plugin: Plugin, places: Places) -> dict[str, Any]:
-    from wolo.config.plugins.installed import is_allowed
-
     contents = plugin.contents
     state = "" if not contents.runs_something else "allowed" if is_allowed(plugin, places) else "hooks and servers not allowed"
     return {

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
+from wolo.extensions.skill_files import FILE_NAMES, Skill, Skills, find_skill, skill_text
+from wolo.extensions.sources import fetching, skill_install
+from wolo.extensions.sources.skill_install import files_of
+from wolo.extensions.sources.source import read_source
 from wolo.frontends.streams import confirm, print_line, print_message
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wolo.extensions.skill_files import Skill, Skills
+from wolo.messages.terminal_text import clean_line, escape_hidden, escaped_line, quantity
+from wolo.places import Notices, find_home, find_places
+from wolo.workspace.files.unfinished import unfinished_folder
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -29,8 +32,6 @@ DENIED = 4
 @app.command("list")
 def show_all(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the skills of this directory."""
-    from wolo.messages.terminal_text import clean_line
-
     skills = _skills(trust)
     for notice in skills.notices:
         print_message(notice)
@@ -49,10 +50,6 @@ def show_all(trust: Trust = False, as_json: AsJson = False) -> None:
 @app.command("show")
 def show_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
     """Show a skill: its settings, files and text."""
-    from wolo.extensions.skill_files import skill_text
-    from wolo.extensions.sources.skill_install import files_of
-    from wolo.messages.terminal_text import escape_hidden
-
     skill = _find(name, _skills(trust))
     if as_json:
         print_json(
@@ -77,13 +74,6 @@ def add(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Show the skills of a source, and add them on a yes."""
-    from pathlib import Path
-
-    from wolo.extensions.sources import fetching, skill_install
-    from wolo.extensions.sources.source import read_source
-    from wolo.places import Notices
-    from wolo.workspace.files.unfinished import unfinished_folder
-
     origin = read_source(source, Path.cwd())
     target = _target(project)
     with unfinished_folder() as scratch:
@@ -121,15 +111,7 @@ def add(
 @app.command("remove")
 def remove(name: Name, project: Project = False) -> None:
     """Remove one of your skills, or with --project one of this project."""
-    from wolo.extensions.skill_files import FILE_NAMES
-    from wolo.extensions.sources import skill_install
-
-    if project:
-        targets = [_target(project)]
-    else:
-        from wolo.places import find_home, find_places
-
-        targets = [find_places().config / "skills", find_home() / ".agents/skills"]
+    targets = [_target(project)] if project else [find_places().config / "skills", find_home() / ".agents/skills"]
     for target in targets:
         if "/" not in name and name not in ("", ".", "..") and any((target / name / each).is_file() for each in FILE_NAMES):
             skill_install.uninstall(target / name)
@@ -156,24 +138,18 @@ def _skills(trust: bool) -> Skills:
 
 
 def _find(name: str, skills: Skills) -> Skill:
-    from wolo.extensions.skill_files import find_skill
-
     if skill := find_skill(skills.skills, name):
         return skill
     raise UsageError(f"There is no skill {name}.", hint="`wolo skills list` lists them; --trust includes the project's.")
 
 
 def _target(project: bool) -> Path:
-    from wolo.places import find_places
     from wolo.workspace.root import find_root
 
     return find_root() / ".agents/skills" if project else find_places().config / "skills"
 
 
 def _describe(skill: Skill) -> None:
-    from wolo.extensions.sources.skill_install import files_of
-    from wolo.messages.terminal_text import escaped_line, quantity
-
     files = files_of(skill)
     print_line(f"{skill.name}: {skill.description}")
     if skill.tools:

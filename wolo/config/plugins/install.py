@@ -15,11 +15,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.config import key_store
 from wolo.config.files import lock_folder, replace_file
 from wolo.config.managed import read_policy
 from wolo.config.plugins.installed import Plugin, PluginIndex, data_of, digest_of, read_index, root_of
 from wolo.errors import ExtensionError, UsageError
-from wolo.extensions.plugins.manifest import MARKETPLACE_FILES, Contents, read_plugin
+from wolo.extensions.plugins.manifest import MARKETPLACE_FILES, Contents, PluginSetting, read_plugin
 from wolo.extensions.sources.fetching import FetchedSource, fetch
 from wolo.extensions.sources.source import Source
 from wolo.extensions.sources.tree_copy import files_in
@@ -109,20 +110,33 @@ def update(old: Plugin, new: PluginCandidate, places: Places) -> Plugin:
     with changing(places) as index:
         if index.plugins.get(old.name) != old:
             raise UsageError(f"The plugin {old.name} was changed by another process.", hint="Try again.")
-        plugin = replace(_move_in(new, places), is_enabled=old.is_enabled, added=old.added)
+        plugin = replace(_move_in(new, places), is_enabled=old.is_enabled, added=old.added, values=old.values)
         save_index(replace(index, plugins={**index.plugins, old.name: plugin}), places)
     shutil.rmtree(root_of(old, places), ignore_errors=True)
     return plugin
 
 
 def remove(name: str, places: Places) -> Plugin:
-    """With its own data. Raises UsageError."""
+    """With its own data and secrets. Raises WoloError."""
     with changing(places) as index:
         plugin = find(name, index)
         save_index(replace(index, plugins={each: there for each, there in index.plugins.items() if each != name}), places)
     shutil.rmtree(root_of(plugin, places), ignore_errors=True)
     shutil.rmtree(data_of(plugin, places), ignore_errors=True)
+    for each in plugin.contents.settings:
+        key_store.remove(places, key_store.plugin_row(plugin.name, each.key))
     return plugin
+
+
+def save_value(plugin: Plugin, setting: PluginSetting, value: str, places: Places) -> None:
+    """Of a setting: a secret goes to the keyring or keys.toml, others to the index. Raises WoloError."""
+    if setting.is_secret:
+        key_store.save(places, key_store.plugin_row(plugin.name, setting.key), value, in_keyring=True)
+        return
+    with changing(places) as index:
+        old = find(plugin.name, index)
+        changed = replace(old, values={**old.values, setting.key: value})
+        save_index(replace(index, plugins={**index.plugins, plugin.name: changed}), places)
 
 
 def set_enabled(name: str, places: Places, *, enabled: bool) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from wolo.config import files, managed, project
+from wolo.config import files, key_store, managed, project
 from wolo.errors import ConfigError, WoloError
 from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.markdown_files import ExtensionFolder
@@ -52,6 +52,8 @@ class Plugin(Struct, frozen=True, kw_only=True):
     allowed: str = ""
     """Digest of the hooks and servers that the user allowed."""
     added: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Of its settings that are no secrets."""
 
     @property
     def name(self) -> str:
@@ -130,13 +132,29 @@ def denials(places: Places) -> list[tuple[str, str]]:
 class PluginHooks(Struct, frozen=True):
     plugin: str
     root: Path
-    data: Path
+    variables: Mapping[str, str]
     hooks: tuple[tuple[str, Hook], ...]
     """By event."""
     problems: tuple[str, ...]
 
 
-def hooks_of(plugin: Plugin, places: Places) -> PluginHooks:
+def values_of(plugin: Plugin, places: Places, notices: Notices) -> dict[str, str]:
+    """The values of its settings by variable, defaults too; without those that have none."""
+    settings = plugin.contents.settings
+    stored = key_store.read(places, notices) if any(each.is_secret for each in settings) else {}
+    values = {each.variable: plugin.values.get(each.key) or each.default for each in settings}
+    for each in settings:
+        if (row := key_store.plugin_row(plugin.name, each.key)) in stored and each.is_secret:
+            values[each.variable] = key_store.fetch(row, stored[row], notices)
+    return {name: value for name, value in values.items() if value}
+
+
+def _folders_of(plugin: Plugin, places: Places) -> dict[str, str]:
+    return {"CLAUDE_PLUGIN_ROOT": str(root_of(plugin, places)), "CLAUDE_PLUGIN_DATA": str(data_of(plugin, places))}
+
+
+def hooks_of(plugin: Plugin, places: Places, values: Mapping[str, str] = {}) -> PluginHooks:
+    """`values` are those of its settings, also below."""
     from wolo.extensions.hooks.hook_files import read_hooks  # noqa: PLC0415  # only for plugins with hooks
 
     root, data = root_of(plugin, places), data_of(plugin, places)
@@ -150,14 +168,14 @@ def hooks_of(plugin: Plugin, places: Places) -> PluginHooks:
         else:
             hooks += parsed.hooks
             problems += parsed.problems
-    return PluginHooks(plugin.name, root, data, tuple(hooks), tuple(problems))
+    return PluginHooks(plugin.name, root, {**_folders_of(plugin, places), **values}, tuple(hooks), tuple(problems))
 
 
-def servers_of(plugin: Plugin, places: Places, notices: Notices) -> Iterator[ConfiguredServer]:
+def servers_of(plugin: Plugin, places: Places, notices: Notices, values: Mapping[str, str] = {}) -> Iterator[ConfiguredServer]:
     if not plugin.contents.servers:
         return
     root, data, source = root_of(plugin, places), data_of(plugin, places), f"the plugin {plugin.name}"
-    variables = {"CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(data)}
+    variables = {**_folders_of(plugin, places), **{name: f"${{{name}}}" for name in values}}
     try:
         found = list(read_servers(fill_folders(plugin.contents.servers, root, data).encode(), source, notices))
     except ConfigError as error:
@@ -167,17 +185,19 @@ def servers_of(plugin: Plugin, places: Places, notices: Notices) -> Iterator[Con
         own = replace(server, env={**server.env, **variables}) if server.command else server
         # A relative program is looked up in the plugin, not in the working directory
         is_relative = any(word.startswith(("./", "../")) for word in (own.command, *own.args))
-        yield ConfiguredServer(name=name, server=own, source=source, named_in=root if is_relative else None)
+        named_in = root if is_relative else None
+        yield ConfiguredServer(name=name, server=own, source=source, named_in=named_in, variables=values)
 
 
-def language_servers_of(plugin: Plugin, places: Places) -> tuple[ServerSpec, ...]:
+def language_servers_of(plugin: Plugin, places: Places, values: Mapping[str, str] = {}) -> tuple[ServerSpec, ...]:
     if not plugin.contents.language_servers:
         return ()
     from wolo.lsp.server_table import ServerSpec  # noqa: PLC0415  # few plugins have any
 
     root, data = root_of(plugin, places), data_of(plugin, places)
     text = fill_folders(plugin.contents.language_servers, root, data, in_shell=False)
-    variables = {"CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(data)}
+    text = re.sub(r"\$\{(\w+)\}", lambda match: json.dumps(values.get(match[1], match[0]))[1:-1], text)
+    variables = {**_folders_of(plugin, places), **values}
     return tuple(replace(each, env={**each.env, **variables}) for each in msgspec.json.decode(text, type=list[ServerSpec]))
 
 
@@ -187,7 +207,7 @@ def allowed_hooks(places: Places, notices: Notices) -> list[PluginHooks]:
     for plugin in enabled_plugins(places, notices):
         if plugin.contents.hooks:
             if is_allowed(plugin, places):
-                sets.append(hooks_of(plugin, places))
+                sets.append(hooks_of(plugin, places, values_of(plugin, places, notices)))
             else:
                 notices.add(_notice(plugin, f"{quantity(len(hooks_of(plugin, places).hooks), 'hook')} of", "not run"))
     return sets
@@ -195,20 +215,20 @@ def allowed_hooks(places: Places, notices: Notices) -> list[PluginHooks]:
 
 def allowed_servers(places: Places, taken: Collection[str], notices: Notices) -> Iterator[ConfiguredServer]:
     """As above. A server whose name is taken is called `plugin_PLUGIN_SERVER`, as in Claude Code."""
-    return _allowed_parts(lambda plugin: servers_of(plugin, places, notices), "MCP servers", places, taken, notices)
+    return _allowed_parts(partial(servers_of, places=places, notices=notices), "MCP servers", places, taken, notices)
 
 
 def allowed_language_servers(places: Places, notices: Notices) -> list[ServerSpec]:
     """As above."""
-    return list(_allowed_parts(lambda plugin: language_servers_of(plugin, places), "language servers", places, (), notices))
+    return list(_allowed_parts(partial(language_servers_of, places=places), "language servers", places, (), notices))
 
 
 def _allowed_parts(
-    servers_in: Callable[[Plugin], Iterable[_Named]], kind: str, places: Places, taken: Collection[str], notices: Notices
+    servers_in: Callable[..., Iterable[_Named]], kind: str, places: Places, taken: Collection[str], notices: Notices
 ) -> Iterator[_Named]:
     seen = set(taken)
     for plugin in enabled_plugins(places, Notices()):
-        servers = list(servers_in(plugin))
+        servers = list(servers_in(plugin, values=values_of(plugin, places, notices)))
         if servers and not is_allowed(plugin, places):
             names = ", ".join(each.name for each in servers)
             notices.add(_notice(plugin, f"{kind} ({names}) of", "not started"))

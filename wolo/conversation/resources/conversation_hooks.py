@@ -57,8 +57,8 @@ class HookSet(Struct, frozen=True, kw_only=True):
     """For user hooks: the base of relative programs."""
     plugin: Path | None = None
     """For hooks of a plugin: its folder."""
-    plugin_data: Path | None = None
-    """Folder for the plugin's own data."""
+    variables: Mapping[str, str] = {}
+    """For hooks of a plugin: its folders and settings."""
     digest: str = ""
     """For hooks of a project or plugin: identifies the exact commands."""
     problems: tuple[str, ...] = ()
@@ -150,7 +150,7 @@ def _of_plugins(site: Site) -> list[HookSet]:
             hooks=each.hooks,
             consent="allowed",
             plugin=each.root,
-            plugin_data=each.data,
+            variables=each.variables,
             named_in=each.root,
             digest=digest_of(each.hooks, each.root),
             problems=each.problems,
@@ -380,9 +380,7 @@ def register_hooks(sets: Sequence[HookSet]) -> list[RegisteredHook]:
             source=each.source,
             projects=each.folder,
             plugin=each.plugin,
-            variables={}
-            if each.plugin is None
-            else {"CLAUDE_PLUGIN_ROOT": str(each.plugin), "CLAUDE_PLUGIN_DATA": str(each.plugin_data)},
+            variables=each.variables,
             named_in=each.named_in,
             active_with=each.active_with,
             is_still_allowed=partial(_is_unchanged, each),

@@ -45,10 +45,12 @@ _LANGUAGE_SERVERS = (".lsp.json",)
 _LANGUAGE_SERVER_KEYS = frozenset(
     ("command", "args", "extensionToLanguage", "fileExtensions", "env", "initializationOptions", "settings", "transport")
 )
+_OPTION = "CLAUDE_PLUGIN_OPTION_"
+_VARIABLE = r"(?a)[A-Za-z_]\w{0,63}"
 _LOADERS = ("LD_", "DYLD_")
 """Variables that would act on the programs of the sandbox as well."""
 _UNUSED_KEYS = (
-    *("monitors", "themes", "channels", "userConfig", "settings", "dependencies"),
+    *("monitors", "themes", "channels", "dependencies"),
     "apps",
 )
 _UNUSED_FILES = ("themes", "monitors", "bin", "settings.json", ".app.json")
@@ -61,6 +63,17 @@ class PluginComponent(Struct, frozen=True):
     """Relative to the plugin."""
     only: tuple[str, ...] | None = None
     """Entries to use; None: all."""
+
+
+class PluginSetting(Struct, frozen=True):
+    """A value that the user gives, for the servers and hooks of the plugin."""
+
+    key: str
+    variable: str
+    """Environment variable that holds it."""
+    title: str
+    default: str = ""
+    is_secret: bool = False
 
 
 class Contents(Struct, frozen=True, kw_only=True):
@@ -81,6 +94,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     """Files of instructions, relative to the plugin: Gemini CLI's `contextFileName`."""
     denied: tuple[str, ...] = ()
     """Tools and commands that it denies, in Gemini CLI's form: `excludeTools`."""
+    settings: tuple[PluginSetting, ...] = ()
     extensions: tuple[str, ...] = ()
     """Paths of Python files, or entry points `NAME=MODULE:ATTRIBUTE` of a package."""
     unused: tuple[str, ...] = ()
@@ -126,6 +140,7 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
         language_servers=reading.language_servers(),
         context=reading.context(),
         denied=reading.denied_tools(),
+        settings=reading.settings(),
         extensions=(*find_entry_points(folder, "extensions"), *sorted(str(path.relative_to(folder)) for path in paths)),
         unused=(*reading.unused_names(), *package.get("unused", ())),
     )
@@ -234,19 +249,38 @@ class _ManifestReader:
             if not isinstance(hooks, Mapping):
                 self._unread.append("hooks that are no table of events")
             elif hooks:
-                files[json.dumps({"hooks": hooks}, sort_keys=True)] = None
+                files[_with_variables(json.dumps({"hooks": hooks}, sort_keys=True))] = None
         return tuple(files)
 
     def servers(self) -> str:
         by_name = self._servers_by_name("mcpServers", _SERVERS)
-        return json.dumps({"mcpServers": by_name}, sort_keys=True) if by_name else ""
+        return _with_variables(json.dumps({"mcpServers": by_name}, sort_keys=True)) if by_name else ""
 
     def language_servers(self) -> str:
         servers = [
             self._language_server(clean_line(name), each)
             for name, each in self._servers_by_name("lspServers", _LANGUAGE_SERVERS).items()
         ]
-        return json.dumps([each for each in servers if each], sort_keys=True) if any(servers) else ""
+        return _with_variables(json.dumps([each for each in servers if each], sort_keys=True)) if any(servers) else ""
+
+    def settings(self) -> tuple[PluginSetting, ...]:
+        """`settings` of Gemini CLI, which name their variables, and `userConfig` of Claude Code."""
+        listed, table = self._fields.get("settings") or [], self._fields.get("userConfig")
+        rows = [("", each.get("envVar"), each) for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        rows += [(_OPTION, key, each) for key, each in table.items() if isinstance(each, dict)] if isinstance(table, dict) else []
+        if not isinstance(listed, list):
+            self._unread.append("settings")
+        settings = []
+        for prefix, key, each in rows:
+            if not isinstance(key, str) or not re.fullmatch(_VARIABLE, key) or key.startswith(_LOADERS):
+                self._unread.append(f"the setting {clean_line(str(key))}")
+                continue
+            given = each.get("default")
+            default = json.dumps(given) if isinstance(given, bool) else "" if given is None else str(given)
+            title = clean_line(str(each.get("title") or each.get("description") or each.get("name") or key))
+            variable = f"{prefix}{key.upper()}" if prefix else key
+            settings.append(PluginSetting(key, variable, title, default, each.get("sensitive") is True))
+        return tuple(settings)
 
     def _language_server(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Empty for one that cannot be used."""
@@ -294,6 +328,10 @@ class _ManifestReader:
         if path.startswith(("/", "~")) or ".." in Path(path).parts:
             raise ExtensionError(f"'{kind}' of the plugin names {clean_line(path)}, which is outside of it.")
         return self._folder / _plain(path)
+
+
+def _with_variables(text: str) -> str:
+    return re.sub(r"\$\{user_config\.(\w+)\}", lambda match: f"${{{_OPTION}{match[1].upper()}}}", text)
 
 
 def _plain(path: str) -> str:
