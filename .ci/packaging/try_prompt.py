@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -15,7 +16,10 @@ from typing import Any
 CALLS = [
     ("write", {"path": "made.txt", "content": "one\n"}),
     ("edit", {"path": "there.txt", "old": "one", "new": "two"}),
+    ("write", {"path": "linked/outside.txt", "content": "changed\n"}),
 ]
+DENIED = 4
+"""The exit code when nobody could approve a call."""
 
 
 class Model(BaseHTTPRequestHandler):
@@ -59,19 +63,26 @@ def main() -> None:
         project = Path(scratch, "project")
         project.mkdir()
         (project / "there.txt").write_bytes(b"one\n")
+        outside = Path(scratch, "elsewhere", "outside.txt")
+        outside.parent.mkdir()
+        outside.write_bytes(b"outside\n")
+        with contextlib.suppress(OSError):  # Windows lets only some accounts make links
+            (project / "linked").symlink_to(outside.parent, target_is_directory=True)
         environ = {**os.environ, "WOLO_HOME": str(Path(scratch, "home"))}
 
         def wolo(*arguments: str) -> str:
             done = subprocess.run([program, *arguments], cwd=project, env=environ, capture_output=True, timeout=120, input=b"")
-            if done.returncode:
+            if done.returncode not in (0, DENIED):
                 sys.exit(f"wolo {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout!r}\n{done.stderr!r}")
             return done.stdout.decode()
 
         model = ("--base-url", address, "--api-key", "none", "--model", "custom/test")
         answer = wolo(*model, "--mode", "edit", "-p", "write a file")
-        files = {path.name: path.read_bytes() for path in project.iterdir()}
+        files = {path.name: path.read_bytes() for path in project.glob("*.txt")}
         wolo("undo")
-        after = {path.name: path.read_bytes() for path in project.iterdir()}
+        after = {path.name: path.read_bytes() for path in project.glob("*.txt")}
+        if outside.read_bytes() != b"outside\n":
+            sys.exit("A link led out of the project.")
     expected = ({"made.txt": b"one\n", "there.txt": b"two\n"}, {"there.txt": b"one\n"})
     if (files, after) != expected:
         sys.exit(f"A prompt left {files}, and its undo {after}.")
