@@ -27,6 +27,17 @@ WINE = next(filter(None, map(shutil.which, ("wine64", "/usr/lib/wine/wine64"))),
 pytestmark = pytest.mark.skipif(WINE is None, reason="Windows is played by Wine (package wine64)")
 
 
+HELD_OPEN = r"""
+from pathlib import Path
+from wolo.workspace.files.atomic_write import content_hash, write_atomic
+
+path = Path("C:\\project\\held.txt")
+path.write_bytes(b"old")
+held = path.open("rb")
+write_atomic(path, b"new", locks=Path("C:\\locks"), expected=content_hash(b"old"), note=lambda change: print(change.in_place))
+"""
+
+
 class Windows(Struct, frozen=True):
     python: Path
     prefix: Path
@@ -119,4 +130,13 @@ def test_a_prompt_edits_files_on_windows(windows: Windows, provider: ProviderSer
     assert windows.wolo("undo").returncode == 0
     assert (project / "there.txt").read_text(encoding="utf-8") == "one → 1\n"
     assert not (project / "deep" / "made.txt").exists()
+    assert [path.name for path in project.rglob("*") if path.name.startswith(".wolo-")] == []
+
+
+def test_a_file_that_is_open_elsewhere_is_written_in_place(windows: Windows) -> None:
+    """Windows replaces no file that somebody has open without the permission to remove it."""
+    done = windows.start(str(windows.python / "python.exe"), "-B", "-c", HELD_OPEN)
+    assert done.stdout.split() == ["False", "True"], done.stderr
+    project = windows.drive / "project"
+    assert (project / "held.txt").read_bytes() == b"new"
     assert [path.name for path in project.rglob("*") if path.name.startswith(".wolo-")] == []

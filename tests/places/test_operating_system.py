@@ -6,6 +6,7 @@ import ast
 import ctypes
 import fcntl
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -164,6 +165,40 @@ def test_few_modules_import_what_windows_lacks() -> None:
             if missing & {name.partition(".")[0] for name in names}:
                 importers.add(path.relative_to(PACKAGE).as_posix())
     assert importers == set(POSIX_ONLY)
+
+
+CALLS_OF_POSIX = {
+    *("O_CLOEXEC", "O_DIRECTORY", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK", "O_PATH"),
+    *("fchmod", "fchown", "pread", "pwrite", "statvfs", "dir_fd", "src_dir_fd", "dst_dir_fd"),
+}
+POSIX_FILES = {
+    "frontends/terminal/io/terminal_output.py": "the terminal",
+    "guard/sandbox/escape_probe.py": "tries the sandboxes of Linux and macOS",
+    "guard/sandbox/file_restore.py": "the sandbox of Linux",
+    "guard/sandbox/watcher.py": "the sandbox of Linux",
+    "workspace/landlock.py": "the sandbox of Linux",
+}
+"""Modules that may take these calls from Python itself, and why."""
+
+
+def test_other_modules_take_calls_of_posix_from_one_place() -> None:
+    """From `operating_system`, which has them on Windows, too."""
+    users = set()
+    for path in PACKAGE.rglob("*.py"):
+        if not re.search(r"^import os$|^import .*\bos\b", source := path.read_text(encoding="utf-8"), re.MULTILINE):
+            continue
+        nodes = list(ast.walk(ast.parse(source)))
+        if not any(isinstance(node, ast.Import) and "os" in {alias.name for alias in node.names} for node in nodes):
+            continue
+        named = {
+            node.attr
+            for node in nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
+        }
+        named |= {node.arg for node in nodes if isinstance(node, ast.keyword) and node.arg}
+        if named & CALLS_OF_POSIX:
+            users.add(path.relative_to(PACKAGE).as_posix())
+    assert users - {"operating_system.py", "windows_files.py"} == set(POSIX_FILES)
 
 
 def run_without(*args: str) -> subprocess.CompletedProcess[str]:
