@@ -18,8 +18,8 @@ from wolo.sessions.store import Store
 from wolo.testing import ScriptedTransport
 
 NUM_AGENTS = 30
-MOST_BYTES = 100_000
-"""Of one conversation with all tools: 80,000 on Python 3.11; 128,000 when each had its own tools and connection."""
+MOST_BYTES = 75_000
+"""Of one conversation with all tools: 60,000 on Python 3.11; 80,000 when each had its own environment, paths and prompt."""
 
 
 async def run_agents(stack: AsyncExitStack, number: int, session: str | None = None) -> list[Agent]:

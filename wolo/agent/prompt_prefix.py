@@ -6,6 +6,7 @@ The system prompt holds no clock, git status or listing: providers cache the byt
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -153,14 +154,11 @@ def build_system_prompt(
         letter if letter.isprintable() or (letter.isspace() and letter.splitlines() == [letter]) else "\ufffd"
         for letter in str(cwd)
     )
-    return "\n\n".join(
-        part
-        for part in (
-            prose,
-            f"# Here\n\nWorking directory: {place}\nSystem: {machine()}",
-            instructions.strip(),
-            skills,
-            appendix.strip(),
-        )
-        if part
+    parts = (
+        prose,
+        f"# Here\n\nWorking directory: {place}\nSystem: {machine()}",
+        instructions.strip(),
+        skills,
+        appendix.strip(),
     )
+    return sys.intern("\n\n".join(filter(None, parts)))  # conversations in the same place share it

@@ -201,6 +201,8 @@ class Recorder:
         save = self._submit(work, *args, **kwargs)
         try:
             await asyncio.shield(asyncio.wrap_future(save))
+            if self._last is save:
+                self._last = None
         except asyncio.CancelledError:
             self._background_save = save
             raise

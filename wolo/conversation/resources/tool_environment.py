@@ -25,7 +25,7 @@ from wolo.places import Places, Site
 from wolo.tools.background.background_jobs import BackgroundJobs
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
 from wolo.workspace.files.file_reading import read_file
-from wolo.workspace.processes.command_environment import CommandVariables, rule_against
+from wolo.workspace.processes.command_environment import CommandVariables, present_variables, rule_against
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
@@ -96,9 +96,9 @@ def command_variables(config: Config, secrets: Secrets, login: LoginShell | None
                 raise ConfigError(f"{source}: {key}: {name!r} is not a variable name.")
             if key == "shell.env" and "*" in name and (rule := rule_against(name)):
                 raise ConfigError(f"{source}: {key}: {name} would pass variables that are hidden by rule ({rule}): name each.")
-    environ = dict(os.environ)
+    environ = present_variables()
     if login is not None:
-        environ["PATH"] = login.extend_path(environ.get("PATH", os.defpath))
+        environ = {**environ, "PATH": login.extend_path(environ.get("PATH", os.defpath))}
     return CommandVariables(settings.inherit, settings.env, settings.hide, secrets.hide, environ)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,13 +46,13 @@ def search_paths(kind: Kind, config: Config, site: Site) -> tuple[ExtensionFolde
         return ()
     if config.trusts_project:
         folders = reversed(project.folders(site.root, site.real_cwd))
-        read = partial(project.read_file, root=site.root)
+        read = _reader_below(site.root)
         search_folders = [
             ExtensionFolder(folder / place, read, site.root)
             for folder in folders
             for place in _usual_or_present(kind.places, folder)
         ]
-    home, read_own = find_home(), partial(project.read_file, root=Path("/"))
+    home, read_own = find_home(), _reader_below(Path("/"))
     search_folders.append(ExtensionFolder(site.places.config / kind.name, read_own))
     for place in _usual_or_present(kind.own, home):
         namespace = "prompts" if place == project.CODEX_PROMPTS else ""
@@ -61,7 +61,18 @@ def search_paths(kind: Kind, config: Config, site: Site) -> tuple[ExtensionFolde
         from wolo.config.plugins.installed import plugin_folders  # noqa: PLC0415  # most users have no plugins
 
         search_folders += plugin_folders(kind.name, site.places)
-    return tuple(search_folders)
+    return _share(tuple(search_folders))
+
+
+@lru_cache(16)
+def _reader_below(root: Path) -> Callable[[Path], bytes]:
+    return partial(project.read_file, root=root)
+
+
+@lru_cache(16)
+def _share(folders: tuple[ExtensionFolder, ...]) -> tuple[ExtensionFolder, ...]:
+    """Equal folders are the same object in all conversations of a process."""
+    return folders
 
 
 _USUAL = frozenset((".wolo", ".agents", ".claude", ".config"))

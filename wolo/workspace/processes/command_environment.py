@@ -94,6 +94,16 @@ class HiddenVariable(Struct, frozen=True):
     reason: Reason
 
 
+@functools.lru_cache(1)
+def _as_mapping(*variables: tuple[str, str]) -> Mapping[str, str]:
+    return dict(variables)
+
+
+def present_variables() -> Mapping[str, str]:
+    """Conversations of a process have the same mapping while nothing changes."""
+    return _as_mapping(*os.environ.items())
+
+
 class CommandVariables(Struct, frozen=True):
     """The user's variables, as far as commands get them."""
 
@@ -105,7 +115,7 @@ class CommandVariables(Struct, frozen=True):
     """Names and patterns."""
     redact: Callable[[str], str] = lambda text: text
     """Replaces known secrets in a text by placeholders."""
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environ: Mapping[str, str] = field(default_factory=present_variables)
     """As the user's shell started wolo. What loads code passes with these values only."""
 
     def select(self, *, is_outside: bool, more: Mapping[str, str] | None = None) -> dict[str, str]:
