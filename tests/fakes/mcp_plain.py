@@ -54,6 +54,8 @@ NASTY: list[Any] = [
 ]
 PLAIN: list[Any] = [{"name": "say", "description": "Say it.", "inputSchema": of_object(text=TEXT)}]
 WRITING = threading.Lock()
+LOOKS: list[str] = []
+"""At tasks."""
 
 
 def send(message: dict[str, Any]) -> None:
@@ -68,6 +70,11 @@ def answer(asked: dict[str, Any], result: dict[str, Any]) -> None:
 
 def text(words: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": words}], **more}
+
+
+def task(status: str, message: str = "") -> dict[str, Any]:
+    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": None}
+    return {"taskId": "t1", "status": status, "statusMessage": message, "pollInterval": 10, **times}
 
 
 def call(asked: dict[str, Any], mode: str) -> None:
@@ -113,6 +120,8 @@ def handle(asked: dict[str, Any], mode: str) -> None:
     method: str = asked.get("method", "")
     if method == "initialize":
         capabilities = {} if mode == "no-tools" else {"tools": {"listChanged": True}}
+        if mode.startswith("tasks-"):
+            capabilities |= {"tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
         if mode.startswith("announces"):
             capabilities |= {"prompts": {}, "resources": {}}
         version = asked["params"]["protocolVersion"]
@@ -121,7 +130,7 @@ def handle(asked: dict[str, Any], mode: str) -> None:
         answer(asked, {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info, **said})
     elif method == "tools/list" and mode != "announces-all":
         tools = NASTY if mode == "nasty" else PLAIN
-        if mode == "tasks":
+        if mode.startswith("tasks"):
             tools = [*PLAIN, {"name": "research", "execution": {"taskSupport": "required"}}]
         if mode == "late" and not Path("asked-before").exists():
             Path("asked-before").touch()
@@ -140,8 +149,17 @@ def handle(asked: dict[str, Any], mode: str) -> None:
             send({"method": "notifications/tools/list_changed"})
             return
         answer(asked, {"tools": tools})
+    elif method == "tools/call" and "task" in asked["params"]:
+        answer(asked, {"task": task("working")})
     elif method == "tools/call":
         call(asked, mode)
+    elif method == "tasks/get":
+        LOOKS.append(asked["params"]["taskId"])
+        answer(asked, task("completed" if mode == "tasks-end" and len(LOOKS) > 2 else "working", "half\tway"))
+    elif method == "tasks/result":
+        answer(asked, text(f"result of {asked['params']['taskId']}"))
+    elif method == "tasks/cancel":
+        answer(asked, task("cancelled"))
     elif "id" in asked and method:
         send({"id": asked["id"], "error": {"code": -32601, "message": "no such method"}})
 

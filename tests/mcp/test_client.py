@@ -264,6 +264,38 @@ async def test_task_only_tool_is_not_offered_and_named() -> None:
         assert servers.news() == "MCP server odd: research is not offered: it runs as an MCP task only."
 
 
+async def test_task_is_awaited_with_its_progress() -> None:
+    async with serving(odd=plain("tasks-end")) as servers:
+        await settled(servers)
+        shown: list[str] = []
+        assert (await tool(servers, "mcp__odd__research").run({}, context(shown.append))).text == "result of t1"
+        assert shown == ["half way\n"]
+        assert (await call(servers, "mcp__odd__say", text="hi")).text == 'say: {"text": "hi"}'
+
+
+async def test_cancelled_call_cancels_its_task() -> None:
+    log = Path("log")
+    async with serving(odd=plain("tasks-hang", "--log", str(log))) as servers:
+        await settled(servers)
+        calling = asyncio.create_task(call(servers, "mcp__odd__research"))
+        while "tasks/get" not in log.read_text():
+            await asyncio.sleep(0.01)
+        calling.cancel()
+        with pytest.raises(Interrupted):
+            await calling
+        assert '"tasks/cancel","params":{"taskId":"t1"}' in log.read_text()
+        assert [each.state for each in servers.statuses()] == ["ready"]
+
+
+async def test_late_task_is_cancelled() -> None:
+    log = Path("log")
+    async with serving(odd=plain("tasks-hang", "--log", str(log), tool_timeout_s=0.05)) as servers:
+        await settled(servers)
+        with pytest.raises(ToolError, match="did not answer in time"):
+            await call(servers, "mcp__odd__research")
+        assert "tasks/cancel" in log.read_text()
+
+
 async def test_other_command_line_is_another_unknown_server() -> None:
     async with serving(good=plain("good")) as servers:
         await settled(servers)

@@ -39,7 +39,7 @@ class Field(Struct, frozen=True, kw_only=True):
         default = self.schema.get("default")
         if default is None:
             return False
-        from wolo.mcp.schema_check import UnusableSchema, first_violation  # noqa: PLC0415  # few servers ask
+        from wolo.mcp.tool_answer import UnusableSchema, first_violation  # noqa: PLC0415  # few servers ask
 
         try:
             return not first_violation(self.schema, default)

@@ -1,4 +1,4 @@
-"""MCP connections through the SDK, which only this file and `sdk_transport.py` import.
+"""MCP connections through the SDK, which only this file, `sdk_transport.py` and `sdk_tasks.py` import.
 
 Loading the SDK takes most of a second, so it happens in a thread and only when a server starts.
 """
@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any, TypeGuard
+from typing import Any
 
 import anyio
 import httpx2
@@ -26,11 +26,11 @@ from wolo import __version__
 from wolo.errors import ConfigError, WoloError
 from wolo.mcp.connection import Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
 from wolo.mcp.listings import MOST_PROMPTS, MOST_RESOURCES, MOST_TOOLS, ServerListing, read_listed, read_prompts, read_resources
-from wolo.mcp.schema_check import UnusableSchema, first_violation
+from wolo.mcp.sdk_tasks import call_as_task, runs_tasks, task_only
 from wolo.mcp.sdk_transport import INVALID, RAW, Transport, make_http_client, pipe_streams, raw_result, tidy
 from wolo.mcp.server_requests import SampleRequest, ServerRequests
 from wolo.mcp.stdio_process import McpServerProcess
-from wolo.mcp.tool_answer import Item, ToolAnswer, read_answer, read_contents, read_items
+from wolo.mcp.tool_answer import Item, ToolAnswer, UnusableSchema, first_violation, read_answer, read_contents, read_items
 from wolo.messages.terminal_text import clean
 from wolo.places import Notices
 
@@ -113,6 +113,8 @@ class _Link:
         self._requests = requests
         self._client: Client | None = None
         self._output_schemas: dict[str, Mapping[str, Any]] = {}
+        self._tasks: set[str] = set()
+        """Tools that run as tasks only."""
 
     async def open(self, stack: AsyncExitStack, transport: Transport, mode: str) -> None:
         client = Client(
@@ -135,8 +137,10 @@ class _Link:
         if offers.resources is not None:
             resources = await self._more(connected.list_resources, "resources", notices)
             templates = await self._more(connected.list_resource_templates, "resourceTemplates", notices)
-        tools, without = [each for each in tools if not _needs_task(each)], [each for each in tools if _needs_task(each)]
-        notices.extend(f"{clean(str(each['name']))} is not offered: it runs as an MCP task only" for each in without)
+        self._tasks = {each["name"] for each in tools if task_only(each)}
+        if not runs_tasks(offers):
+            notices.extend(f"{clean(name)} is not offered: it runs as an MCP task only" for name in sorted(self._tasks))
+            tools = [each for each in tools if not task_only(each)]
         listing = ServerListing(
             tools=read_listed(tools),
             prompts=read_prompts(prompts),
@@ -191,15 +195,22 @@ class _Link:
             loop = asyncio.get_running_loop()
             latest = loop.time() + timeout_s * _MOST_EXTENSIONS
 
-            async def on_message(progress: float, total: float | None, message: str | None) -> None:
+            def on_sign(line: str) -> None:
                 if deadline.when() is not None:
                     deadline.reschedule(min(loop.time() + timeout_s, latest))
+                if line:
+                    show(f"{line}\n")
+
+            async def on_message(progress: float, total: float | None, message: str | None) -> None:
                 of = f"{progress:g}/{total:g}" if total else f"{progress:g}"
-                show(f"{of} {message}\n" if message else f"{of}\n")
+                on_sign(f"{of} {message}" if message else of)
 
             with _translating(), self._requests.limiting(deadline, timeout_s):
                 try:
-                    result = await self._connected.call_tool(tool, dict(arguments), progress_callback=on_message)
+                    if tool in self._tasks:
+                        result = await call_as_task(self._connected.session, tool, arguments, on_sign, on_message)
+                    else:
+                        result = await self._connected.call_tool(tool, dict(arguments), progress_callback=on_message)
                 except MCPError as error:
                     raise (await self._after_pages(error) if error.code == types.URL_ELICITATION_REQUIRED else error) from error
         raw = raw_result(result)
@@ -255,11 +266,7 @@ class _Link:
             self.changed.set()
 
 
-_LISTS_CHANGED = (
-    types.ToolListChangedNotification,
-    types.PromptListChangedNotification,
-    types.ResourceListChangedNotification,
-)
+_LISTS_CHANGED = (types.ToolListChangedNotification, types.PromptListChangedNotification, types.ResourceListChangedNotification)
 
 
 def _client_callbacks(requests: ServerRequests) -> dict[str, Any]:
@@ -312,12 +319,6 @@ async def _limit(timeout_s: float) -> AsyncIterator[asyncio.Timeout]:
             yield deadline
     except TimeoutError:
         raise RequestRejected("it did not answer in time") from None
-
-
-def _needs_task(entry: object) -> TypeGuard[dict[str, Any]]:
-    """Plain calls of the tool are refused."""
-    execution = entry.get("execution") if isinstance(entry, dict) else None
-    return isinstance(execution, dict) and execution.get("taskSupport") == "required" and "name" in entry  # type: ignore[operator]  # a dict
 
 
 def _prompt_message(message: Mapping[str, Any]) -> PromptMessage:

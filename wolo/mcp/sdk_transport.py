@@ -204,6 +204,8 @@ class _Tidied:
 
 def _with_raw(result: dict[str, Any]) -> dict[str, Any]:
     raw = {key: result[key] for key in _LISTS if isinstance(result.get(key), list)}
+    if "content" not in result and isinstance(result.get("task"), dict):  # of a call that runs as a task
+        raw, result = {"task": result["task"], "content": []}, {**result, "content": []}
     if not raw:
         return result
     raw |= {key: result[key] for key in ("structuredContent", "isError") if key in result}

@@ -143,3 +143,22 @@ def _file_name(uri: str, media_type: str) -> str:
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", uri.rstrip("/").rpartition("/")[2])[-_LONGEST_FILE_NAME:].strip("._") or "resource"
     extension = "" if "." in stem else mimetypes.guess_extension(media_type.partition(";")[0].strip()) or ".bin"
     return f"{stem}{extension}"
+
+
+_LONGEST_VIOLATION = 300
+
+
+class UnusableSchema(Exception):
+    """The schema is invalid, or refers to something outside itself."""
+
+
+def first_violation(schema: Mapping[str, Any], value: object) -> str:
+    """Empty where the value follows the schema. Loads nothing that the schema refers to. Raises UnusableSchema."""
+    from jsonschema.validators import validator_for  # noqa: PLC0415  # few servers need it
+    from referencing import Registry  # noqa: PLC0415  # the same
+
+    try:
+        error = next(iter(validator_for(schema)(schema, registry=Registry()).iter_errors(value)), None)
+    except Exception as problem:  # whatever a server's schema makes the validator raise
+        raise UnusableSchema((str(problem).splitlines() or [type(problem).__name__])[0][:_LONGEST_VIOLATION]) from problem
+    return "" if error is None else error.message[:_LONGEST_VIOLATION]
