@@ -60,6 +60,7 @@ NAMING_SETTINGS = (
 
 _SHARED = "several agents"
 _DATA = "wolo takes agents from Markdown and Codex's TOML only"
+_NOT_RUN = "these guards are NOT run; add them to your own hooks.json"
 IMPORTED = "`wolo import-config` takes it over"
 
 
@@ -187,6 +188,7 @@ TABLE = (
     _project("Cursor", "skills", ".cursor/skills"),
     _project("Cursor", "commands", ".cursor/commands"),
     _project("Cursor", "agents", ".cursor/agents"),
+    _user("Cursor", "hooks", ".cursor/hooks.json", why=_NOT_RUN),
     _user("Cursor", "skills", ".cursor/skills"),
     _user("Cursor", "commands", ".cursor/commands"),
     _user("Cursor", "agents", ".cursor/agents"),
@@ -203,7 +205,8 @@ TABLE = (
         "Windsurf", "MCP servers", ".codeium/windsurf/mcp_config.json", why="`wolo mcp import --from windsurf` takes them over"
     ),
     _project("Cline", "rules", ".clinerules", ".cline/rules"),
-    _project("Cline", "hooks", ".clinerules/hooks", why="these guards are NOT run; add them to .wolo/hooks.json"),
+    _project("Cline", "hooks", ".clinerules/hooks", ".cline/hooks"),
+    _user("Cline", "hooks", "Documents/Cline/Hooks", ".cline/hooks", why=_NOT_RUN),
     _project("Cline", "skills", ".cline/skills", ".clinerules/skills"),
     _project("Cline", "commands", ".clinerules/workflows", ".cline/workflows"),
     _user("Cline", "rules", "Documents/Cline/Rules", ".cline/rules"),
@@ -256,12 +259,8 @@ TABLE = (
     _project("Kiro", "skills", ".kiro/skills"),
     _project("Kiro", "commands", ".kiro/prompts"),
     _project("Kiro", "agents", ".kiro/agents", why=f"they are JSON; {_DATA}"),
-    _project(
-        "Kiro",
-        "hooks",
-        ".kiro/hooks",
-        why="these guards are NOT run: they ask Kiro's own agent; add commands to .wolo/hooks.json",
-    ),
+    _project("Kiro", "hooks", ".kiro/hooks"),
+    _user("Kiro", "hooks", ".kiro/hooks", why=_NOT_RUN),
     _user("Kiro", "rules", ".kiro/steering"),
     _user("Kiro", "skills", ".kiro/skills"),
     _project("Factory", "MCP servers", ".factory/mcp.json"),
@@ -288,8 +287,8 @@ def paths_of(kind: str, *, is_users: bool = False) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for row in rows for path in row.paths))
 
 
-UNREAD = tuple((path, row) for row in TABLE if row.why and not row.is_users for path in row.paths)
-"""Places in a project that no reader takes."""
+UNREAD = tuple((path, row) for row in TABLE if row.why and (not row.is_users or row.why == _NOT_RUN) for path in row.paths)
+"""Places in a project that no reader takes, and guards of the user."""
 _FIRST_NAMES = frozenset(
     path.partition("/")[0]
     for path in (

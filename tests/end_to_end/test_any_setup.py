@@ -13,7 +13,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.config import consents
 from wolo.config.project import MCP_SERVERS
-from wolo.places import find_places
+from wolo.places import find_home, find_places
 
 PROGRAM = {"command": "true", "args": ["x"]}
 FORMS: dict[str, Any] = {
@@ -53,14 +53,16 @@ def test_setup_for_three_editors_reaches_the_model(provider: ProviderServer) -> 
 
 
 def test_file_that_nothing_reads_is_named_once(provider: ProviderServer) -> None:
-    put(".clinerules/hooks/PreToolUse", "#!/bin/sh\n")
+    put(".gemini/policies/a.toml", "")
+    put(str(find_home() / ".cursor/hooks.json"), "{}")
     provider.script(text("One."), text("Two."))
     provider.linted = False
     first, second = (run_wolo("-p", *provider.flags, "go") for _ in range(2))
-    assert ".clinerules/hooks (hooks of Cline) is not read: these guards are NOT run" in first.stderr
-    assert ".clinerules/hooks" not in second.stderr
-    assert "these guards are NOT run" in run_wolo("trust").stdout
-    assert run_wolo("trust", "--json").json["unread"][0]["agent"] == "Cline"
+    assert ".gemini/policies (policies of Gemini CLI) is not read: calls that they forbid are NOT denied" in first.stderr
+    assert "~/.cursor/hooks.json (hooks of Cursor) is not read: these guards are NOT run" in first.stderr
+    assert second.stderr == ""
+    assert "calls that they forbid are NOT denied" in run_wolo("trust").stdout
+    assert [each["agent"] for each in run_wolo("trust", "--json").json["unread"]] == ["Gemini CLI", "Cursor"]
 
 
 @pytest.mark.usefixtures("trusted")
@@ -115,7 +117,7 @@ if "forbidden" in command:
     {answer}
 """
 SAY = "print(json.dumps({}))"
-GUARDS: dict[str, tuple[dict[str, Any], str, str]] = {
+GUARDS: dict[str, tuple[Any, str, str]] = {
     ".cursor/hooks.json": (
         {"version": 1, "hooks": {"beforeShellExecution": [{"command": "python3 guard.py"}]}},
         'event["command"]',
@@ -150,14 +152,34 @@ GUARDS: dict[str, tuple[dict[str, Any], str, str]] = {
         'event["tool_input"]["command"]',
         SAY.format('{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "not here"}}'),
     ),
+    ".kiro/hooks/guard.json": (
+        {
+            "version": "v1",
+            "hooks": [
+                {"trigger": "PreToolUse", "matcher": "execute_bash", "action": {"type": "command", "command": "python3 guard.py"}}
+            ],
+        },
+        'event["tool_input"]["command"]',
+        '(print("not here", file=sys.stderr), sys.exit(2))',
+    ),
+    ".clinerules/hooks/PreToolUse": (
+        "#!/bin/sh\nexec python3 guard.py\n",
+        'event["preToolUse"]["parameters"]["command"]',
+        SAY.format('{"cancel": True, "errorMessage": "not here"}'),
+    ),
 }
+
+
+def put_hooks(place: str, content: Any) -> None:
+    put(place, content if isinstance(content, str) else json.dumps(content))
+    Path(place).chmod(0o755)
 
 
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("place", GUARDS)
 def test_guard_of_another_agent_guards_after_consent(provider: ProviderServer, place: str) -> None:
     content, command, denial = GUARDS[place]
-    put(place, json.dumps(content))
+    put_hooks(place, content)
     put("guard.py", GUARD.format(command=command, answer=denial))
     provider.script(call("shell", {"command": "touch forbidden"}), text("One."))
     before = run_wolo("-p", *provider.flags, "--mode", "auto", "go")
@@ -170,7 +192,7 @@ def test_guard_of_another_agent_guards_after_consent(provider: ProviderServer, p
     done = run_wolo("-p", *provider.flags, "--mode", "auto", "go")
     assert (done.stdout, Path("forbidden").exists(), Path("fine").exists()) == ("Two.\n", False, True)
     assert "not here" in provider.requests[3].results[0]
-    put(place, json.dumps({**content, "more": 1}).replace("guard.py", "guard.py x"))
+    put(place, Path(place).read_text().replace("guard.py", "guard.py x"))
     provider.forget_prefix()
     provider.script(text("Three."))
     assert f"Project hooks are not run: {place}." in run_wolo("-p", *provider.flags, "go").stderr

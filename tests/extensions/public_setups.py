@@ -230,6 +230,52 @@ HOOKS: tuple[tuple[str, Any, Outcome], ...] = (
     (".windsurf/hooks.json", {"hooks": {"pre_run_command": [{"command": "python3 x.py", "show_output": True}]}}, "read"),
     (".windsurf/hooks.json", {"hooks": {"pre_write_code": [{"command": "x", "working_directory": "tools"}]}}, "read"),
     (".windsurf/hooks.json", {"hooks": {"post_setup_worktree": [{"command": "x"}]}}, "named"),
+    (
+        ".kiro/hooks/lint.json",
+        {
+            "version": "v1",
+            "hooks": [
+                {
+                    "name": "guard",
+                    "description": "y",
+                    "trigger": "PreToolUse",
+                    "matcher": "fs_write|str_replace|fs_append",
+                    "action": {"type": "command", "command": "./check.sh"},
+                    "timeout": 30,
+                    "enabled": True,
+                }
+            ],
+        },
+        "read",
+    ),
+    (
+        ".kiro/hooks/old.kiro.hook",
+        {
+            "enabled": True,
+            "name": "n",
+            "version": "1.0.0",
+            "when": {"type": "promptSubmit"},
+            "then": {"type": "runCommand", "command": "date", "timeout": 30},
+        },
+        "read",
+    ),
+    (
+        ".kiro/hooks/save.json",
+        {
+            "version": "v1",
+            "hooks": [{"trigger": "PostFileSave", "matcher": "ts$", "action": {"type": "command", "command": "x"}}],
+        },
+        "named",
+    ),
+    (
+        ".kiro/hooks/ask.kiro.hook",
+        {"enabled": True, "when": {"type": "agentStop"}, "then": {"type": "askAgent", "prompt": "Update the docs."}},
+        "named",
+    ),
+    (".clinerules/hooks/PreToolUse.py", "#!/usr/bin/env python3\n", "read"),
+    (".cline/hooks/TaskComplete.js", "console.log('{}')\n", "read"),
+    (".clinerules/hooks/PreToolUse", "#!/usr/bin/env bash\n", "named"),
+    (".clinerules/hooks/TaskCancel.sh", "", "named"),
 )
 TEXT = "---\ndescription: Does it\n---\nDo it."
 COMMANDS: tuple[tuple[str, str], ...] = (

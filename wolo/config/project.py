@@ -15,6 +15,7 @@ from wolo.config.files import OTHERS_WRITE
 from wolo.errors import ConfigError, ToolError
 from wolo.foreign_places import UNREAD, Place, first_names, paths_of, present
 from wolo.operating_system import file_mode, user_id
+from wolo.places import find_home
 from wolo.workspace.files.safe_open import open_regular, read_all
 from wolo.workspace.root import may_be_project
 
@@ -64,12 +65,12 @@ def find(root: Path, cwd: Path) -> tuple[ProjectFile, ...]:
 def find_unread(root: Path, cwd: Path) -> list[tuple[Path, Place]]:
     """Files of other agents that nothing reads, by name only."""
     unread = []
-    for folder in folders(root, cwd):
+    for folder, is_users in (*((each, False) for each in folders(root, cwd)), (find_home(), True)):
         names = first_names(folder)
         unread += [
             (folder / path, place)
             for path, place in UNREAD
-            if path.partition("/")[0] in names and os.path.lexists(f"{folder}/{path}")
+            if place.is_users is is_users and path.partition("/")[0] in names and os.path.lexists(f"{folder}/{path}")
         ]
     return unread
 

@@ -11,7 +11,7 @@ from wolo.config.files import lock_folder, read_own, replace_file
 from wolo.config.project import on_one_line
 from wolo.errors import ConfigError
 from wolo.foreign_places import Place
-from wolo.places import Notices, Places
+from wolo.places import Notices, Places, find_home
 
 _MOST_NAMED = 2_000
 """Over all projects; the oldest are dropped and named again."""
@@ -30,7 +30,8 @@ def name_once(places: Places, root: Path, unread: Sequence[tuple[Path, Place]]) 
 
 
 def describe(path: Path, place: Place, root: Path) -> str:
-    return f"{on_one_line(path.relative_to(root))} ({place.kind} of {place.agent}) is not read: {place.why}."
+    shown = f"~/{path.relative_to(find_home())}" if place.is_users else on_one_line(path.relative_to(root))
+    return f"{shown} ({place.kind} of {place.agent}) is not read: {place.why}."
 
 
 def _read(file: Path) -> list[str]:

@@ -79,6 +79,56 @@ def test_each_form_becomes_a_guard() -> None:
     assert of(".codex/config.toml", toml).hooks[0][0] == "PreToolUse"
 
 
+@pytest.mark.parametrize(
+    ("content", "event", "matcher", "timeout_s"),
+    [
+        (
+            [
+                {
+                    "name": "g",
+                    "trigger": "PreToolUse",
+                    "matcher": "fs_write",
+                    "action": {"type": "command", "command": "x"},
+                    "timeout": 9,
+                }
+            ],
+            "PreToolUse",
+            "fs_write",
+            9,
+        ),
+        ([{"trigger": "Stop", "action": {"type": "command", "command": "x"}, "enabled": True}], "Stop", "", None),
+        ({"preToolUse": [{"matcher": "@git", "command": "x", "timeout": 9}]}, "PreToolUse", "@git", 9),
+    ],
+)
+def test_hooks_of_kiro_are_read(content: Any, event: str, matcher: str, timeout_s: float | None) -> None:
+    found, read = one(".kiro/hooks/a.json", {"version": "v1", "hooks": content})
+    assert (found, read.contract, read.command, read.their_matcher, read.timeout_s) == (event, "kiro", "x", matcher, timeout_s)
+
+
+def test_older_file_of_kiro_is_one_hook() -> None:
+    when, then = {"type": "preToolUse", "toolTypes": ["write", "shell"]}, {"type": "runCommand", "command": "x", "timeout": 5}
+    file = {"enabled": True, "name": "n", "version": "1", "when": when, "then": then}
+    event, read = one(".kiro/hooks/a.kiro.hook", file)
+    assert (event, read.their_event, read.their_matcher, read.timeout_s) == ("PreToolUse", "preToolUse", "write|shell", 5)
+    assert of(".kiro/hooks/a.kiro.hook", {**file, "enabled": False}) == FromFile((), ())
+
+
+def test_file_of_cline_is_its_program(tmp_path: Path) -> None:
+    folder = tmp_path / ".clinerules/hooks"
+    folder.mkdir(parents=True)
+    for name in ("PreToolUse", "TaskStart.py", "TaskCancel", "UserPromptSubmit.ps1", "README.md", "PostToolUse"):
+        (folder / name).touch(mode=0o644 if name == "PostToolUse" else 0o755)
+    reads = {each.name: read_foreign_hooks(b"", each, contract_of(".clinerules/hooks")) for each in folder.iterdir()}
+    found = {name: [(event, each.action) for event, each in read.hooks] for name, read in reads.items() if read.hooks}
+    assert found == {
+        "PreToolUse": [("PreToolUse", "./.clinerules/hooks/PreToolUse")],
+        "TaskStart.py": [("SessionStart", "python3 ./.clinerules/hooks/TaskStart.py")],
+    }
+    assert {name for name, read in reads.items() if read.problems} == {"TaskCancel", "UserPromptSubmit.ps1", "PostToolUse"}
+    (folder / "PreToolUse").chmod(0o644)
+    assert "not executable" in read_foreign_hooks(b"", folder / "PreToolUse", "cline").unreadable_guards[0]
+
+
 def test_prompt_of_cursor_asks_a_model() -> None:
     event, read = one(".cursor/hooks.json", {"hooks": {"beforeSubmitPrompt": [{"type": "prompt", "prompt": "Safe?"}]}})
     assert (event, read.type, read.prompt, read.command) == ("UserPromptSubmit", "prompt", "Safe?", "")
@@ -100,6 +150,14 @@ def test_event_in_claudes_spelling_has_claudes_form() -> None:
         (".github/hooks/a.json", {"hooks": {"preToolUse": [{"type": "command", "powershell": "x"}]}}, "PowerShell only"),
         (".github/hooks/a.json", {"hooks": {"preToolUse": [{"command": "x", "env": {"A": 1}}]}}, "Expected str"),
         (".windsurf/hooks.json", {"hooks": {"pre_run_command": ["x"]}}, "no table"),
+        (
+            ".kiro/hooks/a.json",
+            {"hooks": [{"trigger": "PreToolUse", "action": {"type": "agent", "prompt": "x"}}]},
+            "of type agent",
+        ),
+        (".kiro/hooks/a.json", {"hooks": [{"trigger": "PreTaskExec", "action": {"command": "x"}}]}, "no event PreTaskExec"),
+        (".kiro/hooks/a.json", {"hooks": ["x"]}, "no table"),
+        (".kiro/hooks/a.json", {"hooks": [{"action": {}}]}, "has no command"),
     ],
 )
 def test_guard_that_cannot_run_is_named(place: str, content: Any, why: str) -> None:
@@ -137,6 +195,31 @@ def test_guard_that_cannot_run_is_named(place: str, content: Any, why: str) -> N
         (hook("factory", "PreToolUse", "Execute"), SHELL, {"tool_name": "Execute"}),
         (hook("windsurf", "pre_run_command"), SHELL, {"tool_info": {"command_line": "rm -rf build", "cwd": "/w"}}),
         (hook("windsurf", "pre_mcp_tool_use"), SHELL, None),
+        (hook("kiro", "PreToolUse"), SHELL, {"tool_name": "execute_bash", "tool_input": SHELL["tool_input"], "cwd": "/w"}),
+        (hook("kiro", "preToolUse", "shell"), SHELL, {"tool_name": "shell", "hook_event_name": "preToolUse"}),
+        (hook("kiro", "PreToolUse", "fs_write|fs_append"), EDIT, {"tool_name": "fs_write"}),
+        (hook("kiro", "PreToolUse", "fs_.*"), SHELL, None),
+        (hook("kiro", "PreToolUse", "@docs"), CALL, {"tool_name": "@docs/find"}),
+        (hook("kiro", "PreToolUse", "@builtin"), CALL, None),
+        (
+            hook("cline", "PreToolUse"),
+            SHELL,
+            {"hookName": "PreToolUse", "preToolUse": {"toolName": "execute_command", "parameters": {"command": "rm -rf build"}}},
+        ),
+        (
+            hook("cline", "PreToolUse"),
+            CALL,
+            {
+                "preToolUse": {
+                    "toolName": "use_mcp_tool",
+                    "parameters": {"server_name": "docs", "tool_name": "find", "arguments": '{"q": "x"}'},
+                }
+            },
+        ),
+        (hook("cline", "UserPromptSubmit"), {"prompt": "hi"}, {"userPromptSubmit": {"prompt": "hi", "attachments": []}}),
+        (hook("cline", "TaskStart"), {"source": "resume"}, None),
+        (hook("cline", "TaskResume"), {"source": "startup"}, None),
+        (hook("cline", "TaskResume"), {"source": "resume", "session_id": "s"}, {"hookName": "TaskResume", "taskId": "s"}),
     ],
 )
 def test_stdin_has_the_form_of_the_agent(asked: ForeignHook, data: dict[str, Any], fields: dict[str, Any] | None) -> None:
@@ -168,6 +251,25 @@ def test_answers_have_the_words_of_the_agent() -> None:
     assert isinstance(read_foreign_answer(hook("cursor", "x"), "PreToolUse", 0, b'{"permission', b""), str)
 
 
+def test_answers_of_kiro_are_exit_codes_and_text() -> None:
+    assert answer("kiro", "PreToolUse", "", 2).reason == "no"
+    assert answer("kiro", "PreToolUse", '{"decision": "block"}').decision == ""
+    assert answer("kiro", "SessionStart", "It is Monday.").context == "It is Monday."
+    assert read_foreign_answer(hook("kiro", "Stop"), "Stop", 2, b"", b"no") == "ended with status 2"
+
+
+def test_answers_of_cline_count_whatever_the_exit_code() -> None:
+    denied = answer("cline", "PreToolUse", 'checking {\n{\n "cancel": true, "errorMessage": "not here"\n}\n', 1)
+    assert (denied.decision, denied.reason) == ("deny", "not here")
+    assert answer("cline", "PreToolUse", '{"cancel": false, "contextModification": "Use tabs."}').context == "Use tabs."
+    assert answer("cline", "PreToolUse", '{"cancel": "yes"}').decision == "ask"
+    assert answer("cline", "TaskComplete", "done").decision == ""
+    started = answer("cline", "SessionStart", '{"cancel": true, "errorMessage": "closed"}')
+    assert (started.stops, started.stop_reason) == (True, "closed")
+    assert answer("cline", "Stop", '{"cancel": true}').decision == ""
+    assert isinstance(read_foreign_answer(hook("cline", "x"), "PreToolUse", 0, b'{"cancel": tr', b""), str)
+
+
 PLACES = (
     ".cursor/hooks.json",
     ".github/hooks/a.json",
@@ -175,6 +277,7 @@ PLACES = (
     ".gemini/settings.json",
     ".codex/hooks.json",
     ".codex/config.toml",
+    ".kiro/hooks/a.json",
 )
 
 

@@ -34,8 +34,14 @@ if TYPE_CHECKING:
     from wolo.extensions.skill_files import Skill
 
 FILES = ("hooks.json", "settings.json", "settings.local.json", "config.toml")
+_IN_FOLDERS: Mapping[str, tuple[str, ...]] = {
+    ".github/hooks": (".json",),
+    ".kiro/hooks": (".json", ".hook"),
+    **dict.fromkeys((".clinerules/hooks", ".cline/hooks"), ("",)),
+}
+"""Folders with files of hooks, and how these end."""
 _MOST_FILES = 50
-"""Of Copilot's hooks."""
+"""Of one folder."""
 _GUARD = "PreToolUse"
 _PROJECT_DIR = r"\"?\$\{?(?:CLAUDE|GEMINI|WOLO|FACTORY|QWEN|CURSOR)_PROJECT_DIR\}?\"?"
 _KEYWORDS = frozenset(("if", "for", "while", "until", "case", "select", "function", "time"))
@@ -182,9 +188,23 @@ def _of_project_files(site: Site) -> list[HookSet]:
             path = folder / place
             if path.name in FILES and os.path.lexists(path):
                 sets.append(_of_file(path, folder, site, place))
-            elif place == ".github/hooks" and path.is_dir():
-                sets += [_of_file(each, folder, site, place) for each in sorted(path.glob("*.json"))[:_MOST_FILES]]
+            elif place in _IN_FOLDERS and os.path.lexists(path):
+                sets += _of_folder(path, folder, site, place)
     return [each for each in sets if each.hooks or each.problems]
+
+
+def _of_folder(path: Path, folder: Path, site: Site, place: str) -> list[HookSet]:
+    """A file that is not read is a problem, as it may be a guard."""
+    names, problem = list[str](), ""
+    try:
+        names = sorted(each for each in os.listdir(path) if each.endswith(_IN_FOLDERS[place]))  # noqa: PTH208  # raises for a file, too
+        if len(names) > _MOST_FILES:
+            problem = f"{path} has more than {_MOST_FILES} files of hooks; the others are NOT run."
+    except OSError as error:
+        problem = f"{path} is not read: {error.strerror}. Guards in it are NOT run."
+    sets = [_of_file(path / each, folder, site, place) for each in names[:_MOST_FILES]]
+    source = str(path.relative_to(site.root))
+    return [*sets, HookSet(source=source, consent="needs consent", folder=folder, problems=(problem,))] if problem else sets
 
 
 def _of_file(path: Path, folder: Path, site: Site, place: str) -> HookSet:

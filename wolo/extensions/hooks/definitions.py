@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 TIMEOUT_S = 60.0
+Contract = Literal["cursor", "copilot", "gemini", "factory", "windsurf", "kiro", "cline"]
+"""Agents whose hooks have their own form."""
 PROMPT_TIMEOUT_S = 30.0
 """For hooks that ask a model."""
 ALL_TOOLS = ("", "*")
@@ -66,7 +68,7 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
 class ForeignHook(Hook, frozen=True, forbid_unknown_fields=True):
     """A hook of another agent, which keeps its own form of stdin and answer; see `foreign_contracts.py`."""
 
-    contract: Literal["cursor", "copilot", "gemini", "factory", "windsurf"] = "cursor"
+    contract: Contract = "cursor"
     their_event: str = ""
     their_matcher: str = ""
     """For tools by the other agent's names; of Cursor's shell events, for the command."""

@@ -291,7 +291,10 @@ class HookRunner:
             why = f"took longer than {timeout_s:g} s" if finished.cause == "timed_out" else "started far too many processes"
             return f"{why} and was ended"
         answer = read(placed.event, finished.exit_code, finished.stdout, finished.stderr)
-        fails_closed = isinstance(hook, ForeignHook) and hook.contract == "copilot"  # any failure of its guards denies there
+        fails_closed = isinstance(hook, ForeignHook) and hook.contract in (
+            "copilot",
+            "cline",
+        )  # any failure of a guard denies there
         if isinstance(answer, str) and 0 < finished.exit_code < _MISSING and not fails_closed:
             return _failure_reply(placed, answer, has_run=True)
         return answer
