@@ -1,21 +1,27 @@
-"""Stores logins of MCP servers in `mcp_logins.json`, or in the system keyring as API keys are."""
+"""Stores logins of MCP servers, and values that they ask for, in `mcp_logins.json`, or in the system keyring as API keys are."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from wolo.config import key_store
+from wolo.config import key_store, project
 from wolo.config.files import lock_folder, read_own, replace_file
-from wolo.errors import ConfigError
+from wolo.errors import ConfigError, ExtensionError
+from wolo.extensions.settings_documents import parse_settings
 from wolo.mcp.logins import SavedLogin
+from wolo.mcp.server import ConfiguredServer
+from wolo.mcp.server_entries import ServerInput, read_inputs
 from wolo.messages.secret_values import Secret
 from wolo.places import Notices, Places
 from wolo.workspace.files.process_lock import hold_process_lock
+from wolo.workspace.root import origin_of
 
 FILE: Final = "mcp_logins.json"
 
@@ -105,3 +111,34 @@ class MCPLogins:
 def _entry(key: str) -> str:
     """Name in the keyring, apart from those of API keys."""
     return f"mcp {key}"
+
+
+class ServerInputs(Struct, frozen=True):
+    """Values of `${input:ID}`, which belong to one project: a server of another one never gets them."""
+
+    places: Places
+    root: Path
+
+    def find(self, name: str) -> str:
+        """Empty if it is not saved. Raises ConfigError."""
+        login = MCPLogins(self.places).read(self._key(name))
+        return login.value if login else ""
+
+    def save(self, name: str, value: str) -> None:
+        """In the keyring if there is one. Raises ConfigError."""
+        MCPLogins(self.places).write(self._key(name), SavedLogin(value=value))
+
+    def missing(self, configured: ConfiguredServer) -> list[ServerInput]:
+        """Raises ConfigError."""
+        names = configured.server.inputs
+        if not names:
+            return []
+        path = self.root / configured.source
+        try:
+            described = read_inputs(parse_settings(project.read_file(path, self.root), str(path)))
+        except ExtensionError as error:
+            raise ConfigError(error.message) from error
+        return [described[name] for name in names if name in described and not self.find(name)]
+
+    def _key(self, name: str) -> str:
+        return f"input:{name} {origin_of(self.places.worktrees, self.root)}"

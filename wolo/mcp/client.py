@@ -14,7 +14,7 @@ from wolo.errors import ConfigError, ToolError
 from wolo.mcp.connection import Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
 from wolo.mcp.listings import ServerListing
 from wolo.mcp.oauth.run_auth import find_auth
-from wolo.mcp.references import fill_in, with_bare
+from wolo.mcp.references import INPUT, fill_in, with_bare
 from wolo.mcp.server import Server, ServerEnvironment, is_address
 from wolo.mcp.server_requests import Caller, ServerRequests
 from wolo.mcp.stdio_process import StderrTail, start_server
@@ -60,6 +60,7 @@ class McpClient:
         self._status = 0
         self._refusal = ""
         """What the login lacks."""
+        self._inputs: Mapping[str, str] = {}
 
     def start(self) -> None:
         """Start in the background unless running or starting."""
@@ -198,6 +199,7 @@ class McpClient:
             return
         sdk = await asyncio.to_thread(_load)
         self._loaded.set()
+        self._inputs = await asyncio.to_thread(self._find_inputs)
         server, environ = self.server, self._variables
         if server.url:
             url = fill_in(server.url, environ, "url")
@@ -269,7 +271,11 @@ class McpClient:
     @property
     def _variables(self) -> Mapping[str, str]:
         """Variables for references; `CLAUDE_PROJECT_DIR` for files written for Claude Code."""
-        return {**self._around.environ, _PROJECT_DIR: str(self._around.workspace.root)}
+        return {**self._around.environ, **self._inputs, _PROJECT_DIR: str(self._around.workspace.root)}
+
+    def _find_inputs(self) -> Mapping[str, str]:
+        find = self._around.find_input
+        return {f"{INPUT}{name}": find(name) for name in self.server.inputs} if find else {}
 
 
 def _load() -> ModuleType:

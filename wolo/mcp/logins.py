@@ -25,9 +25,13 @@ class SavedLogin(Struct, frozen=True, omit_defaults=True, kw_only=True):
     authorization_server: str = ""
     refused_scope: str = ""
     """Scope that a server asked for in vain; the next login requests it."""
+    value: str = ""
+    """In place of a login: what the user typed for an input of a server."""
 
     def secrets(self) -> Iterator[Secret]:
         """Values that must never be shown."""
+        if self.value:
+            yield Secret("MCP_INPUT", self.value)
         for table in (self.tokens or {}, self.client or {}):
             for key in ("access_token", "refresh_token", "client_secret"):
                 if isinstance(value := table.get(key), str):

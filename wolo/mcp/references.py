@@ -7,8 +7,11 @@ from collections.abc import Mapping
 
 from wolo.errors import ConfigError
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
-_EITHER = re.compile(r"(\$\{[A-Za-z_]\w*(?::-[^}]*)?\})|\$([A-Z_][A-Z0-9_]*)\b")
+INPUT = "input:"
+"""Begins the name of a value that the user types, among variables."""
+_NAME = r"[A-Za-z_]\w*|input:[\w.-]+"
+_VARIABLE = re.compile(rf"\$\{{({_NAME})(?::-([^}}]*))?\}}")
+_EITHER = re.compile(rf"(\$\{{(?:{_NAME})(?::-[^}}]*)?\}})|\$([A-Z_][A-Z0-9_]*)\b")
 """A bare `$NAME` must be upper case; other `$` are literal, as in passwords."""
 
 
@@ -19,6 +22,8 @@ def fill_in(text: str, environ: Mapping[str, str], called: str, *, may_lack: boo
         name, otherwise = match.groups()
         if environ.get(name):
             return environ[name]
+        if name.startswith(INPUT):
+            raise ConfigError(f"{called} needs your input {name.removeprefix(INPUT)}: `wolo mcp allow NAME` asks for it.")
         if otherwise is None and not may_lack:
             raise ConfigError(f"{called} refers to ${name}, which is not set.")
         return match[0] if otherwise is None else otherwise

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -88,6 +88,12 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     elicitation: Literal["decline", "defaults"] = "decline"
     """For its forms where no user can be asked; `defaults`: accept those whose required fields all have defaults. Yours only.
     """
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the values that it asks the user for, as `${input:NAME}` in any text."""
+        texts = (self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values())
+        return list(dict.fromkeys(name for text in texts for name in re.findall(r"\$\{input:([^}]*)\}", text)))
 
     def offers(self, tool: str) -> bool:
         """Check whether the model is offered this tool."""
@@ -225,3 +231,5 @@ class ServerEnvironment(Struct, frozen=True):
     logins: LoginStore | None = None
     hosted: Mapping[str, Exchange] = {}
     """Servers inside the embedding program, by name."""
+    find_input: Callable[[str], str] | None = None
+    """The saved value of an input; empty: there is none. Raises ConfigError."""

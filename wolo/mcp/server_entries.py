@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from wolo.errors import ConfigError
 from wolo.mcp.server import OAuth, Server, check
@@ -58,17 +59,48 @@ _MILLISECONDS_FROM = 1000
 _PLACES = {"workspaceFolder": "CLAUDE_PROJECT_DIR", "workspaceRoot": "CLAUDE_PROJECT_DIR", "userHome": "HOME"}
 
 
+class ServerInput(Struct, frozen=True):
+    """A value that the user types for a server."""
+
+    name: str
+    question: str
+    is_secret: bool = False
+    default: str = ""
+    options: tuple[str, ...] = ()
+
+
+def read_inputs(document: object) -> dict[str, ServerInput]:
+    """Those of VS Code that can be typed, by name."""
+    table = document if isinstance(document, dict) else {}
+    nested = table["mcp"] if isinstance(table.get("mcp"), dict) else {}
+    entries = table.get("inputs", nested.get("inputs"))
+    inputs = {}
+    for each in entries if isinstance(entries, list) else []:
+        if (
+            isinstance(each, dict)
+            and isinstance(name := each.get("id"), str)
+            and each.get("type") in ("promptString", "pickString")
+        ):
+            options = tuple(map(str, given)) if isinstance(given := each.get("options"), list) else ()
+            question = clean_line(str(each.get("description") or name))
+            inputs[name] = ServerInput(name, question, each.get("password") is True, str(each.get("default") or ""), options)
+    return inputs
+
+
 def read_servers(data: bytes, where: str, notices: Notices) -> Iterator[tuple[str, Server]]:
     """Invalid entries are reported and skipped. Raises ConfigError for other forms of file."""
-    yield from read_entries(entries_of(_document(data, where), where), where, notices)
+    document = _document(data, where)
+    yield from read_entries(entries_of(document, where), where, notices, read_inputs(document))
 
 
-def read_entries(entries: Mapping[str, Any], where: str, notices: Notices) -> Iterator[tuple[str, Server]]:
-    """Invalid entries and unknown fields are reported."""
+def read_entries(
+    entries: Mapping[str, Any], where: str, notices: Notices, inputs: Container[str] = ()
+) -> Iterator[tuple[str, Server]]:
+    """Invalid entries and unknown fields are reported. `inputs`: names of values that the user can be asked for."""
     for name, entry in entries.items():
         about = f"{where}: the MCP server {clean_line(name)}"
         try:
-            server, ignored = read_entry(entry)
+            server, ignored = read_entry(entry, inputs)
             check(name, server, where)
         except ConfigError as error:
             notices.add(error.message)
@@ -97,7 +129,7 @@ def entries_of(document: object, where: str) -> Mapping[str, Any]:
     return entries
 
 
-def read_entry(entry: object) -> tuple[Server, list[str]]:
+def read_entry(entry: object, inputs: Container[str] = ()) -> tuple[Server, list[str]]:
     """Returns the names of fields without an effect too. Raises ValidationError."""
     if not isinstance(entry, dict):
         raise msgspec.ValidationError("it is not a JSON object")
@@ -135,7 +167,10 @@ def read_entry(entry: object) -> tuple[Server, list[str]]:
     if isinstance(passed, list) and all(isinstance(each, str) for each in passed):
         fields["env"] = {**{name: f"${{{name}}}" for name in passed}, **fields.get("env", {})}
     ignored += _read_oauth(entry, fields)
-    return msgspec.convert(fields, Server), ignored
+    server = msgspec.convert(fields, Server)
+    if unknown := [name for name in server.inputs if name not in inputs]:
+        raise msgspec.ValidationError(f"it asks for input ({unknown[0]}); write ${{NAME}} for an environment variable instead")
+    return server, ignored
 
 
 def _read_oauth(entry: Mapping[str, Any], fields: dict[str, Any]) -> list[str]:
@@ -164,15 +199,13 @@ def _read_oauth(entry: Mapping[str, Any], fields: dict[str, Any]) -> list[str]:
 
 
 def _with_our_references(value: Any) -> Any:
-    """Rewrites `${env:NAME}`, `{env:NAME}`, `${userHome}` and `${workspaceFolder}`. Raises ValidationError for `${input:…}`."""
+    """Rewrites `${env:NAME}`, `{env:NAME}`, `${userHome}` and `${workspaceFolder}`."""
     if isinstance(value, dict):
         return {name: _with_our_references(each) for name, each in value.items()}
     if isinstance(value, list):
         return [_with_our_references(each) for each in value]
     if not isinstance(value, str) or "{" not in value:
         return value
-    if asked := re.search(r"\$\{input:([^}]*)\}", value):
-        raise msgspec.ValidationError(f"it asks for input ({asked[1]}); write ${{NAME}} for an environment variable instead")
     value = re.sub(r"\$?\{env:([A-Za-z_]\w*)\}", r"${\1}", value)
     return re.sub(r"\$\{(workspaceFolder|workspaceRoot|userHome)\}", lambda found: f"${{{_PLACES[found[1]]}}}", value)
 

@@ -139,6 +139,7 @@ def allow(name: Name, trust: Trust = False) -> None:
     server = _find(name, trust)
     if server.is_allowed:
         print_line(f"{name} needs no consent: it is defined in {server.source}, or already allowed.")
+        _ask_inputs(server)
         return
     print_line(f"{name}, from {server.source}:")
     print_described(describe_server(server.server), "  ")
@@ -147,6 +148,26 @@ def allow(name: Name, trust: Trust = False) -> None:
         return
     save_server_consent(find_places(), find_root(), server, allowed=True)
     print_line(f"{name} is allowed until its definition changes.")
+    _ask_inputs(server)
+
+
+def _ask_inputs(server: ConfiguredServer) -> None:
+    import asyncio
+
+    from wolo.frontends.terminal.dialogs.project_consent import ask_inputs
+    from wolo.frontends.terminal.display.line_prompt import Dismissed
+    from wolo.frontends.terminal.display.terminal import hold_terminal
+
+    async def ask() -> None:
+        if not sys.stdin.isatty() or not sys.stdout.isatty():
+            return await ask_inputs(server, None)
+        with hold_terminal() as terminal:
+            return await ask_inputs(server, terminal)
+
+    try:
+        asyncio.run(ask())
+    except Dismissed:
+        raise typer.Exit(130) from None
 
 
 @app.command("login")

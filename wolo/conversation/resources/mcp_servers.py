@@ -110,7 +110,13 @@ def server_environment(workspace: Workspace, site: Site, configured: Iterable[Co
         from wolo.config.mcp_logins import MCPLogins  # noqa: PLC0415  # most starts have no such server
 
         logins = MCPLogins(site.places)
-    return ServerEnvironment(workspace, site.cwd, site.environ, Processes(site.places.state / "mcp"), logins)
+    find_input = None
+    if any(each.server.inputs for each in configured):
+        from wolo.config.mcp_logins import ServerInputs  # noqa: PLC0415  # the same
+
+        find_input = ServerInputs(site.places, site.root).find
+    processes = Processes(site.places.state / "mcp")
+    return ServerEnvironment(workspace, site.cwd, site.environ, processes, logins, find_input=find_input)
 
 
 def cached_listings(places: Places) -> CachedListings:

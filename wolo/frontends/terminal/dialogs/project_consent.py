@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +14,9 @@ from wolo.config import configured_servers, consents, project
 from wolo.config.cli_options import Flags
 from wolo.conversation.resources.conversation_hooks import awaiting_consent, save_consent
 from wolo.conversation.resources.mcp_servers import servers_here
-from wolo.errors import ConfigError
+from wolo.errors import ConfigError, UsageError
 from wolo.extensions.hooks.definitions import describe_hook
-from wolo.frontends.terminal.display.line_prompt import ask_line
+from wolo.frontends.terminal.display.line_prompt import PassedOver, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.mcp.server import ConfiguredServer, describe_server
 from wolo.messages.terminal_text import clean_line, escaped_pieces
@@ -127,8 +128,36 @@ async def _ask_servers(flags: Flags, terminal: Terminal) -> None:
         try:
             if answer:
                 configured_servers.save_server_consent(places, root, server, allowed=answer == "yes")
+            if answer == "yes":
+                await ask_inputs(server, terminal)
         except ConfigError as error:
             _report_unsaved(error, terminal)
+
+
+async def ask_inputs(server: ConfiguredServer, terminal: Terminal | None) -> None:
+    """Asks for missing values; an empty answer leaves one out. Raises ConfigError; UsageError without a terminal."""
+    if not server.server.inputs:
+        return
+    from wolo.config.mcp_logins import ServerInputs  # noqa: PLC0415  # few servers ask for some
+    from wolo.frontends.terminal.dialogs.input_prompts import ask_secret, ask_text  # noqa: PLC0415  # the same
+
+    saved = ServerInputs(find_places(), find_root())
+    missing = saved.missing(server)
+    if terminal is None:
+        if not missing:
+            return
+        asked = ", ".join(f"{each.name} ({each.question})" for each in missing)
+        raise UsageError(f"{server.name} needs your input: {asked}.", hint=f"At a terminal, `wolo mcp allow {server.name}` asks.")
+    for each in missing:
+        choice = f" ({', '.join(each.options)})" if each.options else " (input is hidden)" if each.is_secret else ""
+        question = clean_line(f"{server.name}: {each.question}{choice}")
+        with suppress(EOFError, PassedOver):
+            value = await (ask_secret(question, terminal) if each.is_secret else ask_text(f"  {question} › ", terminal))
+            value = value or each.default
+            if each.options and value not in each.options:
+                terminal.screen.show_text(f"Not saved: it must be one of {', '.join(each.options)}.", "warning")
+            elif value:
+                saved.save(each.name, value)
 
 
 async def _ask(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> str:
