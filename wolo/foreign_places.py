@@ -217,13 +217,11 @@ TABLE = (
     _project("Roo Code", "MCP servers", ".roo/mcp.json"),
     _project("Roo Code", "skills", ".roo/skills"),
     _project("Roo Code", "commands", ".roo/commands"),
+    _project("Roo Code", "agents", ".roomodes"),
     _project(
         "Roo Code",
-        "modes",
-        ".roomodes",
-        ".roo/rules-architect",
-        ".roo/rules-ask",
-        ".roo/rules-debug",
+        "rules of modes",
+        *(f".roo/rules-{mode}" for mode in ("architect", "ask", "debug")),
         why="wolo has no such modes",
     ),
     _user("Roo Code", "rules", ".roo/rules", ".roo/rules-code"),
@@ -231,7 +229,7 @@ TABLE = (
     _user("Roo Code", "commands", ".roo/commands"),
     _project("Goose", "instructions", ".goosehints", ".goosehints.local"),
     _project("Goose", "skills", ".goose/skills"),
-    _project("Goose", "recipes", ".goose/recipes", why="wolo has no recipes; a command or a skill does the same"),
+    _project("Goose", "commands", ".goose/recipes"),
     _user("Goose", "instructions", ".config/goose/.goosehints"),
     _user("Goose", "skills", ".config/goose/skills"),
     _user("Goose", "settings", ".config/goose/config.yaml", why="wolo reads no settings of Goose"),
@@ -275,7 +273,10 @@ TABLE = (
     _project("Continue", "rules", ".continue/rules"),
     _project("Continue", "commands", ".continue/prompts"),
     _project("Continue", "skills", ".continue/skills"),
-    _project("Continue", "MCP servers", ".continue/mcpServers", why="they are YAML blocks; put the servers into .mcp.json"),
+    _project("Continue", "MCP servers", ".continue/mcpServers", ".continue/config.yaml"),
+    _project(
+        "Continue", "settings", ".continue/config.yaml", why="rules and prompts go into .continue/rules and .continue/prompts"
+    ),
     _user("Continue", "rules", ".continue/rules"),
 )
 """In the order in which the places of a kind are searched."""

@@ -66,6 +66,24 @@ def test_file_that_nothing_reads_is_named_once(provider: ProviderServer) -> None
 
 
 @pytest.mark.usefixtures("trusted")
+def test_setup_for_roo_goose_and_continue_works(provider: ProviderServer) -> None:
+    put(
+        ".roomodes",
+        "customModes:\n  - slug: docs\n    name: Docs\n    roleDefinition: Write like a sailor.\n    groups: [read]\n",
+    )
+    put(".goose/recipes/greet.yaml", "description: Greets\nprompt: Greet {{ who }}.\n")
+    put(".continue/mcpServers/docs.yaml", "name: Docs\nmcpServers:\n  - name: docs\n    command: 'true'\n    args: [x]\n")
+    provider.script(text("Ahoy."))
+    done = run_wolo("-p", *provider.flags, "--agent", "docs", "/greet Ann")
+    assert (done.stdout, "docs of this project is not started" in done.stderr) == ("Ahoy.\n", True)
+    system, prompt = provider.requests[0].messages[:2]
+    assert "Write like a sailor." in system["content"]
+    assert "Greet Ann." in str(prompt["content"])
+    assert "write" not in [each["function"]["name"] for each in provider.requests[0].json["tools"]]
+    assert run_wolo("mcp", "allow", "docs").stdout.count("runs: true x") == 1
+
+
+@pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("place", MCP_SERVERS.places)
 def test_servers_of_every_agent_are_offered(place: str) -> None:
     if place.endswith(".toml"):

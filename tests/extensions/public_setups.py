@@ -104,6 +104,18 @@ SERVERS: tuple[tuple[str, Any, Outcome], ...] = (
         "read",
     ),
     (".cursor/mcp.json", {"mcpServers": {"a": {**NPX, "env": {"KEY": "${env:KEY}"}}}}, "read"),
+    (
+        ".continue/mcpServers/a.yaml",
+        "name: A\nversion: 0.0.1\nschema: v1\nmcpServers:\n  - name: a\n    command: npx\n    args:\n      - -y\n"
+        "    env:\n      KEY: ${{ secrets.KEY }}\n",
+        "read",
+    ),
+    (
+        ".continue/config.yaml",
+        "models: []\nmcpServers:\n  - name: a\n    type: sse\n    url: https://mcp.example.org/sse\n",
+        "read",
+    ),
+    (".continue/config.yaml", "mcpServers:\n  - uses: owner/server\n", "named"),
     (".cursor/mcp.json", {"mcpServers": {"My Server (dev)": {"url": URL}}}, "named"),
     (".cursor/mcp.json", '{\n  // ours\n  "mcpServers": {"a": {"url": "https://mcp.example.org/sse",},},\n}', "read"),
     (".vscode/mcp.json", {"servers": {"a": {"type": "stdio", **NPX}}, "inputs": []}, "read"),
@@ -279,6 +291,12 @@ HOOKS: tuple[tuple[str, Any, Outcome], ...] = (
 )
 TEXT = "---\ndescription: Does it\n---\nDo it."
 COMMANDS: tuple[tuple[str, str], ...] = (
+    (
+        ".goose/recipes/review.yaml",
+        'version: "1.0.0"\ntitle: Review\ndescription: Reviews\ninstructions: |\n  Do it for {{ branch }}.\nparameters:\n'
+        "  - key: branch\n    input_type: string\n    requirement: optional\n    default: main\n    description: x\n",
+    ),
+    (".goose/recipes/a.json", '{"title": "A", "description": "d", "prompt": "Do it.", "extensions": [{"type": "builtin"}]}'),
     (".cursor/commands/fix it.md", "# Fix\n\nDo it."),
     (
         ".claude/commands/git/commit.md",
@@ -307,6 +325,12 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     (".junie/commands/a.md", TEXT),
 )
 AGENTS: tuple[tuple[str, str], ...] = (
+    (
+        ".roomodes",
+        "customModes:\n  - slug: docs\n    name: 📝 Docs\n    roleDefinition: >-\n      Do it.\n    whenToUse: For texts\n"
+        "    groups:\n      - read\n      - - edit\n        - fileRegex: \\.md$\n          description: Markdown\n",
+    ),
+    (".roomodes", '{"customModes": [{"slug": "t", "name": "T", "roleDefinition": "Do it.", "groups": ["read", "command"]}]}'),
     (
         ".claude/agents/r.md",
         "---\nname: code-reviewer\ndescription: Use it PROACTIVELY: after edits\n"

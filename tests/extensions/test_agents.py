@@ -264,7 +264,7 @@ def test_roles_of_codex_are_read() -> None:
     write(Path(".codex/agents/bad.toml"), "name =")
     agents = find_agents([shelf(Path(".codex/agents").absolute())])
     assert (named(agents, "sql").prompt, named(agents, "sql").thinking) == ("Be brief.", "low")
-    assert "bad.toml: this is not TOML" in agents.notices[0]
+    assert "bad.toml cannot be read: Invalid value" in agents.notices[0]
 
 
 @pytest.mark.parametrize(
@@ -312,3 +312,29 @@ def test_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
     agents = of_this_directory()
     assert {each.name for each in agents.profiles} == {"x", "explore", "general"}
     assert len(agents.notices) == 2
+
+
+def test_mode_of_roo_has_rights_of_its_groups() -> None:
+    text = "customModes:\n  - slug: docs\n    roleDefinition: Write.\n    description: Docs\n    customInstructions: Briefly.\n"
+    limit = '      - [edit, {fileRegex: "md$"}]\n'
+    write(
+        Path(".roomodes"),
+        f"{text}    groups:\n      - read\n{limit}  - slug: look\n    roleDefinition: Look.\n    groups: [read]\n",
+    )
+    agents = find_agents([shelf(Path(".roomodes").absolute())])
+    docs, look = named(agents, "docs"), named(agents, "look")
+    assert agents.notices == ()
+    assert docs.prompt == "Write.\n\nBriefly.\n\nEdit only files that match the regular expression md$."
+    assert docs.without == ("shell", "jobs", "fetch", "web_search", "mcp")
+    assert look.without == ("edit", *docs.without, "write")
+    assert docs.ceiling is not None
+    assert dict(docs.ceiling.defaults)["write"] == "ask"
+    assert look.ceiling is not None
+    assert dict(look.ceiling.defaults)["write"] == "deny"
+
+
+@pytest.mark.parametrize("bad", ["customModes: 3", "customModes: [x]", "- a", "customModes: &a [*a]", "{"])
+def test_damaged_modes_of_roo_are_named(bad: str) -> None:
+    write(Path(".roomodes"), bad)
+    agents = find_agents([shelf(Path(".roomodes").absolute())])
+    assert ".roomodes" in agents.notices[0]

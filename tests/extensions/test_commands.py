@@ -161,3 +161,19 @@ def test_folders_that_lead_into_themselves_end() -> None:
 
 def test_invisible_characters_are_spelled_out() -> None:
     assert filled("a\u202eb") == "a\\u{202e}b"
+
+
+def test_recipe_of_goose_takes_words_and_defaults() -> None:
+    folder = Path(".goose/recipes")
+    folder.mkdir(parents=True)
+    parameters = "parameters:\n  - {key: who, input_type: string, requirement: required}\n  - {key: how, default: kindly}\n"
+    extensions = "extensions:\n  - type: builtin\n    name: developer\n"
+    text = "description: Greets\nprompt: Greet {{ who }} {{how}}.\n"
+    (folder / "greet.yaml").write_text(text + parameters + extensions)
+    (folder / "branch.yaml").write_text("title: b\nprompt: '{% if x %}a{% endif %}'\n")
+    (folder / "notes.md").write_text("Notes.")
+    branch, greet, notes = found(".goose/recipes").commands
+    assert (branch.is_usable, notes.is_usable, greet.description) == (False, True, "Greets (its extensions are not started)")
+    assert "fills in no conditions" in branch.description
+    assert fill(greet, "Ann") == ("Greet Ann kindly.",)
+    assert fill(greet, "Ann loudly") == ("Greet Ann loudly.",)

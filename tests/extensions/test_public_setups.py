@@ -59,7 +59,7 @@ def share(kind: str, forms: Iterable[tuple[Any, ...]], is_right: Callable[..., b
 
 def shelf(kind: project.Kind, place: str) -> ExtensionFolder:
     root = Path.cwd()
-    folder = next(each for each in kind.places if place.startswith(f"{each}/"))
+    folder = next(each for each in kind.places if place == each or place.startswith(f"{each}/"))
     return ExtensionFolder(root / folder, partial(project.read_file, root=root), root)
 
 

@@ -21,6 +21,8 @@ from wolo.mcp.server import ConfiguredServer, Server, check, fingerprint
 from wolo.places import Notices, Places, Site
 
 _OPTION = "--mcp-config"
+_MOST_FILES = 50
+"""Of one folder."""
 
 
 def wanted_servers(config: Config, site: Site) -> tuple[ConfiguredServer, ...]:
@@ -153,24 +155,32 @@ def find_server_programs(configured: ConfiguredServer, cwd: Path, roots: Sequenc
 
 def _of_project(site: Site) -> Iterator[ConfiguredServer]:
     """The nearest last. An unusable file is reported and does not affect others."""
-    root = site.root
-    for folder in project.folders(root, site.real_cwd):
+    for folder in project.folders(site.root, site.real_cwd):
         for place in present(project.MCP_SERVERS.places, first_names(folder)):
-            path = folder / place
-            if not path.exists():
-                continue
-            from wolo.config.foreign_servers import read_project_servers  # noqa: PLC0415  # most starts have no such file
-
-            where = project.on_one_line(path.relative_to(root))
+            top = folder / place
             try:
-                for name, server in read_project_servers(project.read_file(path, root), where, site.notices):
-                    brought = ConfiguredServer(
-                        name=name, server=server, source=where, folder=folder, scope="project", is_allowed=False
-                    )
-                    is_allowed = consents.consent_to(site.places, root, _consent_key(brought, root), site.notices) == "yes"
-                    yield replace(brought, is_allowed=is_allowed)
-            except ConfigError as error:
-                site.notices.add(error.message)
+                # Continue has a folder of files
+                paths = sorted(top.iterdir())[:_MOST_FILES] if not top.suffix and top.is_dir() else [top]
+            except OSError as error:
+                site.notices.add(f"{top} is not read: {error.strerror}.")
+                continue
+            for path in paths:
+                if os.path.lexists(path):
+                    yield from _of_file(path, folder, site)
+
+
+def _of_file(path: Path, folder: Path, site: Site) -> Iterator[ConfiguredServer]:
+    from wolo.config.foreign_servers import read_project_servers  # noqa: PLC0415  # most starts have no such file
+
+    root = site.root
+    where = project.on_one_line(path.relative_to(root))
+    try:
+        for name, server in read_project_servers(project.read_file(path, root), where, site.notices):
+            brought = ConfiguredServer(name=name, server=server, source=where, folder=folder, scope="project", is_allowed=False)
+            is_allowed = consents.consent_to(site.places, root, _consent_key(brought, root), site.notices) == "yes"
+            yield replace(brought, is_allowed=is_allowed)
+    except ConfigError as error:
+        site.notices.add(error.message)
 
 
 def untrusted_servers(site: Site) -> list[ConfiguredServer]:

@@ -6,6 +6,7 @@ never allow more.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.errors import ExtensionError, WoloError
+from wolo.errors import WoloError
 from wolo.extensions.markdown_files import (
     NAME_RULE,
     Document,
@@ -28,6 +29,7 @@ from wolo.extensions.markdown_files import (
     show_path,
     word_name,
 )
+from wolo.extensions.settings_documents import parse_settings
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.terminal_text import clean_line, escape_hidden
 from wolo.places import Notices
@@ -59,6 +61,7 @@ READING = frozenset(
 """Tools that change nothing."""
 MOST_AGENTS = 200
 MOST_FOLDERS = 200
+ROO_MODES = ".roomodes"
 DEEPEST = 4
 """Levels of folders in which agents may be grouped."""
 _NOTES = r"(?i)(readme|changelog|contributing|license|agents|claude|gemini|index)\.md"
@@ -166,13 +169,11 @@ class _AgentReader:
             if len(self.found) >= MOST_AGENTS:
                 self._notices.add(f"There are more than {MOST_AGENTS} agents; the rest is left out.")
                 return
-            profile = self._read(path, shelf)
-            if profile is None:
-                continue
-            if other := here.get(profile.name):
-                self._notices.add(f"{show_path(path)} is left out: {show_path(other)} has the same name, {profile.name}.")
-            here.setdefault(profile.name, path)
-            self.found.setdefault(profile.name, profile)
+            for profile in self._read(path, shelf):
+                if other := here.get(profile.name):
+                    self._notices.add(f"{show_path(path)} is left out: {show_path(other)} has the same name, {profile.name}.")
+                here.setdefault(profile.name, path)
+                self.found.setdefault(profile.name, profile)
 
     def notices(self) -> tuple[str, ...]:
         unused = [
@@ -181,11 +182,17 @@ class _AgentReader:
         ]
         return first_notices((*self._notices, *reading_notice(self._problems), *unused))
 
-    def _read(self, path: Path, shelf: ExtensionFolder) -> AgentProfile | None:
-        """Returns None and adds a notice for an unusable file."""
+    def _read(self, path: Path, shelf: ExtensionFolder) -> Iterator[AgentProfile]:
+        """Adds a notice for an unusable file."""
         try:
-            text = decode(shelf.read(path), show_path(path))
-            document = _codex_document(text, show_path(path)) if path.suffix == ".toml" else read_document(text, show_path(path))
+            for document in _documents(decode(shelf.read(path), show_path(path)), path):
+                if profile := self._of_document(document, path, shelf):
+                    yield profile
+        except WoloError as error:
+            self._notices.add(f"This agent is left out: {error.message}")
+
+    def _of_document(self, document: Document, path: Path, shelf: ExtensionFolder) -> AgentProfile | None:
+        try:
             if document.flag("disable", default=False) or (not document.fields and re.fullmatch(_NOTES, path.name)):
                 return None
             profile = _profile(document, path, shelf, self._notices)
@@ -204,6 +211,8 @@ class _AgentReader:
 
 def _below(folder: ExtensionFolder, notices: Notices, seen: set[str], depth: int = 1) -> Iterator[Path]:
     """Visits each folder once, even through links: `seen` contains real paths."""
+    if folder.folder.name == ROO_MODES and os.path.lexists(folder.folder):
+        yield folder.folder
     forms = (".md", ".toml") if ".codex" in folder.folder.parts else (".md",)
     inner: list[Path] = []
     for entry in entries(folder, notices):
@@ -217,16 +226,20 @@ def _below(folder: ExtensionFolder, notices: Notices, seen: set[str], depth: int
             yield from _below(replace(folder, folder=each, only=None), notices, seen, depth + 1)
 
 
-def _codex_document(text: str, name: str) -> Document:
-    """Reads a role of Codex. Raises ExtensionError."""
-    import tomllib  # noqa: PLC0415  # few have such files
+def _documents(text: str, path: Path) -> list[Document]:
+    """One of Markdown, a role of Codex, or the modes of Roo Code. Raises ExtensionError."""
+    name = show_path(path)
+    if path.name == ROO_MODES:
+        from wolo.extensions.roo_modes import read_modes  # noqa: PLC0415  # few have such files
 
-    try:
-        fields = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ExtensionError(f"{name}: this is not TOML: {error}.") from error
+        return read_modes(text, name)
+    if path.suffix != ".toml":
+        return [read_document(text, name)]
+    fields = parse_settings(text.encode(), name)
     body = fields.pop("developer_instructions", "")
-    return Document(fields, body.strip() if isinstance(body, str) else "", name, {key: str(each) for key, each in fields.items()})
+    return [
+        Document(fields, body.strip() if isinstance(body, str) else "", name, {key: str(each) for key, each in fields.items()})
+    ]
 
 
 def read_definition(name: str, table: Mapping[str, Any]) -> AgentProfile:

@@ -6,6 +6,7 @@ A command's name is its path; its text has placeholders for arguments and shell 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ from wolo.extensions.markdown_files import (
     tool_names,
     word_name,
 )
+from wolo.extensions.settings_documents import parse_settings
 from wolo.messages.terminal_text import clean_line, escape_hidden
 from wolo.places import Notices
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from wolo.extensions.command_templates import Piece
 
 MARKDOWN, TOML = ".md", ".toml"
+RECIPES = (".yaml", ".yml", ".json")
+"""Of Goose."""
 MOST_COMMANDS = 500
 MOST_FOLDERS = 200
 DEEPEST = 4
@@ -98,8 +102,8 @@ def fill(command: WrittenCommand, typed: str) -> tuple[Piece, ...]:
         raise ExtensionError(f"{show_path(command.path)} has no text, so there is nothing to send.")
     if command.path.suffix == TOML:
         return fill_gemini(body, typed)
-    if command.path.name.endswith(".prompt.md"):
-        return fill_copilot(body, typed)
+    if command.path.name.endswith(".prompt.md") or command.path.suffix in RECIPES:
+        return fill_copilot(body, typed, source.written if command.path.suffix in RECIPES else {})
     is_codex = command.shelf.namespace == "prompts" and command.shelf.plugin is None
     return fill_markdown(body, arguments(typed, command.arguments, is_codex=is_codex))
 
@@ -114,8 +118,8 @@ def _below(
 ) -> Iterator[tuple[ExtensionFolder, Path, str]]:
     """Visits each folder once, even through links: `seen` contains real paths."""
     for entry in entries(folder, notices):
-        if entry.name.endswith((MARKDOWN, TOML)):
-            word = entry.name.removesuffix(MARKDOWN).removesuffix(TOML).removesuffix(".prompt")
+        if entry.name.endswith((MARKDOWN, TOML, *(RECIPES if ".goose" in folder.folder.parts else ()))):
+            word = entry.name[: entry.name.rindex(".")].removesuffix(".prompt")
             name = word_name(word)
             if name != word:
                 notices.add(f"{show_path(Path(entry.path))}: {NAME_RULE}; it is /{before}{name}.")
@@ -158,22 +162,34 @@ def _read(shelf: ExtensionFolder, path: Path, name: str) -> WrittenCommand:
 
 def _source(shelf: ExtensionFolder, path: Path) -> Document:
     text = decode(shelf.read(path), show_path(path))
-    document = _toml(text, show_path(path)) if path.suffix == TOML else read_document(text, show_path(path))
+    read = _toml if path.suffix == TOML else _recipe if path.suffix in RECIPES else read_document
+    document = read(text, show_path(path))
     return replace(document, body=escape_hidden(document.body))
 
 
 def _toml(text: str, name: str) -> Document:
     """A command of Gemini CLI. Raises ExtensionError."""
-    import tomllib  # noqa: PLC0415  # only where there is such a file
-
-    try:
-        table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ExtensionError(f"{name} is not valid TOML: {error}.") from error
+    table = parse_settings(text.encode(), name)
     prompt, description = table.get("prompt"), table.get("description", "")
     if not isinstance(prompt, str) or not isinstance(description, str):
         raise ExtensionError(f"{name}: a command needs a text 'prompt', and its 'description' must be text.")
     return Document({"description": description}, prompt.strip("\n"), name)
+
+
+def _recipe(text: str, name: str) -> Document:
+    """Of Goose; its parameters are words of the arguments, or their defaults. Raises ExtensionError."""
+    table = parse_settings(text.encode(), name)
+    texts = [each for key in ("instructions", "prompt") if isinstance(each := table.get(key), str) and each.strip()]
+    if not texts:
+        raise ExtensionError(f"{name}: a recipe needs a text 'prompt' or 'instructions'.")
+    body = re.sub(r"\{\{\s*([\w-]+)\s*\}\}", r"${input:\1}", "\n\n".join(texts))
+    if "{%" in body or table.get("sub_recipes"):
+        raise ExtensionError(f"{name}: wolo fills in no conditions ({{% … %}}) and runs no sub_recipes.")
+    more = " (its extensions are not started)" if table.get("extensions") else ""
+    parameters = each if isinstance(each := table.get("parameters"), list) else []
+    defaults = {str(each.get("key")): str(each["default"]) for each in parameters if isinstance(each, dict) and "default" in each}
+    about = next((each for key in ("description", "title") if isinstance(each := table.get(key), str)), "")
+    return Document({"description": f"{about}{more}"}, body, name, defaults)
 
 
 def _on_one_line(text: str) -> str:

@@ -85,11 +85,11 @@ def fill_skill(text: str, typed: str) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def fill_copilot(body: str, typed: str) -> tuple[Piece, ...]:
+def fill_copilot(body: str, typed: str, defaults: Mapping[str, str]) -> tuple[Piece, ...]:
     """`${input:NAME:hint}` is a word of the arguments, by the order of the names; a single one is all of them."""
     names = tuple(dict.fromkeys(match[1] for match in re.finditer(_INPUT, body)))
     words = [typed] if len(names) == 1 else split(typed)
-    named = {name: words[at] if at < len(words) else "" for at, name in enumerate(names)}
+    named = {name: (words[at] if at < len(words) else "") or defaults.get(name, "") for at, name in enumerate(names)}
     filled = re.sub(_INPUT, lambda match: named[match[1]], body)
     return (filled,) if names or not typed else (filled, f"\n\n{typed}")
 

@@ -1,4 +1,4 @@
-"""Parses settings of other agents and editors: JSON with comments, or TOML."""
+"""Parses settings of other agents and editors: JSON with comments, TOML, or YAML within bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from wolo.errors import ExtensionError
 
-
 def parse_settings(data: bytes, name: str) -> dict[str, Any]:
     """`name` decides the form. Raises ExtensionError."""
     try:
@@ -17,12 +16,19 @@ def parse_settings(data: bytes, name: str) -> dict[str, Any]:
             import tomllib  # noqa: PLC0415  # Codex only
 
             return tomllib.loads(text)
+        if name.endswith((".yaml", ".yml", ".roomodes")) and not text.lstrip().startswith("{"):
+            from wolo.extensions.yaml_fields import read_fields  # noqa: PLC0415  # few have such files
+
+            fields = read_fields(text.splitlines(), name, 1)
+            if fields.problem:
+                raise ExtensionError(fields.problem)
+            return dict(fields.values)
         table = json.loads(without_comments(text)) if text.strip() else {}
+        if not isinstance(table, dict):
+            raise ExtensionError(f"{name} holds no table.")
+        return table
     except (ValueError, RecursionError) as error:
         raise ExtensionError(f"{name} cannot be read: {error}.") from error
-    if not isinstance(table, dict):
-        raise ExtensionError(f"{name} holds no table.")
-    return table
 
 
 def without_comments(text: str) -> str:

@@ -124,6 +124,8 @@ def entries_of(document: object, where: str) -> Mapping[str, Any]:
             break
     else:
         entries = nested  # OpenCode
+    if isinstance(entries, list):  # Continue
+        entries = {str(each.get("name") if isinstance(each, dict) else at): each for at, each in enumerate(entries)}
     if not isinstance(entries, dict):
         raise ConfigError(f"{where}: mcpServers is not a JSON object.", hint=_EXAMPLE)
     return entries
@@ -206,6 +208,7 @@ def _with_our_references(value: Any) -> Any:
         return [_with_our_references(each) for each in value]
     if not isinstance(value, str) or "{" not in value:
         return value
+    value = re.sub(r"\$\{\{ *(?:secrets|inputs)\.([A-Za-z_]\w*) *\}\}", r"${\1}", value)  # Continue
     value = re.sub(r"\$?\{env:([A-Za-z_]\w*)\}", r"${\1}", value)
     return re.sub(r"\$\{(workspaceFolder|workspaceRoot|userHome)\}", lambda found: f"${{{_PLACES[found[1]]}}}", value)
 
