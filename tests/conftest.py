@@ -76,7 +76,7 @@ HEAVY = {
     "fleet": "attempts worktree_pool batch batch_from_outside containers eval faults grading phases race run_origin simulation",
     "fleet/engines": "empty_node ray_engine warm_parent",
     "frontends/acp": "acp edges",
-    "extensions": "public_examples",
+    "extensions": "damaged_places public_examples",
     "frontends/claude_protocol": "*",
     "frontends/codex_protocol": "*",
     "frontends/mcp_server": "mcp_server",

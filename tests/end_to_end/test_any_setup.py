@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.config import consents
 from wolo.config.project import MCP_SERVERS
+from wolo.foreign_places import TABLE
 from wolo.places import find_home, find_places
 
 PROGRAM = {"command": "true", "args": ["x"]}
@@ -81,6 +83,42 @@ def test_setup_for_roo_goose_and_continue_works(provider: ProviderServer) -> Non
     assert "Greet Ann." in str(prompt["content"])
     assert "write" not in [each["function"]["name"] for each in provider.requests[0].json["tools"]]
     assert run_wolo("mcp", "allow", "docs").stdout.count("runs: true x") == 1
+
+
+DAMAGE = {
+    "deep": b'{"hooks":' * 10_000,
+    "half a character": b'{"mcpServers": {"a": {"command": "\\ud800"}}, "hooks": {"a": "\\ud800"}}',
+}
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("damage", [*DAMAGE, "pipe", "folder"])
+def test_damaged_files_of_every_agent_cost_themselves_only(provider: ProviderServer, damage: str) -> None:
+    put("AGENTS.md", "Say ahoy.")
+    places = [
+        path
+        for row in TABLE
+        for path in row.paths
+        if not row.why and not row.is_users and Path(path).suffix in (".json", ".toml")
+    ]
+    for place in {*places, ".roomodes", ".kiro/hooks/a.json", ".claude/agents/a.md", ".cursor/rules/a.mdc"}:
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        if damage == "pipe":
+            os.mkfifo(place)
+        elif damage == "folder":
+            Path(place).mkdir()
+        else:
+            Path(place).write_bytes(DAMAGE[damage])
+    Path(".wolo/config.toml").unlink(missing_ok=True) if damage != "folder" else Path(".wolo/config.toml").rmdir()
+    provider.script(text("Ahoy."))
+    done = run_wolo("-p", *provider.flags, "go")
+    assert (done.exit_code, done.stdout) == (0, "Ahoy.\n")
+    assert "Say ahoy." in provider.requests[0].messages[0]["content"]
+    assert "Traceback" not in done.stderr
+    assert "crashed" not in done.stderr
+    for place in (".cursor/mcp.json", ".cursor/hooks.json", ".kiro/hooks/a.json", ".roomodes"):
+        assert place in done.stderr, place
+    assert run_wolo("import-config").exit_code == 0
 
 
 @pytest.mark.usefixtures("trusted")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -13,10 +12,11 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.config.project import read_file
 from wolo.errors import ConfigError, ExtensionError, UsageError
 from wolo.extensions.settings_documents import parse_settings
 from wolo.mcp.server import Server
-from wolo.mcp.server_entries import entries_of, read_entries, read_servers
+from wolo.mcp.server_entries import entries_of, read_entries, read_inputs
 from wolo.places import Notices, Site, find_home
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -51,7 +51,7 @@ def find_foreign(source: str, site: Site) -> Iterator[ForeignServer]:
         return
     seen: set[str] = set()
     for file in files:
-        if source in ("", file.agent) and file.path.is_file():
+        if source in ("", file.agent) and os.path.lexists(file.path):
             try:
                 for each in _read(file, site):
                     if each.name not in seen:
@@ -91,55 +91,38 @@ def _files(root: Path) -> Iterator[_ServerFile]:
 def _read(file: _ServerFile, site: Site) -> Iterator[ForeignServer]:
     source = str(file.path)
     try:
-        if file.path.stat().st_size > MAX_BYTES:
-            raise ConfigError(f"{file.path} is not read: it is larger than {MAX_BYTES // 1024 // 1024} MiB.")
-        document = parse_settings(file.path.read_bytes(), source)
-    except OSError as error:
-        raise ConfigError(f"{file.path} cannot be read: {error.strerror}.") from error
+        within = site.root if file.scope == "local" and file.agent else Path("/")
+        document = parse_settings(read_file(file.path, within, MAX_BYTES), source)
     except ExtensionError as error:
         raise ConfigError(error.message) from error
-    groups = [(file.scope, _entries(document, source))]
+    groups = [(file.scope, entries_of(document, source))]
     if isinstance(projects := document.get("projects"), dict) and isinstance(here := projects.get(str(site.root)), dict):
-        groups.insert(0, ("local", _entries(here, source)))  # Claude Code's local scope
+        groups.insert(0, ("local", entries_of(here, source)))  # Claude Code's local scope
     for scope, entries in groups:
         for name, server in read_foreign_entries(entries, source, site.notices, is_gemini=file.agent == "gemini"):
             yield ForeignServer(name, server, source, scope)
 
 
-def _entries(document: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    found = entries_of(document, source)
-    return {name: entry for name, entry in found.items() if isinstance(entry, dict)}
-
-
 def read_project_servers(data: bytes, where: str, notices: Notices) -> Iterator[tuple[str, Server]]:
     """Servers in a project's settings of any agent. Raises ConfigError."""
-    if where.rpartition("/")[2] in ("mcp.json", ".mcp.json"):
-        is_plain = re.search(rb"//|/\*|,\s*[}\]]", data) is None
-        yield from read_servers(data if is_plain else _plain_json(data, where), where, notices)
-        return
     try:
         document = parse_settings(data, where)
     except ExtensionError as error:
         raise ConfigError(error.message) from error
+    if where.rpartition("/")[2] in ("mcp.json", ".mcp.json"):
+        yield from read_entries(entries_of(document, where), where, notices, read_inputs(document))
+        return
     limits = each if isinstance(each := document.get("mcp"), dict) else {}
     excluded = [*_names(limits, "excluded"), *_names(document, "excludeMCPServers")]
     allowed = _names(limits, "allowed") or _names(document, "allowMCPServers")
     entries = {
         name: entry
-        for name, entry in _entries(document, where).items()
+        for name, entry in entries_of(document, where).items()
         if name not in excluded and (not allowed or name in allowed)
     }
     yield from read_foreign_entries(
         entries, where, notices, is_gemini=where.endswith((".gemini/settings.json", ".qwen/settings.json"))
     )
-
-
-def _plain_json(data: bytes, where: str) -> bytes:
-    """Editors write comments and commas that JSON has not."""
-    try:
-        return json.dumps(parse_settings(data, where)).encode()
-    except ExtensionError as error:
-        raise ConfigError(error.message) from error
 
 
 def _names(table: Mapping[str, Any], key: str) -> list[str]:

@@ -102,7 +102,7 @@ def on_one_line(path: Path) -> str:
     return shown if shown.isprintable() else shown.encode("unicode_escape", "backslashreplace").decode()
 
 
-def read_file(path: Path, root: Path) -> bytes:
+def read_file(path: Path, root: Path, most_bytes: int = MAX_BYTES) -> bytes:
     """For trusted projects. Raises ConfigError unless it is a regular file inside the project that no other user may write."""
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(root):
@@ -122,9 +122,9 @@ def read_file(path: Path, root: Path) -> bytes:
                 f"{path} is not read: every user of this machine can write it.",
                 hint=f"If no one has tampered with it: chmod o-w '{path}'",
             )
-        if status.st_size > MAX_BYTES:
-            raise ConfigError(f"{path} is not read: it is larger than {MAX_BYTES // 1024} KiB.")
-        return read_all(handle, MAX_BYTES)
+        if status.st_size > most_bytes:
+            raise ConfigError(f"{path} is not read: it is larger than {most_bytes // 1024} KiB.")
+        return read_all(handle, most_bytes)
     finally:
         os.close(handle)
 

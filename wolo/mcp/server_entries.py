@@ -16,38 +16,18 @@ from wolo.places import Notices
 
 _EXAMPLE = '{"mcpServers": {"name": {"command": "…"}}}'
 _TRANSPORTS = {
-    "stdio": "stdio",
-    "local": "stdio",
-    "http": "http",
-    "streamable-http": "http",
-    "streamable_http": "http",
-    "streamablehttp": "http",
-    "remote": "http",
-    "sse": "sse",
+    **{"stdio": "stdio", "local": "stdio", "http": "http", "streamable-http": "http", "streamable_http": "http"},
+    **{"streamablehttp": "http", "remote": "http", "sse": "sse"},
 }
 _NAMES = {
-    "serverUrl": "url",
-    "httpUrl": "url",
-    "environment": "env",
-    "http_headers": "headers",
-    "workingDirectory": "cwd",
-    "startup_timeout_sec": "startup_timeout_s",
-    "tool_timeout_sec": "tool_timeout_s",
-    "enabledTools": "enabled_tools",
-    "includeTools": "enabled_tools",
-    "disabledTools": "disabled_tools",
-    "excludeTools": "disabled_tools",
-    "auth": "oauth",
+    **{"serverUrl": "url", "httpUrl": "url", "environment": "env", "http_headers": "headers", "workingDirectory": "cwd"},
+    **{"startup_timeout_sec": "startup_timeout_s", "tool_timeout_sec": "tool_timeout_s", "enabledTools": "enabled_tools"},
+    **{"includeTools": "enabled_tools", "disabledTools": "disabled_tools", "excludeTools": "disabled_tools", "auth": "oauth"},
 }
 """Names of other programs for our fields."""
 _OAUTH_NAMES = {
-    "clientId": "client_id",
-    "CLIENT_ID": "client_id",
-    "clientSecret": "client_secret",
-    "CLIENT_SECRET": "client_secret",
-    "clientMetadataUrl": "client_metadata_url",
-    "redirectUri": "redirect_uri",
-    "scope": "scopes",
+    **{"clientId": "client_id", "CLIENT_ID": "client_id", "clientSecret": "client_secret", "CLIENT_SECRET": "client_secret"},
+    **{"clientMetadataUrl": "client_metadata_url", "redirectUri": "redirect_uri", "scope": "scopes"},
 }
 _READ_BELOW = frozenset(("type", "transport", "disabled", "timeout", "bearer_token_env_var", "env_http_headers", "env_vars"))
 _READ_BELOW |= {"startup_timeout_ms", "scopes", "tools"}
@@ -104,7 +84,7 @@ def read_entries(
             check(name, server, where)
         except ConfigError as error:
             notices.add(error.message)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, RecursionError, UnicodeError) as error:
             notices.add(f"{about}: {error}.")
         else:
             if ignored:
@@ -123,7 +103,7 @@ def entries_of(document: object, where: str) -> Mapping[str, Any]:
             entries = found[key]
             break
     else:
-        entries = nested  # OpenCode
+        entries = {name: each for name, each in nested.items() if isinstance(each, dict)}  # OpenCode, beside other settings
     if isinstance(entries, list):  # Continue
         entries = {str(each.get("name") if isinstance(each, dict) else at): each for at, each in enumerate(entries)}
     if not isinstance(entries, dict):

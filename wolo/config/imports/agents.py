@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from wolo.config.foreign_servers import read_foreign_entries
 from wolo.config.imports.definitions import add_files, add_provider, variable_in
-from wolo.config.project import MAX_BYTES
+from wolo.config.project import MAX_BYTES, read_file
 from wolo.config.translation import rules
 from wolo.config.translation.findings import Reading, SettingFinding
 from wolo.errors import ConfigError, ExtensionError
@@ -19,7 +20,6 @@ from wolo.extensions.hooks.hook_files import read_hooks
 from wolo.extensions.settings_documents import parse_settings
 from wolo.foreign_places import IMPORTED, TABLE
 from wolo.guard.rules import Decision
-from wolo.mcp.server_entries import read_servers
 from wolo.places import Notices, find_home
 
 _LEVELS = frozenset(("off", "minimal", "low", "medium", "high", "xhigh", "max"))
@@ -31,8 +31,8 @@ _KNOWN_PROVIDERS = frozenset(
     )
 )
 _DECISIONS: tuple[Decision, ...] = ("deny", "ask", "allow")
-_MOST_POLICIES = 50
-"""Files."""
+_MOST_FILES = 50
+"""Of one folder."""
 _BYPASSES = ("bypassPermissions", "yolo")
 _BYPASS = "it switches all questions off; wolo does that for one run only (`--mode yolo`)"
 
@@ -81,49 +81,45 @@ def is_there(agent: ForeignAgent) -> bool:
 
 def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[SettingFinding]:
     path = reading.source
-    try:
-        if path.name == "rules":
-            for file in rules.rule_files(path):
-                reading.source = file
-                rules.add_codex(reading, file.read_text(encoding="utf-8"))
-        elif path.name == "policies":
-            for file in sorted(path.glob("*.toml"))[:_MOST_POLICIES]:
-                reading.source = file
-                _policies(reading, _load(file))
-        elif path.is_file():
-            table = _load(path)
-            if path.name == ".claude.json":
-                # `~/.claude.json` holds servers of the user and of single projects, and much that is no setting
-                _servers(reading, table.get("mcpServers", {}))
-                local = table.get("projects", {}).get(str(root), {})
-                if local.get("mcpServers"):
-                    reading.is_projects = True
-                    _servers(reading, local["mcpServers"])
-            elif path.name == "hooks.json":
-                _hooks(reading, table.get("hooks", table))
-            elif path.name == "models.json":
-                # Providers that pi's user has added
-                for name, each in _part(table, "providers").items():
-                    api = {
-                        "openai-completions": "openai-chat",
-                        "openai-responses": "openai-responses",
-                        "anthropic-messages": "anthropic",
-                    }
-                    own = each if isinstance(each, dict) else {}
-                    add_provider(reading, name, own.get("baseUrl"), api.get(str(own.get("api", ""))), own.get("apiKey"))
-            elif path.name == "mcp.json":
-                _servers(reading, table.get("mcpServers", {}))
-            else:
-                agent.read(reading, table)
-    except (OSError, ValueError, RecursionError, SyntaxError, ConfigError, ExtensionError, AttributeError, TypeError) as error:
-        reading.skip("this file", f"it cannot be read: {getattr(error, 'message', None) or error}")
+    pattern = {"rules": "*.rules", "policies": "*.toml"}.get(path.name)
+    for file in sorted(path.glob(pattern))[:_MOST_FILES] if pattern else [path]:
+        reading.source = file
+        try:
+            if os.path.lexists(file):
+                _read_file(agent, reading, root)
+        except (ValueError, RecursionError, SyntaxError, ConfigError, ExtensionError, AttributeError, TypeError) as error:
+            reading.skip("this file", f"it cannot be read: {getattr(error, 'message', None) or error}")
     yield from reading.findings
 
 
-def _load(path: Path) -> dict[str, Any]:
-    if path.stat().st_size > MAX_BYTES * 16:
-        raise ValueError("it is too large")
-    return parse_settings(path.read_bytes(), path.name)
+def _read_file(agent: ForeignAgent, reading: Reading, root: Path) -> None:
+    path = reading.source
+    data = read_file(path, root if reading.is_projects else Path("/"), MAX_BYTES * 16)
+    if path.suffix == ".rules":
+        rules.add_codex(reading, data.decode("utf-8-sig"))
+        return
+    table = parse_settings(data, path.name)
+    if path.parent.name == "policies":
+        _policies(reading, table)
+    elif path.name == ".claude.json":
+        # `~/.claude.json` holds servers of the user and of single projects, and much that is no setting
+        _servers(reading, table.get("mcpServers", {}))
+        local = table.get("projects", {}).get(str(root), {})
+        if local.get("mcpServers"):
+            reading.is_projects = True
+            _servers(reading, local["mcpServers"])
+    elif path.name == "hooks.json":
+        _hooks(reading, table.get("hooks", table))
+    elif path.name == "models.json":
+        # Providers that pi's user has added
+        apis = {"openai-completions": "openai-chat", "openai-responses": "openai-responses", "anthropic-messages": "anthropic"}
+        for name in _part(table, "providers"):
+            own = _part(table["providers"], name)
+            add_provider(reading, name, own.get("baseUrl"), apis.get(str(own.get("api", ""))), own.get("apiKey"))
+    elif path.name == "mcp.json":
+        _servers(reading, table.get("mcpServers", {}))
+    else:
+        agent.read(reading, table)
 
 
 def _part(table: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -175,9 +171,14 @@ def _servers(reading: Reading, entries: object) -> None:
         return
     for name, entry in entries.items():
         problems = Notices()
-        written = _adapt(entry) if isinstance(entry, dict) else entry
-        data = json.dumps({"mcpServers": {name: written}}, default=str).encode()
-        for called, server in read_servers(data, str(reading.source), problems):
+        if "{file:" in json.dumps(entry, default=str):
+            reading.skip(f"MCP server {name}", "a value comes from a file")
+            continue
+        written = (
+            {key: value for key, value in entry.items() if key not in ("trust", "_gemini")} if isinstance(entry, dict) else entry
+        )
+        is_gemini = isinstance(entry, dict) and "_gemini" in entry
+        for called, server in read_foreign_entries({name: written}, str(reading.source), problems, is_gemini=is_gemini):
             if reading.is_projects and reading.source.name != ".claude.json":
                 reading.add("present", f"MCP server {called}", why="offered where it is, after your consent")
             else:
@@ -186,29 +187,6 @@ def _servers(reading: Reading, entries: object) -> None:
             reading.skip(f"MCP server {name}", problem.rpartition(": ")[2])
         if isinstance(entry, dict) and entry.get("trust") is True:
             reading.skip(f"trust of MCP server {name}", "its tools are approved by rules: mcp:SERVER/TOOL")
-
-
-def _adapt(entry: dict[str, Any]) -> dict[str, Any]:
-    """Replaces spellings that mean something else here; `{env:NAME}` becomes `${NAME}`."""
-    text = re.sub(r"\{env:(\w+)\}", r"${\1}", json.dumps(entry, default=str))
-    if "{file:" in text:
-        return {"command": "", "url": "a value comes from a file"}
-    adapted: dict[str, Any] = json.loads(text)
-    adapted.pop("trust", None)
-    if adapted.pop("_gemini", False) and "url" in adapted and "httpUrl" not in adapted:
-        adapted["type"] = "sse"
-    milliseconds = adapted.pop("timeout", None)
-    if isinstance(milliseconds, int) and milliseconds > 0:
-        adapted["tool_timeout_s"] = milliseconds / 1000
-    if variable := adapted.pop("bearer_token_env_var", None):
-        adapted.setdefault("headers", {})["Authorization"] = f"Bearer ${{{variable}}}"
-    headers = {**adapted.pop("http_headers", {}), **{k: f"${{{v}}}" for k, v in adapted.pop("env_http_headers", {}).items()}}
-    if headers:
-        adapted["headers"] = {**adapted.get("headers", {}), **headers}
-    for theirs, ours in (("includeTools", "enabled_tools"), ("excludeTools", "disabled_tools")):
-        if theirs in adapted:
-            adapted[ours] = adapted.pop(theirs)
-    return adapted
 
 
 def _hooks(reading: Reading, hooks: object) -> None:
@@ -288,20 +266,8 @@ def _codex(reading: Reading, table: dict[str, Any]) -> None:
         reading.skip("notify", "a Stop or Notification hook does the same: it gets the event on stdin")
     if _part(table, "tools").get("web_search", table.get("web_search")) not in (None, False, "disabled"):
         reading.skip("web_search", "it needs a search service: web_search.backend")
-    known = {
-        "profiles",
-        "notify",
-        "web_search",
-        "model",
-        "model_provider",
-        "model_providers",
-        "model_reasoning_effort",
-        "approval_policy",
-        "sandbox_mode",
-        "mcp_servers",
-        "hooks",
-        "projects",
-    }
+    known = {"profiles", "notify", "web_search", "model", "model_provider", "model_providers", "model_reasoning_effort"}
+    known |= {"approval_policy", "sandbox_mode", "mcp_servers", "hooks", "projects"}
     reading.rest(table, known)
 
 
@@ -334,23 +300,8 @@ def _opencode(reading: Reading, table: dict[str, Any]) -> None:
         reading.skip(f"plugins {', '.join(map(str, plugins))}", "they are JavaScript for OpenCode's own functions")
     if names := ", ".join(_part(table, "mode")):
         reading.skip(f"mode {names}", "wolo has agents instead")
-    reading.rest(
-        table,
-        {
-            "model",
-            "small_model",
-            "permission",
-            "tools",
-            "mcp",
-            "instructions",
-            "agent",
-            "command",
-            "mode",
-            "provider",
-            "default_agent",
-            "plugin",
-        },
-    )
+    known = {"model", "small_model", "permission", "tools", "mcp", "instructions", "agent", "command", "mode", "provider"}
+    reading.rest(table, {*known, "default_agent", "plugin"})
 
 
 _GEMINI_LISTS: tuple[tuple[Decision, str, str], ...] = (
@@ -454,53 +405,22 @@ def _pi(reading: Reading, table: dict[str, Any]) -> None:
     reading.rest(table, {"defaultProvider", "defaultModel", "defaultThinkingLevel", "theme", "compaction"})
 
 
+_OPENCODE = (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc")
+_KIMI = (".kimi/mcp.json", ".kimi-code/mcp.json")
+_CLAUDE = (".claude/settings.json", ".claude/settings.local.json")
+_CODEX = (".codex/config.toml", ".codex/rules")
+_GEMINI = (".gemini/settings.json", ".gemini/policies")
 AGENTS = (
+    ForeignAgent("claude", "Claude Code", (_CLAUDE[0], ".claude.json"), _CLAUDE, _claude, ".claude/CLAUDE.md"),
+    ForeignAgent("codex", "Codex", (_CODEX[0], ".codex/hooks.json", _CODEX[1]), _CODEX, _codex, ".codex/AGENTS.md"),
     ForeignAgent(
-        "claude",
-        "Claude Code",
-        (".claude/settings.json", ".claude.json"),
-        (".claude/settings.json", ".claude/settings.local.json"),
-        _claude,
-        ".claude/CLAUDE.md",
+        *("opencode", "OpenCode", _OPENCODE, ("opencode.json", "opencode.jsonc"), _opencode, ".config/opencode/AGENTS.md")
+    ),
+    ForeignAgent("gemini", "Gemini CLI", _GEMINI, _GEMINI, _gemini, ".gemini/GEMINI.md"),
+    ForeignAgent(
+        *("kimi", "Kimi", (".kimi/config.toml", _KIMI[0], ".kimi-code/config.toml", _KIMI[1]), _KIMI, _kimi, ".kimi/AGENTS.md")
     ),
     ForeignAgent(
-        "codex",
-        "Codex",
-        (".codex/config.toml", ".codex/hooks.json", ".codex/rules"),
-        (".codex/config.toml", ".codex/rules"),
-        _codex,
-        ".codex/AGENTS.md",
-    ),
-    ForeignAgent(
-        "opencode",
-        "OpenCode",
-        (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
-        ("opencode.json", "opencode.jsonc"),
-        _opencode,
-        ".config/opencode/AGENTS.md",
-    ),
-    ForeignAgent(
-        "gemini",
-        "Gemini CLI",
-        (".gemini/settings.json", ".gemini/policies"),
-        (".gemini/settings.json", ".gemini/policies"),
-        _gemini,
-        ".gemini/GEMINI.md",
-    ),
-    ForeignAgent(
-        "kimi",
-        "Kimi",
-        (".kimi/config.toml", ".kimi/mcp.json", ".kimi-code/config.toml", ".kimi-code/mcp.json"),
-        (".kimi/mcp.json", ".kimi-code/mcp.json"),
-        _kimi,
-        ".kimi/AGENTS.md",
-    ),
-    ForeignAgent(
-        "pi",
-        "pi",
-        (".pi/agent/settings.json", ".pi/agent/models.json"),
-        (".pi/settings.json",),
-        _pi,
-        ".pi/agent/AGENTS.md",
+        *("pi", "pi", (".pi/agent/settings.json", ".pi/agent/models.json"), (".pi/settings.json",), _pi, ".pi/agent/AGENTS.md")
     ),
 )

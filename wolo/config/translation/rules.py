@@ -7,7 +7,6 @@ import itertools
 import math
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
 from wolo.config.translation.findings import Reading
@@ -259,7 +258,3 @@ def add_codex(reading: Reading, text: str) -> None:
             _refuse(reading, decision or "deny", written, "it cannot be expressed as a rule of wolo")
             continue
         save(reading, decision, [f"shell:{shlex.join(command)} *" for command in commands], written)
-
-
-def rule_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.rules"))

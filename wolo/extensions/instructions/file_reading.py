@@ -88,16 +88,12 @@ def read_regular(path: Path, notices: Notices, *, within: Path | None, most_byte
             leads = "whose name says that it contains secrets" if target.is_relative_to(within) else f"outside {within}"
             notices.add(f"{path} is not read: it is a link to a file {leads}.")
             return None
-        if not os.path.lexists(target):
-            notices.add(f"{path} is not read: it is a link to nothing.")
-            return None
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
         handle = os.open(target, flags)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
     except OSError as error:
-        notices.add(f"{path} is not read: {error.strerror}.")
+        if path.is_symlink() or not isinstance(error, FileNotFoundError | NotADirectoryError):
+            notices.add(f"{path} is not read: {error.strerror}.")
         return None
     # Other users must not be able to write the user's own file
     status = os.fstat(handle)
