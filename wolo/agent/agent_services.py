@@ -26,8 +26,7 @@ class MessageHistory:
 
     def __init__(self, compactor: Compactor, load_earlier: Callable[[], Sequence[Message]] = tuple) -> None:
         """`load_earlier` returns messages of a large session that were not loaded."""
-        self._compactor = compactor
-        self.load_earlier = load_earlier
+        self._compactor, self.load_earlier = compactor, load_earlier
         self.messages: list[Message] = []
 
     def recall(self) -> tuple[Message, ...]:

@@ -43,8 +43,7 @@ class Approvals:
     def __init__(self, ask_user: AskUser, judge: Judge, services: ToolServices, hooks: AgentHooks, emit: Emit) -> None:
         self._ask_user, self._judge, self._services = ask_user, judge, services
         self._secrets = services.secrets
-        self._hooks = hooks
-        self._emit = emit
+        self._hooks, self._emit = hooks, emit
 
     async def ask(
         self, part: ToolPart, tool: Tool, args: Any, intents: Sequence[Intent], verdict: Verdict, cancellation: Cancellation

@@ -26,8 +26,7 @@ class RedactingAsker:
     """Wraps an Asker. A message that was sent once is sent in the same form again, even when more secrets are known by then."""
 
     def __init__(self, asker: ModelClient, secrets: Secrets) -> None:
-        self._asker = asker
-        self._secrets = secrets
+        self._asker, self._secrets = asker, secrets
         self._sent: dict[str, tuple[Message, Message]] = {}
         """Original and redacted message, by id."""
         self._last: tuple[tuple[Message, ...], tuple[Message, ...]] = ((), ())
@@ -102,8 +101,7 @@ class _RedactingListener:
     """Redacts streamed text, also when a secret is split between deltas."""
 
     def __init__(self, listener: Listener, secrets: Secrets) -> None:
-        self._listener = listener
-        self._secrets = secrets
+        self._listener, self._secrets = listener, secrets
         self._begin()
 
     def _begin(self) -> None:

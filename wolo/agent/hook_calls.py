@@ -145,8 +145,7 @@ class AgentHooks:
     def __init__(self, run: RunHook | None, emit: Emit, secrets: Secrets) -> None:
         self._run = run
         self.is_active = run is not None
-        self._emit = emit
-        self._secrets = secrets
+        self._emit, self._secrets = emit, secrets
         self._responses: dict[str, dict[str, HookResponse]] = {}
         """Responses for calls that have not ended, by call id and event."""
         self.stop_reason: str | None = None

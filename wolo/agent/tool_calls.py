@@ -87,8 +87,7 @@ class CallBatch:
     """Runs the calls of one answer. The result of a call is emitted once it and all calls before it have ended."""
 
     def __init__(self, calls: ToolCalls, message_id: str, planned: Sequence[PlannedCall], cancellation: Cancellation) -> None:
-        self._calls = calls
-        self._message_id = message_id
+        self._calls, self._message_id = calls, message_id
         self._planned = list(planned)
         self._cancellation = cancellation
         self._ended: list[EndedCall | None] = [None] * len(planned)

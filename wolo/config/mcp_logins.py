@@ -30,8 +30,7 @@ class MCPLogins:
     """Implements `wolo.mcp.logins.LoginStore`."""
 
     def __init__(self, places: Places, *, in_keyring: bool = True) -> None:
-        self._places = places
-        self._in_keyring = in_keyring
+        self._places, self._in_keyring = places, in_keyring
         self._learn: Callable[[Iterable[Secret]], None] = lambda secrets: None
 
     def read(self, key: str) -> SavedLogin | None:

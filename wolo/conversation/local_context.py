@@ -55,8 +55,7 @@ class LocalContext:
 
     def __init__(self, cwd: Path, *, clock: Callable[[], float] = time.time) -> None:
         """`cwd` must be a real path."""
-        self._cwd = cwd
-        self._clock = clock
+        self._cwd, self._clock = cwd, clock
         self._look: _Look | None = None
 
     def begin(self) -> None:

@@ -56,8 +56,7 @@ class PendingApprovals:
 
 class PendingQuestions:
     def __init__(self, emit: Emit, secrets: Secrets) -> None:
-        self._emit = emit
-        self._secrets = secrets
+        self._emit, self._secrets = emit, secrets
         self.waiting: dict[str, tuple[QuestionsAsked, asyncio.Future[Replies | None]]] = {}
         """Pending requests by id."""
 

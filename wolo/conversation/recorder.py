@@ -64,12 +64,10 @@ class Recorder:
         self, sink: SessionSink, session_id: str, *, has_hooks: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`has_hooks`: calls that read may have effects, too, so every answer is saved at once."""
-        self._sink = sink
-        self._has_hooks = has_hooks
+        self._sink, self._has_hooks = sink, has_hooks
         self._waiting: tuple[AnyEntry, ...] = ()
         """An answer that is saved with the next entry."""
-        self._session_id = session_id
-        self._clock = clock
+        self._session_id, self._clock = session_id, clock
         self._writer = InlineExecutor() if isinstance(sink, UnsavedSession) else _store_writer()
         self._last: Future[None] | None = None
         """What the writer does last for this session."""

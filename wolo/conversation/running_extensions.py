@@ -55,8 +55,7 @@ class Extensions:
         variables: CommandVariables,
         compactor: Compactor,
     ) -> None:
-        self._found = extension_files
-        self._compactor = compactor
+        self._found, self._compactor = extension_files, compactor
         self.notices = Notices()
         """Until a front end gets them."""
         self.notify: Callable[[str], None] = self.notices.add

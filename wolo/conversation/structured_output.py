@@ -39,8 +39,7 @@ class OutputError(WoloError):
 
     def __init__(self, problem: str, raw: str) -> None:
         super().__init__(f"The answer does not fit the schema: {problem}")
-        self.problem = problem
-        self.raw = raw
+        self.problem, self.raw = problem, raw
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OutputError, (self.problem, self.raw)

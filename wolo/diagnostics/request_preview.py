@@ -63,8 +63,7 @@ class RequestPreview:
         self._config = layers.load(site)
         self._environ = keys.with_stored_keys(site, self._config)
         self._secrets = make_secrets(site.places, self._config.settings, (site.root,))
-        self._session = session
-        self._history = history
+        self._session, self._history = session, history
         self._cut = cut_of(compaction)
         self._model = model or session.model
         self._is_named = bool(model)

@@ -77,8 +77,7 @@ class LspClient:
         self.state: State = "starting"
         self.why = ""
         """Reason of a failure."""
-        self._root = root
-        self._start = start
+        self._root, self._start = root, start
         self._pipe: Pipe | None = None
         self._files: dict[str, _OpenFile] = {}
         self._answered = asyncio.Event()

@@ -109,8 +109,7 @@ class LazyModelClient:
     """Opens the wrapped client at its first question."""
 
     def __init__(self, choice: ModelChoice, open_it: Callable[[ModelChoice], ModelClient]) -> None:
-        self._choice = choice
-        self._open = open_it
+        self._choice, self._open = choice, open_it
         self._client: ModelClient | None = None
 
     @property

@@ -75,8 +75,7 @@ class Index:
     """A connection for one thread at a time. Every failure is a SessionError."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._connection = connection
+        self.path, self._connection = path, connection
 
     @classmethod
     def open(cls, data_dir: Path) -> Index:

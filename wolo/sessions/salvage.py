@@ -110,8 +110,7 @@ class _Rebuild:
     """Fills a new database with the records found in the pages of the old one."""
 
     def __init__(self, connection: sqlite3.Connection, blobs_dir: Path) -> None:
-        self._connection = connection
-        self._blobs_dir = blobs_dir
+        self._connection, self._blobs_dir = connection, blobs_dir
 
     def take(self, damaged: Path) -> str:
         """Returns a sentence with the counts."""

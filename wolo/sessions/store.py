@@ -62,8 +62,7 @@ class Store:
         *,
         is_read_only: bool = False,
     ):
-        self.warnings = warnings
-        self.is_read_only = is_read_only
+        self.warnings, self.is_read_only = warnings, is_read_only
         self.blobs_dir = blobs_dir
         """Files of large entries and outputs."""
         self.data_dir = blobs_dir.parent
@@ -75,8 +74,7 @@ class Store:
         self.rescue_listeners: list[Callable[[str], None]] = []
         """Called with the result of a repair after opening; without one, `rescues` has it."""
         self._rescues: list[str] = []
-        self._locks = locks
-        self._clock = clock
+        self._locks, self._clock = locks, clock
 
     @classmethod
     def open(

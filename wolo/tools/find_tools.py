@@ -32,8 +32,7 @@ class FindTools:
 
     def __init__(self, deferred: Mapping[str, ExternalTool], offer: Callable[[Sequence[str]], None]) -> None:
         """`deferred` is live; `offer` offers some of its tools."""
-        self._deferred = deferred
-        self._offer = offer
+        self._deferred, self._offer = deferred, offer
         names, room = [], _MOST_NAMES_CHARS
         for name in sorted(deferred):
             room -= len(name) + 2

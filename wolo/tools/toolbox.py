@@ -120,8 +120,7 @@ class Toolbox:
         self._edit_tool: EditTool = edit_tool
         self._more = more or {}
         self._specs: dict[bool, tuple[ToolSpec, ...]] = {}
-        self._most = most
-        self._budget = budget
+        self._most, self._budget = most, budget
         self._deferred: dict[str, ExternalTool] = {}
         """Not offered, but accepted."""
         self._found: list[str] = []

@@ -34,8 +34,7 @@ class Masking:
 
     def __init__(self, protected_tools: Collection[str], at_tokens: int | None) -> None:
         """`at_tokens` is the setting; None: when the prices of the model make it pay."""
-        self._protected_tools = protected_tools
-        self._at_tokens = at_tokens
+        self._protected_tools, self._at_tokens = protected_tools, at_tokens
         self._gains: dict[str, int] = {}
         """Tokens that masking a message saves, by its id."""
 

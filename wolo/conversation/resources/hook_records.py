@@ -36,8 +36,7 @@ class HookRecords:
                     shutil.rmtree(folder, ignore_errors=True)
         self._folder = state / f"hooks-{os.getpid()}-{os.urandom(4).hex()}"
         make_private(self._folder)
-        self._session_id = session_id
-        self._cwd = cwd
+        self._session_id, self._cwd = session_id, cwd
         self.transcript = self._folder / f"{session_id}.jsonl"
         self.transcript.touch(0o600)
         self.env_file = self._folder / "env.sh"

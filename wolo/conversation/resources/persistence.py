@@ -80,8 +80,7 @@ class SavedSession:
         self.notices, store.warnings = store.warnings, ()
         self.outputs = store.blobs_dir
         self.started_in = session.cwd if session else ""
-        self._store = store
-        self._origin = origin
+        self._store, self._origin = store, origin
         self._lock: SessionLock | None = None
         self._updates_index = updates_index
         self._changes: tuple[AnyEntry, ...] = ()

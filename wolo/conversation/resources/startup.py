@@ -198,15 +198,25 @@ class StartupState(Struct, frozen=True, kw_only=True):
         return self.options.flags
 
 
-class StartEnvironment(Struct, frozen=True, kw_only=True):
-    config: Config
-    site: Site
-    workspace: Workspace
-    sandbox_plan: SandboxPlan
-    environ: Mapping[str, str]
-    """With the stored keys."""
-    agent: AgentProfile | None
-    style: str
+class StartEnvironment:
+    """What a start finds: settings, folders, keys, and the agent and style that were chosen."""
+
+    def __init__(self, options: Flags, directory: Path | None, agents: Sequence[AgentProfile]) -> None:
+        site = self.site = find_site(directory)
+        config = layers.load(site, options, many(options, "set"))
+        if options.get(OWN_ADDRESS):
+            config = replace(config, endpoint=Endpoint())
+        site.notices.extend(config.notices)
+        self.environ = keys.with_stored_keys(site, config)
+        self.workspace = Workspace(site.root, directories(options, "add_dir"), site.cwd)
+        self.agent: AgentProfile | None = None
+        if config.settings.agent.strip():
+            self.agent = find_main_agent(config, site, agents)
+            config = as_agent(config, self.agent)
+            site.notices.extend(filter(None, [model_notice(self.agent, config)]))
+        self.config = config
+        self.sandbox_plan = plan_sandbox(config, self.workspace, site.places)
+        self.style = read_output_style(config, site)
 
 
 class ChosenModels(Struct, frozen=True):
@@ -220,7 +230,7 @@ class ChosenModels(Struct, frozen=True):
 
 def check_start(options: StartOptions) -> None:
     """Raises WoloError if the conversation could not be opened. Looks its session up without locking it."""
-    environment = _prepare_environment(options.flags, options.cwd, options.agents)
+    environment = StartEnvironment(options.flags, options.cwd, options.agents)
     session, change = None, options.change and replace(options.change, fork=False)
     if not options.flags.get("no_session"):
         with Store.open(environment.site.places.data) as store:
@@ -231,7 +241,7 @@ def check_start(options: StartOptions) -> None:
 
 def prepare_start(options: StartOptions) -> StartupState:
     """Raises WoloError for the user; then nothing has been sent or saved."""
-    given_options, environment = options.flags, _prepare_environment(options.flags, options.cwd, options.agents)
+    given_options, environment = options.flags, StartEnvironment(options.flags, options.cwd, options.agents)
     site, plan = environment.site, environment.sandbox_plan
     places, cwd = site.places, site.cwd
     store = None if given_options.get("no_session") else Store.share(places.data)
@@ -294,30 +304,6 @@ def _unread_notice(site: Site) -> list[str]:
     from wolo.config.unread_places import name_once  # noqa: PLC0415  # few projects have any
 
     return name_once(site.places, site.root, unread)
-
-
-def _prepare_environment(options: Flags, directory: Path | None, agents: Sequence[AgentProfile]) -> StartEnvironment:
-    site = find_site(directory)
-    config = layers.load(site, options, many(options, "set"))
-    if options.get(OWN_ADDRESS):
-        config = replace(config, endpoint=Endpoint())
-    site.notices.extend(config.notices)
-    environ = keys.with_stored_keys(site, config)
-    workspace = Workspace(site.root, directories(options, "add_dir"), site.cwd)
-    agent = None
-    if config.settings.agent.strip():
-        agent = find_main_agent(config, site, agents)
-        config = as_agent(config, agent)
-        site.notices.extend(filter(None, [model_notice(agent, config)]))
-    return StartEnvironment(
-        config=config,
-        site=site,
-        workspace=workspace,
-        sandbox_plan=plan_sandbox(config, workspace, site.places),
-        environ=environ,
-        agent=agent,
-        style=read_output_style(config, site),
-    )
 
 
 def _expire_sessions(store: Store, retention_days: float) -> None:

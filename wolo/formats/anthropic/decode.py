@@ -27,8 +27,7 @@ FIELD = "thinking"
 
 class _OpenBlock:
     def __init__(self, kind: str, slot: int = 0, whole_input: str = "") -> None:
-        self.kind = kind
-        self.slot = slot
+        self.kind, self.slot = kind, slot
         self.whole_input = whole_input
         """Arguments sent with the block start; used when no fragments follow."""
         self.signature: list[str] = []

@@ -347,8 +347,7 @@ class BaseFormat(ABC, Generic[DialectT]):
 
     def __init__(self, dialect: DialectT, *, provider_hint: str = "") -> None:
         """`provider_hint` is added to the error when the key is rejected."""
-        self._dialect = dialect
-        self._hint = provider_hint
+        self._dialect, self._hint = dialect, provider_hint
         self._history = EncodedHistory()
         self._tools = OfferedTools()
         self._searches = False

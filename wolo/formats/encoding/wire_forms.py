@@ -97,8 +97,7 @@ def adapt_schema(schema: Mapping[str, Any], *, null_types: bool = True) -> dict[
 
 class _Adapter:
     def __init__(self, root: Mapping[str, Any], null_types: bool) -> None:
-        self._root = root
-        self._null_types = null_types
+        self._root, self._null_types = root, null_types
         self._nodes_left = MAX_NODES
 
     def adapt(self, schema: Any, above: tuple[str, ...], depth: int) -> dict[str, Any]:

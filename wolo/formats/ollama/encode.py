@@ -50,8 +50,7 @@ class OllamaDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class OllamaLayout(Layout):
     def __init__(self, dialect: OllamaDialect, producer: Producer) -> None:
         super().__init__()
-        self._dialect = dialect
-        self._producer = producer
+        self._dialect, self._producer = dialect, producer
 
     def opening_items(self, system: str) -> list[Item]:
         text = clean(system)

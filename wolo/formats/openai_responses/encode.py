@@ -72,8 +72,7 @@ class ResponsesLayout(Layout):
 
     def __init__(self, dialect: ResponsesDialect, producer: Producer) -> None:
         super().__init__()
-        self._dialect = dialect
-        self._producer = producer
+        self._dialect, self._producer = dialect, producer
 
     def opening_items(self, system: str) -> list[Item]:
         text = clean(system)

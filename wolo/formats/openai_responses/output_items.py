@@ -77,8 +77,7 @@ class OpenItem:
     """`slot` numbers calls; `place` is the position of the text being streamed."""
 
     def __init__(self, kind: Kind, slot: int = -1) -> None:
-        self.kind = kind
-        self.slot = slot
+        self.kind, self.slot = kind, slot
         self.call_id = ""
         self.name = ""
         self.is_done = False
@@ -118,8 +117,7 @@ class RunningText:
     def __init__(self, event: ResponsesEvent, fragments: list[str], make_delta: Callable[[str], deltas.Delta]) -> None:
         self._type = event.type
         self._output, self._content, self._summary = event.output_index, event.content_index, event.summary_index
-        self.fragments = fragments
-        self.make_delta = make_delta
+        self.fragments, self.make_delta = fragments, make_delta
 
     def continues(self, event: ResponsesEvent) -> bool:
         return (

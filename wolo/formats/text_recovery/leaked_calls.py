@@ -55,8 +55,7 @@ class LeakedCalls:
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], *, may_be_bare: bool = True) -> None:
         """`offered` maps tool names to argument schemas. `may_be_bare` False: a bare object counts only after another call."""
-        self._offered = offered
-        self._may_be_bare = may_be_bare
+        self._offered, self._may_be_bare = offered, may_be_bare
         self._state: Literal["text", "content", "closing", "fence"] = "text"
         self._buffer = ""
         """Undecided text."""

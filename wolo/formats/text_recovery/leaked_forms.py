@@ -182,8 +182,7 @@ class Markup:
         """JSON, once complete."""
         self.problem = ""
         """Reason why the arguments are unusable, for the model."""
-        self._values = values
-        self._schema = schema
+        self._values, self._schema = values, schema
         self._fragments: list[str] = []
         self._ends = 0
         """Number of end marks read."""

@@ -29,8 +29,7 @@ class XmlTools:
     name = "xml"
 
     def __init__(self, carrier: Format, dialect: XmlDialect) -> None:
-        self._carrier = carrier
-        self._dialect = dialect
+        self._carrier, self._dialect = carrier, dialect
         self._history = PlainHistory()
         self._tools: tuple[ToolSpec, ...] = ()
         self._described = ("", "")
@@ -77,8 +76,7 @@ class XmlDecoder:
     """Decodes one response through the carrier format."""
 
     def __init__(self, carrier: Decoder, reading: _TextReader) -> None:
-        self._carrier = carrier
-        self._reading = reading
+        self._carrier, self._reading = carrier, reading
         self._held_chars = 0
 
     @property

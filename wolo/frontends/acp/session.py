@@ -39,8 +39,7 @@ class Session:
     """Runs one prompt at a time; another one steers its turn. A cancellation ends it."""
 
     def __init__(self, conversation: Conversation, client: sdk.AcpClient) -> None:
-        self.conversation = conversation
-        self._client = client
+        self.conversation, self._client = conversation, client
         self._updates = Updates(_window(conversation))
         self._running = asyncio.Lock()
         self._cancelled = 0

@@ -38,8 +38,7 @@ class Headless:
     """Runs one prompt and prints the output that docs/guide/scripts.md specifies for `format`."""
 
     def __init__(self, conversation: Conversation, *, format: OutputFormat, partial: bool = False, verbose: bool = False) -> None:
-        self._conversation = conversation
-        self._format = format
+        self._conversation, self._format = conversation, format
         self._partial = partial and format == "stream-json"
         self._verbose = verbose
         self._totals = self._new_totals()

@@ -281,8 +281,7 @@ class Guard:
     """Refuses requests from other sites (403) and without the token (401)."""
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:
-        self._app = app
-        self._token = token
+        self._app, self._token = app, token
         self._hosts = frozenset(f"{host}:{port}" for host in HOSTS)
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
 

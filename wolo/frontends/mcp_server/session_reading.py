@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec import UNSET
+from msgspec import UNSET, convert
 
 from wolo.errors import SessionError
 from wolo.frontends.mcp_server import tool_values
 from wolo.messages.call_arguments import shorten
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
-from wolo.sessions.listing import SessionInfo, iso
+from wolo.sessions.listing import SessionInfo, row
 from wolo.sessions.replay_entries import messages
 from wolo.sessions.store import Store
 
@@ -75,17 +75,4 @@ def session_text(content: tool_values.SessionContent) -> str:
 
 def _row(info: SessionInfo, is_running: IsRunning) -> tool_values.SessionRow:
     running = is_running(info.id)
-    return tool_values.SessionRow(
-        id=info.id,
-        name=info.name,
-        title=info.title,
-        cwd=info.cwd,
-        model=info.model,
-        created=iso(info.created),
-        updated=iso(info.updated),
-        turns=info.turns,
-        tokens=info.tokens,
-        cost_usd=info.cost_usd,
-        live=info.live or running,
-        running=running,
-    )
+    return convert(row(info) | {"live": info.live or running, "running": running}, tool_values.SessionRow)

@@ -35,8 +35,7 @@ class Form:
     """A form that waits for its answer."""
 
     def __init__(self, id: str, message: str, properties: Mapping[str, Any], required: Sequence[str] = ()) -> None:
-        self.id = id
-        self.message = message
+        self.id, self.message = id, message
         self.schema: dict[str, Any] = {"type": "object", "properties": dict(properties), "required": list(required)}
         self.answer: asyncio.Future[Mapping[str, Any] | None] = asyncio.get_running_loop().create_future()
 

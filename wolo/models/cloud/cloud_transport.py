@@ -110,8 +110,7 @@ class CommandSource:
     shared_name = ""
 
     def __init__(self, choice: ModelChoice, environ: Mapping[str, str]) -> None:
-        self._choice = choice
-        self._environ = environ
+        self._choice, self._environ = choice, environ
 
     async def fetch(self) -> Credentials:
         setting = f"providers.{self._choice.provider.name}.api_key"

@@ -43,8 +43,7 @@ class CredentialCache:
     """Credentials of one source, in memory and for the processes of a user in a private file."""
 
     def __init__(self, source: CredentialSource, folder: Path) -> None:
-        self._source = source
-        self._folder = folder
+        self._source, self._folder = source, folder
         self._current: Credentials | None = None
         self._lock = asyncio.Lock()
 

@@ -119,8 +119,7 @@ class WireLog:
         """`secrets` returns the redactor for everything known so far."""
         with _writing_to(directory):
             make_private(directory)
-        self._directory = directory
-        self._secrets = secrets
+        self._directory, self._secrets = directory, secrets
         self._number = 0
 
     def begin(self, body: bytes) -> Exchange:

@@ -138,8 +138,7 @@ PlacedRow = tuple[int | None, Row]
 
 class RowOrigin:
     def __init__(self, at: int, row: Row) -> None:
-        self._at = at
-        self._row = row
+        self._at, self._row = at, row
         self._results: dict[str, tuple[int, Row]] = {}
 
     def add_result(self, part_id: str, at: int, row: Row) -> None:

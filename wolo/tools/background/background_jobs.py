@@ -146,8 +146,7 @@ class JobWakes:
         """`call_later` is that of the event loop."""
         self.listener: Callable[[], None] | None = None
         """Takes the lines and runs a turn, unless something runs; None: lines wait for the next turn."""
-        self._jobs = jobs
-        self._call_later = call_later
+        self._jobs, self._call_later = jobs, call_later
         self._timer: asyncio.TimerHandle | None = None
         self._recent = 0
         """Turns of the last minute."""
@@ -208,8 +207,7 @@ class BackgroundJobs:
         """`folder` holds the output, one file per job; `secrets` are redacted in it."""
         self.on_change: Callable[[Job], None] = lambda job: None
         """Called at every start and end of a job. Must not raise."""
-        self._processes = processes
-        self._folder = folder
+        self._processes, self._folder = processes, folder
         self._secrets = secrets or Secrets()
         self.unreported: list[Job] = []
         """Jobs that ended since the last `news`."""

@@ -26,8 +26,7 @@ class JobOutput:
 
     def __init__(self, path: Path, secrets: Secrets) -> None:
         """Raises OSError when the file cannot be created."""
-        self.path = path
-        self._secrets = secrets
+        self.path, self._secrets = path, secrets
         self.size_bytes = 0
         self.newest = b""
         """The last lines, whether they were read or not."""
@@ -174,8 +173,7 @@ class LineWatch:
 
     def __init__(self, alternatives: Alternatives, on_match: Callable[[], None] = lambda: None) -> None:
         """`on_match` must not raise."""
-        self._alternatives = alternatives
-        self._on_match = on_match
+        self._alternatives, self._on_match = alternatives, on_match
         self._line = b""
         self._matches: list[str] = []
         self._num_more = 0

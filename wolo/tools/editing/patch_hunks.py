@@ -179,8 +179,7 @@ class _LineRun:
     """A run of removed lines and their replacement."""
 
     def __init__(self, start: int, end: int, ending: str) -> None:
-        self.start = start
-        self.end = end
+        self.start, self.end = start, end
         self.going: list[str] = []
         self.coming: list[str] = []
         self._ending = ending

@@ -67,8 +67,7 @@ class Web:
     """Downloads pages, each over new connections."""
 
     def __init__(self, hosts: Hosts, environ: Mapping[str, str]) -> None:
-        self._hosts = hosts
-        self._environ = environ
+        self._hosts, self._environ = hosts, environ
         self._trusting: ssl.SSLContext | None = None
 
     async def get(

@@ -76,8 +76,7 @@ class _Restoring:
     def __init__(self, store: CheckpointStore, locks: Path) -> None:
         self.not_removed: set[str] = set()
         """Folders not removed because they hold other files."""
-        self._store = store
-        self._locks = locks
+        self._store, self._locks = store, locks
         self._failed: dict[str, PathConflict] = {}
         self._files: dict[str, tuple[int, int]] = {}
         """Device and inode of each file with several names, before any change."""

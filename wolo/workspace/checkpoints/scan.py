@@ -57,8 +57,7 @@ class DirectoryListing:
     __slots__ = ("entries", "mode", "rules", "stamp")
 
     def __init__(self, stamp: Stamp, mode: int, rules: Stamp, entries: dict[str, DirectoryEntry]) -> None:
-        self.stamp = stamp
-        self.mode = mode
+        self.stamp, self.mode = stamp, mode
         self.rules = rules
         """Stamps of the files with ignore rules."""
         self.entries = entries

@@ -41,8 +41,7 @@ class MultiFileError(Exception):
         self, failed: Path, cause: Exception, put_back: Sequence[Path], not_reverted: Sequence[tuple[Path, Exception]]
     ) -> None:
         super().__init__(str(failed))
-        self.failed = failed
-        self.cause = cause
+        self.failed, self.cause = failed, cause
         self.put_back = tuple(put_back)
         self.not_reverted = tuple(not_reverted)
         """Files that could not be reverted, and why."""

@@ -106,8 +106,7 @@ class Program:
         why_ended: Callable[[], str],
     ) -> None:
         """`tasks` is `count_tasks` before the start."""
-        self.tree = tree
-        self.output = output
+        self.tree, self.output = tree, output
         self.started = time.monotonic()
         self._process, self._cleanup, self._tasks = process, cleanup, num_tasks
         self.why_ended = why_ended

@@ -41,8 +41,7 @@ class MessageQueue:
     def __init__(self, state: TerminalState, pastes: Pastes) -> None:
         self.later: deque[str] = deque()
         """Sent one by one after the turn."""
-        self._state = state
-        self._pastes = pastes
+        self._state, self._pastes = state, pastes
         self._steered: dict[str, str] = {}
         """Typed text by message id."""
 

@@ -149,8 +149,7 @@ def _expires(event: events.Event, asked: Asked) -> bool:
 
 class _Turn:
     def __init__(self, conversation: Conversation, terminal: Terminal) -> None:
-        self._conversation = conversation
-        self._terminal = terminal
+        self._conversation, self._terminal = conversation, terminal
         self._question: asyncio.Task[Any] | None = None
         self._is_stopping = False
         self._is_denied = False
