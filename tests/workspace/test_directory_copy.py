@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import unprivileged
 from wolo.errors import SessionError
 from wolo.workspace import directory_copy as copying
 from wolo.workspace.directory_copy import copy_tree
@@ -88,12 +89,37 @@ def test_tree_of_any_depth_is_removed(isolated: Path) -> None:
     assert not (isolated / "tree").exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may open every folder")
-def test_closed_folder_is_removed(isolated: Path) -> None:
-    (isolated / "tree/closed/below").mkdir(parents=True)
-    (isolated / "tree/closed").chmod(0)
-    copying.remove_tree(isolated / "tree")
-    assert not (isolated / "tree").exists()
+def test_closed_folder_is_removed() -> None:
+    with unprivileged.folder() as place:
+        unprivileged.call(close_folders, place / "tree")
+        unprivileged.call(copying.remove_tree, place / "tree")
+        assert not (place / "tree").exists()
+
+
+def close_folders(tree: Path) -> None:
+    for name in ("closed", "readable"):
+        (tree / name / "below").mkdir(parents=True)
+        (tree / name / "file").touch()
+    (tree / "closed").chmod(0)
+    (tree / "readable").chmod(0o500)
+
+
+def test_folder_around_a_tree_keeps_its_mode() -> None:
+    """Where the tree itself cannot be removed, as a mounted one."""
+    with unprivileged.folder() as place:
+        unprivileged.call(make_linked_tree, place)
+        unprivileged.call(copying.remove_tree, place / "around/tree")
+        assert [each.name for each in (place / "around").iterdir()] == ["tree"]
+        assert stat.S_IMODE((place / "around").stat().st_mode) == 0o555
+        assert stat.S_IMODE((place / "linked").stat().st_mode) == 0o400
+
+
+def make_linked_tree(place: Path) -> None:
+    (place / "around/tree/closed").mkdir(parents=True)
+    (place / "linked").touch(0o400)
+    (place / "around/tree/closed/name").hardlink_to(place / "linked")
+    for name in ("around/tree/closed", "around"):
+        (place / name).chmod(0o555)
 
 
 def test_link_to_a_tree_is_not_followed(isolated: Path) -> None:

@@ -73,23 +73,25 @@ def copy_tree(source: Path, target: Path, *, most_bytes: int = MAX_BYTES) -> Cop
     return Copied(sizes.num_entries, sizes.size_bytes, tuple(notices))
 
 
+_OPEN_FOLDERS = ("-type", "d", "!", "-perm", "-700", "-execdir", "chmod", "u+rwx", "{}", ";")
+"""Each before `find` goes into it."""
+
+
 def remove_tree(folder: Path) -> None:
-    """Whatever its modes and its depth. What cannot be removed stays."""
+    """Whatever its modes and its depth. What cannot be removed stays. Outside of it nothing changes, no mode either."""
 
     def again(remove: Callable[..., object], path: str, error: object) -> None:
-        if remove in (os.unlink, os.rmdir):
+        if remove in (os.unlink, os.rmdir) and os.fspath(path) != os.fspath(folder):
             with suppress(OSError):
                 os.chmod(os.path.dirname(path), stat.S_IRWXU)  # noqa: PTH101, PTH120  # text all along
-                if not os.path.islink(path):  # noqa: PTH114
-                    os.chmod(path, stat.S_IRWXU)  # noqa: PTH101
                 remove(path)
 
     with suppress(RecursionError):
         shutil.rmtree(folder, onerror=again)
     if folder.is_dir() and not folder.is_symlink():  # closed folders, or more levels than Python or the open files go down
-        for words in (("chmod", "-R", "u+rwx"), ("rm", "-rf")):
+        for words in (("find", folder, *_OPEN_FOLDERS), ("rm", "-rf", "--", folder)):
             with suppress(OSError):
-                subprocess.run([*words, "--", folder], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+                subprocess.run(words, env={"PATH": os.defpath}, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def _measure(source: Path, most_bytes: int, leaving_out: str = "") -> _Sizes:
