@@ -129,8 +129,7 @@ class ServerInputs(Struct, frozen=True):
 
     def missing(self, configured: ConfiguredServer) -> list[ServerInput]:
         """Raises ConfigError."""
-        names = configured.server.inputs
-        if not names:
+        if not (names := configured.server.inputs):
             return []
         path = self.root / configured.source
         try:

@@ -35,9 +35,7 @@ class ExecutionContext:
 
     def __init__(self, directories: Sequence[str], roots: Sequence[str], *, is_alone: bool) -> None:
         """`is_alone`: no earlier command can have changed which files exist."""
-        self.directories = directories
-        self.is_alone = is_alone
-        self._roots = roots
+        self.directories, self.is_alone, self._roots = directories, is_alone, roots
 
     @cached_property
     def index(self) -> GitIndex:

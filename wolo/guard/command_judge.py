@@ -29,9 +29,7 @@ _TOO_WIDE = "The command's wildcards may name any file"
 
 class CommandJudge:
     def __init__(self, precedence: Precedence, boundaries: Boundaries, safe: SafeList) -> None:
-        self._precedence = precedence
-        self._boundaries = boundaries
-        self._safe = safe
+        self._precedence, self._boundaries, self._safe = precedence, boundaries, safe
 
     def judge(self, intent: RunIntent, confine: Confine, extra: Rulebook | None) -> Verdict:
         try:

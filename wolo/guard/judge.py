@@ -141,8 +141,7 @@ class Judge:
         if not self.grants or verdict.decision != "ask":
             return verdict
         call = fingerprint(tool_name, intents, arguments or {})
-        refusal = self.grants.refusal(call)
-        if refusal is not None:
+        if (refusal := self.grants.refusal(call)) is not None:
             reason = f": {refusal}" if refusal else "."
             return Verdict("deny", f"The user has already denied this exact call{reason}", source="session")
         is_known = not any(isinstance(intent, RunIntent) and intent.concern for intent in intents)

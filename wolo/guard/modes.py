@@ -53,12 +53,7 @@ MODES: dict[str, Mode] = {
     )
 }
 
-SPELLINGS = {
-    "default": "ask",
-    "acceptEdits": "edit",
-    "accept-edits": "edit",
-    "bypassPermissions": "yolo",
-}
+SPELLINGS = {"default": "ask", "acceptEdits": "edit", "accept-edits": "edit", "bypassPermissions": "yolo"}
 """Names that other agents use for these modes."""
 
 NO_SANDBOX = "No sandbox is available here, so mode auto works like edit: commands ask first."
@@ -66,8 +61,7 @@ NO_SANDBOX = "No sandbox is available here, so mode auto works like edit: comman
 
 def find_mode(name: str) -> Mode:
     """Raises UsageError for a name that is no mode."""
-    mode = MODES.get(SPELLINGS.get(name, name))
-    if mode is None:
+    if (mode := MODES.get(SPELLINGS.get(name, name))) is None:
         raise UsageError(f'There is no mode "{name}".', hint=f"The modes are {', '.join(MODES)}.")
     return mode
 
@@ -125,8 +119,7 @@ class Ceiling(Struct, frozen=True, kw_only=True):
         """The stricter of the conversation's verdict and its own, of a judge in `judge_mode` with `rules` and `limits`."""
         if own.decision == "ask" and self.mode == "auto" and verdict.confined and not own.rule and own.source != self.source:
             own = verdict
-        stricter = strictest((verdict, own))
-        if stricter is own and own is not verdict:
+        if (stricter := strictest((verdict, own))) is own and own is not verdict:
             source = PLANNING if own.source == PLANNING else self.source
             stricter = replace(own, source=source, confined=verdict.confined)
         return stricter.without_person() if self.asks_nobody else stricter

@@ -40,9 +40,7 @@ class Precedence:
         self, mode: Mode, book: Rulebook, grants: Grants, base: PathBase, limits: Mapping[RuleTool, Verdict] | None = None
     ) -> None:
         """`limits`: verdicts of an agent file where no rule applies; answers do not lift a denial."""
-        self.mode = mode
-        self.book = book
-        self.grants = grants
+        self.mode, self.book, self.grants = mode, book, grants
         self.trace: list[str] | None = None
         """Collects every step if set."""
         self._base = base

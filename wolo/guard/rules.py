@@ -100,8 +100,7 @@ def parse_rule(text: str, decision: Decision, source: str = "") -> Rule:
     elif not pattern.isprintable():
         complaint = "it contains a control or invisible character", ""
     else:
-        complaint = _complaint(tool, pattern, decision)
-        if complaint is None:
+        if (complaint := _complaint(tool, pattern, decision)) is None:
             return Rule(decision, tool, pattern, source)
     where = f" ({source})" if source else ""
     raise ConfigError(f'The {decision} rule "{text}"{where} cannot be used: {complaint[0]}.', hint=complaint[1])

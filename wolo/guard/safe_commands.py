@@ -153,8 +153,7 @@ def _read(words: tuple[Word, ...]) -> _ReadOperands | None:
     operands: list[str] = []
     has_pattern = False
     while waiting:
-        word = waiting.pop()
-        if word == "--":
+        if (word := waiting.pop()) == "--":
             operands += reversed(waiting)
             break
         if word[:1] != "-" or word == "-":
@@ -172,8 +171,7 @@ def _read(words: tuple[Word, ...]) -> _ReadOperands | None:
 def _read_option(word: str, options: _Options) -> _Option | None:
     """None for an unknown option. A long option must be written in full and without `=`."""
     if word[:2] == "--":
-        name = word[2:]
-        if name in options.long_flags.split():
+        if (name := word[2:]) in options.long_flags.split():
             return _Option()
         return _Option(name, takes_next=True) if name in options.long_valued.split() else None
     if options.takes_count and word[1:].isdecimal() and word.isascii():

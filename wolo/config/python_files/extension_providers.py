@@ -32,8 +32,7 @@ _KEY_PROGRAM = (sys.executable, "-m", "wolo", "extensions", "key")
 
 def add_providers(config: schema.Config, site: Site) -> schema.Config:
     """Of the user's files and packages; a project or plugin adds none. A table of the settings wins over one of an extension."""
-    files = _own_files(config, site)
-    if not files:
+    if not (files := _own_files(config, site)):
         return config
     with ThreadPoolExecutor(1) as thread:  # a conversation that opens has a running loop
         extensions = thread.submit(asyncio.run, extension_files.find_extensions(config, site, files)).result()

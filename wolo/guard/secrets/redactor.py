@@ -200,8 +200,7 @@ class Secrets:
             self._forms_by_digest = {self._digest(form): form for form in self._names}
 
         def value_of(match: re.Match[str]) -> str:
-            form = self._forms_by_digest.get(match[0][-12:])
-            if form is None:
+            if (form := self._forms_by_digest.get(match[0][-12:])) is None:
                 return match[0]
             used[form] = self._names[form]
             return form

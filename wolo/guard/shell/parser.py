@@ -136,8 +136,7 @@ def _read(text: str) -> tuple[_Joined | None, bool]:
     words = plain_words(text) if single else None
     if single and words and len(words) == single[1].count(":") + 1:
         return _Joined(";", (_Joined("command", words=words),)), True
-    joined = _join(root, text.encode())
-    if joined is None or not joined.parts:
+    if (joined := _join(root, text.encode())) is None or not joined.parts:
         return None, True
     commands = list(_words_of(joined))
     if len(commands) > 1 and any(map(_changes_the_shell, commands)):
@@ -199,8 +198,7 @@ def _words_of(joined: _Joined) -> Iterator[tuple[Word, ...]]:
 
 def _changes_the_shell(words: tuple[Word, ...]) -> bool:
     """Recognises the first command of lines such as `printf -v PATH evil; ls`."""
-    program = words[0].text
-    if program == "set":
+    if (program := words[0].text) == "set":
         return not re.fullmatch(_STOPS_EARLY, " ".join(word.text for word in words))
     if program == "printf":
         return any(word.has_glob or word.text.startswith("-") for word in words[1:2])

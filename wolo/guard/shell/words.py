@@ -126,8 +126,7 @@ def _word(text: str, start: int) -> tuple[int, Word | None]:
     letters: list[str] = []
     has_glob = False
     while position < len(text) and text[position] not in " \t":
-        piece = _PIECE.match(text, position)
-        if piece is None:
+        if (piece := _PIECE.match(text, position)) is None:
             return position, None
         letters.append(piece[piece.lastgroup or 0])
         has_glob = has_glob or (piece.lastgroup == "bare" and re.search(_GLOB, piece[0]) is not None)
