@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import msgspec
 import typer
+from msgspec.structs import replace
 from typer.core import TyperCommand
 
+from wolo.cli.extensions.mcp_display import address_of
+from wolo.config import configured_servers, consents, layers
+from wolo.config.foreign_servers import find_foreign
+from wolo.config.server_scopes import PROJECT_FILE, Scope, enable_server, project_entry, read_local, remove_server, save_server
+from wolo.conversation.resources.mcp_servers import servers_here
 from wolo.errors import ConfigError, UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
-
-if TYPE_CHECKING:
-    from wolo.config.server_scopes import Scope
-    from wolo.mcp.server import OAuth, Server
+from wolo.mcp.server import ConfiguredServer, OAuth, Server, check
+from wolo.mcp.server_entries import entries_of, read_entry
+from wolo.messages.terminal_text import clean_line
+from wolo.places import Notices, find_places
+from wolo.workspace.root import find_root, find_site
 
 _SCOPES = ("local", "user", "project")
 _WITH_VALUE = frozenset(
@@ -135,12 +145,6 @@ def add(
 
 def add_json(name: Name, text: Annotated[str, typer.Argument(metavar="JSON")], scope: ScopeOption = "user") -> None:
     """Add a server as other programs write it: {"command": …} or {"url": …}."""
-    import json
-
-    import msgspec
-
-    from wolo.mcp.server_entries import entries_of, read_entry
-
     try:
         entry: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -166,12 +170,6 @@ def import_servers(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Copy servers from other agents' settings. They are shown first; without a terminal there is no question."""
-    from wolo.cli.extensions.mcp_display import address_of
-    from wolo.config.foreign_servers import find_foreign
-    from wolo.conversation.resources.mcp_servers import servers_here
-    from wolo.messages.terminal_text import clean_line
-    from wolo.workspace.root import find_site
-
     site = find_site()
     target = _scope(scope) if scope else None
     foreign = list(find_foreign(source, site))
@@ -197,10 +195,6 @@ def import_servers(
 
 def remove(name: Name, scope: AnyScope = "") -> None:
     """Remove a server."""
-    from wolo.config.server_scopes import remove_server
-    from wolo.places import find_places
-    from wolo.workspace.root import find_root
-
     places, root = find_places(), find_root()
     scopes = [_scope(scope)] if scope else _scopes_with(name)
     if len(scopes) > 1:
@@ -224,10 +218,6 @@ def disable(name: Name) -> None:
 
 
 def _switch(name: str, *, enabled: bool) -> None:
-    from wolo.config.server_scopes import enable_server
-    from wolo.conversation.resources.mcp_servers import servers_here
-    from wolo.workspace.root import find_site
-
     site = find_site()
     server = next((each for each in servers_here({"trust": str(site.root)}, site) if each.name == name), None)
     if server is None:
@@ -241,22 +231,11 @@ def _switch(name: str, *, enabled: bool) -> None:
 
 
 def _is_enabled(name: str) -> bool:
-    from wolo.conversation.resources.mcp_servers import servers_here
-    from wolo.workspace.root import find_site
-
     site = find_site()
     return any(each.server.enabled for each in servers_here({"trust": str(site.root)}, site) if each.name == name)
 
 
 def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) -> None:
-    from wolo.cli.extensions.mcp_display import address_of
-    from wolo.config import configured_servers, consents
-    from wolo.config.server_scopes import PROJECT_FILE, project_entry, save_server
-    from wolo.mcp.server import ConfiguredServer, check
-    from wolo.mcp.server_entries import read_entry
-    from wolo.places import Notices, find_places
-    from wolo.workspace.root import find_root
-
     places, root = find_places(), find_root()
     server = _with_fixed_paths(server) if scope == "user" else server
     try:
@@ -291,10 +270,6 @@ def _check_shared(server: Server) -> None:
 
 def _with_fixed_paths(server: Server) -> Server:
     """Relative names mean files of the current directory now, and must mean the same ones later."""
-    from pathlib import Path
-
-    from msgspec.structs import replace
-
     cwd = Path.cwd()
     if not server.command or server.cwd:
         return server
@@ -304,8 +279,6 @@ def _with_fixed_paths(server: Server) -> Server:
 
 
 def _server(words: list[str], transport: str, env: list[str], header: list[str], bearer: str, oauth: OAuth) -> Server:
-    from wolo.mcp.server import OAuth, Server
-
     if transport not in ("", "stdio", "http", "sse", "streamable-http"):
         raise UsageError(f"There is no transport {transport}.", hint="-t stdio, -t http or -t sse")
     kind: Literal["", "http", "sse"] = "sse" if transport == "sse" else "http" if transport.endswith("http") else ""
@@ -324,8 +297,6 @@ def _server(words: list[str], transport: str, env: list[str], header: list[str],
 
 
 def _oauth(client_id: str, secret: str, metadata_url: str, grant: str, port: int, scopes: list[str]) -> OAuth:
-    from wolo.mcp.server import OAuth
-
     if grant not in ("authorization_code", "client_credentials"):
         raise UsageError(f"There is no grant {grant}.", hint="--grant authorization_code or --grant client_credentials")
     return OAuth(
@@ -357,13 +328,6 @@ def _scope(text: str) -> Scope:
 
 def _scopes_with(name: str) -> list[Scope]:
     """Where a server of this name is defined, the nearest first."""
-    import json
-
-    from wolo.config import layers
-    from wolo.config.server_scopes import PROJECT_FILE, read_local
-    from wolo.mcp.server_entries import entries_of
-    from wolo.workspace.root import find_site
-
     site = find_site()
     scopes: list[Scope] = ["local"] if name in read_local(site.places, site.root, site.notices).servers else []
     if name in layers.load(site).settings.mcp_servers:
