@@ -13,6 +13,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.fakes.screen import pty_wolo
 from wolo.config import consents
+from wolo.config.mcp_logins import ServerInputs
 from wolo.places import find_places
 
 FAKE = Path(__file__).parents[1] / "fakes" / "mcp_server.py"
@@ -59,6 +60,26 @@ def test_hidden_input_reaches_the_server_only(tracker: Path, provider: ProviderS
     assert (SECRET in saved.read_text(), saved.stat().st_mode & 0o777, tracker.read_text()) == (True, 0o600, before)
 
 
+@pytest.mark.parametrize("is_repl", [False, True])
+def test_session_asks_for_inputs_after_consent(tracker: Path, provider: ProviderServer, is_repl: bool) -> None:
+    provider.script(text("Done."))
+    with pty_wolo(*([] if is_repl else ["go"]), *provider.flags) as terminal:
+        terminal.wait_for("This project configures an MCP server: tracker")
+        terminal.wait_for("Yes, start it" if is_repl else "Start it?")
+        terminal.type("y") if is_repl else terminal.enter("y")
+        terminal.wait_for("tracker: Token of the tracker (input is hidden)")
+        terminal.enter(SECRET)
+        terminal.wait_for("tracker: Zone (eu, us)")
+        terminal.enter("us")
+        if is_repl:
+            terminal.wait_for_prompt()
+            terminal.enter("go")
+        terminal.wait_for("Done.")
+        assert SECRET.encode() not in terminal.raw
+    saved = ServerInputs(find_places(), Path.cwd())
+    assert (saved.find("token"), saved.find("zone")) == (SECRET, "us")
+
+
 def test_missing_input_is_named_without_a_terminal(tracker: Path, provider: ProviderServer) -> None:
     allowed = run_wolo("mcp", "allow", "tracker")
     assert (allowed.exit_code, "tracker needs your input: token (Token of the tracker), zone (Zone)." in allowed.stderr) == (
@@ -72,8 +93,6 @@ def test_missing_input_is_named_without_a_terminal(tracker: Path, provider: Prov
 
 
 def test_value_of_another_project_is_not_used(tracker: Path) -> None:
-    from wolo.config.mcp_logins import ServerInputs
-
     ServerInputs(find_places(), Path("/elsewhere")).save("token", SECRET)
     assert "token (Token of the tracker)" in run_wolo("mcp", "allow", "tracker").stderr
 

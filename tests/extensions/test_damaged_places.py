@@ -317,3 +317,19 @@ def test_damaged_file_is_named_and_rest_read(row: Place, path: str) -> None:
             wrong.append((name, "not named", new))
         wrong += [(name, "not one printable line", each) for each in new if not each.isprintable()]
     assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("place", [".github/hooks", ".kiro/hooks", ".clinerules/hooks"])
+def test_folder_of_guards_that_is_none_is_named(place: str) -> None:
+    put(place, "")
+    site = find_site()
+    _, problems = of_hooks(site, layers.load(site, {"trust": str(site.root)}))
+    assert [each.endswith("Not a directory. Guards in it are NOT run.") for each in problems] == [True]
+
+
+def test_guards_beyond_the_limit_are_named() -> None:
+    for number in range(51):
+        put(f".github/hooks/{number:02}.json", {"hooks": {"preToolUse": [{"command": "x"}]}})
+    site = find_site()
+    used, problems = of_hooks(site, layers.load(site, {"trust": str(site.root)}))
+    assert (len(used), ["the others are NOT run" in each for each in problems]) == (50, [True])
