@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
@@ -147,6 +149,36 @@ def test_cancelled_login_saves_nothing(auth: AuthServer, provider: ProviderServe
         terminal.press(key)
         assert terminal.wait_for_exit() == exit_code
     assert not saved()
+
+
+def test_wait_for_the_user_can_be_cancelled(auth: AuthServer, provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(DEVICE.replace('post("/token", device=device["id"])', "{}"), auth, provider)
+    with pty_wolo("login", "company", env={"BROWSER": "true"}) as terminal:
+        terminal.wait_for("enter the code WDJB-MJHT there.")
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() == 130
+        assert not terminal.shows("Traceback")
+    monkeypatch.setenv("BROWSER", "true")
+    with repl(provider, columns=120) as terminal:
+        terminal.enter("/login company")
+        terminal.wait_for("enter the code WDJB-MJHT there.")
+        terminal.press("ctrl-c")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert not saved()
+
+
+def test_token_for_one_use_is_renewed_by_one_at_a_time(auth: AuthServer, provider: ProviderServer) -> None:
+    install(DEVICE, auth, provider)
+    keys = find_places().config / "keys.toml"
+    keys.write_text('company = "refresh-secret-0"\n')
+    keys.chmod(0o600)
+    with ThreadPoolExecutor(3) as threads:
+        runs = list(threads.map(lambda _: run_wolo("extensions", "key", "company", "company"), range(3)))
+    assert sorted(run.stdout for run in runs) == [f"access-secret-{number}\n" for number in (1, 2, 3)], [
+        run.stderr for run in runs
+    ]
+    assert saved() == 'company = "refresh-secret-3"\n'
 
 
 def test_failed_login_is_one_sentence(auth: AuthServer, provider: ProviderServer) -> None:

@@ -98,12 +98,8 @@ async def _log_in_at_terminal(provider: Provider | None, account: str, *, tests:
                 return 0 if await log_in(provider, terminal, account, tests=tests, in_keyring=in_keyring) else 1
         except EOFError:
             return 1
-        except Dismissed:
-            return 130
-        except asyncio.CancelledError:
-            if not terminal.signals.exit_status:
-                raise
-            return terminal.signals.exit_status
+        except (Dismissed, asyncio.CancelledError):
+            return terminal.signals.exit_status or 130
 
 
 @app.command("logout")

@@ -68,7 +68,9 @@ async def _log_in(terminal: Terminal, context: CommandContext, rest: str) -> Out
     try:
         name, account = split_account(rest)
         provider = find_login_provider(name) if name else await ask_provider(login_providers(), terminal)
-        is_saved = await log_in(provider, terminal, account)
+        work = asyncio.ensure_future(log_in(provider, terminal, account))
+        with terminal.signals.during(work.cancel):  # a dialog of an extension may wait for long
+            is_saved = await work
     except (Dismissed, EOFError):
         return NOTHING
     model = f"{provider.name}/{provider.default_model}" if provider.default_model else f"{provider.name}/MODEL"
