@@ -29,6 +29,7 @@ from tests.fleet.engines.test_ray_engine import needs_ray
 from tests.workspace.test_directory_copy import deep_folder
 from wolo.fleet.engines.node_supplies import build_wheel
 from wolo.fleet.engines.ray_worker import scratch_folder
+from wolo.places import find_places
 
 PACKAGE = Path(wolo.__file__).parent
 START = """
@@ -74,9 +75,14 @@ def needs_namespaces() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_empty_node_gets_wolo_and_sources(env: dict[str, str], provider: ProviderServer, tmp_path: Path) -> None:
+def test_empty_node_gets_what_it_lacks(
+    env: dict[str, str], provider: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wolo, the sources, and the model of settings that it cannot see."""
     needs_ray()
     needs_namespaces()
+    monkeypatch.delenv("WOLO_MODEL")
+    files(find_places().config, {"config.toml": f'model = "{env["WOLO_MODEL"]}"\n'})
     above = tmp_path / "sources"
     whole = repository(above / "whole", {"a.txt": "one\n"})
     first = git(whole, "rev-parse", "HEAD")

@@ -11,8 +11,10 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
+from tests.fakes.repositories import files
 from wolo import __version__
 from wolo.errors import WoloError
 from wolo.fleet.agent_run import AgentSettings, Allowance
@@ -22,6 +24,7 @@ from wolo.fleet.engines.ray_engine import RayEngine
 from wolo.fleet.ledger.outcomes import Lease, Owner
 from wolo.fleet.run_folder import RunFolder
 from wolo.fleet.tasks import BatchTask
+from wolo.places import find_places
 
 
 class StalledRay(ModuleType):
@@ -34,6 +37,8 @@ class StalledRay(ModuleType):
         self.submitting, self.sent = threading.Event(), threading.Event()
         self.released = threading.Event()
         self.calls: list[str] = []
+        self.payload: object = b""
+        """The attempt that was sent last."""
         self.exceptions = SimpleNamespace(RayError=RuntimeError)
         self.util = SimpleNamespace(scheduling_strategies=SimpleNamespace(NodeAffinitySchedulingStrategy=_Endless))
 
@@ -56,6 +61,7 @@ class StalledRay(ModuleType):
 
     def _submit(self, *sent: object) -> _Endless:
         if sent:  # else it asks a node for its version
+            self.payload = sent[0]
             self.submitting.set()
             self._call("submit")
             self.sent.set()
@@ -124,6 +130,20 @@ async def test_silent_head_ends_the_run(ray: StalledRay, run: Path, stalled: str
     assert "resume RUN --engine ray --ray-address" in ended.value.hint
     assert "--engine local" in ended.value.hint
     assert "cancel" not in ray.calls, "nothing is asked of a head that is gone"
+
+
+async def test_model_and_mode_of_settings_are_sent(ray: StalledRay, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAI_API_KEY", "k")
+    ray.stalled = {"cancel", "shutdown"}
+    files(find_places().config, {"config.toml": 'model = "zai/glm-5.2"\nmode = "plan"\n'})
+    engine = RayEngine(RunFolder(run), AgentSettings(sets=("thinking=low",)), ray.address)
+    attempt = placing(engine)
+    await asyncio.to_thread(ray.sent.wait)
+    attempt.cancel()
+    await asyncio.wait([attempt])
+    await engine.close()
+    assert isinstance(ray.payload, bytes)
+    assert msgspec.json.decode(ray.payload)["settings"] == {"model": "zai/glm-5.2", "mode": "plan", "sets": ["thinking=low"]}
 
 
 async def test_a_stalled_cluster_is_left(ray: StalledRay, run: Path) -> None:

@@ -18,6 +18,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from wolo import __version__, places
 from wolo.config import keys, layers
@@ -63,14 +64,14 @@ class RayEngine:
             raise UsageError("The engine ray needs the package ray.", hint=hint) from None
         self._ray, self._address = ray, address
         self._connect()
-        self._folder, self._settings = folder, settings
+        # Model and mode, the variables of wolo and the keys of providers; the rest of settings and environment is the node's
+        config = layers.load(find_site(), {}, settings.sets)
+        environ = keys.with_stored_keys(find_site(), config)
+        with suppress(ConfigError):  # each task names its model
+            settings = replace(settings, model=choose(config, environ, named=settings.model).label)
+        self._folder, self._settings = folder, replace(settings, mode=settings.mode or config.settings.mode)
         self._runner = AttemptRunner(folder, settings, self.name)
         """Reads the repositories that nodes lack."""
-        # The variables of wolo and the keys of providers; the rest of the environment is the node's
-        config = layers.load(find_site(), {}, settings.sets)
-        environ = {"WOLO_MODE": config.settings.mode, **keys.with_stored_keys(find_site(), config)}
-        with suppress(ConfigError):  # each task names its model
-            environ = {"WOLO_MODEL": choose(config, environ).label, **environ}
         names = {name for provider in PROVIDERS for name in load(provider, environ=environ).key_env}
         names |= {name for name in environ if name.startswith("WOLO_")}
         self._environment = {name: environ[name] for name in names - {*_NOT_FORWARDED} if name in environ}
