@@ -179,6 +179,7 @@ TABLE = (
     _project("GitHub Copilot", "agents", ".github/agents", ".github/chatmodes"),
     _user("GitHub Copilot", "instructions", ".copilot/copilot-instructions.md"),
     _user("GitHub Copilot", "rules", ".copilot/instructions"),
+    _user("GitHub Copilot", "hooks", ".copilot/hooks", why=_NOT_RUN),
     _user("GitHub Copilot", "skills", ".copilot/skills"),
     _user("GitHub Copilot", "agents", ".copilot/agents"),
     _project("Cursor", "instructions", ".cursorrules"),
@@ -199,6 +200,7 @@ TABLE = (
     _project("Windsurf", "skills", ".windsurf/skills"),
     _project("Windsurf", "commands", ".windsurf/workflows"),
     _user("Windsurf", "instructions", ".codeium/windsurf/memories/global_rules.md"),
+    _user("Windsurf", "hooks", ".codeium/windsurf/hooks.json", why=_NOT_RUN),
     _user("Windsurf", "skills", ".codeium/windsurf/skills"),
     _user("Windsurf", "commands", ".codeium/windsurf/global_workflows"),
     _user(
@@ -256,7 +258,7 @@ TABLE = (
     _project("Kiro", "MCP servers", ".kiro/settings/mcp.json"),
     _project("Kiro", "skills", ".kiro/skills"),
     _project("Kiro", "commands", ".kiro/prompts"),
-    _project("Kiro", "agents", ".kiro/agents", why=f"they are JSON; {_DATA}"),
+    _project("Kiro", "agents", ".kiro/agents", why=f"they are JSON; {_DATA}; hooks in them are NOT run"),
     _project("Kiro", "hooks", ".kiro/hooks"),
     _user("Kiro", "hooks", ".kiro/hooks", why=_NOT_RUN),
     _user("Kiro", "rules", ".kiro/steering"),
@@ -267,6 +269,7 @@ TABLE = (
     _project("Factory", "commands", ".factory/commands"),
     _project("Factory", "agents", ".factory/droids"),
     _user("Factory", "instructions", ".factory/AGENTS.md"),
+    _user("Factory", "hooks", ".factory/hooks.json", why=_NOT_RUN),
     _user("Factory", "skills", ".factory/skills"),
     _user("Factory", "commands", ".factory/commands"),
     _user("Factory", "agents", ".factory/droids"),
@@ -278,6 +281,12 @@ TABLE = (
         "Continue", "settings", ".continue/config.yaml", why="rules and prompts go into .continue/rules and .continue/prompts"
     ),
     _user("Continue", "rules", ".continue/rules"),
+    _user(
+        "Continue",
+        "settings",
+        ".continue/config.yaml",
+        why="wolo reads no settings of Continue; rules are read from their folder",
+    ),
 )
 """In the order in which the places of a kind are searched."""
 

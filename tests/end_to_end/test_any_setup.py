@@ -56,15 +56,17 @@ def test_setup_for_three_editors_reaches_the_model(provider: ProviderServer) -> 
 
 def test_file_that_nothing_reads_is_named_once(provider: ProviderServer) -> None:
     put(".gemini/policies/a.toml", "")
-    put(str(find_home() / ".cursor/hooks.json"), "{}")
+    for name in (".cursor/hooks.json", ".copilot/hooks/a.json"):
+        put(str(find_home() / name), "{}")
     provider.script(text("One."), text("Two."))
     provider.linted = False
     first, second = (run_wolo("-p", *provider.flags, "go") for _ in range(2))
     assert ".gemini/policies (policies of Gemini CLI) is not read: calls that they forbid are NOT denied" in first.stderr
     assert "~/.cursor/hooks.json (hooks of Cursor) is not read: these guards are NOT run" in first.stderr
+    assert "~/.copilot/hooks (hooks of GitHub Copilot) is not read: these guards are NOT run" in first.stderr
     assert second.stderr == ""
     assert "calls that they forbid are NOT denied" in run_wolo("trust").stdout
-    assert [each["agent"] for each in run_wolo("trust", "--json").json["unread"]] == ["Gemini CLI", "Cursor"]
+    assert [each["agent"] for each in run_wolo("trust", "--json").json["unread"]] == ["Gemini CLI", "GitHub Copilot", "Cursor"]
 
 
 @pytest.mark.usefixtures("trusted")
