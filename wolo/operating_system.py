@@ -98,6 +98,15 @@ def has_input(descriptor: int, wait_s: float) -> bool:
     return True
 
 
+def inherited_number(descriptor: int) -> int:
+    """The number by which a program that inherits an open file finds it: on Windows that of its handle."""
+    if sys.platform != "win32":
+        return descriptor
+    import msvcrt  # noqa: PLC0415  # Windows only
+
+    return msvcrt.get_osfhandle(descriptor)
+
+
 def file_mode(status: os.stat_result) -> int:
     """Kind and permissions of a file; on Windows, whose modes say nothing of other users, those of the user alone."""
     return status.st_mode if hasattr(os, "geteuid") else status.st_mode & ~0o077

@@ -24,7 +24,7 @@ from tests.fakes.replies import call, text
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / ".ci" / "requirements"
 WINE = next(filter(None, map(shutil.which, ("wine64", "/usr/lib/wine/wine64"))), None)
-pytestmark = pytest.mark.skipif(WINE is None, reason="Windows is played by Wine (package wine64)")
+pytestmark = [pytest.mark.skipif(WINE is None, reason="Windows is played by Wine (package wine64)"), pytest.mark.timeout(900)]
 
 
 HELD_OPEN = r"""
@@ -115,6 +115,8 @@ def test_a_prompt_edits_files_on_windows(windows: Windows, provider: ProviderSer
         call("write", {"path": "deep/made.txt", "content": "made\n"}),
         call("edit", {"path": "there.txt", "old": "one", "new": "two"}),
         call("glob", {"pattern": "**/*.txt"}),
+        call("grep", {"pattern": "tw[o]"}),
+        call("grep", {"pattern": "(m+)+e$"}),
         call("shell", {"command": "echo hi"}),
         text("Done."),
     )
@@ -122,8 +124,12 @@ def test_a_prompt_edits_files_on_windows(windows: Windows, provider: ProviderSer
     assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
     assert (project / "deep" / "made.txt").read_bytes() == b"made\n"
     assert (project / "there.txt").read_text(encoding="utf-8") == "two → 1\n"
-    *_, files, refusal = (message["content"] for message in provider.requests[-1].json["messages"] if message["role"] == "tool")
+    *_, files, lines, others, refusal = (
+        message["content"] for message in provider.requests[-1].json["messages"] if message["role"] == "tool"
+    )
     assert "there.txt" in files
+    assert "two → 1" in lines
+    assert "no match" in others.lower()
     assert "WSL" in refusal
     assert "write a file" in windows.wolo("sessions", "list").stdout
     assert windows.wolo("sessions", "verify").returncode == 0

@@ -225,13 +225,17 @@ def test_a_prompt_runs_without_posix_modules(provider: ProviderServer, tmp_path:
         call("write", {"path": "deep/made.txt", "content": "made\n"}),
         call("edit", edit),
         call("glob", {"pattern": "**"}),
+        call("grep", {"pattern": "tw[o]"}),
         text("Done."),
     )
     done = run_without(*provider.flags, "--no-session", "--mode", "edit", "-p", "write a file")
     assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
     assert Path("deep/made.txt").read_text() == "made\n"
     assert Path("there.txt").read_text() == "two\n"
-    assert "deep/made.txt" in provider.requests[-1].json["messages"][-1]["content"]
+    *_, files, lines = (message["content"] for message in provider.requests[-1].json["messages"] if message["role"] == "tool")
+    assert "deep/made.txt" in files
+    assert "there.txt" in lines
+    assert "two" in lines
 
 
 def test_a_command_is_refused_without_process_groups(provider: ProviderServer) -> None:

@@ -111,7 +111,12 @@ def compile_pattern(pattern: str, *, ignore_case: bool, multiline: bool) -> re.P
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
+    source: str | int = path
+    if sys.platform == "win32" and path.startswith("/dev/fd/"):  # an inherited handle
+        import msvcrt  # noqa: PLC0415  # Windows only
+
+        source = msvcrt.open_osfhandle(int(path.rpartition("/")[2]), os.O_RDONLY)
+    with open(source, "rb") as file:
         if os.fstat(file.fileno()).st_size > _MOST_BYTES:
             raise OSError("too large")
         return file.read()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -15,10 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import ToolError
+from wolo.operating_system import inherited_number
 from wolo.workspace.files.safe_open import open_folder, open_regular_in
 from wolo.workspace.processes import command_environment
 from wolo.workspace.processes.output_capture import CapturedOutput
-from wolo.workspace.processes.process_runner import Processes
+from wolo.workspace.processes.process_runner import Finished, Processes
+from wolo.workspace.processes.single_program import run_single
 from wolo.workspace.root import Workspace
 
 Mode = Literal["content", "files", "files_with_matches", "count"]
@@ -99,6 +103,8 @@ class Searched(Struct, frozen=True):
 
 def find_program(workspace: Workspace) -> list[str]:
     """Finds `rg` next to the running Python (from its wheel) or on the PATH, but never inside the workspace."""
+    if not hasattr(os, "killpg"):
+        return stand_in()  # reads open files of Windows by their handles
     beside = Path(sys.executable).with_name("rg")
     if os.access(beside, os.X_OK):
         return ripgrep(beside)
@@ -137,10 +143,11 @@ async def find_hits(
     for at in range(0, len(files), _MOST_HANDLES):
         with _open_files(start, files[at : at + _MOST_HANDLES]) as opened:
             if opened:
-                handles = [f"{_HANDLES}{handle}" for handle in opened]
+                numbers = {inherited_number(handle): name for handle, name in opened.items()}
+                handles = [f"{_HANDLES}{number}" for number in numbers]
                 left_s = max(deadline - time.monotonic(), _LEAST_S)
                 found = await _run(program, query, handles, start, processes, left_s, tuple(opened))
-                hits += (replace(hit, path=opened[int(hit.path)]) for hit in found.hits)
+                hits += (replace(hit, path=numbers[int(hit.path)]) for hit in found.hits)
                 has_more, has_failed = found.has_more, has_failed or found.has_failed
         if has_more:
             break
@@ -190,14 +197,15 @@ async def _run(
             options += [f"--before-context={query.before}", f"--after-context={query.after}"]
         elif not query.crosses_lines:
             options.append("--count")
-        finished = await processes.run(
-            [*program, *options, "--", *paths],
-            cwd=start,
-            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
-            timeout_s=timeout_s,
-            printed=printed,
-            pass_fds=handles,
-        )
+        argv = [*program, *options, "--", *paths]
+        env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
+        if hasattr(os, "killpg"):
+            finished = await processes.run(argv, cwd=start, env=env, timeout_s=timeout_s, printed=printed, pass_fds=handles)
+        else:
+            running = partial(run_single, argv, cwd=start, env=env, timeout_s=timeout_s, pass_fds=handles)
+            found, exit_code = await asyncio.to_thread(running)
+            printed.add(found)
+            finished = Finished(exit_code or 0, timeout_s, "timed_out" if exit_code is None else "exited")
     except OSError as error:
         raise ToolError(f"The search could not be started: {error.strerror}.") from error
     output, tail = printed.take()
