@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from functools import partial
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
@@ -57,25 +58,12 @@ class Spans:
         """By the `task` call; empty: the main agent."""
         self.askers: dict[str, RedactingAsker] = {}
         """By session: they know where a request goes, and what was sent."""
-        self._tokens = meter.create_histogram(
-            "gen_ai.client.token.usage",
-            unit="{token}",
-            description="Number of input and output tokens used.",
-            explicit_bucket_boundaries_advisory=_TOKENS,
-        )
-        self._durations = meter.create_histogram(
-            "gen_ai.client.operation.duration",
-            unit="s",
-            description="GenAI operation duration.",
-            explicit_bucket_boundaries_advisory=_SECONDS,
-        )
+        make, seconds = meter.create_histogram, partial(meter.create_histogram, explicit_bucket_boundaries_advisory=_SECONDS)
+        about = "Number of input and output tokens used."
+        self._tokens = make("gen_ai.client.token.usage", "{token}", about, explicit_bucket_boundaries_advisory=_TOKENS)
+        self._durations = seconds("gen_ai.client.operation.duration", "s", "GenAI operation duration.")
+        self._waits = seconds("gen_ai.client.operation.time_to_first_chunk", "s", "Time to receive the first chunk.")
         self._costs = meter.create_counter("wolo.cost", unit="{USD}", description="Cost of requests whose price is known.")
-        self._waits = meter.create_histogram(
-            "gen_ai.client.operation.time_to_first_chunk",
-            unit="s",
-            description="Time to receive the first chunk.",
-            explicit_bucket_boundaries_advisory=_SECONDS,
-        )
 
     def on_event(self, event: events.Event, task: str = "") -> None:
         """`task` is the call whose subagent emitted the event. Never raises: telemetry is not worth a turn."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -151,14 +152,9 @@ def read_hooks(hooks: Mapping[str, Any], ask: AskHook) -> tuple[ProgramHook, ...
             strict = event in GUARDS or table.get("onFailure", "continue") not in (None, "continue")
             if event not in ABOUT_TOOLS and event == "FileChanged" and not matcher:
                 raise UsageError(f"{where}: the matcher must name the files to watch.")
-            for id, hook in [
-                (id, Hook(command=f"callback {id}", matcher=matcher, timeout_s=timeout, strict=strict)) for id in ids
-            ]:
-
-                async def call(payload: Mapping[str, Any], id: str = id) -> Mapping[str, Any]:
-                    return await ask(id, payload)
-
-                options.append(ProgramHook(event, hook, call))
+            for id in ids:
+                hook = Hook(command=f"callback {id}", matcher=matcher, timeout_s=timeout, strict=strict)
+                options.append(ProgramHook(event, hook, partial(ask, id)))
     return tuple(options)
 
 

@@ -273,19 +273,7 @@ def mcp_servers(conversation: Conversation) -> list[WireMessage]:
 
 def failure(message: str, session_id: str = "") -> WireMessage:
     """The result of a session that cannot begin or go on."""
-    return {
-        "type": "result",
-        "subtype": "error_during_execution",
-        "is_error": True,
-        "duration_ms": 0,
-        "duration_api_ms": 0,
-        "num_turns": 0,
-        "stop_reason": None,
-        "errors": [message],
-        "total_cost_usd": 0,
-        "usage": wire_usage(Usage()),
-        "modelUsage": {},
-        "permission_denials": [],
-        "session_id": session_id,
-        "uuid": str(uuid.uuid4()),
-    }
+    head = {"type": "result", "subtype": "error_during_execution", "is_error": True, "stop_reason": None, "errors": [message]}
+    numbers = dict.fromkeys(("duration_ms", "duration_api_ms", "num_turns", "total_cost_usd"), 0)
+    totals = {"usage": wire_usage(Usage()), "modelUsage": {}, "permission_denials": []}
+    return {**head, **numbers, **totals, "session_id": session_id, "uuid": str(uuid.uuid4())}
