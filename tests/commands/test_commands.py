@@ -91,7 +91,7 @@ async def test_receipt_counts_the_newest_turn_alone(provider: ProviderServer) ->
     ]
     assert receipt[6].startswith("A request is now ~")
     assert "tool calls and outputs ~" in receipt[6]
-    assert receipt[7].startswith("Largest calls: read big.txt ~6,")
+    assert receipt[7].startswith("Largest calls: read big.txt ~5,")
     with pytest.raises(UsageError, match="does not know 'trun'"):
         await shown("/cost trun", conversation)
     await conversation.close()

@@ -139,7 +139,7 @@ def test_a_prompt_edits_files_on_windows(windows: Windows, provider: ProviderSer
     assert [path.name for path in project.rglob("*") if path.name.startswith(".wolo-")] == []
 
 
-def test_a_file_that_is_open_elsewhere_is_written_in_place(windows: Windows) -> None:
+def test_file_open_elsewhere_is_written_in_place(windows: Windows) -> None:
     """Windows replaces no file that somebody has open without the permission to remove it."""
     done = windows.start(str(windows.python / "python.exe"), "-B", "-c", HELD_OPEN)
     assert done.stdout.split() == ["False", "True"], done.stderr

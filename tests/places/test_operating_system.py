@@ -181,7 +181,7 @@ POSIX_FILES = {
 """Modules that may take these calls from Python itself, and why."""
 
 
-def test_other_modules_take_calls_of_posix_from_one_place() -> None:
+def test_posix_calls_come_from_one_module() -> None:
     """From `operating_system`, which has them on Windows, too."""
     users = set()
     for path in PACKAGE.rglob("*.py"):
