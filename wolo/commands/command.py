@@ -127,7 +127,9 @@ class Command(Struct, frozen=True):
     complete: Callable[[CommandContext, str], Sequence[tuple[str, str]]] | None = None
     """Completions of the last word, by all that is typed behind the name; instead of `arguments`."""
     makes_prompt: bool = False
-    """It returns a `SendPrompt`, a `ShowText` or `RunEvents`, so it works without an interactive session."""
+    """It returns a `SendPrompt` or a `ShowText`, so it works without an interactive session."""
+    asks: bool = False
+    """Without a terminal it returns `RunEvents` with questions; it is not listed there: few providers have a dialog."""
     while_working: bool = False
     """May run during a turn: it neither switches the conversation nor starts a turn."""
 

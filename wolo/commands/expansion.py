@@ -60,7 +60,7 @@ async def expand(prompt: str, conversation: Conversation, show: Callable[[Event]
     command = by_name(name, commands)
     if command is None and (not re.fullmatch(_NAME, name) or os.path.lexists(f"/{name}")):  # noqa: ASYNC240  # once, before the first request
         return None
-    if command is None or not command.makes_prompt:
+    if command is None or not (command.makes_prompt or command.asks):
         raise _unusable(name, command, commands, conversation.user_files.untrusted)
     outcome = await command.run(CommandContext(conversation, commands), rest)
     if isinstance(outcome, ShowText):

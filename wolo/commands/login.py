@@ -73,7 +73,7 @@ COMMANDS = (
         more="The key is typed hidden, checked with one tiny request, and saved as by `wolo auth login`.",
         group="Model",
         arguments=lambda _: [(each.name, each.label) for each in provider_login.login_providers()],
-        makes_prompt=True,
+        asks=True,
     ),
     Command(
         "logout",

@@ -26,7 +26,7 @@ from wolo.messages.terminal_text import clean
 HERE = frozenset(
     (
         *("btw", "mode", "todo", "jobs", "undo", "redo", "diff", "model", "thinking", "context", "compact", "uncompact", "cost"),
-        *("tools", "skills", "status", "login"),
+        *("tools", "skills", "status"),
     )
 )
 """Built-in commands that show text, or change the session that the editor has open."""
@@ -57,7 +57,7 @@ def find_command(line: str, conversation: Conversation) -> tuple[Command, str] |
     name, rest = split_command(line)
     builtin = load_commands()
     command = by_name(name, (*builtin, *load_user_commands(conversation, builtin)))
-    return (command, rest) if command is not None and command in builtin and command.name in HERE else None
+    return (command, rest) if command in builtin and (command.name in HERE or command.asks) else None
 
 
 async def run_command(command: Command, rest: str, conversation: Conversation) -> Outcomes:
