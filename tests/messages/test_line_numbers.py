@@ -3,7 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.messages.line_numbers import add_numbers, number_every_line, remove_numbers
+from wolo.messages.line_numbers import add_numbers, number_every_line, remove_numbers, split_output
+from wolo.tools.editing.matching import find
 
 
 def test_first_line_and_every_tenth_are_numbered() -> None:
@@ -35,3 +36,21 @@ def test_other_outputs_are_no_pages() -> None:
     for output in ("[The file is empty.]", "[cell 1, code]\nx\n[1 cell.]", "a→b\n[1 line.]", ""):
         assert remove_numbers(output.split("\n")) is None
         assert number_every_line(output) == output
+
+
+ADDED = "\n\nInstructions of this folder:\n<file>\nUse tabs.\n</file>"
+
+
+@given(first=st.integers(1, 30), lines=LINES | NUMBERED, whole=st.booleans())
+def test_text_behind_a_page_is_separate(first: int, lines: list[str], whole: bool) -> None:
+    first = 1 if whole else first
+    note = f"[{len(lines)} lines.]" if whole else f"[Lines {first} to {first + len(lines) - 1} of 99. Continue with offset=9.]"
+    old_page = [f"{number}→{line}" for number, line in enumerate(lines, first)]
+    for page in (add_numbers(first, lines), old_page):
+        assert split_output("\n".join((*page, note)) + ADDED) == (page, note + ADDED)
+        assert number_every_line("\n".join((*page, note)) + ADDED) == "\n".join((*old_page, note)) + ADDED
+
+
+def test_number_of_5000_digits_is_text() -> None:
+    assert remove_numbers([f"{'1' * 5000}→x"]) is None
+    assert find("a\n", f"{'1' * 5000}→x", "y").passages == find("a\n", f"{'1' * 5000}: x", "y").passages == []

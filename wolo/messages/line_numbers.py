@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 EVERY = 10
+_NOTE = r"\[(?:Lines (-?\d{1,12}) to (-?\d{1,12})\b|(\d{1,12}) lines?\.)"
 
 
 def add_numbers(first: int, lines: Sequence[str]) -> list[str]:
@@ -16,7 +18,7 @@ def add_numbers(first: int, lines: Sequence[str]) -> list[str]:
 def remove_numbers(page: Sequence[str]) -> tuple[int, list[str]] | None:
     """Returns the first number, and the lines; None: not a page. Older versions numbered every line; lines may be missing."""
     number, arrow, _ = page[0].partition("→") if page else ("", "", "")
-    if not arrow or not number.removeprefix("-").isdecimal():
+    if not arrow or not re.fullmatch(r"-?\d{1,12}", number):
         return None
     first = int(number)
     step = 1 if all(page[at].startswith(f"{first + at}→") for at in _others(first, len(page))) else EVERY
@@ -26,9 +28,18 @@ def remove_numbers(page: Sequence[str]) -> tuple[int, list[str]] | None:
 
 def number_every_line(output: str) -> str:
     """The output of `read` with a number before each line, as older versions wrote it; other output as it is."""
-    *page, note = output.split("\n")
+    page, rest = split_output(output)
     found = remove_numbers(page)
-    return output if found is None else "\n".join([*(f"{n}→{line}" for n, line in enumerate(found[1], found[0])), note])
+    return output if found is None else "\n".join([*(f"{n}→{line}" for n, line in enumerate(found[1], found[0])), rest])
+
+
+def split_output(output: str) -> tuple[list[str], str]:
+    """The page in the output of `read`, and its note with all that was added to the result later, such as instructions."""
+    lines = output.split("\n")
+    for at in range(len(lines) - 1, 0, -1):
+        if (note := re.match(_NOTE, lines[at])) and at == int(note[3] or int(note[2]) - int(note[1]) + 1):
+            return lines[:at], "\n".join(lines[at:])
+    return lines[:-1], lines[-1]
 
 
 def _others(first: int, num_lines: int) -> Iterator[int]:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from wolo.agent.hook_calls import executed_input
 from wolo.errors import ToolError
 from wolo.messages.comparison import without_changing_values
-from wolo.messages.line_numbers import remove_numbers
+from wolo.messages.line_numbers import remove_numbers, split_output
 from wolo.messages.parts import ToolPart
 from wolo.replay.recording import RecordedTurns
 from wolo.sessions import blobs
@@ -232,8 +232,8 @@ def _read(output: str) -> str | None:
     """The whole file as it was read; None: only a part was."""
     if output == "[The file is empty.]":
         return ""
-    *page, note = output.split("\n")
-    whole, (_, lines) = _WHOLE.fullmatch(note), remove_numbers(page) or (0, [])
+    page, note = split_output(output)
+    whole, (_, lines) = _WHOLE.match(note), remove_numbers(page) or (0, [])
     return "".join(f"{line}\n" for line in lines) if whole and len(lines) == int(whole[1]) else None
 
 

@@ -239,10 +239,11 @@ def test_each_tool_has_the_claude_code_response() -> None:
     assert response("shell", result("hi\n[note]", output), command="x") == {
         **{"stdout": "hi\n", "stderr": "", "interrupted": False, "isImage": False}
     }
-    read = response("read", result("2→b\nc\n[Lines 2 to 3 of 9. Continue with offset=4.]"), path="a")
-    assert read["file"] == {
-        **{"filePath": "/home/me/project/a", "content": "b\nc", "numLines": 2, "startLine": 2, "totalLines": 9}
-    }
+    for added in ("", "\n\nInstructions of this folder:\nUse tabs."):
+        read = response("read", result(f"2→b\nc\n[Lines 2 to 3 of 9. Continue with offset=4.]{added}"), path="a")
+        assert read["file"] == {
+            **{"filePath": "/home/me/project/a", "content": "b\nc", "numLines": 2, "startLine": 2, "totalLines": 9}
+        }
     assert response("read", result("1→a\n[1 line.]"), path="a")["file"]["totalLines"] == 1
     written = response("write", result("", {**diff, "created": True}), path="a", content="b")
     assert (written["type"], written["filePath"], written["success"]) == ("create", "/home/me/project/a", True)

@@ -382,10 +382,12 @@ async def test_tokens_count_over_all_questions_and_cost_nothing(script: Script) 
     assert turn.ended.usage.cost is not None
 
 
-async def test_a_plan_survives_a_resume(script: Script) -> None:
+@pytest.mark.parametrize("added", ["", "\n\nInstructions of this folder:\nUse tabs."])
+async def test_a_plan_survives_a_resume(script: Script, added: str) -> None:
     """Only messages are kept: the next step is read off them."""
     Path("calc.py").write_text(CALC)
-    call = ToolPart(tool="read", input={"path": "calc.py"}, status="completed", outcome="ok", output="1→x = 1\n[1 line.]")
+    output = f"1→x = 1\n[1 line.]{added}"
+    call = ToolPart(tool="read", input={"path": "calc.py"}, status="completed", outcome="ok", output=output)
     looked = Message(role="assistant", parts=(call,), metadata={"simple_mode": "change"}, finished=True)
     script.server.script(text("```python\nx = 2"))
     answer = await script.mode.ask(ModelQuestion(messages=(user("set x to 2"), looked), tools=TOOLS), Deaf())

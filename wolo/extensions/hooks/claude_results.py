@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from wolo.extensions.hooks.claude_calls import ClaudeCall
-from wolo.messages.line_numbers import remove_numbers
+from wolo.messages.line_numbers import remove_numbers, split_output
 
 _TOTAL = re.compile(r"\[(?:Lines \d+ to \d+ of )?(\d+)(?: lines?)?\.")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -104,7 +104,7 @@ def _view(result: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def _read(file: str, output: str) -> dict[str, Any]:
-    *page, note = output.split("\n")
+    page, note = split_output(output)
     first, lines = remove_numbers(page) or (1, [])
     total = _TOTAL.match(note)
     content = {

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from wolo.messages.line_numbers import remove_numbers
+from wolo.messages.line_numbers import remove_numbers, split_output
 from wolo.messages.parts import ToolPart
 from wolo.models.local.checks.asked_parts import asked_formula, asked_parts
 from wolo.models.local.checks.requested_work import Work, asks_for
@@ -324,12 +324,12 @@ def file_text(output: str) -> FileText:
 
     Lines may be missing, because old results are shortened in small windows.
     """
-    *page, note = output.split("\n")
+    page, note = split_output(output)
     _, lines = remove_numbers(page) or (0, [])
     total = _ALL_LINES.match(note)
     if total is not None and int(total[1]) == len(lines) and not any(" … [cut: " in line for line in lines):
         return FileText("".join(f"{line}\n" for line in lines), is_whole=True)
-    return FileText(_NUMBER.sub("", output.rpartition("\n")[0]), is_whole=output == "[The file is empty.]")
+    return FileText(_NUMBER.sub("", "\n".join(page)), is_whole=output == "[The file is empty.]")
 
 
 def listing_of(output: str) -> list[str]:

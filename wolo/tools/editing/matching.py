@@ -25,9 +25,9 @@ _WRITTEN_ENDING = re.compile(r"\r\n|\n")
 """Line ends in the model's text; a lone CR is intentional."""
 _MANY = 100
 """Overlapping passages beyond this number are not reported."""
-_NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|])")
-_ARROW = re.compile(r"(\d+)→")
-_NUMBERED_WIDE = re.compile(r"[ \t]*(\d+)[:|](?: |(?=[\r\n]|\Z))")
+_NUMBERED = re.compile(r"[ \t]*(\d{1,12})(?:→|\t|[:|])")
+_ARROW = re.compile(r"(\d{1,12})→")
+_NUMBERED_WIDE = re.compile(r"[ \t]*(\d{1,12})[:|](?: |(?=[\r\n]|\Z))")
 
 
 class Replacement(Struct, frozen=True):
