@@ -168,7 +168,7 @@ def test_wait_for_the_user_can_be_cancelled(auth: AuthServer, provider: Provider
     assert not saved()
 
 
-def test_token_for_one_use_is_renewed_by_one_at_a_time(auth: AuthServer, provider: ProviderServer) -> None:
+def test_token_for_one_use_survives_parallel_starts(auth: AuthServer, provider: ProviderServer) -> None:
     install(DEVICE, auth, provider)
     keys = find_places().config / "keys.toml"
     keys.write_text('company = "refresh-secret-0"\n')
