@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -15,6 +16,7 @@ import pytest
 
 from tests.fakes.npm_registry import NpmRegistry, npm_registry
 from wolo.errors import ExtensionError
+from wolo.extensions.sources import npm_package
 from wolo.extensions.sources.fetching import FetchedSource, fetch
 from wolo.extensions.sources.source import read_source
 from wolo.extensions.sources.tree_copy import files_in
@@ -74,6 +76,19 @@ def test_archive_without_the_named_hash_is_refused(registry: NpmRegistry) -> Non
         fetched("npm:tools")
 
 
+@pytest.mark.parametrize("start", ["HTTP://", "http://localhost:@", " http://"])
+def test_archive_without_encryption_is_refused(registry: NpmRegistry, start: str) -> None:
+    registry.publish("tools", "1.0.0", {"a.md": "x"}, tarball=f"{start}npm.host.example/x.tgz")
+    with pytest.raises(ExtensionError, match="the address is not encrypted"):
+        fetched("npm:tools")
+
+
+def test_other_registries_reach_no_local_server(registry: NpmRegistry) -> None:
+    with pytest.raises(ExtensionError, match="the address is not encrypted"):
+        npm_package._load(f"{registry.url}/tools", {}, "https://npm.host.example")
+    assert registry.requests == []
+
+
 def test_changed_archive_is_refused(registry: NpmRegistry) -> None:
     registry.publish("tools", "1.0.0", {"a.md": "x"})
     registry.answers["/tools/-/1.0.0.tgz"] += b"\0"
@@ -100,6 +115,25 @@ def test_links_and_outer_paths_are_refused(registry: NpmRegistry) -> None:
         registry.answers["/tools/-/1.0.0.tgz"] = made.getvalue()
         with pytest.raises(ExtensionError, match=said):
             fetched("npm:tools")
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_SPARSE])
+def test_header_as_large_as_a_file_is_refused(registry: NpmRegistry, kind: bytes) -> None:
+    entry = tarfile.TarInfo("package/a")
+    entry.type, entry.size = kind, 2 << 20
+    made = gzip.compress(entry.tobuf() + bytes(entry.size + 1024))
+    sha512 = base64.b64encode(hashlib.sha512(made).digest()).decode()
+    registry.publish("tools", "1.0.0", {}, integrity=f"sha512-{sha512}")
+    registry.answers["/tools/-/1.0.0.tgz"] = made
+    with pytest.raises(ExtensionError, match="a header of 2,097,152 bytes"):
+        fetched("npm:tools")
+
+
+def test_login_without_a_host_goes_nowhere(registry: NpmRegistry) -> None:
+    Path("~/.npmrc").expanduser().write_text("//:_authToken=s3cret\n///:_auth=s3cret\n")
+    registry.publish("tools", "1.0.0", {"a.md": "x"})
+    fetched("npm:tools")
+    assert [headers.get("authorization") for _, headers in registry.requests] == [None, None]
 
 
 def test_login_goes_to_its_registry_only(registry: NpmRegistry, monkeypatch: pytest.MonkeyPatch) -> None:

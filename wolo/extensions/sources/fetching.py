@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from lzma import LZMAError
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from msgspec import Struct
 
@@ -61,6 +61,7 @@ def fetch(source: Source, into: Path, files: Sequence[str] = ()) -> FetchedSourc
 
 MOST_ENTRIES = 20_000
 _BLOCK = 1 << 16
+_MOST_HEADER_BYTES = 1 << 20
 
 
 class _ArchiveEntry(Struct, frozen=True):
@@ -121,8 +122,21 @@ def _zip(path: Path) -> Iterator[_ArchiveEntry]:
                 yield _ArchiveEntry(info.filename, file, bool(mode & 0o100))
 
 
+class _BoundedHeader(tarfile.TarInfo):
+    """Headers that are read into memory may not be as large as files."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        header = super().frombuf(buf, encoding, errors)
+        if header.type == tarfile.GNUTYPE_SPARSE or (
+            not header.isdir() and not header.isreg() and header.size > _MOST_HEADER_BYTES
+        ):
+            raise ExtensionError(f"The archive has a special file, or a header of {header.size:,} bytes: {header.name!r}.")
+        return header
+
+
 def _tar(path: Path) -> Iterator[_ArchiveEntry]:
-    with tarfile.open(path) as archive:
+    with tarfile.open(path, tarinfo=_BoundedHeader) as archive:
         for member in archive:
             if member.isdir():
                 yield _ArchiveEntry(member.name, None)

@@ -61,5 +61,5 @@ def load_file(url: str, headers: Mapping[str, str] | None = None, *, most_bytes:
 
 def _check_encrypted(url: str, request: httpx2.Request) -> None:
     """An encrypted address must not lead to one that is not."""
-    if url.startswith("https:") and request.url.scheme != "https":
+    if url.lower().startswith("https:") and request.url.scheme != "https":
         raise ExtensionError(f"{display_url(url)} leads to an address that is not encrypted.")

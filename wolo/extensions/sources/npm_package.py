@@ -8,18 +8,20 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from wolo.errors import ExtensionError
 from wolo.extensions.sources.http_download import load_file
 from wolo.extensions.sources.source import NPM_PACKAGE, Source
 from wolo.messages.terminal_text import clean_line
-from wolo.models.address import display_url
+from wolo.models.address import display_url, is_loopback
 
 REGISTRY = "https://registry.npmjs.org"
 _HASHES = ("sha512", "sha384", "sha256")
+_MOST_TAGS = 20
 _SCHEMES = {"_authToken": "Bearer", "_auth": "Basic"}
 
 
@@ -30,20 +32,23 @@ def fetch_package(source: Source) -> bytes:
     assert named is not None  # as `read_source` makes it
     name, registry = named[2], (named[1] or _registry_for(named[2], settings)).rstrip("/")
     url = f"{registry}/{quote(name, safe='@')}"
-    listing = _read_json(_load(url, settings), source)
+    listing = _read_json(_load(url, settings, registry), source)
     version = _select_version(listing, source)
     dist = version.get("dist")
     tarball, integrity = (str(dist.get(key) or "") if isinstance(dist, dict) else "" for key in ("tarball", "integrity"))
     if not tarball:
         raise ExtensionError(f"{source} cannot be fetched: the registry names no archive of it.")
-    archive = _load(tarball, settings)
+    archive = _load(tarball, settings, registry)
     _check_hash(archive, integrity, source)
     return archive
 
 
-def _load(url: str, settings: Mapping[str, str]) -> bytes:
-    if re.match(r"http://(?!(localhost|127\.0\.0\.1|\[::1\])[:/])", url):
-        raise ExtensionError(f"{display_url(url)} is not fetched: the address is not encrypted.")
+def _load(url: str, settings: Mapping[str, str], registry: str) -> bytes:
+    """Without encryption only from this machine, and only where the registry is on it as well."""
+    with suppress(ValueError):  # `load_file` names an address that is none
+        hosts = [urlsplit(each).hostname or "" for each in (url, registry)]
+        if urlsplit(url).scheme == "http" and not all(map(is_loopback, hosts)):
+            raise ExtensionError(f"{display_url(url)} is not fetched: the address is not encrypted.")
     return load_file(url, _authorization(url, settings))
 
 
@@ -53,7 +58,7 @@ def _select_version(listing: Mapping[str, Any], source: Source) -> Mapping[str, 
     wanted = source.ref or "latest"
     version = versions.get(str(tags.get(wanted, wanted)))
     if not isinstance(version, dict):
-        known = clean_line(", ".join(f"{tag} ({number})" for tag, number in sorted(tags.items())))
+        known = clean_line(", ".join(f"{tag} ({number})" for tag, number in sorted(tags.items())[:_MOST_TAGS]))
         raise ExtensionError(f"{source} cannot be fetched: the package has no version or tag {wanted}.", hint=f"Tags: {known}.")
     return version
 
@@ -79,7 +84,7 @@ def _authorization(url: str, settings: Mapping[str, str]) -> Mapping[str, str]:
     """The header for an address below the one that a login belongs to, such as `//npm.example.com/:_authToken`."""
     for key, value in settings.items():
         place, _, kind = key.rpartition(":")
-        if kind in _SCHEMES and place.startswith("//") and url.partition(":")[2].startswith(f"{place.rstrip('/')}/"):
+        if kind in _SCHEMES and re.match("//[^/]", place) and url.partition(":")[2].startswith(f"{place.rstrip('/')}/"):
             return {"authorization": f"{_SCHEMES[kind]} {value}"}
     return {}
 
