@@ -23,7 +23,7 @@ push_hard() { git push --tags; }
 alias ll='ls -l' say='echo "it is"' wipe='rm -rf ~' test=false
 export PATH="$PATH:/opt/of-the-profile/bin:relative/bin:$WORK/bin"
 export FROM_PROFILE=1
-touch ran-here
+[ "$PWD" = / ] || touch ran-here
 """
 
 
