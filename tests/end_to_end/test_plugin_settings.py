@@ -91,6 +91,21 @@ def test_values_survive_updates_and_end_with_the_plugin(plugin: Path) -> None:
     assert TOKEN not in stored.read_text()
 
 
+def test_secret_of_an_earlier_version_ends_too(plugin: Path) -> None:
+    run_wolo("plugin", "add", str(plugin), "--yes")
+    run_wolo("plugin", "settings", "acme", "token", stdin=TOKEN)
+    manifest = plugin / ".claude-plugin/plugin.json"
+    content = json.loads(manifest.read_text())
+    later = {**content, "userConfig": {"address": {"title": "Address", "default": "a\0b"}}}
+    manifest.write_text(json.dumps(later))
+    assert "Updated acme" in run_wolo("plugin", "update", "acme", "--yes").stdout
+    assert "the setting address" in run_wolo("plugin", "show", "acme").stdout
+    run_wolo("plugin", "remove", "acme")
+    assert TOKEN not in (find_places().config / FILE).read_text()
+    manifest.write_text(json.dumps(content))
+    assert "Not set: token" in run_wolo("plugin", "add", str(plugin), "--yes").stdout
+
+
 def test_secret_is_in_the_keyring_where_one_works(plugin: Path, tmp_path: Path) -> None:
     ring = {
         "PYTHON_KEYRING_BACKEND": "tests.fakes.keyring_in_a_file.InAFile",
@@ -126,7 +141,7 @@ def test_settings_are_asked_for_at_a_terminal(plugin: Path) -> None:
         terminal.enter("y")
         terminal.wait_for("Address:")
         terminal.enter("there")
-        terminal.wait_for("API token (input is hidden):")
+        terminal.wait_for("acme: API token (input is hidden):")
         terminal.enter(TOKEN)
         terminal.wait_for("Deep [false]:")
         terminal.enter("")
@@ -143,6 +158,16 @@ def test_settings_are_asked_for_at_a_terminal(plugin: Path) -> None:
     }
     (server,) = language_servers_of(plugin_now, find_places(), values)
     assert (server.env["T"], server.env["CLAUDE_PLUGIN_OPTION_DEEP"]) == (TOKEN, "false")
+
+
+def test_default_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    config = {"a": {"title": "A", "default": "\x1b[2Jx"}}
+    content = {".claude-plugin/plugin.json": {"name": "acme", "userConfig": config}, "commands/a.md": "A."}
+    run_wolo("plugin", "add", str(files(tmp_path / "acme", content)), "--yes")
+    with pty_wolo("plugin", "settings", "acme", "a") as terminal:
+        terminal.wait_for("acme: A [\\x1b[2Jx]:")
+        terminal.enter("")
+        terminal.wait_for("nothing was changed")
 
 
 def test_settings_of_a_gemini_extension_name_their_variables(provider: ProviderServer, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def ask_for_values(plugin: Plugin, places: Places, *, yes: bool) -> None:
     values = values_of(plugin, places, Notices())
     for each in plugin.contents.settings:
         if sys.stdin.isatty() and not yes and values.get(each.variable, "") == each.default:
-            if value := _ask(each):
+            if value := _ask(plugin, each):
                 save_value(plugin, each, value, places)
         elif each.variable not in values:
             command = f"wolo plugin settings {plugin.name} {each.key} {'< FILE' if each.is_secret else 'VALUE'}"
@@ -46,7 +46,7 @@ def settings(
         if value and by_key[key].is_secret:
             hint = f"wolo plugin settings {name} {key} < FILE"
             raise UsageError("A secret cannot be an argument: other users could read it.", hint=hint)
-        value = value or (_ask(by_key[key]) if sys.stdin.isatty() else read_piped(patient=True).strip())
+        value = value or (_ask(plugin, by_key[key]) if sys.stdin.isatty() else read_piped(patient=True).strip())
         if not value or "\0" in value:
             raise UsageError(f"No value for {key}: nothing was changed.")
         save_value(plugin, by_key[key], value, places)
@@ -60,11 +60,12 @@ def settings(
         print_line(notice)
 
 
-def _ask(setting: PluginSetting) -> str:
-    """Empty where nothing was typed."""
+def _ask(plugin: Plugin, setting: PluginSetting) -> str:
+    """Empty where nothing was typed. The title is the plugin's, so its name comes first."""
+    title = f"{plugin.name}: {setting.title}"
     try:
         if setting.is_secret:
-            return getpass.getpass(f"{setting.title} (input is hidden): ").strip()
-        return input(f"{setting.title}{f' [{setting.default}]' if setting.default else ''}: ").strip()
+            return getpass.getpass(f"{title} (input is hidden): ").strip()
+        return input(f"{title}{f' [{escaped_line(setting.default)}]' if setting.default else ''}: ").strip()
     except EOFError:
         return ""

@@ -24,7 +24,7 @@ from wolo.extensions.plugins.manifest import MARKETPLACE_FILES, Contents, Plugin
 from wolo.extensions.sources.fetching import FetchedSource, fetch
 from wolo.extensions.sources.source import Source
 from wolo.extensions.sources.tree_copy import files_in
-from wolo.places import Places, make_private
+from wolo.places import Notices, Places, make_private
 from wolo.workspace.files.unfinished import remove_leftovers, unfinished_folder
 
 
@@ -117,14 +117,16 @@ def update(old: Plugin, new: PluginCandidate, places: Places) -> Plugin:
 
 
 def remove(name: str, places: Places) -> Plugin:
-    """With its own data and secrets. Raises WoloError."""
+    """With its own data and secrets, those of earlier versions too. Raises WoloError."""
+    find(name, read_index(places))
+    for row in key_store.read(places, Notices()):
+        if row.startswith(key_store.plugin_row(name, "")):
+            key_store.remove(places, row)
     with changing(places) as index:
         plugin = find(name, index)
         save_index(replace(index, plugins={each: there for each, there in index.plugins.items() if each != name}), places)
     shutil.rmtree(root_of(plugin, places), ignore_errors=True)
     shutil.rmtree(data_of(plugin, places), ignore_errors=True)
-    for each in plugin.contents.settings:
-        key_store.remove(places, key_store.plugin_row(plugin.name, each.key))
     return plugin
 
 

@@ -272,11 +272,11 @@ class _ManifestReader:
             self._unread.append("settings")
         settings = []
         for prefix, key, each in rows:
-            if not isinstance(key, str) or not re.fullmatch(_VARIABLE, key) or key.startswith(_LOADERS):
-                self._unread.append(f"the setting {clean_line(str(key))}")
-                continue
             given = each.get("default")
             default = json.dumps(given) if isinstance(given, bool) else "" if given is None else str(given)
+            if not isinstance(key, str) or not re.fullmatch(_VARIABLE, key) or key.startswith(_LOADERS) or "\0" in default:
+                self._unread.append(f"the setting {clean_line(str(key))}")
+                continue
             title = clean_line(str(each.get("title") or each.get("description") or each.get("name") or key))
             variable = f"{prefix}{key.upper()}" if prefix else key
             settings.append(PluginSetting(key, variable, title, default, each.get("sensitive") is True))
