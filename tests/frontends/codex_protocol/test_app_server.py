@@ -263,6 +263,31 @@ def test_fork_is_no_looser_than_its_origin(provider: ProviderServer) -> None:
         assert widened["sandbox"]["type"] == "workspaceWrite"
 
 
+def test_null_in_a_fork_widens_nothing(provider: ProviderServer) -> None:
+    provider.script(text("One."))
+    with AppClient(provider) as client:
+        client.initialize()
+        thread = client.start(sandbox="read-only", approvalPolicy="never")
+        client.turn(thread)
+        fork = client.request("thread/fork", threadId=thread, sandbox=None, approvalPolicy=None, config=None)["result"]
+        assert (fork["sandbox"]["type"], fork["approvalPolicy"]) == ("readOnly", "never")
+        assert "no session" in client.request("thread/fork", threadId=thread[:-1])["error"]["message"]
+
+
+def test_ephemeral_threads_are_not_forked(provider: ProviderServer) -> None:
+    provider.script(text("One."), text("Two."))
+    with AppClient(provider) as client:
+        client.initialize()
+        thread, unsaved = client.start(), client.start(ephemeral=True)
+        client.turn(thread)
+        client.turn(unsaved)
+        assert "no session" in client.request("thread/fork", threadId=unsaved)["error"]["message"]
+        assert "must be numbers" in client.request("thread/list", limit="all")["error"]["message"]
+        for method in ("thread/fork", "thread/resume"):
+            refused = client.request(method, threadId=thread, ephemeral=True)["error"]["message"]
+            assert "ephemeral" in refused
+
+
 @pytest.mark.parametrize("delivery", ["inline", "detached"])
 def test_review_has_its_items(provider: ProviderServer, delivery: str) -> None:
     provider.script(text("One."), text("Looks fine."))

@@ -21,7 +21,7 @@ from wolo.frontends.codex_protocol import json_rpc
 from wolo.frontends.codex_protocol.app_thread import AppThread, read_prompt, review_target
 from wolo.frontends.codex_protocol.codex_settings import CodexSettings
 from wolo.frontends.codex_protocol.sandboxes import MODES, READ_ONLY, mode_of, to_thinking
-from wolo.frontends.codex_protocol.thread_objects import list_sessions, opened_object, saved_object
+from wolo.frontends.codex_protocol.thread_objects import exact_id, list_sessions, opened_object, saved_object
 from wolo.frontends.streams import print_message
 from wolo.guard.modes import MODES as ALL_MODES
 from wolo.places import find_places
@@ -148,7 +148,8 @@ class AppServer:
         return {**result, "_follow": lambda: self._announce(thread, result)}
 
     async def _fork(self, id: str, rest: Params) -> tuple[dict[str, Any], AppThread]:
-        """Continues in a copy. Parameters of an open thread hold for its copy, where `rest` names no others."""
+        """Continues in a copy. Parameters of an open thread hold for its copy, where `rest` names no others; null names none."""
+        id, rest = await asyncio.to_thread(exact_id, id), {name: value for name, value in rest.items() if value is not None}
         origin = self._threads.get(id)
         result, thread = await self._open({**(origin.params if origin else {}), **rest}, {"resume": id, "fork": True})
         if origin and not {"sandbox", "approvalPolicy", "config"} & rest.keys():
@@ -173,6 +174,8 @@ class AppServer:
             if prompt := params.get(name):
                 values[option] = f"\n{prompt}" if str(prompt).startswith("@") else str(prompt)
         if params.get("ephemeral"):
+            if flags:
+                raise UsageError("wolo does not continue a session in an ephemeral thread.", hint="Leave out ephemeral.")
             values["no_session"] = True
         handled = (
             "cwd",
@@ -201,10 +204,10 @@ class AppServer:
 
     async def _list_threads(self, params: Params) -> dict[str, Any]:
         _refuse_rest(params, ("cursor", "limit", "cwd", "searchTerm", "archived"))
-        cursor = str(params.get("cursor") or "0")
-        if not cursor.isdecimal():
-            raise UsageError(f"cursor: {cursor} is none.")
-        start, limit = int(cursor), int(params.get("limit") or PAGE)
+        numbers = [str(params.get(name) or default) for name, default in (("cursor", 0), ("limit", PAGE))]
+        if not all(map(str.isdecimal, numbers)):
+            raise UsageError(f"cursor and limit must be numbers, not {' and '.join(numbers)}.")
+        start, limit = map(int, numbers)
         cwd, term = params.get("cwd"), str(params.get("searchTerm") or "")
         infos = [] if params.get("archived") else await asyncio.to_thread(list_sessions, None if cwd is None else str(cwd))
         infos = [each for each in infos if term in each.title]

@@ -7,7 +7,9 @@ import time
 from typing import Any
 
 from wolo import __version__
+from wolo.errors import UsageError
 from wolo.frontends.codex_protocol.app_thread import AppThread
+from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
@@ -16,6 +18,15 @@ from wolo.sessions.store import Store
 def list_sessions(cwd: str | None) -> list[SessionInfo]:
     with Store.open(find_places().data) as store:
         return list(store.list(None if cwd is None else os.path.realpath(cwd)))
+
+
+def exact_id(name: str) -> str:
+    """Raises UsageError where no session has this id or name: the beginning of one is not enough, nor an ephemeral thread's."""
+    with Store.open(find_places().data) as store:
+        found = store.exactly(name)
+    if found is None:
+        raise UsageError(f"There is no session {clean_line(name)} that was saved.")
+    return found.id
 
 
 def opened_object(thread: AppThread, policy: str) -> dict[str, Any]:
