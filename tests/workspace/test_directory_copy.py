@@ -104,6 +104,19 @@ def close_folders(tree: Path) -> None:
     (tree / "readable").chmod(0o500)
 
 
+def test_tree_named_like_an_option_is_removed_alone() -> None:
+    with unprivileged.folder() as place:
+        unprivileged.call(remove_relative, place)
+        assert [each.name for each in place.iterdir()] == ["kept"]
+
+
+def remove_relative(place: Path) -> None:
+    os.chdir(place)
+    (place / "kept").touch()
+    close_folders(place / "-delete")
+    copying.remove_tree(Path("-delete"))
+
+
 def test_folder_around_a_tree_keeps_its_mode() -> None:
     """Where the tree itself cannot be removed, as a mounted one."""
     with unprivileged.folder() as place:

@@ -79,6 +79,7 @@ _OPEN_FOLDERS = ("-type", "d", "!", "-perm", "-700", "-execdir", "chmod", "u+rwx
 
 def remove_tree(folder: Path) -> None:
     """Whatever its modes and its depth. What cannot be removed stays. Outside of it nothing changes, no mode either."""
+    folder = folder.absolute()  # `find` takes a name such as -delete for an action, in the current directory
 
     def again(remove: Callable[..., object], path: str, error: object) -> None:
         if remove in (os.unlink, os.rmdir) and os.fspath(path) != os.fspath(folder):
