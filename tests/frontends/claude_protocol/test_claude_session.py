@@ -12,6 +12,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, calls, delta, error, finish, sse, text, usage
 from tests.frontends.claude_protocol.protocol_client import FORMS, Line, ProtocolClient, allow, blocks
+from wolo.places import find_places
 
 ASKS = ("--permission-prompt-tool", "stdio")
 HOOK = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}}
@@ -335,6 +336,18 @@ def test_calls_of_a_subagent_name_their_parent(provider: ProviderServer, with_te
     assert usage["inputTokens"] == 400, "those of the subagent count once"
 
 
+def test_output_style_of_the_settings_is_named(provider: ProviderServer) -> None:
+    config = find_places().config
+    (config / "output-styles").mkdir(parents=True)
+    (config / "output-styles/terse.md").write_text("Be terse.")
+    (config / "config.toml").write_text('output_style = "terse"\n')
+    provider.script(text("Done."))
+    with ProtocolClient(provider) as client:
+        response = client.request("initialize")["response"]
+        assert (response["output_style"], response["available_output_styles"]) == ("terse", ["default", "terse"])
+        assert client.turn()[0]["output_style"] == "terse"
+
+
 def test_agents_and_prompts_of_initialize_are_used(provider: ProviderServer) -> None:
     provider.script(text("Done."))
     reviewer = {"description": "reviews code", "prompt": "You review.", "tools": ["Read", "Grep"]}
@@ -359,8 +372,9 @@ def test_files_are_rewound_to_a_prompt(provider: ProviderServer) -> None:
         client.turn("first")
         client.turn("second", uuid="5d0b1bb5-2f5c-4b7d-8b1c-6f3a4a0f6a11")
         paths = [str(Path(name).absolute()) for name in ("a.txt", "b.txt")]
-        preview = client.request("rewind_files", user_message_id="5d0b1bb5-2f5c-4b7d-8b1c-6f3a4a0f6a11", dry_run=True)
-        assert preview["response"] == {"canRewind": True, "filesChanged": paths}
+        for dry in (True, 1, "true"):  # nothing is changed where a preview may be meant
+            preview = client.request("rewind_files", user_message_id="5d0b1bb5-2f5c-4b7d-8b1c-6f3a4a0f6a11", dry_run=dry)
+            assert preview["response"] == {"canRewind": True, "filesChanged": paths}
         assert (Path("a.txt").read_text(), Path("b.txt").read_text()) == ("two", "new")
         unknown = client.request("rewind_files", user_message_id="9", dry_run=True)["response"]
         assert unknown == {"canRewind": False, "error": "There is no prompt 9 in this session."}

@@ -33,6 +33,7 @@ from wolo.frontends.prompt_lines import to_prompt
 from wolo.frontends.streams import OutputLost, print_message, watch_reader
 from wolo.messages.message import UserPrompt
 from wolo.messages.parts import TextPart
+from wolo.places import Notices
 
 AddRules = Callable[[Values, str, Any], None]
 MOST_MODELS = 100
@@ -284,7 +285,7 @@ class ClaudeSession:
             case "stop_task":
                 conversation.subagents.interrupt(str(request.get("task_id")))
             case "rewind_files":
-                return await self._rewind(str(request.get("user_message_id")), is_preview=request.get("dry_run") is True)
+                return await self._rewind(str(request.get("user_message_id")), is_preview=bool(request.get("dry_run")))
         return {}
 
     async def _on_initialize(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -305,8 +306,8 @@ class ClaudeSession:
             "commands": [],
             "agents": [{"name": each.name, "description": each.description} for each in conversation.subagents.agents.offers],
             "models": await asyncio.to_thread(_models, conversation),
-            "output_style": "default",
-            "available_output_styles": ["default"],
+            "output_style": conversation.permissions.config.settings.output_style or "default",
+            "available_output_styles": ["default", *(each.name for each in conversation.user_files.output_styles(Notices()))],
             "account": {},
             "hook_on_failure_supported": True,
             "claude_code_version": f"{VERSION} (wolo)",

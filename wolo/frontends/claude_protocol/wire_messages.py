@@ -75,7 +75,7 @@ class MessageWriter:
             slash_commands=[],
             plugins=[],
             apiKeySource="none",
-            output_style="default",
+            output_style=self.conversation.permissions.config.settings.output_style or "default",
             claude_code_version=f"{VERSION} (wolo)",
         )
 
