@@ -66,10 +66,10 @@ async def test_new_errors_are_reported_and_old_ones_skipped(tmp_path: Path, how:
     file = tmp_path / "a b.x"
     file.write_text("one\nBAD old\n")
     async with running(tmp_path, how) as servers:
-        assert servers.states()[0].state == ""
+        assert next(iter(servers.states().values())) == ""
         told = await edit(servers, file, "moved\none\nBAD old\n  BAD new\nODD\n")
         assert told == "[fake: 1 new error after this edit]\na b.x:4:3: BAD new (E1)"
-        assert servers.states()[0].state == "running"
+        assert next(iter(servers.states().values())) == "running"
         assert await edit(servers, file, "BAD old\nBAD new\n") == ""
         assert "BAD old" in await edit(servers, file, "BAD old\nBAD old\n")
         new = tmp_path / "new.x"
@@ -127,7 +127,7 @@ async def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: p
 async def test_one_that_never_publishes_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(tmp_path, "silent") as servers:
         servers.warm_up([tmp_path / "a.x"])
-        while servers.states()[0].state == "starting":
+        while next(iter(servers.states().values())) == "starting":
             await asyncio.sleep(0.01)
         monkeypatch.setattr(lsp_client, "START_S", 0.05)
         assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""
@@ -150,7 +150,7 @@ async def test_one_that_stops_reading_is_given_up(tmp_path: Path, monkeypatch: p
     (tmp_path / "a.x").write_text("one\n" * 100_000)
     async with running(tmp_path, "stops reading") as servers:
         servers.warm_up([tmp_path / "a.x"])
-        while servers.states()[0].state == "starting":
+        while next(iter(servers.states().values())) == "starting":
             await asyncio.sleep(0.01)
         monkeypatch.setattr(lsp_client, "ANSWER_S", 0.05)
         assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""

@@ -20,8 +20,6 @@ from wolo.messages.message import Message, Usage, user
 from wolo.models.protocol import ModelClient, ModelQuestion
 from wolo.tools.tool import ToolServices
 
-REVIEW = "review"
-"""Metadata key of calls that were reviewed: the model's answer and its reason."""
 SOURCE = "reviewer"
 """Source of a verdict by the model."""
 TIMEOUT_S = 30.0

@@ -18,7 +18,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     problems = Notices()
     installed = await asyncio.to_thread(find_installed, permissions.config, permissions.workspace, find_places(), problems)
     servers = shell.language_servers
-    states = {each.name: each.state for each in servers.states()} if isinstance(servers, LanguageServers) else {}
+    states = servers.states() if isinstance(servers, LanguageServers) else {}
     if not installed:
         none = "No language server is installed, so edits are not checked. `lsp.servers` in the settings adds one."
         return ShowText("\n".join((none, *problems)))

@@ -21,13 +21,6 @@ MOST_FILES = 20
 MOST_FILE_BYTES = 1024 * 1024
 
 
-class ServerState(Struct, frozen=True):
-    name: str
-    extensions: tuple[str, ...]
-    state: str
-    """`running`, `starting`, `failed: …`, or empty: not started."""
-
-
 class _Check(Struct):
     path: Path
     before: str
@@ -107,8 +100,9 @@ class LanguageServers:
                 self._told.add(name)
                 yield f"The language server {name} is not used any more: {client.why}."
 
-    def states(self) -> tuple[ServerState, ...]:
-        return tuple(ServerState(each.name, each.extensions, self._state(each.name)) for each in self._installed)
+    def states(self) -> dict[str, str]:
+        """By server: `running`, `starting`, `failed: …`, or empty: not started."""
+        return {each.name: self._state(each.name) for each in self._installed}
 
     def close(self) -> None:
         for check in self._waiting.values():

@@ -88,7 +88,6 @@ class OAuthProvider(OAuthClientProvider):
     on_refused: Callable[[str], None]
     callback: Callback | None = None
     """Present in `wolo mcp login`."""
-    extra_scope: str | None = None
     failure: Exception | None = None
     """Why the last login failed."""
     has_logged_in = False
