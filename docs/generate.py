@@ -75,6 +75,7 @@ _READ: Mapping[str, str] = {
     "rules": "read, see [rules](../guide/instructions.md#rules)",
     "MCP servers": "offered, each after your consent",
     "hooks": "run after your consent",
+    "permission rules": "denials and questions [hold](../guide/permissions.md#trusted-projects)",
     "settings": "can only make wolo stricter",
 }
 

@@ -33,14 +33,8 @@ MORE_FILES = (
 """Instructions that are read besides."""
 USERS_FILES = (
     *(".claude/CLAUDE.md", ".codex/AGENTS.md", ".gemini/GEMINI.md", ".config/opencode/AGENTS.md", ".pi/agent/AGENTS.md"),
-    *(
-        ".qwen/QWEN.md",
-        ".kimi/AGENTS.md",
-        ".config/AGENTS.md",
-        ".config/amp/AGENTS.md",
-        ".agents/AGENTS.md",
-        ".factory/AGENTS.md",
-    ),
+    *(".qwen/QWEN.md", ".kimi/AGENTS.md", ".config/AGENTS.md", ".config/amp/AGENTS.md", ".agents/AGENTS.md"),
+    ".factory/AGENTS.md",
     *(".copilot/copilot-instructions.md", ".config/goose/.goosehints", ".codeium/windsurf/memories/global_rules.md"),
 )
 """The user's instructions for other agents; the first usable one is read if wolo has none."""
@@ -57,6 +51,9 @@ NAMING_SETTINGS = (
     *(".gemini/settings.json", ".qwen/settings.json"),
 )
 """Settings that name further files of instructions."""
+
+PERMISSION_RULES = "permission rules"
+"""What they deny and ask about holds; what they allow does not."""
 
 _SHARED = "several agents"
 _DATA = "wolo takes agents from Markdown and Codex's TOML only"
@@ -96,6 +93,7 @@ TABLE = (
     _project(
         "Claude Code", "hooks", ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks.json", ".claude/hooks"
     ),
+    _project("Claude Code", PERMISSION_RULES, ".claude/settings.json", ".claude/settings.local.json"),
     _project("Claude Code", "skills", ".claude/skills"),
     _project("Claude Code", "commands", ".claude/commands"),
     _project("Claude Code", "agents", ".claude/agents"),
@@ -112,7 +110,7 @@ TABLE = (
     _project("Codex", "hooks", ".codex/hooks.json", ".codex/config.toml"),
     _project("Codex", "skills", ".codex/skills"),
     _project("Codex", "agents", ".codex/agents"),
-    _project("Codex", "permission rules", ".codex/rules", why=IMPORTED),
+    _project("Codex", PERMISSION_RULES, ".codex/rules", why=IMPORTED),
     _user("Codex", "instructions", ".codex/AGENTS.md"),
     _user("Codex", "skills", ".codex/skills"),
     _user("Codex", "commands", ".codex/prompts"),
@@ -120,7 +118,8 @@ TABLE = (
     _user(
         "Codex", "settings, rules, hooks and MCP servers", ".codex/config.toml", ".codex/rules", ".codex/hooks.json", why=IMPORTED
     ),
-    _project("OpenCode", "MCP servers", "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
+    _project("OpenCode", "MCP servers", *NAMING_SETTINGS[:4]),
+    _project("OpenCode", PERMISSION_RULES, *NAMING_SETTINGS[:4]),
     _project("OpenCode", "skills", ".opencode/skills", ".opencode/skill"),
     _project("OpenCode", "commands", ".opencode/commands", ".opencode/command"),
     _project("OpenCode", "agents", ".opencode/agents", ".opencode/agent"),
@@ -139,6 +138,7 @@ TABLE = (
     _project("Gemini CLI", "instructions", "GEMINI.md"),
     _project("Gemini CLI", "MCP servers", ".gemini/settings.json"),
     _project("Gemini CLI", "hooks", ".gemini/settings.json"),
+    _project("Gemini CLI", PERMISSION_RULES, ".gemini/settings.json"),
     _project("Gemini CLI", "skills", ".gemini/skills"),
     _project("Gemini CLI", "commands", ".gemini/commands"),
     _project("Gemini CLI", "agents", ".gemini/agents"),
@@ -158,6 +158,7 @@ TABLE = (
     _project("Qwen Code", "instructions", "QWEN.md"),
     _project("Qwen Code", "MCP servers", ".qwen/settings.json"),
     _project("Qwen Code", "hooks", ".qwen/settings.json"),
+    _project("Qwen Code", PERMISSION_RULES, ".qwen/settings.json"),
     _project("Qwen Code", "skills", ".qwen/skills"),
     _project("Qwen Code", "commands", ".qwen/commands"),
     _project("Qwen Code", "agents", ".qwen/agents"),
@@ -186,6 +187,7 @@ TABLE = (
     _project("Cursor", "rules", ".cursor/rules"),
     _project("Cursor", "MCP servers", ".cursor/mcp.json"),
     _project("Cursor", "hooks", ".cursor/hooks.json"),
+    _project("Cursor", PERMISSION_RULES, ".cursor/cli.json"),
     _project("Cursor", "skills", ".cursor/skills"),
     _project("Cursor", "commands", ".cursor/commands"),
     _project("Cursor", "agents", ".cursor/agents"),
@@ -237,7 +239,12 @@ TABLE = (
     _user("Goose", "settings", ".config/goose/config.yaml", why="wolo reads no settings of Goose"),
     _project("Zed", "instructions", ".rules"),
     _project("Zed", "MCP servers", ".zed/settings.json"),
+    _project(
+        *("Zed", "tool permissions", ".zed/settings.json"),
+        why="wolo's rules know no regular expressions; calls that agent.tool_permissions forbids are NOT denied",
+    ),
     _project("Amp", "MCP servers", ".amp/settings.json"),
+    _project("Amp", PERMISSION_RULES, ".amp/settings.json"),
     _user("Amp", "instructions", ".config/amp/AGENTS.md"),
     _user("Amp", "skills", ".config/amp/skills"),
     _user("Amp", "settings", ".config/amp/settings.json", why="wolo reads no settings of Amp"),
@@ -265,6 +272,7 @@ TABLE = (
     _user("Kiro", "skills", ".kiro/skills"),
     _project("Factory", "MCP servers", ".factory/mcp.json"),
     _project("Factory", "hooks", ".factory/hooks.json", ".factory/settings.json"),
+    _project("Factory", PERMISSION_RULES, ".factory/settings.json"),
     _project("Factory", "skills", ".factory/skills"),
     _project("Factory", "commands", ".factory/commands"),
     _project("Factory", "agents", ".factory/droids"),

@@ -92,7 +92,7 @@ def test_paths_belong_to_the_folder_of_the_file() -> None:
         ({"deny": [3]}, "deny 3: it is not text. Calls that it forbids are NOT denied."),
         (["Bash"], "permissions: they are no table"),
         ("{broken", "cannot be read, so its permission rules do NOT hold"),
-        ("[]", "permissions: it holds no table"),
+        ("[]", "its permission rules do NOT hold: settings.json holds no table"),
     ],
 )
 def test_meaningless_rule_is_named_with_its_file(permissions: Any, notice: str) -> None:

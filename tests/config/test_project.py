@@ -51,7 +51,7 @@ def test_each_kind_is_found_everywhere_in_any_form(kind: project.Kind) -> None:
 
 
 def test_file_with_hooks_and_servers_is_both() -> None:
-    assert found(make(".gemini/settings.json")) == [("hooks and MCP servers", ".gemini/settings.json")]
+    assert found(make(".gemini/settings.json")) == [("hooks and MCP servers and permission rules", ".gemini/settings.json")]
 
 
 def test_only_folders_from_root_to_work_count() -> None:

@@ -25,7 +25,7 @@ from wolo.conversation.resources.conversation_hooks import find_hooks
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.extensions.agent_files import ROO_MODES
 from wolo.extensions.instructions.instruction_files import read_folder, read_instructions, users_rules
-from wolo.foreign_places import IMPORTED, TABLE, Place, paths_of
+from wolo.foreign_places import IMPORTED, PERMISSION_RULES, TABLE, Place, paths_of
 from wolo.places import Notices, Site, find_home
 from wolo.workspace.root import find_site
 
@@ -42,7 +42,7 @@ FIELDS = (
 )
 KEYS = (
     *(b"mcpServers", b"servers", b"mcp", b"hooks", b"inputs", b"instructions", b"permissions", b"context", b"projects"),
-    *(b"tools", b"model", b"providers"),
+    *(b"tools", b"model", b"providers", b"permission", b"amp.permissions", b"commandDenylist", b"agent"),
 )
 CODE = ("tools", "extensions", "settings")
 """Kinds of wolo's own that are not read as data, or that are the user's business to correct."""
@@ -107,6 +107,10 @@ def of_imports(site: Site, config: Config) -> Reading:
     return {str(each.source) for each in found if each.kind != "skip"} | {*servers}, [*complaints, *site.notices]
 
 
+def of_permission_rules(site: Site, config: Config) -> Reading:
+    return {rule.source for rule in config.rules}, [*config.notices]
+
+
 READERS: Mapping[str, Callable[[Site, Config], Reading]] = {
     "instructions": of_instructions,
     "rules": of_instructions,
@@ -116,6 +120,7 @@ READERS: Mapping[str, Callable[[Site, Config], Reading]] = {
     "output-styles": of_styles,
     "hooks": of_hooks,
     "MCP servers": of_servers,
+    PERMISSION_RULES: of_permission_rules,
 }
 
 MARKDOWN = "---\nname: bad\ndescription: d\nalwaysApply: true\napplyTo: '**'\ntrigger: always_on\ninclusion: always\n---\nDo it."
@@ -128,6 +133,13 @@ SETTINGS = {
     "model": "openai/gpt-5",
     "mcpServers": {"bad": {"command": "npx", "args": ["x"]}},
     "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}]},
+}
+DENIALS = {
+    "permissions": {"deny": ["Bash(x)", "Shell(x)"]},
+    "permission": {"bash": {"x": "deny"}},
+    "tools": {"exclude": ["run_shell_command(x)"]},
+    "commandDenylist": ["x"],
+    "amp.permissions": [{"tool": "Bash", "matches": {"cmd": "x"}, "action": "reject"}],
 }
 
 
@@ -169,7 +181,7 @@ def content_of(row: Place, path: str) -> str:
         return TOMLS[row.kind]
     forms = HOOKS if row.kind == "hooks" else SERVERS if row.kind == "MCP servers" else ()
     here = (form for place, form, outcome in forms if outcome == "read" and (place == path or place.startswith(f"{path}/")))
-    form = next(here, SETTINGS)
+    form = next(here, DENIALS if row.kind == PERMISSION_RULES else SETTINGS)
     return form if isinstance(form, str) else json.dumps(form)
 
 
@@ -312,6 +324,7 @@ def test_damaged_file_is_named_and_rest_read(row: Place, path: str) -> None:
             wrong.append((name, "the rest is lost", new))
         is_folder_of_rules = name == "folder" and row.kind == "rules"  # which may hold more of them
         says_nothing = name == "fields are null"
+        says_nothing |= row.kind == PERMISSION_RULES and name.startswith(("fields", "escaped", "digits", "less", "deep lists"))
         says_nothing |= file.suffix == ".rules" and name.startswith(("only", "fields", "escaped"))  # to Codex
         if not (used > rest or any(file.name in each for each in new) or is_folder_of_rules or says_nothing):
             wrong.append((name, "not named", new))

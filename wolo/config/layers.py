@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
@@ -21,8 +20,9 @@ from wolo.config import cli_options, consents, files, managed, permission_rules,
 from wolo.config.dotted_keys import Key, Leaf, SettingsPlace, build, join_key, leaf, leaves, values
 from wolo.config.project import MORE_RULES, STRICTER
 from wolo.config.schema import THEMES, Config, Endpoint, Settings
-from wolo.errors import ConfigError, UsageError
+from wolo.errors import ConfigError, ExtensionError, UsageError
 from wolo.extensions.hooks.definitions import mistake
+from wolo.foreign_places import first_names, present
 from wolo.guard.modes import MODES, SPELLINGS, find_mode, is_looser
 from wolo.guard.rules import Rule
 from wolo.messages import secret_values, terminal_text
@@ -299,29 +299,27 @@ def _add_project(layers: _Layers, site: Site, flags: cli_options.Flags) -> None:
         if (more := len(ignored) - MOST_NAMED) > 0:
             layers.notices.add(f"{path}: {more} more settings are ignored.")
     for folder in project.folders(root, cwd):
-        for name in project.CLAUDE_SETTINGS:
-            if os.path.lexists(path := folder / name):
-                _add_claude_rules(layers, path, root, folder)
+        for name in present(project.RULES.places, first_names(folder)):
+            if os.path.lexists(folder / name):
+                _add_foreign_rules(layers, name, root, folder)
 
 
-def _add_claude_rules(layers: _Layers, path: Path, root: Path, folder: Path) -> None:
-    """The `deny` and `ask` rules of Claude Code's settings; a rule that wolo cannot hold is named before anything runs."""
+def _add_foreign_rules(layers: _Layers, name: str, root: Path, folder: Path) -> None:
+    """What another agent's settings deny and ask about; a rule that wolo cannot hold is named before anything runs."""
     from wolo.config.translation.findings import Reading  # noqa: PLC0415  # only where there is such a file
-    from wolo.config.translation.rules import add_denials  # noqa: PLC0415
+    from wolo.config.translation.project_rules import add_project_rules  # noqa: PLC0415
+    from wolo.extensions.settings_documents import parse_settings  # noqa: PLC0415
 
-    name = project.on_one_line(path.relative_to(root))
+    path = folder / name
+    shown = project.on_one_line(path.relative_to(root))
     try:
-        data = project.read_file(path, root)
-        table = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf") or b"{}")
-    except (ConfigError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        layers.notices.add(f"{name} cannot be read, so its permission rules do NOT hold: {getattr(error, 'message', error)}")
+        table = parse_settings(project.read_file(path, root), path.name)
+    except (ConfigError, ExtensionError) as error:
+        layers.notices.add(f"{shown} cannot be read, so its permission rules do NOT hold: {error.message}")
         return
     reading = Reading(path, is_projects=True, anchor="" if folder == root else f"{folder.relative_to(root)}/")
-    if not isinstance(table, dict):
-        reading.skip("permissions", "it holds no table. Calls that it forbids are NOT denied.")
-    elif "permissions" in table:
-        add_denials(reading, table["permissions"])
-    _add_rules(layers, reading, name, SettingsPlace(str(path)))
+    add_project_rules(reading, name, table)
+    _add_rules(layers, reading, shown, SettingsPlace(str(path)))
 
 
 def _add_plugin_denials(layers: _Layers, site: Site) -> None:
@@ -341,6 +339,8 @@ def _add_rules(layers: _Layers, reading: Reading, name: str, place: SettingsPlac
         if finding.kind == "rule":
             decision, rule = finding.value
             layers.add(Leaf(("permissions", decision), (rule,)), name, place)
+        elif finding.kind == "setting":
+            layers.tighten(Leaf((finding.what,), finding.value), place)
         else:
             layers.notices.add(f"{name}: {terminal_text.clean_line(finding.what)}: {terminal_text.clean_line(finding.why)}")
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from wolo.config.dotted_keys import Key
 from wolo.config.files import OTHERS_WRITE
 from wolo.errors import ConfigError, ToolError
-from wolo.foreign_places import UNREAD, Place, first_names, paths_of, present
+from wolo.foreign_places import PERMISSION_RULES, UNREAD, Place, first_names, paths_of, present
 from wolo.operating_system import file_mode, user_id
 from wolo.places import find_home
 from wolo.workspace.files.safe_open import open_regular, read_all
@@ -38,12 +38,10 @@ def _kind(name: str) -> Kind:
 
 SETTINGS, HOOKS, MCP_SERVERS = _kind("settings"), _kind("hooks"), _kind("MCP servers")
 SKILLS, COMMANDS, AGENTS, TOOLS = _kind("skills"), _kind("commands"), _kind("agents"), _kind("tools")
-CLAUDE_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
-"""They also hold permission rules."""
 CODEX_PROMPTS = ".codex/prompts"
 """Codex calls these `/prompts:NAME`."""
-EXTENSIONS, OUTPUT_STYLES = _kind("extensions"), _kind("output-styles")
-KINDS = (SETTINGS, HOOKS, MCP_SERVERS, SKILLS, COMMANDS, AGENTS, TOOLS, EXTENSIONS, OUTPUT_STYLES)
+EXTENSIONS, OUTPUT_STYLES, RULES = _kind("extensions"), _kind("output-styles"), _kind(PERMISSION_RULES)
+KINDS = (SETTINGS, HOOKS, MCP_SERVERS, RULES, SKILLS, COMMANDS, AGENTS, TOOLS, EXTENSIONS, OUTPUT_STYLES)
 
 
 class ProjectFile(Struct, frozen=True):

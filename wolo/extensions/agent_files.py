@@ -44,18 +44,8 @@ if TYPE_CHECKING:
 Mode = Literal["primary", "subagent", "all"]
 READING = frozenset(
     (
-        "read",
-        "grep",
-        "glob",
-        "repo_map",
-        "fetch",
-        "web_search",
-        "todo",
-        "ask",
-        "present_plan",
-        "skill",
-        "expand_message",
-        "task_completion",
+        *("read", "grep", "glob", "repo_map", "fetch", "web_search", "todo", "ask", "present_plan", "skill"),
+        *("expand_message", "task_completion"),
     )
 )
 """Tools that change nothing."""

@@ -270,14 +270,17 @@ def test_user_files_stay_unchanged_and_repetition_adds_nothing() -> None:
 def test_project_only_tightens_and_its_servers_await_consent(isolated: Path) -> None:
     put(Path(".claude/settings.json"), {"model": "claude-x", "permissions": {"allow": ["Bash(ls:*)"], "deny": ["Read(.env)"]}})
     put(Path(".gemini/settings.json"), {"mcpServers": {"g": {"command": "x"}}})
-    put(Path("opencode.json"), {"permission": {"webfetch": "deny"}})
+    put(Path("opencode.json"), {"permission": {"webfetch": "deny", "bash": "ask"}})
+    put(Path(".codex/rules/a.rules"), 'prefix_rule(pattern = ["rm"], decision = "forbidden")')
     plan = planned()
     text = "\n".join(map(str, plan.steps))
     assert "- allow Bash(ls:*): a project cannot allow anything" in text
     assert "= deny read:**/.env: holds where it is, once the folder is trusted" in text
     assert "- model = anthropic/claude-x: a project does not set this for you" in text
     plan.apply(find_places())
-    assert tomllib.loads(Path(".wolo/config.toml").read_text()) == {"permissions": {"deny": ["fetch:*"]}}
+    assert tomllib.loads(Path(".wolo/config.toml").read_text()) == {"permissions": {"deny": ["shell:rm *"]}}
+    assert "= deny fetch:*: holds where it is, once the folder is trusted" in text
+    assert "= mode = ask: holds where it is, once the folder is trusted" in text
     assert "= MCP server g: offered where it is, after your consent" in text
     assert not Path(".wolo/mcp.json").exists()
     assert not (find_places().config / "config.toml").exists()

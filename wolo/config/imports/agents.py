@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from wolo.config.foreign_servers import read_foreign_entries
 from wolo.config.imports.definitions import add_files, add_provider, variable_in
-from wolo.config.project import MAX_BYTES, read_file
+from wolo.config.project import MAX_BYTES, RULES, read_file
 from wolo.config.translation import rules
-from wolo.config.translation.findings import Reading, SettingFinding
+from wolo.config.translation.findings import Reading, SettingFinding, items, part
 from wolo.errors import ConfigError, ExtensionError
 from wolo.extensions.hooks.hook_files import read_hooks
 from wolo.extensions.settings_documents import parse_settings
@@ -24,11 +24,9 @@ from wolo.places import Notices, find_home
 
 _LEVELS = frozenset(("off", "minimal", "low", "medium", "high", "xhigh", "max"))
 _PROVIDERS = {"google": "gemini", "google-gemini": "gemini", "moonshotai": "moonshot", "zai-coding-plan": "zai-coding"}
-_KNOWN_PROVIDERS = frozenset(
-    (
-        *("anthropic", "openai", "gemini", "openrouter", "deepseek", "moonshot"),
-        *("mistral", "groq", "xai", "zai", "zai-coding", "ollama"),
-    )
+_KNOWN_PROVIDERS = (
+    *("anthropic", "openai", "gemini", "openrouter", "deepseek", "moonshot"),
+    *("mistral", "groq", "xai", "zai", "zai-coding", "ollama"),
 )
 _DECISIONS: tuple[Decision, ...] = ("deny", "ask", "allow")
 _MOST_FILES = 50
@@ -89,7 +87,13 @@ def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[Setting
                 _read_file(agent, reading, root)
         except (ValueError, RecursionError, SyntaxError, ConfigError, ExtensionError, AttributeError, TypeError) as error:
             reading.skip("this file", f"it cannot be read: {getattr(error, 'message', None) or error}")
-    yield from reading.findings
+    holds = reading.is_projects and path.relative_to(root).as_posix() in RULES.places
+    for each in reading.findings:
+        if holds and (each.kind == "rule" or (each.kind, agent.name) == ("setting", "opencode")):
+            what = each.what if each.kind == "rule" else f"{each.what} = {each.value}"
+            yield SettingFinding(source=path, kind="present", what=what, why="holds where it is, once the folder is trusted")
+        else:
+            yield each
 
 
 def _read_file(agent: ForeignAgent, reading: Reading, root: Path) -> None:
@@ -113,24 +117,13 @@ def _read_file(agent: ForeignAgent, reading: Reading, root: Path) -> None:
     elif path.name == "models.json":
         # Providers that pi's user has added
         apis = {"openai-completions": "openai-chat", "openai-responses": "openai-responses", "anthropic-messages": "anthropic"}
-        for name in _part(table, "providers"):
-            own = _part(table["providers"], name)
+        for name in part(table, "providers"):
+            own = part(table["providers"], name)
             add_provider(reading, name, own.get("baseUrl"), apis.get(str(own.get("api", ""))), own.get("apiKey"))
     elif path.name == "mcp.json":
         _servers(reading, table.get("mcpServers", {}))
     else:
         agent.read(reading, table)
-
-
-def _part(table: Mapping[str, Any], key: str) -> dict[str, Any]:
-    found = table.get(key)
-    return found if isinstance(found, dict) else {}
-
-
-def _items(table: Mapping[str, Any], key: str) -> list[Any]:
-    """A list within a table; a single value counts as one."""
-    found = table.get(key)
-    return found if isinstance(found, list) else [] if found in (None, {}) else [found]
 
 
 def _model(reading: Reading, key: str, provider: str, model: object, own: Mapping[str, Any] | None = None) -> None:
@@ -211,27 +204,24 @@ def _claude(reading: Reading, table: dict[str, Any]) -> None:
             else "a short name of Claude Code; choose a model with /model",
         )
     _level(reading, table.get("effortLevel"))
-    permissions = _part(table, "permissions")
+    permissions = part(table, "permissions")
     modes = {"default": "ask", "dontAsk": "ask", "acceptEdits": "edit", "plan": "plan", "auto": "auto"}
     _mode(reading, permissions.get("defaultMode"), modes)
-    if reading.is_projects:
-        rules.add_held(reading, permissions)
-    else:
-        rules.add_denials(reading, permissions)
-    for each in _items(permissions, "allow"):
+    rules.add_denials(reading, permissions)
+    for each in items(permissions, "allow"):
         rules.add_rule(reading, "allow", each)
-    if directories := _items(permissions, "additionalDirectories"):
+    if directories := items(permissions, "additionalDirectories"):
         reading.skip(f"directories {', '.join(map(str, directories))}", "given for each run: --add-dir")
-    if names := ", ".join(_part(table, "env")):
+    if names := ", ".join(part(table, "env")):
         reading.skip(f"env {names}", "wolo stores no values; export the variables, and commands get them")
     if reading.is_projects and table.get("hooks"):
         reading.add("present", "hooks", why=f"read from {reading.source.parent.name}/{reading.source.name}, after your consent")
     elif table.get("disableAllHooks") is not True:
         _hooks(reading, table.get("hooks"))
-    markets = _part(table, "extraKnownMarketplaces")
-    for name in [name for name, is_on in _part(table, "enabledPlugins").items() if is_on]:
+    markets = part(table, "extraKnownMarketplaces")
+    for name in [name for name, is_on in part(table, "enabledPlugins").items() if is_on]:
         plugin, _, market = str(name).partition("@")
-        source = _part(_part(markets, market), "source")
+        source = part(part(markets, market), "source")
         where = source.get("repo") or source.get("url") or source.get("path") or market
         reading.skip(f"plugin {name}", f"`wolo plugin marketplace add {where}`, then `wolo plugin add {plugin}`")
     if "apiKeyHelper" in table:
@@ -243,7 +233,7 @@ def _claude(reading: Reading, table: dict[str, Any]) -> None:
 
 
 def _codex(reading: Reading, table: dict[str, Any]) -> None:
-    own = {name: each for name, each in _part(table, "model_providers").items() if isinstance(each, dict)}
+    own = {name: each for name, each in part(table, "model_providers").items() if isinstance(each, dict)}
     for name, each in own.items():
         api = {"chat": "openai-chat", "responses": "openai-responses"}.get(str(each.get("wire_api", "chat")))
         add_provider(reading, name, each.get("base_url"), api, each.get("env_key"))
@@ -260,11 +250,11 @@ def _codex(reading: Reading, table: dict[str, Any]) -> None:
         _mode(reading, str(sandbox), {"read-only": careful, "workspace-write": "ask" if asks else "auto", "None": "ask"})
     _servers(reading, table.get("mcp_servers", {}))
     _hooks(reading, table.get("hooks"))
-    for name in _part(table, "profiles"):
+    for name in part(table, "profiles"):
         reading.skip(f"profile {name}", "wolo has no profiles; an agent (`wolo --agent NAME`) has a model and rights of its own")
     if "notify" in table:
         reading.skip("notify", "a Stop or Notification hook does the same: it gets the event on stdin")
-    if _part(table, "tools").get("web_search", table.get("web_search")) not in (None, False, "disabled"):
+    if part(table, "tools").get("web_search", table.get("web_search")) not in (None, False, "disabled"):
         reading.skip("web_search", "it needs a search service: web_search.backend")
     known = {"profiles", "notify", "web_search", "model", "model_provider", "model_providers", "model_reasoning_effort"}
     known |= {"approval_policy", "sandbox_mode", "mcp_servers", "hooks", "projects"}
@@ -272,22 +262,19 @@ def _codex(reading: Reading, table: dict[str, Any]) -> None:
 
 
 def _opencode(reading: Reading, table: dict[str, Any]) -> None:
-    own = {name: each for name, each in _part(table, "provider").items() if isinstance(each, dict) and "npm" in each}
+    own = {name: each for name, each in part(table, "provider").items() if isinstance(each, dict) and "npm" in each}
     for name, each in own.items():
-        options = _part(each, "options")
+        options = part(each, "options")
         api = "openai-chat" if each["npm"] == "@ai-sdk/openai-compatible" else None
         add_provider(reading, name, options.get("baseURL"), api, variable_in(options.get("apiKey")))
-    if others := ", ".join(name for name in _part(table, "provider") if name not in own):
+    if others := ", ".join(name for name in part(table, "provider") if name not in own):
         reading.skip(f"provider {others}", "its keys are not copied; see `wolo auth login` and providers.NAME")
     for key in ("model", "small_model"):
         provider, _, model = str(table.get(key, "")).partition("/")
         _model(reading, key, provider, model, own)
-    if "permission" in table:
-        rules.add_opencode(reading, table["permission"])
-    if off := {name: "deny" for name, is_on in _part(table, "tools").items() if is_on is False}:
-        rules.add_opencode(reading, off)
+    rules.add_opencode_settings(reading, table)
     _servers(reading, table.get("mcp", {}))
-    for files in _items(table, "instructions"):
+    for files in items(table, "instructions"):
         if reading.is_projects:
             reading.add("present", "instructions", why=f"{files} is read")
         else:
@@ -296,40 +283,27 @@ def _opencode(reading: Reading, table: dict[str, Any]) -> None:
         add_files(reading, kind, table.get(kind))
     if isinstance(agent := table.get("default_agent"), str) and agent not in ("", "build"):
         reading.setting("agent", agent)
-    if plugins := _items(table, "plugin"):
+    if plugins := items(table, "plugin"):
         reading.skip(f"plugins {', '.join(map(str, plugins))}", "they are JavaScript for OpenCode's own functions")
-    if names := ", ".join(_part(table, "mode")):
+    if names := ", ".join(part(table, "mode")):
         reading.skip(f"mode {names}", "wolo has agents instead")
     known = {"model", "small_model", "permission", "tools", "mcp", "instructions", "agent", "command", "mode", "provider"}
     reading.rest(table, {*known, "default_agent", "plugin"})
 
 
-_GEMINI_LISTS: tuple[tuple[Decision, str, str], ...] = (
-    ("deny", "exclude", "excludeTools"),
-    ("ask", "confirmationRequired", "confirmationRequired"),
-    ("allow", "allowed", "allowedTools"),
-)
-_GEMINI_TOOLS = {f"tools.{name}" for _, name, _ in _GEMINI_LISTS}
-
-
 def _gemini(reading: Reading, table: dict[str, Any]) -> None:
-    general, tools = _part(table, "general"), _part(table, "tools")
-    model = _part(table, "model") or {"name": table.get("model")}
+    general, tools = part(table, "general"), part(table, "tools")
+    model = part(table, "model") or {"name": table.get("model")}
     _model(reading, "model", "gemini", model.get("name"))
     _number(reading, "limits.max_turns", model.get("maxSessionTurns", table.get("maxSessionTurns")))
     modes = {"default": "ask", "auto_edit": "edit", "plan": "plan"}
     _mode(reading, general.get("defaultApprovalMode", tools.get("approvalMode", table.get("approvalMode"))), modes)
-    for decision, name, old in _GEMINI_LISTS:
-        for each in (*_items(tools, name), *_items(table, old)):
-            rules.add_bare(reading, decision, each)
-    core = tools.get("core", table.get("coreTools"))
-    if isinstance(core, list):
-        rules.deny_others(reading, core)
-    reading.rest({f"tools.{name}": each for name, each in tools.items()}, {"tools.approvalMode", "tools.core", *_GEMINI_TOOLS})
+    rules.add_gemini(reading, table)
+    reading.rest({f"tools.{name}": each for name, each in tools.items()}, {"tools.approvalMode", *rules.GEMINI_TOOLS})
     servers = table.get("mcpServers", {})
     if isinstance(servers, dict):
-        limits = _part(table, "mcp")
-        for name in (*_items(limits, "excluded"), *_items(table, "excludeMCPServers")):
+        limits = part(table, "mcp")
+        for name in (*items(limits, "excluded"), *items(table, "excludeMCPServers")):
             rules.add_rule(reading, "deny", f"mcp__{name}")
         allowed = limits.get("allowed", table.get("allowMCPServers"))
         for name in [each for each in servers if isinstance(allowed, list) and each not in allowed]:
@@ -345,12 +319,12 @@ def _gemini(reading: Reading, table: dict[str, Any]) -> None:
 
 def _policies(reading: Reading, table: dict[str, Any]) -> None:
     """Rules of Gemini CLI's policy engine: denials and questions by tool and prefix of a command."""
-    for rule in _items(table, "rule"):
+    for rule in items(table, "rule"):
         if not isinstance(rule, dict) or rule.get("decision") not in ("deny", "ask_user", "allow"):
             reading.skip(f"policy {rule}", "it has no decision. Calls that it forbids are NOT denied.")
             continue
         decision: Decision = "ask" if rule["decision"] == "ask_user" else rule["decision"]
-        tools = _items(rule, "toolName") or ["*"]
+        tools = items(rule, "toolName") or ["*"]
         shown = f"policy {rule['decision']} {', '.join(map(str, tools))}"
         narrowed = sorted(rule.keys() & {"argsPattern", "commandRegex", "modes", "mcpName", "toolAnnotations", "subagent"})
         if "*" in tools or (narrowed and decision == "allow"):
@@ -358,7 +332,7 @@ def _policies(reading: Reading, table: dict[str, Any]) -> None:
             continue
         if narrowed:
             reading.skip(shown, f"wolo cannot compare {', '.join(narrowed)}: {decision} holds for all these calls")
-        prefixes = [] if narrowed else _items(rule, "commandPrefix")
+        prefixes = [] if narrowed else items(rule, "commandPrefix")
         for tool in tools:
             for written in [f"{tool}({prefix})" for prefix in prefixes] or [tool]:
                 rules.add_bare(reading, decision, written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,3 +49,14 @@ class Reading:
         """Names the settings that nothing was said about."""
         if names := sorted(str(name) for name in table if name not in known and not str(name).startswith("$")):
             self.skip(", ".join(names), "no equivalent in wolo")
+
+
+def part(table: Mapping[str, Any], key: str) -> dict[str, Any]:
+    found = table.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def items(table: Mapping[str, Any], key: str) -> list[Any]:
+    """A list within a table; a single value counts as one."""
+    found = table.get(key)
+    return found if isinstance(found, list) else [] if found in (None, {}) else [found]

@@ -7,9 +7,10 @@ import itertools
 import math
 import re
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
-from wolo.config.translation.findings import Reading
+from wolo.config.translation.findings import Reading, items, part
 from wolo.errors import WoloError
 from wolo.guard.rules import Decision, parse_rule
 from wolo.workspace.globs import BadPattern, expand_braces
@@ -25,6 +26,12 @@ _TOOLS = {
 }
 _EVERYTHING = {"shell": "*", "read": "**", "write": "**", "fetch": "*", "task": "*", "mcp": "*", "tool": "*"}
 _MOST_ALTERNATIVES = 64
+_GEMINI_LISTS: tuple[tuple[Decision, str, str], ...] = (
+    ("deny", "exclude", "excludeTools"),
+    ("ask", "confirmationRequired", "confirmationRequired"),
+    ("allow", "allowed", "allowedTools"),
+)
+GEMINI_TOOLS = {"tools.core", *(f"tools.{name}" for _, name, _ in _GEMINI_LISTS)}
 _NO_SERVERS = frozenset(("external_directory", "doom_loop"))
 """OpenCode's permissions that are about no tool."""
 
@@ -66,17 +73,6 @@ def add_denials(reading: Reading, permissions: object) -> None:
         rules = table.get(decision, [])
         for rule in rules if isinstance(rules, list) else [rules]:
             add_rule(reading, decision, rule)
-
-
-def add_held(reading: Reading, permissions: object) -> None:
-    """Names what `add_denials` finds in a project's file, which holds where it is."""
-    held = Reading(reading.source, is_projects=True)
-    add_denials(held, permissions)
-    for each in held.findings:
-        if each.kind == "rule":
-            reading.add("present", each.what, why="holds where it is, once the folder is trusted")
-        else:
-            reading.findings.append(each)
 
 
 def deny_others(reading: Reading, offered: list[object]) -> None:
@@ -191,10 +187,28 @@ def _place_rules(reading: Reading, text: str, decision: Decision) -> list[str]:
 
 
 def add_bare(reading: Reading, decision: Decision, written: object) -> None:
-    """Adds a rule of Gemini CLI, whose commands are prefixes: `run_shell_command(git status)`."""
-    if isinstance(written, str) and (found := re.fullmatch(r"(run_shell_command|ShellTool)\((.+)\)", written.strip())):
+    """Adds a rule of Gemini CLI or Cursor, whose commands are prefixes: `run_shell_command(git status)`."""
+    if isinstance(written, str) and (found := re.fullmatch(r"(run_shell_command|Shell(?:Tool)?)\((.+)\)", written.strip())):
         written = f"{found[1]}({found[2].removesuffix('*').rstrip(': ')}:*)"
     add_rule(reading, decision, written)
+
+
+def add_gemini(reading: Reading, table: Mapping[str, Any]) -> None:
+    """The lists of tools in Gemini CLI's settings."""
+    tools = part(table, "tools")
+    for decision, name, old in _GEMINI_LISTS:
+        for each in (*items(tools, name), *items(table, old)):
+            add_bare(reading, decision, each)
+    core = tools.get("core", table.get("coreTools"))
+    if isinstance(core, list):
+        deny_others(reading, core)
+
+
+def add_opencode_settings(reading: Reading, table: Mapping[str, Any]) -> None:
+    if "permission" in table:
+        add_opencode(reading, table["permission"])
+    if off := {name: "deny" for name, is_on in part(table, "tools").items() if is_on is False}:
+        add_opencode(reading, off)
 
 
 def add_opencode(reading: Reading, permission: Any) -> None:
