@@ -314,7 +314,6 @@ def _offer_to_allow(plugin: Plugin, places: Places, *, yes: bool) -> None:
 
 
 def _show(contents: Contents, pin: str, source: Source) -> None:
-
     is_local_git = source.kind == "git" and source.location.startswith("/")
     version = f" {contents.version}" if contents.version else ""
     print_line(f"{contents.name}{version}, from {escaped_line(str(source))}")
@@ -353,6 +352,9 @@ def _show_programs(plugin: Plugin, places: Places) -> None:
     for kind, title, server in servers:
         print_line(f"  {kind}   {escaped_line(title)}")
         print_described((row for row in describe_server(server) if not row[1].startswith(_OWN_VARIABLES)), "    ")
+    for each in plugin.contents.settings:  # a command may be no more than such a variable
+        if value := plugin.values.get(each.key) or each.default:  # no secret of the user is in either
+            print_line(f"  setting      {each.variable}={escaped_line(value)}")
     for name in plugin.contents.extensions:
         print_line(f"  extension    {escaped_line(name)}")
         print_line(f"    code in {escaped_line(str(root_of(plugin, places)))}")
