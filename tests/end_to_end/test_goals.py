@@ -140,8 +140,35 @@ def test_goal_at_the_keyboard_shows_rounds(provider: ProviderServer) -> None:
         terminal.enter("/goal")
         terminal.wait_for("2 rounds · 3 answers")
         terminal.enter("/goal pause")
-        terminal.wait_for("The goal is not active: it is met.")
+        terminal.wait_for("The goal is not active: met.")
         assert leave(terminal) == 0
+
+
+def test_second_goal_shows_its_verdict_too(provider: ProviderServer) -> None:
+    provider.script(DONE, DONE)
+    with repl(provider) as terminal:
+        for count in (1, 2):
+            terminal.enter("/goal nothing fails --until true")
+            terminal.wait_until(lambda count=count: terminal.text.count("Goal reached (after round 1)") == count)
+        assert leave(terminal) == 0
+
+
+def test_running_check_is_named(provider: ProviderServer) -> None:
+    provider.script(DONE)
+    with repl(provider) as terminal:
+        terminal.enter("/goal it ends --until 'sleep 600'")
+        terminal.wait_for("verifying with sleep 600")
+        terminal.press("escape")
+        terminal.wait_for("Interrupted")
+        assert leave(terminal) == 0
+
+
+def test_blocked_goal_fails_no_later_turn(provider: ProviderServer) -> None:
+    provider.script(DONE, text("BLOCKED: the password is missing."), text("Hello."))
+    assert run_wolo("-p", "--yolo", *provider.flags, "--goal", "deployed", "go").exit_code == 1
+    later = run_wolo("-p", *provider.flags, "-c", "hello")
+    assert (later.exit_code, later.stdout) == (0, "Hello.\n")
+    assert "Goal" not in later.stderr
 
 
 def test_retry_reverts_and_sends_other_words(provider: ProviderServer) -> None:

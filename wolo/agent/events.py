@@ -378,10 +378,12 @@ class TaskEnded(Event, frozen=True, kw_only=True, tag="task_ended"):
 
 
 class Noticed(Event, frozen=True, kw_only=True, tag="noticed"):
-    """A notice for the user; shown once, never sent to the model."""
+    """A notice for the user; never sent to the model."""
 
     text: str
     level: Literal["info", "warning"] = "info"
+    once: bool = True
+    """Not shown again where the same text was shown before."""
 
 
 class Check(Struct, frozen=True, kw_only=True):

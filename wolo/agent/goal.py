@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from wolo.agent import compaction_run, side_question, turn_policy
 from wolo.agent.budget import Limits, Spent, limit_reached
 from wolo.agent.compaction.summary_text import pieces
-from wolo.agent.events import Check, ErrorInfo, GoalReport, Noticed
+from wolo.agent.events import Check, ErrorInfo, GoalReport, Noticed, VerifyStarted
 from wolo.errors import ProviderError
 from wolo.messages.message import GOAL, NUDGE, Message, Usage, UsageCost, nudge, user
 from wolo.messages.parts import CHANGED
@@ -175,7 +175,7 @@ class GoalPolicy:
         )
         await self._store(goal, verdict.usage)
         if status in ("active", "met"):  # the end of the turn reports the others
-            await self._services.emit(Noticed(text=describe_round(self.goal), level="warning"))
+            await self._services.emit(Noticed(text=describe_round(self.goal), level="warning", once=False))
         self._round_start = len(messages)
         return nudge(NOT_MET.format(condition=goal.condition, reason=goal.reason), GOAL) if status == "active" else None
 
@@ -192,7 +192,7 @@ class GoalPolicy:
                 stop = replace(stop, cause=spent, error=_error(goal, "Raise it with /goal, or continue with -c."), exit_code=5)
         elif goal.status == "active" and stop.cause == "interrupted" and self._attended:
             goal = replace(goal, status="paused", reason="You interrupted it.")
-        elif stop.cause == "done" and goal.status in ("blocked", "no_progress"):
+        elif stop.cause == "done" and self.is_begun and goal.status in ("blocked", "no_progress"):
             stop = turn_policy.Stop(cause="goal", error=_error(goal, "The work is saved; /goal resume tries again."), exit_code=1)
         await self._store(goal)
         self._began_at = None
@@ -251,6 +251,7 @@ class GoalPolicy:
                     await small.close()
             return await self._ask_model(services.asker, messages)
         until = self.goal.until
+        await self._services.emit(VerifyStarted(command=until, when="after"))
         check = await self._check(until)
         if check.exit_code == 0:
             return GoalVerdict(status="met", reason=f"`{until}` ended with exit 0.", result="0")

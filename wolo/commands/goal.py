@@ -32,7 +32,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
         return ShowText("The goal is cleared.")
     if rest == "pause":
         if goal.status != "active":
-            raise UsageError(f"The goal is not active: it is {goal.status.replace('_', ' ')}.", hint="/goal resume")
+            raise UsageError(f"The goal is not active: {goal.status.replace('_', ' ')}.", hint="/goal resume")
         await conversation.set_goal(replace(goal, status="paused", reason="You paused it."))
         return ShowText("The goal is paused; /goal resume continues.")
     if goal.status == "active" and conversation.is_in_turn:

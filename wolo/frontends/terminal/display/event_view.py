@@ -99,7 +99,7 @@ class Screen:
         self.says_more = False
         """Informative notices are shown, too."""
         self._notices: set[str] = set()
-        """Each notice is shown once."""
+        """Those that were shown."""
 
     def attach(self, region: DialogHost) -> None:
         """Prints everything above the region from now on."""
@@ -362,7 +362,7 @@ class Screen:
     # The turn
 
     def _notice(self, event: events.Noticed) -> None:
-        if event.text not in self._notices and (event.level == "warning" or self.says_more):
+        if (event.text not in self._notices or not event.once) and (event.level == "warning" or self.says_more):
             self._notices.add(event.text)
             self.show_text(describe(event), "warning" if event.level == "warning" else "dim")
 
