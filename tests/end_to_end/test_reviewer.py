@@ -147,6 +147,16 @@ def test_user_is_asked_after_a_no(provider: ProviderServer) -> None:
     assert Path("made").exists()
 
 
+def test_reviewer_explains_each_call(provider: ProviderServer) -> None:
+    yes = text("YES: it is harmless.\n")
+    provider.script(TOUCH, yes, text("Made."), TOUCH, yes, text("Made again."))
+    with pty_wolo("--mode", "edit", *REVIEWED[:2], *provider.flags) as terminal:
+        for count, prompt in enumerate(("make it", "make it again"), 1):
+            terminal.wait_for_prompt()
+            terminal.enter(prompt)
+            terminal.wait_until(lambda count=count: terminal.text.count("shell approved: it is harmless.\n") == count)
+
+
 def test_project_cannot_choose_reviewer(provider: ProviderServer) -> None:
     Path(".wolo").mkdir()
     Path(".wolo/config.toml").write_text('[approvals]\nreviewer = "model"\n')

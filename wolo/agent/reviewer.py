@@ -74,9 +74,9 @@ class Reviewer:
             is_yes, reason = False, f"it did not answer within {TIMEOUT_S:g} s"
         except ProviderError as error:
             is_yes, reason = False, error.message
-        reason = self._services.secrets.hide(terminal_text.clean_line(reason)[:_REASON_CHARS])
+        reason = self._services.secrets.hide(terminal_text.clean_line(reason.strip())[:_REASON_CHARS])
         text = f"Reviewer: {part.tool} {'approved' if is_yes else 'is for you to decide'}: {reason}"
-        await self._emit(events.Noticed(text=text, level="warning"))
+        await self._emit(events.Noticed(text=text, level="warning", once=False))
         return approvals.Review(replace(most, reason=f"Approved by the reviewer: {reason}") if is_yes else None, reason)
 
     async def _ask(self, part: parts.ToolPart, verdict: Verdict) -> tuple[bool, str]:
