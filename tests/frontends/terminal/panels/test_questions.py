@@ -50,6 +50,14 @@ async def test_a_number_picks_and_enter_answers(monkeypatch: pytest.MonkeyPatch)
         await drawn.wait_until(lambda: drawn.text.count("? Storage → SQLite") == 1)
 
 
+async def test_spaces_in_a_burst_are_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, PARTS) as (drawn, answer):
+        drawn.type("\x1b[B \x1b[B ")
+        await drawn.wait_for("› 2 [x] billing")
+        drawn.press("enter")
+        assert await answer == (Reply(chosen=("auth", "billing")),)
+
+
 async def test_arrows_and_enter_pick_too(monkeypatch: pytest.MonkeyPatch) -> None:
     async with asked(monkeypatch, DATABASE) as (drawn, answer):
         drawn.press("down", "down")

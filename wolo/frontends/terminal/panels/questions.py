@@ -134,7 +134,9 @@ class QuestionsPanel(Panel[Replies | None]):
         """Keys pressed one by one select; text typed fast is an answer of its own."""
         moves = next((at for at, key in enumerate(keys) if key not in MOVES), len(keys))
         written = "".join(filter(is_character, keys[moves:]))
-        if len(written) < 2 or self._is_review:
+        if MOVES.issuperset(key for key in keys if key != " "):
+            self.handle_keys(keys)
+        elif len(written) < 2 or self._is_review:
             super().on_keys(keys)
         else:
             self.handle_keys(keys[:moves])
