@@ -42,7 +42,7 @@ FIELDS = (
 )
 KEYS = (
     *(b"mcpServers", b"servers", b"mcp", b"hooks", b"inputs", b"instructions", b"permissions", b"context", b"projects"),
-    *(b"tools", b"model", b"providers", b"permission", b"amp.permissions", b"commandDenylist", b"agent"),
+    *(b"tools", b"model", b"providers", b"permission", b"amp.permissions", b"commandDenylist"),
 )
 CODE = ("tools", "extensions", "settings")
 """Kinds of wolo's own that are not read as data, or that are the user's business to correct."""
