@@ -309,6 +309,20 @@ def test_secrets_of_setup_reach_only_setup_and_verify(
         assert path.is_dir() or b"hunter2-long-secret" not in path.read_bytes(), path
 
 
+def test_missing_variable_of_setup_judges_nothing(env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = {"id": "t", "verify": 'test -n "$PRIVATE_TOKEN"', "setup_env": ["PRIVATE_TOKEN"]}
+    options = ("--setup-env", "PRIVATE_TOKEN")
+    missing = run_tasks(tmp_path, [task], *options, out="missing")
+    assert missing.exit_code == 2
+    assert "Task t needs PRIVATE_TOKEN (setup_env), which is not set here." in missing.stderr
+    with monkeypatch.context() as there:
+        there.setenv("PRIVATE_TOKEN", "hunter2-long-secret")
+        assert run_tasks(tmp_path, [task], *options).exit_code == 0
+    again = run_wolo("batch", "verify", "run", timeout=120)
+    assert again.exit_code == 2
+    assert again.stdout.startswith("errored  t")
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [

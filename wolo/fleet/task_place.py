@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.errors import WoloError
+from wolo.errors import UsageError, WoloError
 from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.containers import Container, ContainerEngine
 from wolo.fleet.mirrors import Mirrors
@@ -83,6 +84,9 @@ class TaskPlace:
     async def prepare(self, *, writable: Sequence[Path] = (), readable: Sequence[Path] = ()) -> None:
         """A container gets `writable` and `readable` besides the worktree. Raises SetupFailed, WoloError, OSError."""
         task, tools = self._task, self._tools
+        if missing := [name for name in task.setup_env if name not in os.environ]:
+            names = ", ".join(missing)
+            raise UsageError(f"Task {task.id} needs {names} (setup_env), which is not set here.", hint="Set it, and try again.")
         self._begin_phase("worktree")
         if task.image:
             self.container = Container(await asyncio.to_thread(tools.find_engine), task)

@@ -206,7 +206,7 @@ class RayEngine:
             max_retries=0,
             scheduling_strategy="SPREAD",
         )
-        env = {name: os.environ[name] for name in lease.task.env if name in os.environ}
+        env = {name: os.environ[name] for name in (*lease.task.env, *lease.task.setup_env) if name in os.environ}
         placed = task.remote(
             msgspec.json.encode(
                 SentAttempt(
