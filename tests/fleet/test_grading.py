@@ -159,8 +159,10 @@ def test_results_prove_themselves(env: dict[str, str], source: Path, tmp_path: P
     assert line["image_digest"] is None
     assert by_id["u"]["verify_hash"] is None
     assert by_id["u"]["prefix_hash"] == line["prefix_hash"], "the folder's name does not count"
-    for kind in ("jsonl", "csv"):
-        assert line["prefix_hash"] in run_wolo("batch", "export", "run", "--format", kind).stdout
+    for kind in ("jsonl", "csv", "junit", "html"):
+        exported = run_wolo("batch", "export", "run", "--format", kind).stdout
+        assert all(value in exported for name in ("model", "prefix_hash", "verify_hash") if (value := line[name])), kind
+    assert '"model_name_or_path":"custom/test-model"' in run_wolo("batch", "export", "run", "--format", "swebench").stdout
 
 
 def test_tries_are_rows_of_their_own(env: dict[str, str], tmp_path: Path) -> None:
@@ -349,6 +351,7 @@ def test_figures_agree_with_published_formulas() -> None:
     assert pass_at(1, [(1, 2), (1, 2)]).value == pytest.approx(0.5)
     assert pass_at(2, [(1, 2), (0, 2)]).value == pytest.approx(0.5)
     assert pass_at(2, [(1, 4)]).value == pytest.approx(0.5)
+    assert pass_at(1, [(1, 2)] * 3).low < 0.3, "equal shares have no variance, and are not certain"
     interval = share(8, 10)
     assert (interval.low, interval.high) == (pytest.approx(0.4901, abs=1e-3), pytest.approx(0.9433, abs=1e-3))
     assert compare([(0, 1)] * 6).p == pytest.approx(2 / 64)

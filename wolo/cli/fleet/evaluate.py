@@ -67,7 +67,7 @@ def evaluate(
     """
     from wolo.fleet.evaluation.data_sets import read_data_set
     from wolo.fleet.evaluation.scores import as_json as figures_of
-    from wolo.fleet.evaluation.scores import scores_of
+    from wolo.fleet.evaluation.scores import provenance_values, scores_of
 
     if not 1 <= tries <= 999:
         raise UsageError("-k takes 1 to 999.")
@@ -89,7 +89,7 @@ def evaluate(
         label = name or "default"
         rows, is_judged = _judge(chosen, rows, folder / _slug(label), name, jobs or 4)
         scores, is_graded = scores_of(rows), is_graded and is_judged
-        results[label] = {**figures_of(scores, tries), "run": str(folder / _slug(label))}
+        results[label] = {**figures_of(scores, tries), "made_with": provenance_values(rows), "run": str(folder / _slug(label))}
         if not as_json:
             print_line(_row(label, scores, tries, is_graded=is_judged))
     report = {"data_set": chosen.name, "tasks": len(lines), "tries": tries, "graded": is_graded, "models": results}

@@ -142,7 +142,7 @@ def compare(
     for path, scores in ((first, before), (second, after)):
         cost = money(scores.cost_usd)
         more = f", {quantity(scores.num_ungraded, 'try', 'tries')} not graded" if scores.num_ungraded else ""
-        print_line(f"{path.name:24} {scores.rate}  {quantity(len(scores.tasks), 'task')}{more}  {cost}")
+        print_line(f"{path.name:24} pass@1 {scores.pass_at(1)}  {quantity(len(scores.tasks), 'task')}{more}  {cost}")
     doubt = "" if difference.is_clear else "; no clear difference"
     points = f"{100 * difference.value:+.1f} points [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
     split = f"{difference.num_better} better, {difference.num_worse} worse, p = {difference.p:.3f}"

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from wolo.fleet.evaluation.statistics import Interval, ShareDifference, compare, pass_at, share
+from wolo.fleet.evaluation.statistics import Interval, ShareDifference, compare, pass_at
+from wolo.fleet.ledger.results_file import provenance_of
 from wolo.fleet.ledger.run_rows import Row
 
 _NOT_GRADED = ("queued", "leased", "errored", "lost", "cancelled", "done")
@@ -44,11 +45,6 @@ class Scores(Struct, frozen=True):
     def pass_at(self, k: int) -> Interval:
         return pass_at(k, [(each.num_passed, each.num_tries) for each in self.tasks.values()])
 
-    @property
-    def rate(self) -> Interval:
-        """Of all graded tries."""
-        return share(sum(each.num_passed for each in self.tasks.values()), sum(each.num_tries for each in self.tasks.values()))
-
 
 def scores_of(rows: Iterable[Row]) -> Scores:
     passed: dict[str, list[bool]] = {}
@@ -76,6 +72,12 @@ def as_json(scores: Scores, k: int) -> dict[str, Any]:
         **{name: _plain(each) for name, each in figures.items()},
         "cost_usd": scores.cost_usd,
     }
+
+
+def provenance_values(rows: Iterable[Row]) -> dict[str, list[str]]:
+    """Each value of the provenance that results have, once."""
+    lines = [provenance_of(row.outcome) for row in rows]
+    return {name: sorted({line[name] for line in lines if line[name]}) for name in lines[0]} if lines else {}
 
 
 def _plain(figure: Interval) -> dict[str, float | None]:

@@ -22,7 +22,7 @@ class Interval(Struct, frozen=True):
         return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
-def share(num_passed: int, num_all: int) -> Interval:
+def share(num_passed: float, num_all: int) -> Interval:
     """With the interval of Wilson, which also holds for few tasks and shares near 0 and 1."""
     if not num_all:
         return Interval(math.nan, 0.0, 1.0)
@@ -40,8 +40,8 @@ def pass_at(k: int, tasks: Sequence[tuple[int, int]]) -> Interval:
     chances = [1 - math.comb(tries - passed, k) / math.comb(tries, k) for passed, tries in tasks if tries >= k]
     if not chances:
         return Interval(math.nan, 0.0, 1.0)
-    if all(chance in (0, 1) for chance in chances):
-        return share(round(sum(chances)), len(chances))
+    if len({*chances}) == 1 or all(chance in (0, 1) for chance in chances):  # equal ones have no variance, and prove no more
+        return share(sum(chances), len(chances))
     value, reach = _mean_and_reach(chances)
     return Interval(value, max(value - reach, 0.0), min(value + reach, 1.0))
 

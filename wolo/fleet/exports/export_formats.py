@@ -20,6 +20,7 @@ import msgspec
 
 from wolo.fleet.exports.tables import ExportedRun, as_line, seconds_of, write_csv, write_jsonl
 from wolo.fleet.ledger.outcomes import place_in
+from wolo.fleet.ledger.results_file import provenance_of
 from wolo.fleet.ledger.run_rows import Row
 from wolo.messages.terminal_text import quantity
 from wolo.places import Notices
@@ -70,7 +71,8 @@ def _tasks(run: ExportedRun, notices: Notices) -> Iterator[dict[str, Any]]:
         task = {
             "id": row.task.id,  # also of a try
             **{name: line[name] for name in ("state", "attempt", "cost_usd", "host", "session_id", "exit_code")},
-            "model": row.task.model or run.model,
+            "model": run.model_of(row),
+            "made_with": provenance_of(ended),
             "tags": row.task.tags,
             "prompt": row.task.prompt[:2000],
             "repo": row.task.repo,
@@ -187,6 +189,9 @@ def _write_case(suite: str, row: Row, out: TextIO) -> None:
     ended = row.outcome
     spent_s = seconds_of(ended) if ended else 0.0
     out.write(f'<testcase classname={_attribute(suite)} name={_attribute(row.task.id)} time="{spent_s:.3f}">')
+    made_with = [(name, str(value)) for name, value in provenance_of(ended).items() if value]
+    lines = (f"<property name={_attribute(name)} value={_attribute(value)}/>" for name, value in made_with)
+    out.write(f"<properties>{''.join(lines)}</properties>" if made_with else "")
     message = ended.error.message if ended and ended.error else ""
     if row.state in _FAILED or row.state in _BROKEN:
         element = "failure" if row.state in _FAILED else "error"
@@ -233,7 +238,7 @@ def write_predictions(run: ExportedRun, out: TextIO) -> list[str]:
         notices += [notice] if notice else []
         prediction = {
             "instance_id": instance,
-            "model_name_or_path": row.task.model or run.model or "wolo",
+            "model_name_or_path": run.model_of(row) or "wolo",
             "model_patch": patch,
         }
         out.write(msgspec.json.encode(prediction).decode() + "\n")

@@ -27,6 +27,9 @@ class ExportedRun(Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         return self.folder.name
 
+    def model_of(self, row: Row) -> str:
+        return (row.outcome.provenance.model if row.outcome else "") or row.task.model or self.model
+
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a text that begins so for a formula (OWASP, CSV injection)."""
@@ -75,7 +78,7 @@ def write_csv(run: ExportedRun, out: TextIO) -> list[str]:
             "try": row.task.try_number,
             "state": row.state,
             "attempt": row.attempt,
-            "model": row.task.model or run.model,
+            "model": run.model_of(row),
             "exit_code": ended.exit_code if ended else None,
             "verify_exit_code": verify.exit_code if verify else None,
             "seconds": seconds_of(ended) if ended else None,
