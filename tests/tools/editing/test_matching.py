@@ -96,6 +96,13 @@ def test_numbers_of_a_copied_page_are_left_out(new: str) -> None:
     assert find(file, "19→  x\n30→  y\n  z", "x").passages == []  # not one page
 
 
+def test_lines_of_two_pages_are_one_passage() -> None:
+    file = "".join(f"line {number}\n" for number in range(1, 31))
+    old = "line 13\nline 14\n15→line 15\nline 16"  # the second page begins at 15
+    changed, rule = replaced(file, old, "line 13\n15→here")
+    assert (changed, rule) == (file.replace("line 14\nline 15\nline 16", "here"), "copied line numbers")
+
+
 def test_numbers_that_belong_to_the_file_are_kept() -> None:
     assert replaced("1: one\n2: two\n", "1: one", "1: uno") == ("1: uno\n2: two\n", "")
     assert find("a\nb\n", "1→a\n7→b", "x").passages == []  # not consecutive: no page of ours

@@ -248,10 +248,12 @@ def _without_numbers(text: str, old: str, new: str) -> list[EditPassage]:
 
 
 def _strip_page_numbers(old: str, new: str) -> tuple[str, str] | None:
-    """None: the numbered lines of `old` are not those of a page of `read`, or `new` has others."""
-    found = {at: int(match[1]) for at, match in enumerate(map(_ARROW.match, split_lines(old))) if match}
-    is_page = len({number - at for at, number in found.items()}) == 1 and not any(found[at] % EVERY for at in found if at)
-    if not is_page or any(int(match[1]) not in found.values() for match in map(_ARROW.match, split_lines(new)) if match):
+    """None: the numbered lines of `old` are not those of one file in pages of `read`, or `new` has others."""
+    lines = split_lines(old)
+    found = {at: int(match[1]) for at, match in enumerate(map(_ARROW.match, lines)) if match}
+    every_tenth = len(found) < len(lines) or not any(found[at] % EVERY for at in found if at)
+    is_one_file = every_tenth and len({number - at for at, number in found.items()}) == 1
+    if not is_one_file or any(int(match[1]) not in found.values() for match in map(_ARROW.match, split_lines(new)) if match):
         return None
     bare_old, bare_new = (
         "".join(_ARROW.sub("", line, 1) if _ARROW.match(line) else line for line in split_lines(each)) for each in (old, new)
