@@ -28,7 +28,7 @@ MAIN_FILES = (
 """Instructions that mostly repeat each other: the first usable file of a folder counts."""
 MORE_FILES = (
     *("CLAUDE.local.md", ".github/copilot-instructions.md", ".cursorrules", ".windsurfrules", ".clinerules", ".roorules"),
-    *(".rules", ".goosehints", ".goosehints.local"),
+    *(".roorules-code", ".clinerules-code", ".continuerules", ".kimi/AGENTS.md", ".rules", ".goosehints", ".goosehints.local"),
 )
 """Instructions that are read besides."""
 USERS_FILES = (
@@ -58,6 +58,7 @@ PERMISSION_RULES = "permission rules"
 _SHARED = "several agents"
 _DATA = "wolo takes agents from Markdown and Codex's TOML only"
 _NOT_RUN = "these guards are NOT run; add them to your own hooks.json"
+_NOT_HELD = "hooks and denials in it do NOT hold; write them into your own config.toml"
 IMPORTED = "`wolo import-config` takes it over"
 
 
@@ -88,6 +89,16 @@ TABLE = (
     _user(_SHARED, "skills", ".agents/skills", ".config/agents/skills"),
     _user(_SHARED, "commands", ".agents/commands", ".config/agents/commands"),
     _user(_SHARED, "agents", ".agents/agents", ".config/agents/agents"),
+    _user(
+        *(_SHARED, "MCP servers", ".copilot/mcp-config.json", ".factory/mcp.json", ".junie/mcp/mcp.json"),
+        *(".kiro/settings/mcp.json", ".config/zed/settings.json"),
+        why="`wolo mcp import FILE` reads it",
+    ),
+    _project(
+        *(_SHARED, "hidden files", ".aiexclude", ".aiignore", ".clineignore", ".codeiumignore", ".continueignore"),
+        *(".cursorignore", ".geminiignore", ".gooseignore", ".qwenignore", ".rooignore"),
+        why="files that it lists are NOT hidden from the model; deny them by rules, such as read:NAME, in .wolo/config.toml",
+    ),
     _project("Claude Code", "instructions", "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"),
     _project("Claude Code", "rules", ".claude/rules"),
     _project(
@@ -122,11 +133,10 @@ TABLE = (
     _project("OpenCode", PERMISSION_RULES, *NAMING_SETTINGS[:4]),
     _project("OpenCode", "skills", ".opencode/skills", ".opencode/skill"),
     _project("OpenCode", "commands", ".opencode/commands", ".opencode/command"),
-    _project("OpenCode", "agents", ".opencode/agents", ".opencode/agent"),
-    _project(
-        "OpenCode", "plugins", ".opencode/plugins", ".opencode/plugin", why="they are JavaScript for OpenCode's own functions"
-    ),
+    _project("OpenCode", "agents", ".opencode/agents", ".opencode/agent", ".opencode/modes", ".opencode/mode"),
+    _project("OpenCode", "plugins", ".opencode/plugins", ".opencode/plugin", why="guards in them are NOT run"),
     _project("OpenCode", "tools", ".opencode/tools", ".opencode/tool", why="they are JavaScript; wolo's own are Python"),
+    _user("OpenCode", "plugins", ".config/opencode/plugins", ".config/opencode/plugin", why="guards in them are NOT run"),
     _user("OpenCode", "instructions", ".config/opencode/AGENTS.md"),
     _user("OpenCode", "skills", ".config/opencode/skills", ".config/opencode/skill"),
     _user("OpenCode", "commands", ".config/opencode/commands", ".config/opencode/command"),
@@ -142,12 +152,7 @@ TABLE = (
     _project("Gemini CLI", "skills", ".gemini/skills"),
     _project("Gemini CLI", "commands", ".gemini/commands"),
     _project("Gemini CLI", "agents", ".gemini/agents"),
-    _project(
-        "Gemini CLI",
-        "policies",
-        ".gemini/policies",
-        why="calls that they forbid are NOT denied; write the rules into .wolo/config.toml",
-    ),
+    _project("Gemini CLI", "policies", ".gemini/policies", why=f"calls that they forbid are NOT denied; {IMPORTED}"),
     _user("Gemini CLI", "instructions", ".gemini/GEMINI.md"),
     _user("Gemini CLI", "skills", ".gemini/skills"),
     _user("Gemini CLI", "commands", ".gemini/commands"),
@@ -166,6 +171,8 @@ TABLE = (
     _user("Qwen Code", "skills", ".qwen/skills"),
     _user("Qwen Code", "commands", ".qwen/commands"),
     _user("Qwen Code", "agents", ".qwen/agents"),
+    _user("Qwen Code", "settings", ".qwen/settings.json", why=_NOT_HELD),
+    _project("Kimi", "instructions", ".kimi/AGENTS.md"),
     _project("Kimi", "skills", ".kimi/skills"),
     _project("Kimi", "MCP servers", ".kimi/mcp.json", ".kimi-code/mcp.json"),
     _user("Kimi", "instructions", ".kimi/AGENTS.md"),
@@ -191,11 +198,12 @@ TABLE = (
     _project("Cursor", "skills", ".cursor/skills"),
     _project("Cursor", "commands", ".cursor/commands"),
     _project("Cursor", "agents", ".cursor/agents"),
+    _user("Cursor", "settings", ".cursor/cli-config.json", why=_NOT_HELD),
     _user("Cursor", "hooks", ".cursor/hooks.json", why=_NOT_RUN),
     _user("Cursor", "skills", ".cursor/skills"),
     _user("Cursor", "commands", ".cursor/commands"),
     _user("Cursor", "agents", ".cursor/agents"),
-    _user("Cursor", "MCP servers", ".cursor/mcp.json", why="`wolo mcp import --from cursor` takes them over"),
+    _user("Cursor", "MCP servers", ".cursor/mcp.json", why="`wolo mcp import cursor` takes them over"),
     _project("Windsurf", "instructions", ".windsurfrules"),
     _project("Windsurf", "rules", ".windsurf/rules"),
     _project("Windsurf", "hooks", ".windsurf/hooks.json"),
@@ -205,9 +213,7 @@ TABLE = (
     _user("Windsurf", "hooks", ".codeium/windsurf/hooks.json", why=_NOT_RUN),
     _user("Windsurf", "skills", ".codeium/windsurf/skills"),
     _user("Windsurf", "commands", ".codeium/windsurf/global_workflows"),
-    _user(
-        "Windsurf", "MCP servers", ".codeium/windsurf/mcp_config.json", why="`wolo mcp import --from windsurf` takes them over"
-    ),
+    _user("Windsurf", "MCP servers", ".codeium/windsurf/mcp_config.json", why="`wolo mcp import windsurf` takes them over"),
     _project("Cline", "rules", ".clinerules", ".cline/rules"),
     _project("Cline", "hooks", ".clinerules/hooks", ".cline/hooks"),
     _user("Cline", "hooks", "Documents/Cline/Hooks", ".cline/hooks", why=_NOT_RUN),
@@ -216,7 +222,7 @@ TABLE = (
     _user("Cline", "rules", "Documents/Cline/Rules", ".cline/rules"),
     _user("Cline", "commands", "Documents/Cline/Workflows"),
     _user("Cline", "skills", ".cline/skills"),
-    _project("Roo Code", "instructions", ".roorules"),
+    _project("Roo Code", "instructions", ".roorules", ".roorules-code", ".clinerules-code"),
     _project("Roo Code", "rules", ".roo/rules", ".roo/rules-code"),
     _project("Roo Code", "MCP servers", ".roo/mcp.json"),
     _project("Roo Code", "skills", ".roo/skills"),
@@ -225,7 +231,7 @@ TABLE = (
     _project(
         "Roo Code",
         "rules of modes",
-        *(f".roo/rules-{mode}" for mode in ("architect", "ask", "debug")),
+        *(f".roo/rules-{mode}" for mode in ("architect", "ask", "debug", "orchestrator")),
         why="wolo has no such modes",
     ),
     _user("Roo Code", "rules", ".roo/rules", ".roo/rules-code"),
@@ -236,20 +242,19 @@ TABLE = (
     _project("Goose", "commands", ".goose/recipes"),
     _user("Goose", "instructions", ".config/goose/.goosehints"),
     _user("Goose", "skills", ".config/goose/skills"),
+    _user("Goose", "commands", ".config/goose/recipes"),
     _user("Goose", "settings", ".config/goose/config.yaml", why="wolo reads no settings of Goose"),
     _project("Zed", "instructions", ".rules"),
     _project("Zed", "MCP servers", ".zed/settings.json"),
-    _project(
-        *("Zed", "tool permissions", ".zed/settings.json"),
-        why="wolo's rules know no regular expressions; calls that agent.tool_permissions forbids are NOT denied",
-    ),
+    _project("Zed", "tool permissions", ".zed/settings.json", why="calls that regular expressions in it forbid are NOT denied"),
     _project("Amp", "MCP servers", ".amp/settings.json"),
     _project("Amp", PERMISSION_RULES, ".amp/settings.json"),
     _user("Amp", "instructions", ".config/amp/AGENTS.md"),
     _user("Amp", "skills", ".config/amp/skills"),
-    _user("Amp", "settings", ".config/amp/settings.json", why="wolo reads no settings of Amp"),
+    _user("Amp", "settings", ".config/amp/settings.json", why=_NOT_HELD),
     _project("pi", "skills", ".pi/skills"),
     _project("pi", "commands", ".pi/prompts"),
+    _project("pi", "system prompt", ".pi/SYSTEM.md", ".pi/APPEND_SYSTEM.md", why="wolo has its own; put it into AGENTS.md"),
     _project("pi", "extensions", ".pi/extensions", why="they are TypeScript for pi's own functions"),
     _user("pi", "instructions", ".pi/agent/AGENTS.md"),
     _user("pi", "skills", ".pi/agent/skills"),
@@ -278,23 +283,19 @@ TABLE = (
     _project("Factory", "agents", ".factory/droids"),
     _user("Factory", "instructions", ".factory/AGENTS.md"),
     _user("Factory", "hooks", ".factory/hooks.json", why=_NOT_RUN),
+    _user("Factory", "settings", ".factory/settings.json", why=_NOT_HELD),
     _user("Factory", "skills", ".factory/skills"),
     _user("Factory", "commands", ".factory/commands"),
     _user("Factory", "agents", ".factory/droids"),
+    _project("Continue", "instructions", ".continuerules"),
     _project("Continue", "rules", ".continue/rules"),
     _project("Continue", "commands", ".continue/prompts"),
     _project("Continue", "skills", ".continue/skills"),
     _project("Continue", "MCP servers", ".continue/mcpServers", ".continue/config.yaml"),
-    _project(
-        "Continue", "settings", ".continue/config.yaml", why="rules and prompts go into .continue/rules and .continue/prompts"
-    ),
+    _project("Continue", "settings", ".continue/config.yaml", why="rules and prompts go into their folders"),
     _user("Continue", "rules", ".continue/rules"),
-    _user(
-        "Continue",
-        "settings",
-        ".continue/config.yaml",
-        why="wolo reads no settings of Continue; rules are read from their folder",
-    ),
+    _user("Continue", "commands", ".continue/prompts"),
+    _user("Continue", "settings", ".continue/config.yaml", why="rules and prompts go into their folders"),
 )
 """In the order in which the places of a kind are searched."""
 
@@ -305,7 +306,7 @@ def paths_of(kind: str, *, is_users: bool = False) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for row in rows for path in row.paths))
 
 
-UNREAD = tuple((path, row) for row in TABLE if row.why and (not row.is_users or row.why == _NOT_RUN) for path in row.paths)
+UNREAD = tuple((path, row) for row in TABLE if row.why and (not row.is_users or "NOT" in row.why) for path in row.paths)
 """Places in a project that no reader takes, and guards of the user."""
 _FIRST_NAMES = frozenset(
     path.partition("/")[0]

@@ -56,7 +56,8 @@ def test_setup_for_three_editors_reaches_the_model(provider: ProviderServer) -> 
 
 def test_file_that_nothing_reads_is_named_once(provider: ProviderServer) -> None:
     put(".gemini/policies/a.toml", "")
-    for name in (".cursor/hooks.json", ".copilot/hooks/a.json"):
+    put(".rooignore", "secret.txt")
+    for name in (".cursor/hooks.json", ".copilot/hooks/a.json", ".qwen/settings.json", ".config/opencode/plugins/guard.js"):
         put(str(find_home() / name), "{}")
     provider.script(text("One."), text("Two."))
     provider.linted = False
@@ -64,9 +65,13 @@ def test_file_that_nothing_reads_is_named_once(provider: ProviderServer) -> None
     assert ".gemini/policies (policies of Gemini CLI) is not read: calls that they forbid are NOT denied" in first.stderr
     assert "~/.cursor/hooks.json (hooks of Cursor) is not read: these guards are NOT run" in first.stderr
     assert "~/.copilot/hooks (hooks of GitHub Copilot) is not read: these guards are NOT run" in first.stderr
+    assert ".rooignore (hidden files of several agents) is not read: files that it lists are NOT hidden" in first.stderr
+    assert "~/.qwen/settings.json (settings of Qwen Code) is not read: hooks and denials in it do NOT hold" in first.stderr
+    assert "~/.config/opencode/plugins (plugins of OpenCode) is not read: guards in them are NOT run" in first.stderr
     assert second.stderr == ""
     assert "calls that they forbid are NOT denied" in run_wolo("trust").stdout
-    assert [each["agent"] for each in run_wolo("trust", "--json").json["unread"]] == ["Gemini CLI", "GitHub Copilot", "Cursor"]
+    agents = ["several agents", "Gemini CLI", "OpenCode", "Qwen Code", "GitHub Copilot", "Cursor"]
+    assert [each["agent"] for each in run_wolo("trust", "--json").json["unread"]] == agents
 
 
 @pytest.mark.usefixtures("trusted")
@@ -75,6 +80,7 @@ def test_setup_for_roo_goose_and_continue_works(provider: ProviderServer) -> Non
         ".roomodes",
         "customModes:\n  - slug: docs\n    name: Docs\n    roleDefinition: Write like a sailor.\n    groups: [read]\n",
     )
+    put(".roo/rules-docs/a.md", "Knots, not miles.")
     put(".goose/recipes/greet.yaml", "description: Greets\nprompt: Greet {{ who }}.\n")
     put(".continue/mcpServers/docs.yaml", "name: Docs\nmcpServers:\n  - name: docs\n    command: 'true'\n    args: [x]\n")
     provider.script(text("Ahoy."))
@@ -82,6 +88,7 @@ def test_setup_for_roo_goose_and_continue_works(provider: ProviderServer) -> Non
     assert (done.stdout, "docs of this project is not started" in done.stderr) == ("Ahoy.\n", True)
     system, prompt = provider.requests[0].messages[:2]
     assert "Write like a sailor." in system["content"]
+    assert f"read the files in {Path.cwd()}/.roo/rules-docs: the rules of this mode." in system["content"]
     assert "Greet Ann." in str(prompt["content"])
     assert "write" not in [each["function"]["name"] for each in provider.requests[0].json["tools"]]
     assert run_wolo("mcp", "allow", "docs").stdout.count("runs: true x") == 1

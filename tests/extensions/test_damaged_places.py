@@ -150,7 +150,7 @@ def file_of(row: Place, path: str, name: str = "bad") -> Path:
         return at / name / "SKILL.md"
     if row.kind == "instructions" or at.suffix in (".json", ".jsonc", ".toml", ".yaml") or at.name == ROO_MODES:
         return at
-    if row.kind == "MCP servers" or path == ".goose/recipes":
+    if row.kind == "MCP servers" or path.endswith("goose/recipes"):
         return at / f"{name}.yaml"
     if path.endswith("/rules") and row.agent == "Codex":
         return at / f"{name}.rules"

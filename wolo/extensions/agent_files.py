@@ -222,7 +222,7 @@ def _documents(text: str, path: Path) -> list[Document]:
     if path.name == ROO_MODES:
         from wolo.extensions.roo_modes import read_modes  # noqa: PLC0415  # few have such files
 
-        return read_modes(text, name)
+        return read_modes(text, name, path.parent)
     if path.suffix != ".toml":
         return [read_document(text, name)]
     fields = parse_settings(text.encode(), name)

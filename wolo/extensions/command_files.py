@@ -118,7 +118,7 @@ def _below(
 ) -> Iterator[tuple[ExtensionFolder, Path, str]]:
     """Visits each folder once, even through links: `seen` contains real paths."""
     for entry in entries(folder, notices):
-        if entry.name.endswith((MARKDOWN, TOML, *(RECIPES if ".goose" in folder.folder.parts else ()))):
+        if entry.name.endswith((MARKDOWN, TOML, *(RECIPES if shelf.folder.name == "recipes" else ()))):
             word = entry.name[: entry.name.rindex(".")].removesuffix(".prompt")
             name = word_name(word)
             if name != word:

@@ -280,7 +280,7 @@ def test_project_only_tightens_and_its_servers_await_consent(isolated: Path) -> 
     plan.apply(find_places())
     assert tomllib.loads(Path(".wolo/config.toml").read_text()) == {"permissions": {"deny": ["shell:rm *"]}}
     assert "= deny fetch:*: holds where it is, once the folder is trusted" in text
-    assert "= mode = ask: holds where it is, once the folder is trusted" in text
+    assert "= mode: holds where it is, once the folder is trusted" in text
     assert "= MCP server g: offered where it is, after your consent" in text
     assert not Path(".wolo/mcp.json").exists()
     assert not (find_places().config / "config.toml").exists()

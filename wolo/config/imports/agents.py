@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.config.foreign_servers import read_foreign_entries
 from wolo.config.imports.definitions import add_files, add_provider, variable_in
@@ -64,7 +65,7 @@ def findings(agent: ForeignAgent, root: Path) -> Iterator[SettingFinding]:
         for path in row.paths:
             if path in (agent.memory, *(agent.own if row.is_users else ())) or not (base / path).exists():
                 continue
-            if row.why and row.why != IMPORTED:
+            if row.why and IMPORTED not in row.why:
                 yield SettingFinding(source=base / path, kind="skip", what=f"{row.kind} ({before}{path})", why=row.why)
             elif not row.why and row.kind in kinds:
                 after = ", after your consent" if row.kind in ("hooks", "MCP servers") else ""
@@ -88,12 +89,9 @@ def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[Setting
         except (ValueError, RecursionError, SyntaxError, ConfigError, ExtensionError, AttributeError, TypeError) as error:
             reading.skip("this file", f"it cannot be read: {getattr(error, 'message', None) or error}")
     holds = reading.is_projects and path.relative_to(root).as_posix() in RULES.places
-    for each in reading.findings:
-        if holds and (each.kind == "rule" or (each.kind, agent.name) == ("setting", "opencode")):
-            what = each.what if each.kind == "rule" else f"{each.what} = {each.value}"
-            yield SettingFinding(source=path, kind="present", what=what, why="holds where it is, once the folder is trusted")
-        else:
-            yield each
+    kinds = () if not holds else ("rule", "setting") if agent.name == "opencode" else ("rule",)
+    why = "holds where it is, once the folder is trusted"
+    yield from (replace(each, kind="present", why=why) if each.kind in kinds else each for each in reading.findings)
 
 
 def _read_file(agent: ForeignAgent, reading: Reading, root: Path) -> None:
