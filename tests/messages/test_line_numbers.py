@@ -19,7 +19,7 @@ def test_file_of_numbered_lines_is_numbered_throughout() -> None:
     assert add_numbers(1, [*copied, "d"]) == ["1→1→a", "2→b", "3→c", "d"]
 
 
-LINES = st.lists(st.sampled_from(["", "x", "→", "10→", "11→y", "12→", "-2→", "-1→z"]), min_size=1, max_size=25)
+LINES = st.lists(st.sampled_from(["", "x", "[3 lines.]", "→", "10→", "11→y", "12→", "-2→", "-1→z"]), min_size=1, max_size=25)
 NUMBERED = st.integers(1, 25).map(lambda count: [f"{number}→x" for number in range(1, count + 1)])
 
 
@@ -49,6 +49,13 @@ def test_text_behind_a_page_is_separate(first: int, lines: list[str], whole: boo
     for page in (add_numbers(first, lines), old_page):
         assert split_output("\n".join((*page, note)) + ADDED) == (page, note + ADDED)
         assert number_every_line("\n".join((*page, note)) + ADDED) == "\n".join((*old_page, note)) + ADDED
+
+
+def test_line_like_a_note_does_not_end_a_page() -> None:
+    lines = ["x", "[2 lines.]", "", "Instructions of this folder:"]
+    assert add_numbers(1, lines) == ["1→x", "2→[2 lines.]", "3→", "4→Instructions of this folder:"]
+    page, rest = split_output("\n".join((*add_numbers(1, lines), "[4 lines.]")))
+    assert (remove_numbers(page), rest) == ((1, lines), "[4 lines.]")
 
 
 def test_number_of_5000_digits_is_text() -> None:

@@ -10,8 +10,12 @@ _NOTE = r"\[(?:Lines (-?\d{1,12}) to (-?\d{1,12})\b|(\d{1,12}) lines?\.)"
 
 
 def add_numbers(first: int, lines: Sequence[str]) -> list[str]:
-    """A page whose other lines all begin like numbered lines has a number before each, so that readers are never in doubt."""
-    step = 1 if all(lines[at].startswith(f"{first + at}→") for at in _others(first, len(lines))) else EVERY
+    """A page whose other lines all begin like numbered lines has a number before each, so that readers are never in doubt.
+
+    One with a line that looks like its note, too: what follows that could pass for text of wolo's own.
+    """
+    has_note = any(line.startswith("[") and re.match(_NOTE, line) for line in lines)
+    step = 1 if has_note or all(lines[at].startswith(f"{first + at}→") for at in _others(first, len(lines))) else EVERY
     return [f"{first + at}→{line}" if not at or (first + at) % step == 0 else line for at, line in enumerate(lines)]
 
 
