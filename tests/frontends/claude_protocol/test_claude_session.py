@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,6 +166,16 @@ def test_hook_of_the_program_denies(provider: ProviderServer) -> None:
     assert not Path("made").exists()
     assert Path("a.txt").exists()
     assert "not that" in provider.requests[1].results[0]
+
+
+@pytest.mark.parametrize("answer", [[], ["deny"], "deny", False])
+def test_hook_answer_that_is_no_object_denies(provider: ProviderServer, answer: Any) -> None:
+    provider.script(call("shell", {"command": "touch made"}), text("Done."))
+    with ProtocolClient(provider, "--permission-mode", "bypassPermissions", answer=lambda request: answer) as client:
+        client.request("initialize", **HOOK)
+        client.turn()
+    assert not Path("made").exists()
+    assert "its answer is no object" in provider.requests[1].results[0]
 
 
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])

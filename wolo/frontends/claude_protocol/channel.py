@@ -67,8 +67,10 @@ class Channel:
             del self._responses[id]
         if response.get("subtype") != "success":
             raise ProgramRefused(str(response.get("error") or "no reason given"))
-        answer = response.get("response")
-        return answer if isinstance(answer, Mapping) else {}
+        answer = {} if response.get("response") is None else response["response"]
+        if not isinstance(answer, Mapping):
+            raise ProgramRefused("its answer is no object")
+        return answer
 
     def respond(self, id: str, response: Mapping[str, Any]) -> None:
         self._respond({"subtype": "success", "request_id": id, "response": response})
