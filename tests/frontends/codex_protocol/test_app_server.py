@@ -358,10 +358,27 @@ def test_requests_that_make_no_sense_are_refused(provider: ProviderServer) -> No
         assert "empty" in client.request("turn/start", threadId=thread, input=[])["error"]["message"]
         skill = [{"type": "skill", "name": "x"}]
         assert "skill" in client.request("turn/start", threadId=thread, input=skill)["error"]["message"]
+        for limit in ("ten", -1):
+            assert "limit" in client.request("thread/list", limit=limit)["error"]["message"]
+        params = {"threadId": thread, "input": [{"type": "text", "text": "go"}], "sandboxPolicy": {"type": "dangerFullAccess"}}
+        for name in ("outputSchema", "effort"):
+            assert name in client.request("turn/start", **params, **{name: ["x"]})["error"]["message"]
         client.write("no json\n[]\n")
         client.send({"id": 99, "result": {"decision": "accept"}})
         assert [client.read()["error"]["code"] for _ in range(2)] == [-32700, -32600]
         assert status(client.turn(thread)) == "completed"
+
+
+def test_refused_turn_changes_no_settings(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "touch made"}), text("Done."))
+    with AppClient(provider, decide=lambda request: {"decision": "decline"}) as client:
+        client.initialize()
+        thread = client.start(sandbox="read-only", approvalPolicy="untrusted")
+        looser = {"sandboxPolicy": {"type": "dangerFullAccess"}, "outputSchema": {"type": "sideways"}}
+        refusal = client.request("turn/start", threadId=thread, input=[{"type": "text", "text": "go"}], **looser)
+        assert "schema is invalid" in refusal["error"]["message"]
+        client.turn(thread)
+    assert not Path("made").exists()
 
 
 def test_unknown_option_is_refused() -> None:

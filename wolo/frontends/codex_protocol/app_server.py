@@ -256,6 +256,9 @@ class AppServer:
         handled = ("threadId", "input", "cwd", "model", "effort", "approvalPolicy", "sandboxPolicy", "outputSchema")
         _refuse_rest(params, handled)
         cwd, conversation = params.get("cwd"), thread.conversation
+        schema = _table(params, "outputSchema")
+        form, effort = OutputForm(schema) if schema else None, params.get("effort")
+        thinking = to_thinking(str(effort)) if effort else None
         if cwd is not None and str(cwd).rstrip("/") != str(conversation.info.cwd):
             raise UsageError("The directory of a thread cannot be changed.", hint="Start another thread with this cwd.")
         if (policy := params.get("approvalPolicy")) is not None:
@@ -270,12 +273,10 @@ class AppServer:
             conversation.set_mode(MODES[name])
         if policy == "untrusted":
             conversation.set_mode("ask")
-        if effort := params.get("effort"):
-            conversation.think(to_thinking(str(effort)))  # type: ignore[arg-type]  # it was just looked up
+        if thinking:
+            conversation.think(thinking)  # type: ignore[arg-type]  # it was just looked up
         if (model := params.get("model")) and model != conversation.info.model:
             thread.conversation = await conversation.reopen(ConversationChange(model=str(model)))
-        schema = params.get("outputSchema")
-        form = OutputForm(schema) if isinstance(schema, dict) else None
         prompt = await read_prompt(params, thread.conversation)
         return {"turn": thread.start(prompt, list(params["input"]), form)}
 
