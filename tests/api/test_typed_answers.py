@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 
 from wolo import Agent, OutputError, PartialOutput, TypedResult
@@ -16,6 +17,14 @@ from wolo.testing import ScriptedTransport
 class Point:
     x: int
     y: int = 0
+
+
+class Cash(msgspec.Struct, tag="cash"):
+    coins: int
+
+
+class Card(msgspec.Struct, tag="card"):
+    digits: str
 
 
 def agent(*answers: Any) -> Agent:
@@ -93,3 +102,16 @@ async def test_abandoned_typed_stream_does_not_block() -> None:
             if event.output:
                 break
         assert (await ours.run("again")).output == "Fine."
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "value"),
+    [
+        (list[Cash], '[{"type": "cash", "coins": 1}]', [Cash(1)]),
+        (Cash | Card, '{"type": "card", "digits": "12"}', Card("12")),
+        (dict[str, Card | None], '{"a": null}', {"a": None}),
+    ],
+)
+async def test_structs_in_lists_and_unions_are_answers(kind: Any, answer: str, value: Any) -> None:
+    async with agent("none", answer) as ours:
+        assert (await ours.run_for("how paid?", kind)).output == value

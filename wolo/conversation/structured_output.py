@@ -287,6 +287,11 @@ def _check_of(type_or_schema: Any) -> _SchemaCheck | _TypeCheck | _MsgspecCheck:
         return _TypeCheck(type_or_schema)
     except _UnknownTypedDict:
         return _MsgspecCheck(type_or_schema)
+    except UsageError as error:  # pydantic knows no Struct, which may be in a list or a union
+        try:
+            return _MsgspecCheck(type_or_schema)
+        except UsageError:
+            raise error from None
 
 
 def _without_schema(output_type: Any, error: Exception) -> UsageError:
