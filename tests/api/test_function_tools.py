@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -113,6 +115,26 @@ async def test_long_call_fails_at_its_timeout(is_async: bool) -> None:
     released.set()
     assert is_error
     assert "longer than 0.1 s" in text
+
+
+async def test_late_result_fails_at_the_timeout() -> None:
+    @tool(name="slow", timeout_s=0.01, in_loop=True)
+    def block() -> str:
+        """Block the loop."""
+        time.sleep(0.02)
+        return "late"
+
+    @tool(name="slow", timeout_s=0.01)
+    async def swallow() -> str:
+        """Catch the cancellation."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(30)
+        return "late"
+
+    for each in (block, swallow):
+        [(is_error, text)] = await results(agent(call("slow"), "Done.", tools=[each]))
+        assert is_error
+        assert "longer than 0.01 s" in text
 
 
 async def test_failed_call_is_repeated() -> None:

@@ -126,10 +126,13 @@ class ProgramTool:
             limit = asyncio.timeout(self._timeout_s)
             try:
                 async with limit:
-                    return await self._attempt(values, progress)
+                    result = await self._attempt(values, progress)
+                if _is_over(limit):  # the function blocks the loop, or catches the cancellation
+                    raise TimeoutError
+                return result
             except (Exception, SystemExit) as error:
                 if attempt == self._num_attempts:
-                    if limit.expired():
+                    if _is_over(limit):
                         raise TimeoutError(f"it took longer than {self._timeout_s:g} s, and may still be running") from error
                     raise
         raise AssertionError
@@ -143,6 +146,10 @@ class ProgramTool:
             return result
         async with aclosing(result) as pieces:
             return _join([_report(piece, progress) async for piece in pieces])
+
+
+def _is_over(limit: asyncio.Timeout) -> bool:
+    return (end := limit.when()) is not None and asyncio.get_running_loop().time() >= end
 
 
 def _collect(function: Callable[..., Any], values: dict[str, Any], progress: Callable[[str], None]) -> Any:
