@@ -53,6 +53,13 @@ def test_sessions_and_messages_come_in_pages(server: Server, provider: ProviderS
         assert status(server, f"{path}?{wrong}") == 422
 
 
+@pytest.mark.parametrize("path", ["/v1/find?query=a", "/v1/sessions?limit=1&page=2", "/api/sessions?offset=3"])
+def test_unknown_parameters_are_refused(server: Server, path: str) -> None:
+    answer = server.request("GET", path)
+    assert answer.status_code == 422
+    assert "There is no parameter" in answer.json()["error"]["message"]
+
+
 def test_old_paths_answer_with_a_deprecation(server: Server, provider: ProviderServer) -> None:
     provider.script(text("Fine."))
     id = server.post("/api/sessions", 201)["id"]

@@ -203,6 +203,8 @@ def _endpoint(hub: SessionHub, route: Route) -> Endpoint:
     async def answer(request: Request) -> Response:
         try:
             hub.used = time.monotonic()
+            if unknown := sorted(request.query_params.keys() - {each.name for each in route.query}):
+                raise HttpError(422, f"There is no parameter {unknown[0]!r} here.", "/openapi.json describes this address.")
             body = await read_body(request, route.body) if route.body is not None else None
             found = await route.run(RouteCall(hub, request, body))
             return found if isinstance(found, Response) else JSONResponse(msgspec.to_builtins(found), route.status)
