@@ -49,10 +49,7 @@ _OPTION = "CLAUDE_PLUGIN_OPTION_"
 _VARIABLE = r"(?a)[A-Za-z_]\w{0,63}"
 _LOADERS = ("LD_", "DYLD_")
 """Variables that would act on the programs of the sandbox as well."""
-_UNUSED_KEYS = (
-    *("monitors", "themes", "channels", "dependencies"),
-    "apps",
-)
+_UNUSED_KEYS = ("monitors", "themes", "channels", "dependencies", "apps")
 _UNUSED_FILES = ("themes", "monitors", "bin", "settings.json", ".app.json")
 
 
@@ -313,6 +310,8 @@ class _ManifestReader:
     def unused_names(self) -> tuple[str, ...]:
         named = [key for key in _UNUSED_KEYS if self._fields.get(key)]
         files = [name for name in _UNUSED_FILES if (self._folder / name).exists()]
+        # Guards of an extension of Gemini CLI
+        files += ["policies (calls that they forbid are NOT denied)"] if (self._folder / "policies").is_dir() else []
         return tuple(dict.fromkeys((*named, *files, *self._unread)))
 
     def _values(self, key: str, defaults: Iterable[str]) -> list[Any]:
