@@ -129,7 +129,7 @@ def _decode(data: bytes, path: Path, notices: Notices) -> str:
 
 
 def cut(data: bytes, size: int) -> bytes:
-    return data[: data.rfind(b"\n", 0, size) + 1] or data[:size]
+    return data[: data.rfind(b"\n", size // 2, size) + 1] or data[:size]
 
 
 def one_line(name: str) -> str:
