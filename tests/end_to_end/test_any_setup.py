@@ -160,6 +160,29 @@ def test_bad_file_of_servers_costs_itself_only(place: str, bad: bytes) -> None:
     assert place in listed.stderr
 
 
+@pytest.mark.usefixtures("trusted")
+def test_value_from_a_file_is_never_sent_literally() -> None:
+    put("opencode.json", '{"mcp": {"a": {"type": "remote", "url": "https://a.example", "headers": {"X": "{file:~/.k}"}}}}')
+    listed = run_wolo("mcp", "list", "--json")
+    assert listed.json == []
+    assert "opencode.json: the MCP server a: a value comes from a file." in listed.stderr
+
+
+@pytest.mark.usefixtures("trusted")
+def test_file_without_a_usable_hook_needs_no_consent() -> None:
+    hook = {
+        "enabled": True,
+        "name": "a",
+        "version": "1",
+        "when": {"type": "fileEdited"},
+        "then": {"type": "askAgent", "prompt": "x"},
+    }
+    put(".kiro/hooks/a.kiro.hook", json.dumps(hook))
+    listed = run_wolo("hooks", "list")
+    assert ".kiro/hooks/a.kiro.hook  (nothing in it can run)" in listed.stdout
+    assert "wolo has no event fileEdited" in listed.stderr
+
+
 def test_server_of_unanswered_project_needs_trust(provider: ProviderServer) -> None:
     put(".cursor/mcp.json", json.dumps({"mcpServers": {"docs": {"command": "touch", "args": ["started"]}}}))
     provider.script(text("Done."))

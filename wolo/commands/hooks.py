@@ -29,6 +29,8 @@ def lines_of(hooks: HookSet) -> list[str]:
     status = "allowed" if hooks.plugin else STANDINGS[hooks.consent]
     if hooks.active_with and not hooks.folder and not hooks.runs:
         status = "yours, not run: the file is in the workspace, where the model writes"
+    if not hooks.hooks:
+        status = "nothing in it can run"
     notes = ", ".join((status, *(f"with the {each}" for each in hooks.active_with)))
     lines = [f"{escaped_line(hooks.source)}  ({escaped_line(notes)})"]
     for event, hook in hooks.hooks:

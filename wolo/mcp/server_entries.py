@@ -115,6 +115,8 @@ def read_entry(entry: object, inputs: Container[str] = ()) -> tuple[Server, list
     """Returns the names of fields without an effect too. Raises ValidationError."""
     if not isinstance(entry, dict):
         raise msgspec.ValidationError("it is not a JSON object")
+    if "{file:" in str(entry):  # OpenCode
+        raise msgspec.ValidationError("a value comes from a file")
     entry = {name: _with_our_references(value) for name, value in entry.items() if value is not None}
     renamed = {_NAMES.get(name, name): value for name, value in entry.items()}
     fields = {name: value for name, value in renamed.items() if name in _OURS - _READ_BELOW}

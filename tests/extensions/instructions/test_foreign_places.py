@@ -199,7 +199,7 @@ def test_pipe_and_folder_among_rules_are_skipped() -> None:
     assert len(read().notices) == 1
 
 
-def test_rule_of_one_long_line_is_cut_and_not_lost() -> None:
+def test_rule_of_one_long_line_is_cut() -> None:
     put(Path(".github/instructions/a.instructions.md"), f"---\napplyTo: '**'\n---\nSay ahoy. {'x' * 40_000}")
     assert "Say ahoy. xxx" in read().text
     assert "is longer than 32 KiB" in read().notices[0]

@@ -198,7 +198,7 @@ def test_parts_that_are_not_used_are_named() -> None:
     assert contents.unused == ("themes", "monitors", ".app.json")
 
 
-def test_policies_of_a_gemini_extension_are_named_as_absent() -> None:
+def test_policies_of_a_gemini_extension_are_named() -> None:
     contents = read({"gemini-extension.json": {"name": "a"}, "policies/a.toml": {}})
     assert contents.unused == ("policies (calls that they forbid are NOT denied)",)
 

@@ -162,9 +162,6 @@ def _servers(reading: Reading, entries: object) -> None:
         return
     for name, entry in entries.items():
         problems = Notices()
-        if "{file:" in json.dumps(entry, default=str):
-            reading.skip(f"MCP server {name}", "a value comes from a file")
-            continue
         written = (
             {key: value for key, value in entry.items() if key not in ("trust", "_gemini")} if isinstance(entry, dict) else entry
         )
