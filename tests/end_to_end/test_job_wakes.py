@@ -53,6 +53,8 @@ def test_matching_line_starts_turn_at_the_keyboard(provider: ProviderServer) -> 
         terminal.wait_for("I look at two.")
         assert "ERROR one" not in words(provider)
         terminal.wait_for("not yet sent")
+        assert not terminal.shows("the user wrote nothing")  # that is for the model
+        assert terminal.shows("] ERROR again two")
 
 
 def test_interrupted_turn_waits_for_next_prompt(provider: ProviderServer) -> None:

@@ -227,7 +227,7 @@ class Repl:
     def _on_wake(self) -> None:
         """Runs a turn for lines of background jobs; those that come while something runs are looked for after it."""
         if self._work is None and not self._composer.is_over and (prompt := self.conversation.wake_prompt()) is not None:
-            self._screen.show_text(escape_hidden(prompt.text), "dim")
+            self._screen.show_text(escape_hidden(prompt.text.partition("\n")[2]), "dim")  # the first line is for the model
             self._start(self._show_errors_of(run_turn(self.conversation, prompt, self._terminal)))
             self._input.paint()
 
