@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.test_repl import leave, repl
+from tests.end_to_end.test_repl import repl
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, call, text
@@ -78,7 +78,10 @@ def test_session_moves_with_its_changes(provider: ProviderServer, origin: Path) 
         terminal.wait_for("Two.")
         terminal.enter("/worktree")
         terminal.wait_for("on wolo/away: 2 files changed, not merged")
-        leave(terminal)
+        terminal.press("ctrl-d")
+        terminal.wait_for("[k/m/p/r]")
+        terminal.enter("k")
+        assert terminal.wait_for_exit() == 0
     assert (origin / "a.txt").read_text() == "not committed\n"
     assert not (origin / "new.txt").exists()
     assert run_wolo("worktree", "merge", "away", cwd=origin).exit_code == 0
@@ -94,6 +97,21 @@ def test_end_of_the_session_offers_to_merge(provider: ProviderServer, origin: Pa
         terminal.wait_for("[k/m/p/r]")
         terminal.enter("m")
         terminal.wait_for("Removed worktree one.")
+        assert terminal.wait_for_exit() == 0
+    assert (origin / "new.txt").exists()
+
+
+def test_end_of_a_moved_session_offers_to_merge(provider: ProviderServer, origin: Path) -> None:
+    provider.script(write("new.txt"), text("Done."))
+    with pty_wolo("--mode", "edit", *provider.flags, cwd=origin) as terminal:
+        terminal.wait_for_prompt()
+        terminal.enter("/move away")
+        terminal.wait_for("uncommitted changes came along")
+        terminal.say("go", "Done.")
+        terminal.press("ctrl-d")
+        terminal.wait_for("[k/m/p/r]")
+        terminal.enter("m")
+        terminal.wait_for("Removed worktree away.")
         assert terminal.wait_for_exit() == 0
     assert (origin / "new.txt").exists()
 

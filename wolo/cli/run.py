@@ -119,9 +119,18 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
 
         answer_signals(leave)
         leave_if(came)
-        stay = "interactive" in line.values or not (prompt.strip() or piped.strip())
-        task = TerminalTask(prompt=prompt, piped=piped, files=files, last_message_file=last, stay=stay)
-        return runner.run(start(opening, task))
+        stay, ends = "interactive" in line.values or not (prompt.strip() or piped.strip()), list[Path]()
+        task = TerminalTask(prompt=prompt, piped=piped, files=files, last_message_file=last, stay=stay, on_end=ends.append)
+        code = runner.run(start(opening, task))
+    return code or _settle_moved(ends)
+
+
+def _settle_moved(ends: list[Path]) -> int:
+    if ends and ends[0] != Path.cwd().resolve():
+        from wolo.cli.sessions.worktree_commands import settle_moved
+
+        settle_moved(ends[0])
+    return 0
 
 
 def _run_in_worktree(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:

@@ -42,13 +42,26 @@ def work_in_worktree(name: str, ref: str, run: Callable[[], int], *, asks: bool)
     finally:
         with suppress(OSError):
             os.chdir(cwd)
-        try:
-            _settle(each, cwd, asks=asks)
-        except (WoloError, OSError) as error:
-            print_message(f"Worktree {each.name} stays: {error}")
+        _settle(each, cwd, asks=asks)
+
+
+def settle_moved(end: Path) -> None:
+    """Asks about the worktree that a session was moved to and ended in, if any."""
+    from wolo.places import find_places
+    from wolo.workspace.session_worktrees import worktree_around
+
+    if (each := worktree_around(find_places().worktrees, end)) and not Path.cwd().is_relative_to(each.folder):
+        _settle(each, Path.cwd(), asks=True)
 
 
 def _settle(each: SessionWorktree, cwd: Path, *, asks: bool) -> None:
+    try:
+        _save_and_ask(each, cwd, asks=asks)
+    except (WoloError, OSError) as error:
+        print_message(f"Worktree {each.name} stays: {error}")
+
+
+def _save_and_ask(each: SessionWorktree, cwd: Path, *, asks: bool) -> None:
     """Saves the work on its branch. Raises WoloError, OSError."""
     from wolo.workspace.session_worktrees import merge_work, patch_of, remove_worktree, save_work
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,6 +41,8 @@ class TerminalTask(Struct, frozen=True, kw_only=True):
     last_message_file: Path | None = None
     stay: bool = False
     """Opens the REPL, after the prompt if there is one."""
+    on_end: Callable[[Path], None] | None = None
+    """Called with the directory of the last conversation when the REPL has ended."""
 
 
 async def start(opening: StartOptions, task: TerminalTask) -> int:
@@ -123,6 +126,8 @@ async def _run(opening: StartOptions, task: TerminalTask, terminal: Terminal) ->
                 exit_code = await repl.run()
             finally:
                 conversation = repl.conversation
+                if task.on_end is not None:
+                    task.on_end(conversation.info.cwd.resolve())
     finally:
         jobs = conversation.jobs
         running = jobs.running if jobs is not None else ()
