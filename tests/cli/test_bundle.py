@@ -22,7 +22,10 @@ IN_ENVIRONMENT = "plain-words-of-mine"
 IN_KEYS = "another-plain-word"
 IN_SETTINGS = "a-header-nobody-sees"
 LOOKS_LIKE_ONE = "sk-proj-Zx81" + "q7Rt" * 8
-ALL = (IN_ENVIRONMENT, IN_KEYS, IN_SETTINGS, LOOKS_LIKE_ONE)
+IN_OPTIONS = ("word-after-an-option", "word-in-an-option")
+ALL = (IN_ENVIRONMENT, IN_KEYS, IN_SETTINGS, LOOKS_LIKE_ONE, *IN_OPTIONS)
+ARGUMENTS = ["run", "--token", IN_OPTIONS[0], f"--api-key={IN_OPTIONS[1]}", "--token-file", "/etc/x"]
+SERVER = f'[mcp_servers.x]\ncommand = "x"\nargs = {json.dumps(ARGUMENTS)}\n'
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +35,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     config.mkdir(mode=0o700, parents=True)
     for name, text in {
         "keys.toml": f'zai = "{IN_KEYS}"\n',
-        "config.toml": f'[headers]\nprofile = "custom"\n[headers.extra]\nx-auth-me = "{IN_SETTINGS}"\n',
+        "config.toml": f'[headers]\nprofile = "custom"\n[headers.extra]\nx-auth-me = "{IN_SETTINGS}"\n{SERVER}',
     }.items():
         (config / name).write_text(text)
         (config / name).chmod(0o600)
@@ -72,6 +75,7 @@ def test_text_report_is_one_readable_file() -> None:
     assert headings[:4] == ["doctor.txt", "doctor.json", "versions.json", "settings.json"]
     assert "wolo.log" in headings
     assert not [secret for secret in ALL if secret in content]
+    assert "/etc/x" in content
     assert Path("report.txt").stat().st_mode & 0o777 == 0o600
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, pairwise
 
 from msgspec import to_builtins
 
@@ -132,3 +132,8 @@ def _telling(value: object) -> Iterator[Secret]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _telling(each)
+        words = [word for each in value if isinstance(each, str) for word in (each.split("=", 1) if each[:1] == "-" else [each])]
+        for name, word in pairwise(words):  # options of a program: `--token VALUE`, `--token=VALUE`
+            is_option = name.startswith("-") and is_secret_name(name) and not word.startswith("-")
+            if is_option and not is_ordinary(name, word) and not secret_references.is_reference(word):
+                yield Secret(name.lstrip("-"), word)
