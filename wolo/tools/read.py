@@ -42,8 +42,8 @@ class ReadArgs(Struct, frozen=True):
 
 
 class Read:
-    """Read a text file, a PDF or a notebook, or view an image. The first line and every tenth of a text file are shown as
-    `20→text`; number and arrow are not part of the file."""
+    """Read a text file, a PDF or a notebook, or view an image. A text file's first and every tenth line are shown as
+    `20→text`; number and arrow are not part of it."""
 
     name: ClassVar[str] = "read"
     Args: ClassVar[type[Struct]] = ReadArgs

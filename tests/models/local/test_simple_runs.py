@@ -11,6 +11,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.fakes.turns import calls_of
 from tests.models.local.test_simple_mode import Script
+from wolo.models.local import simple_runs
 from wolo.models.local.simple_context import list_names
 from wolo.models.local.simple_runs import example_command, find_command, next_file, run_command
 
@@ -20,7 +21,8 @@ TEST = "from word import longest\n\nassert longest(['a', 'bb']) == 'bb', longest
 
 
 @pytest.fixture
-async def script(tmp_path: Path) -> AsyncIterator[Script]:
+async def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Script]:
+    monkeypatch.setattr(simple_runs, "RUN_S", 120)  # starts of pytest wait for other tests
     with ProviderServer() as server:
         script = Script(server, tmp_path)
         yield script
