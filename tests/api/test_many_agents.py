@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo import Agent
+from wolo import Agent, RunError
 from wolo.places import find_places
 from wolo.sessions.store import Store
 from wolo.testing import ScriptedTransport
@@ -47,6 +47,21 @@ async def test_saved_conversations_share_thread_and_connection() -> None:
         assert threading.active_count() <= threads + 1
         assert len(open_files()) <= files + 2 * NUM_AGENTS
     assert open_files("wolo.db") == []
+
+
+async def test_limit_of_open_files_is_named() -> None:
+    resource = pytest.importorskip("resource")
+    async with AsyncExitStack() as stack:
+        await run_agents(stack, 1)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(open_files()) + 3, hard))
+        try:
+            with pytest.raises(RunError, match="too many files are open") as failed:
+                await run_agents(stack, 20)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert "ulimit -n" in (failed.value.hint or "")
+        await run_agents(stack, 3)
 
 
 async def test_conversation_takes_few_bytes() -> None:

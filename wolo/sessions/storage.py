@@ -48,6 +48,9 @@ def storage_error(error: SqliteError | OSError, path: Path) -> SessionError:
             return StorageFailed(f"{_sentence(name_shortage(where))}: {where} cannot be written.", hint=_FULL_HINT)
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             return StorageReadOnly(f"Cannot save sessions: no permission for {where}.", hint=_READ_ONLY_HINT)
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            hint = "Close conversations, which keep a file open each, or raise the limit (`ulimit -n`)."
+            return StorageFailed("Cannot save sessions: too many files are open.", hint=hint)
         reason = (error.strerror or str(error)).lower()
         return StorageFailed(f"Cannot save sessions: {where}: {reason}.", hint=_READ_ONLY_HINT)
     # The low byte is SQLite's primary result code.
