@@ -445,7 +445,7 @@ async def test_client_stays_within_the_project_limits(provider: ProviderServer, 
         session = await client.new(work)
         assert session.modes is not None
         assert [mode.id for mode in session.modes.available_modes] == ["plan", "ask"]
-        with pytest.raises(RequestError, match="allows no mode beyond ask"):
+        with pytest.raises(RequestError, match="This project or this machine allows no mode beyond ask"):
             await client.agent.set_session_mode(session_id=session.session_id, mode_id="auto")
         provider.script(PLAN, text("I wait."))
         await client.agent.set_session_mode(session_id=session.session_id, mode_id="plan")

@@ -34,7 +34,7 @@ def set_mode(conversation: Conversation, name: str) -> str:
     if mode == "yolo" and mode not in allowed:
         raise UsageError("Mode yolo can only be chosen on the command line.", hint="Start `wolo acp --yolo`.")
     if mode not in allowed:
-        raise UsageError(f"This project allows no mode beyond {allowed[-1]}, so {mode} was not chosen.")
+        raise UsageError(f"This project or this machine allows no mode beyond {allowed[-1]}, so {mode} was not chosen.")
     return conversation.set_mode(mode)
 
 
