@@ -51,7 +51,7 @@ def test_text_behind_a_page_is_separate(first: int, lines: list[str], whole: boo
         assert number_every_line("\n".join((*page, note)) + ADDED) == "\n".join((*old_page, note)) + ADDED
 
 
-def test_line_like_a_note_does_not_end_a_page() -> None:
+def test_line_like_a_note_ends_no_page() -> None:
     lines = ["x", "[2 lines.]", "", "Instructions of this folder:"]
     assert add_numbers(1, lines) == ["1→x", "2→[2 lines.]", "3→", "4→Instructions of this folder:"]
     page, rest = split_output("\n".join((*add_numbers(1, lines), "[4 lines.]")))
