@@ -369,14 +369,22 @@ def test_requests_that_make_no_sense_are_refused(provider: ProviderServer) -> No
         assert status(client.turn(thread)) == "completed"
 
 
-def test_refused_turn_changes_no_settings(provider: ProviderServer) -> None:
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        ({"outputSchema": {"type": "sideways"}}, "schema is invalid"),
+        ({"input": []}, "input is empty"),
+        ({"model": "no/such"}, "no"),
+    ],
+)
+def test_refused_turn_changes_no_settings(provider: ProviderServer, refused: dict[str, Any], why: str) -> None:
     provider.script(call("shell", {"command": "touch made"}), text("Done."))
     with AppClient(provider, decide=lambda request: {"decision": "decline"}) as client:
         client.initialize()
         thread = client.start(sandbox="read-only", approvalPolicy="untrusted")
-        looser = {"sandboxPolicy": {"type": "dangerFullAccess"}, "outputSchema": {"type": "sideways"}}
-        refusal = client.request("turn/start", threadId=thread, input=[{"type": "text", "text": "go"}], **looser)
-        assert "schema is invalid" in refusal["error"]["message"]
+        looser = {"sandboxPolicy": {"type": "dangerFullAccess"}, "input": [{"type": "text", "text": "go"}]}
+        refusal = client.request("turn/start", threadId=thread, **{**looser, **refused})
+        assert why in refusal["error"]["message"]
         client.turn(thread)
     assert not Path("made").exists()
 

@@ -261,23 +261,26 @@ class AppServer:
         thinking = to_thinking(str(effort)) if effort else None
         if cwd is not None and str(cwd).rstrip("/") != str(conversation.info.cwd):
             raise UsageError("The directory of a thread cannot be changed.", hint="Start another thread with this cwd.")
+        asks, mode = thread.asks, ""
         if (policy := params.get("approvalPolicy")) is not None:
             mode_of("read-only", str(policy))  # it exists
-            if policy == "never" and thread.asks and conversation.info.mode == "ask":
+            if policy == "never" and asks and conversation.info.mode == "ask":
                 raise UsageError("approvalPolicy never needs a thread that begins with it, for its sandbox only reads.")
-            thread.asks = policy != "never"
+            asks = policy != "never"
         if sandbox := _table(params, "sandboxPolicy"):
             name = _SANDBOX_TYPES.get(str(sandbox.get("type")), "")
-            if not name or sandbox.get("networkAccess") or (name == "read-only" and not thread.asks):
+            if not name or sandbox.get("networkAccess") or (name == "read-only" and not asks):
                 raise UsageError(f"sandboxPolicy {sandbox} is not supported during a thread.", hint="Start a thread with it.")
-            conversation.set_mode(MODES[name])
-        if policy == "untrusted":
-            conversation.set_mode("ask")
+            mode = MODES[name]
+        if (model := params.get("model")) and model != conversation.info.model:
+            thread.conversation = conversation = await conversation.reopen(ConversationChange(model=str(model)))
+        prompt = await read_prompt(params, conversation)
+        # nothing is refused from here on
+        thread.asks = asks
+        if mode := "ask" if policy == "untrusted" else mode:
+            conversation.set_mode(mode)
         if thinking:
             conversation.think(thinking)  # type: ignore[arg-type]  # it was just looked up
-        if (model := params.get("model")) and model != conversation.info.model:
-            thread.conversation = await conversation.reopen(ConversationChange(model=str(model)))
-        prompt = await read_prompt(params, thread.conversation)
         return {"turn": thread.start(prompt, list(params["input"]), form)}
 
     async def _steer(self, params: Params) -> dict[str, Any]:
