@@ -92,7 +92,8 @@ def usage(prompt: int = 100, completion: int = 10, *, cached: int = 0, reasoning
 def chunk(delta: Mapping[str, Any], *, finish_reason: str | None = None, **more: Any) -> dict[str, Any]:
     """One streamed object, as a Chat Completions server sends it."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "test", "choices": [choice], **more}
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "test-model"}
+    return {**head, "choices": [choice], **more}
 
 
 def delta(content: str | None = None, **fields: Any) -> dict[str, Any]:

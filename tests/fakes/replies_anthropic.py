@@ -25,8 +25,8 @@ def usage(input_tokens: int = 100, output_tokens: int = 10, *, read: int = 0, wr
 
 def start(message_id: str = "", counted: Mapping[str, Any] | None = None) -> Event:
     number = message_id or f"msg_{next(_numbers)}"
-    head: Event = {"id": number, "type": "message", "role": "assistant", "model": "test", "content": [], "stop_reason": None}
-    return {"type": "message_start", "message": {**head, "usage": dict(counted or usage(output_tokens=1))}}
+    head: Event = {"id": number, "type": "message", "role": "assistant", "model": "test-model", "content": []}
+    return {"type": "message_start", "message": {**head, "stop_reason": None, "usage": dict(counted or usage(output_tokens=1))}}
 
 
 def begin(index: int, block: Mapping[str, Any]) -> Event:

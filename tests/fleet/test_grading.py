@@ -14,7 +14,7 @@ import pytest
 
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
-from tests.fakes.replies import Reply, call, text
+from tests.fakes.replies import Reply, call, chunk, sse, text
 from tests.fakes.repositories import repository
 from tests.fleet.batches import results
 from wolo.fleet.evaluation.statistics import compare, pass_at, share
@@ -145,6 +145,18 @@ def test_links_of_a_patch_lead_nowhere(
     assert line["state"] == "failed"
     assert "where tests/hidden.sh belongs" in line["error"]["message"]
     assert not Path("/tmp/hidden.sh").exists()
+
+
+def test_line_names_the_model_that_answered(env: dict[str, str], provider: ProviderServer, source: Path, tmp_path: Path) -> None:
+    provider.otherwise = sse(
+        *(
+            chunk({"role": "assistant", **piece}, finish_reason=reason, model="test-model-2026-11")
+            for piece, reason in (({"content": "Done."}, None), ({}, "stop"))
+        )
+    )
+    run_tasks(tmp_path, [{"id": "t", "repo": str(source)}])
+    (line,) = results(Path("run"))
+    assert (line["model"], line["model_resolved"]) == ("custom/test-model", "custom/test-model-2026-11")
 
 
 def test_results_prove_themselves(env: dict[str, str], source: Path, tmp_path: Path) -> None:

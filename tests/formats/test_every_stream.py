@@ -87,16 +87,16 @@ def test_payloads_decoded_together_say_the_same(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("name", "id", "model"),
     [
-        ("anthropic/plain_text.txt", "msg_01XFDU"),
-        ("gemini/arguments_in_pieces.txt", "Xk0hacm1"),
-        ("openai-responses/refusal.sse", "resp_0f3c"),
+        ("anthropic/plain_text.txt", "msg_01XFDU", "claude-sonnet-5-5"),
+        ("gemini/arguments_in_pieces.txt", "Xk0hacm1", "gemini-3-flash-preview"),
+        ("openai-responses/refusal.sse", "resp_0f3c", "gpt-5.4-2026-03-05"),
     ],
 )
-def test_response_id_is_in_the_message(name: str, expected: str) -> None:
+def test_message_has_response_id_and_model(name: str, id: str, model: str) -> None:
     message = read(ROOT / name, [(ROOT / name).read_bytes()]).message
-    assert message.metadata["response_id"] == expected
+    assert message.metadata == {"response_id": id, "response_model": model}
 
 
 @pytest.mark.parametrize("id", ['"chatcmpl-1"', "17", "null", '""', f'"{"x" * 201}"', "{}"])

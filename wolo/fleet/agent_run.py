@@ -91,6 +91,8 @@ class AgentStream:
 
     def __init__(self, file: Path) -> None:
         self.session_id = self.model = self.thinking = self.prefix_hash = ""
+        self.answered_by = ""
+        """The model that the provider named in the latest answer, where it is not the one that was asked."""
         self.line = ""
         """The latest text or call, for a table of running attempts."""
         self.spent = Spent(cost_usd=None)
@@ -99,6 +101,10 @@ class AgentStream:
         self._file = file
         self._at = 0
         self._rest = b""
+
+    @property
+    def model_resolved(self) -> str:
+        return f"{self.model.partition('/')[0]}/{self.answered_by}" if self.answered_by else self.model
 
     def follow(self) -> None:
         """Reads what is new."""
@@ -141,6 +147,7 @@ class AgentStream:
             return
         message = line.get("message") or {}
         self.spent = _sum(self.spent, message.get("usage") or {})
+        self.answered_by = str(message.get("model") or "")
         for part in message.get("content") or ():
             text = part.get("text") or part.get("name") or ""
             if part.get("type") == "tool_use":

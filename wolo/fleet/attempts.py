@@ -193,7 +193,7 @@ class _Attempt:
         stream = self._view.stream
         return Provenance(
             model=self._task.model or self._runner.settings.model or (stream.model if stream else ""),
-            model_resolved=stream.model or None if stream else None,
+            model_resolved=stream.model_resolved or None if stream else None,
             thinking=stream.thinking or None if stream else None,
             wolo_version=__version__,
             prefix_hash=stream.prefix_hash or None if stream else None,

@@ -109,6 +109,6 @@ def token_count(value: object) -> int:
 MOST_ID_CHARS = 200
 
 
-def response_id(value: object) -> str:
+def short_text(value: object) -> str:
     """Empty for anything but a short text."""
     return whole(value) if isinstance(value, str) and len(value) <= MOST_ID_CHARS else ""

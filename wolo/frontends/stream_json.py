@@ -14,7 +14,7 @@ import msgspec
 
 from wolo.agent import events
 from wolo.conversation.phrasing import describe_briefly
-from wolo.messages.message import Message, Usage
+from wolo.messages.message import RESPONSE_MODEL, Message, Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 
 if TYPE_CHECKING:
@@ -237,7 +237,8 @@ def assistant_message(message: Message) -> dict[str, Any]:
             content.append({"type": "thinking", "thinking": part.text})
         elif isinstance(part, ToolPart):
             content.append({"type": "tool_use", "id": part.id, "name": part.tool, "input": part.input})
-    return {"role": "assistant", "id": message.id, "content": content, "usage": usage_object(message.usage or Usage())}
+    head = {"role": "assistant", "id": message.id, "content": content, "usage": usage_object(message.usage or Usage())}
+    return head | ({"model": named} if (named := message.metadata.get(RESPONSE_MODEL)) else {})
 
 
 def tool_result(part: ToolPart) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.messages.call_arguments import Unreadable, read_arguments
-from wolo.messages.message import RESPONSE_ID, FinishReason, Message, Producer, Usage
+from wolo.messages.message import RESPONSE_ID, RESPONSE_MODEL, FinishReason, Message, Producer, Usage
 from wolo.messages.parts import IN_FENCE, AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart, new_id
 from wolo.messages.unicode import is_whole, whole
 
@@ -77,6 +77,8 @@ class FinishDelta(Struct, frozen=True):
     """The provider's explanation of a refusal."""
     response_id: str = ""
     """The provider's id of the response; empty: it has none."""
+    model: str = ""
+    """The model that answered, as the provider names it; empty: it names none."""
 
 
 Delta = TextDelta | TextMark | ThinkingDelta | BreakDelta | CallDelta | UsageDelta | FinishDelta
@@ -217,7 +219,7 @@ class Assembler:
             usage=self.usage,
             producer=producer,
             error=self.finish.explanation if self.finish else "",
-            metadata={RESPONSE_ID: self.finish.response_id} if self.finish and self.finish.response_id else {},
+            metadata=_facts_of(self.finish, producer) if self.finish else {},
         )
 
     def _begin_text(self) -> list[str]:
@@ -333,3 +335,10 @@ def _whole_ones(blobs: Iterable[Blob]) -> tuple[Blob, ...]:
 
 def _fail(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
     return replace(part, status="failed", outcome=outcome, output=output)
+
+
+def _facts_of(finish: FinishDelta, producer: Producer | None) -> dict[str, Any]:
+    """The response's id, and its model where that is not the one that was asked."""
+    is_other = producer is not None and finish.model not in ("", producer.model)
+    facts = {RESPONSE_ID: finish.response_id, RESPONSE_MODEL: finish.model if is_other else ""}
+    return {name: value for name, value in facts.items() if value}

@@ -18,7 +18,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from wolo.agent import events
 from wolo.agent.asker import RedactingAsker
-from wolo.messages.message import RESPONSE_ID, Message, Usage
+from wolo.messages.message import RESPONSE_ID, RESPONSE_MODEL, Message, Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 
 NAMES = {
@@ -152,7 +152,7 @@ class Spans:
         if run.chat is None:
             return
         usage = message.usage or Usage()
-        model = message.producer.model if message.producer else run.model
+        model = message.metadata.get(RESPONSE_MODEL) or (message.producer.model if message.producer else run.model)
         run.chat.set_attributes({"gen_ai.response.model": model, **_usage(usage)})
         if response_id := message.metadata.get(RESPONSE_ID):
             run.chat.set_attribute("gen_ai.response.id", response_id)

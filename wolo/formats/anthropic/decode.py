@@ -13,7 +13,7 @@ from wolo.errors import Unavailable
 from wolo.formats import response_end
 from wolo.formats.anthropic.encode import PREFIX, REDACTED, SIGNATURE
 from wolo.formats.encoding.wire_forms import names_by_wire
-from wolo.formats.tolerant_json import PayloadReader, as_raw, read_object, response_id, token_count
+from wolo.formats.tolerant_json import PayloadReader, as_raw, read_object, short_text, token_count
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
 from wolo.messages.parts import Blob
@@ -50,6 +50,7 @@ class AnthropicDecoder:
         """Blocks contained in the first event, until their own events arrive or the response ends."""
         self._counts = UsageCounts()
         self._id = ""
+        self._model: object = ""
         self._block_count = 0
         self._call_count = 0
         self._finish = ""
@@ -103,7 +104,7 @@ class AnthropicDecoder:
         return [
             *deltas,
             *([self.findings.mark()] if self.findings is not None else ()),
-            FinishDelta(reason, self._finish, self._explanation, response_id(self._id)),
+            FinishDelta(reason, self._finish, self._explanation, *map(short_text, (self._id, self._model))),
         ]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
@@ -133,7 +134,7 @@ class AnthropicDecoder:
                 message_id = str(message.get("id") or "")
                 if message_id and self._id and message_id != self._id:  # spliced in by a proxy
                     raise Unavailable("The provider mixed two responses in one stream.", status=200)
-                self._id = self._id or message_id
+                self._id, self._model = self._id or message_id, message.get("model")
                 self._prefilled = dict(enumerate(_blocks(message.get("content")) or ()))
                 self._set_finish(message.get("stop_reason"), message.get("stop_details"))
                 return self._count(message.get("usage"))

@@ -60,6 +60,7 @@ class PromptFeedback(Struct, gc=False, rename="camel"):
 
 class GeminiChunk(Struct, gc=False, rename="camel"):
     response_id: Raw = Raw()
+    model_version: Raw = Raw()
     candidates: list[Candidate] | None = None
     usage_metadata: Raw = Raw()
     prompt_feedback: PromptFeedback | None = None

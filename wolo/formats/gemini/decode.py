@@ -10,7 +10,7 @@ from wolo.errors import BadRequest, ContextOverflow, ProviderError, QuotaExhaust
 from wolo.formats import response_end
 from wolo.formats.gemini.chunks import GeminiOpenCalls, GeminiPart, GeminiReader, split_list
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE, own_names
-from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, response_id, token_count
+from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, short_text, token_count
 from wolo.messages.deltas import BreakDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage
 from wolo.messages.parts import Blob
@@ -62,7 +62,7 @@ class GeminiDecoder:
         self._finish_message = ""
         self._blocked = ""
         self._usage = b""
-        self._id = b""
+        self._id = self._model = b""
 
     @property
     def is_complete(self) -> bool:
@@ -86,8 +86,8 @@ class GeminiDecoder:
         deltas += [self.findings.mark()] if self.findings is not None else ()
         word = self._finish or self._blocked
         explanation = ": ".join(filter(None, (word, self._finish_message[:SHOWN_CHARACTERS])))
-        id = response_id(read_json(self._id)) if self._id else ""
-        deltas.append(FinishDelta(reason, word, explanation if reason == "refused" else "", id))
+        id, model = (short_text(read_json(each)) if each else "" for each in (self._id, self._model))
+        deltas.append(FinishDelta(reason, word, explanation if reason == "refused" else "", id, model))
         return deltas
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
@@ -106,6 +106,8 @@ class GeminiDecoder:
             raise read_refusal(200, {}, payload, self._hint)
         if event.response_id and not self._id:
             self._id = bytes(event.response_id)
+        if event.model_version and not self._model:
+            self._model = bytes(event.model_version)
         if event.usage_metadata and (usage := bytes(event.usage_metadata)) not in EMPTY_JSON:
             self._usage = usage
         if event.prompt_feedback is not None and event.prompt_feedback.block_reason not in (None, *UNSPECIFIED):

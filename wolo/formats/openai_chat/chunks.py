@@ -63,6 +63,7 @@ class _XGroq(Struct, gc=False):
 
 class Chunk(Struct, gc=False):
     id: Raw = Raw()
+    model: Raw = Raw()
     choices: list[ChunkChoice] | None = None
     usage: Raw = Raw()
     error: Raw = Raw()

@@ -14,7 +14,7 @@ from wolo.formats.encoding.wire_forms import names_by_wire
 from wolo.formats.openai_chat.chunks import Chunk, ChunkReader, Fragment, MessageDelta, OpenCalls, PlainChoice
 from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
 from wolo.formats.text_recovery.text_filter import TextFilter
-from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, response_id, token_counts
+from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, short_text, token_counts
 from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage, UsageCost
 from wolo.messages.parts import Blob
@@ -49,7 +49,7 @@ class ChatDecoder:
         self._done = False
         self._has_text = False
         self._usage: bytes | None = None
-        self._id = b""
+        self._id = self._model = b""
 
     @property
     def is_complete(self) -> bool:
@@ -125,8 +125,8 @@ class ChatDecoder:
         deltas += [self.findings.mark()] if self.findings is not None else ()
         has_calls = bool(self._calls.calls)
         reason = response_end.resolve_finish(self._finish, has_calls=has_calls) if self._finish else self._finish_without_reason()
-        id = response_id(read_json(self._id)) if self._id else ""
-        return [*deltas, FinishDelta(reason, self._finish, response_id=id)]
+        id, model = (short_text(read_json(each)) if each else "" for each in (self._id, self._model))
+        return [*deltas, FinishDelta(reason, self._finish, response_id=id, model=model)]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         chunk = self._chunks.read(body) if read_object(body) is not None else None
@@ -150,7 +150,7 @@ class ChatDecoder:
         if not chunk.choices and not chunk.usage and response_end.is_error(read_object(payload) or {}):
             raise response_end.response_error(200, {}, payload)  # of another shape, sent with status 200
         if chunk.id and not self._id:
-            self._id = bytes(chunk.id)
+            self._id, self._model = bytes(chunk.id), bytes(chunk.model)
         if self.findings is not None and isinstance(pages := read_json(bytes(chunk.web_search)), list):
             self.findings.num_searches = 1
             self.findings.add_all(pages, url="link", text="content")

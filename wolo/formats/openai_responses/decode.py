@@ -15,7 +15,7 @@ from wolo.formats.encoding.wire_forms import names_by_wire
 from wolo.formats.openai_responses import output_items
 from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, ENCRYPTED, MESSAGE_CONTENT, SUMMARY, blobs_of, pieces_of
 from wolo.formats.response_end import bad_body_error, ended_early_error, is_error, response_error
-from wolo.formats.tolerant_json import read_object, response_id
+from wolo.formats.tolerant_json import read_object, short_text
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.parts import Blob
 
@@ -113,14 +113,14 @@ class ResponsesDecoder:
         usage = output_items.read_usage(self._end.get("usage"))
         has_open = any(item.kind == "call" and not item.is_done for item in self._items.values())
         reason, word = output_items.finish_of(self._end, has_calls=self._calls > 0, has_open=has_open)
-        id = response_id(self._end.get("id"))
+        id = short_text(self._end.get("id"))
         if self.findings is not None:
             self.findings.add_all(self._sources)
         counted = [UsageDelta(usage)] if usage is not None else []
         return [
             *counted,
             *([self.findings.mark()] if self.findings is not None else ()),
-            FinishDelta(reason, word, response_id=id),
+            FinishDelta(reason, word, response_id=id, model=short_text(self._end.get("model"))),
         ]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:

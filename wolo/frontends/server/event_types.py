@@ -64,6 +64,8 @@ class AssistantContent(Struct, frozen=True, kw_only=True):
     id: str
     content: list[TextBlock | ThinkingBlock | ToolUseBlock]
     usage: TokenUsage
+    model: str | UnsetType = UNSET
+    """The model that answered, where the provider names another one than it was asked for."""
 
 
 class UserEvent(EventType, frozen=True, kw_only=True):
