@@ -24,7 +24,7 @@ def ask_for_numbers(provider: ProviderServer, terminal: Terminal) -> None:
     provider.script(call("shell", {"command": NUMBERS}), text("All are there."))
     terminal.enter("count")
     terminal.wait_for("All are there.")
-    wait_for_prompt(terminal)
+    terminal.wait_until(lambda: terminal.is_idle and " s\n\n›" in terminal.text, complaint="no row is free above the prompt")
 
 
 def view(terminal: Terminal) -> None:
