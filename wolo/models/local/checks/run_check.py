@@ -25,7 +25,7 @@ _CONTRADICTION: Final = re.compile(
     r"^E +(?:AssertionError: )?(?:assert )?(.+?) (?:==|!=) .+\n(?:(?!>).*\n)*?(\S+\.py):(\d+): AssertionError", re.M
 )
 """A failing comparison as pytest reports it: the value, the file and the line."""
-PYTEST: Final = "python3 -m pytest -q"
+PYTEST: Final = "python3 -B -m pytest -q"
 _PROBE: Final = "python3 -B -c "
 """Without bytecode files: Python takes a stale one for a file of the same size, changed in the same second."""
 _SHOWING: Final = "print(repr("
