@@ -226,9 +226,9 @@ async def test_time_stands_still_while_the_user_is_asked(processes: Processes) -
         looks.append(None)
         return True
 
-    command = ["bash", "--noprofile", "--norc", "-c", "read -t 1.5 < <(sleep 60); exit 3"]
+    command = ["bash", "--noprofile", "--norc", "-c", "read -t 3 < <(sleep 60); exit 3"]
     printed = CapturedOutput()
-    finished = await processes.run(command, cwd=Path.cwd(), env=ENV, timeout_s=0.5, printed=printed, is_held=is_held)
+    finished = await processes.run(command, cwd=Path.cwd(), env=ENV, timeout_s=1.5, printed=printed, is_held=is_held)
     assert (finished.timed_out, finished.exit_code) == (False, 3)
     assert len(looks) > 1
 

@@ -127,11 +127,12 @@ class Program:
         ending = asyncio.ensure_future(_exit_of(self._process))
         try:
             async with asyncio.timeout(timeout_s) as limit:
+                looked_at = time.monotonic()
                 while not ending.done():
-                    since = time.monotonic()
                     await asyncio.wait({ending}, timeout=_LOOK_EVERY_S)
+                    since, looked_at = looked_at, time.monotonic()
                     if is_held() and (ends_at := limit.when()) is not None:
-                        limit.reschedule(ends_at + time.monotonic() - since)
+                        limit.reschedule(ends_at + looked_at - since)
                     self.tree.wait_for_orphans()
                     if not ending.done() and self._end_if_too_many():
                         self.reap()
