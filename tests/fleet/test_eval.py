@@ -46,7 +46,8 @@ def test_models_are_measured_beside_each_other(folder: Path, provider: ProviderS
     assert report["models"]["custom/weak"]["pass@2"]["value"] == 0
     assert report["models"]["custom/weak"]["pass@1"]["high"] > 0.3
     made_with = report["models"]["custom/weak"]["made_with"]
-    assert (made_with["model_resolved"], len(made_with["prefix_hash"]), len(made_with["verify_hash"])) == (["custom/weak"], 1, 1)
+    stated = made_with["model_resolved"], len(made_with["prefix_hash"]), len(made_with["verify_hash"])
+    assert stated == (["custom/test-model"], 1, 1), "the provider names one model for both"
     rows = run_wolo("batch", "compare", "report/custom-weak", "report/custom-strong").stdout
     assert weak.partition("pass@1 ")[2].partition("  ")[0] in rows, "one figure of a run"
     compared = run_wolo("batch", "compare", "report/custom-weak", "report/custom-strong", "--json").json
