@@ -58,6 +58,14 @@ def test_viewer_shows_whole_output_and_leaves_nothing(provider: ProviderServer, 
         leave(terminal)
 
 
+def test_keys_behind_the_closing_one_are_kept(provider: ProviderServer) -> None:
+    with repl(provider, "--mode", "yolo", "--sandbox", "off", rows=24, columns=80) as terminal:
+        ask_for_numbers(provider, terminal)
+        view(terminal)
+        terminal.type("qtyped ahead")
+        terminal.wait_for("› typed ahead")
+
+
 def test_search_goes_from_hit_to_hit(provider: ProviderServer) -> None:
     with repl(provider, "--mode", "yolo", "--sandbox", "off", rows=24, columns=80) as terminal:
         ask_for_numbers(provider, terminal)

@@ -23,6 +23,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, FilterOrBool, has_completions, is_done
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples, to_formatted_text
+from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindingsBase
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.layout.processors import AfterInput, BeforeInput, Processor
@@ -190,7 +191,7 @@ class LiveRegion:
         self.paint()
 
     async def show_viewer(self, viewer: FullScreen) -> None:
-        """Gives the window to the viewer until it is closed; printed text waits."""
+        """Gives the window to the viewer until it is closed; printed text waits. Keys typed behind the closing one are kept."""
         async with self.aside():
             self._is_alternate = True
             try:
@@ -199,6 +200,8 @@ class LiveRegion:
                 self._terminal.signals.hang_up()
             finally:
                 self._is_alternate = False
+        self.app.key_processor.feed_multiple(get_typeahead(self.app.input))
+        self.app.key_processor.process_keys()
 
     def abandon(self) -> None:
         """Restores the terminal's modes; the process exits at once."""
