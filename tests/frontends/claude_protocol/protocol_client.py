@@ -55,8 +55,12 @@ class ProtocolClient:
 
     def write(self, text: str) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(text.encode())
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(text.encode())
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            output, errors = self.process.communicate()
+            raise AssertionError(f"wolo ended with {self.process.returncode}: {output!r} {errors!r}") from None
 
     def send(self, message: Mapping[str, Any]) -> None:
         self.write(json.dumps(message) + "\n")
