@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -270,7 +270,7 @@ class TurnRunner:
             services.account.use(usage, num_answers=1)
             self._num_answers += 1
             self._finish_reason = answer.finish_reason
-            if answer.finish_reason == "overflow" and await self._has_compacted_after_overflow(None):
+            if answer.finish_reason == "overflow" and await self._has_compacted(is_overflow=True):
                 continue
             stop = await self._handle_answer(answer)
             if stop is not None and (stop.cause != "done" or not await self._continues()):
@@ -281,10 +281,8 @@ class TurnRunner:
         services, messages = self._services, self._history.messages
         fixed = services.prefix.measure_fixed(services.asker.choice.model)
         self._relay = None
-        if not services.compactor.fits(messages, fixed):
-            run = self._compaction_run()
-            if await self._has_compacted(run, run.before_request(messages)):
-                return None
+        if not services.compactor.fits(messages, fixed) and await self._has_compacted():
+            return None
         services.compactor.check(messages, fixed)
         shown = services.compactor.apply_cut(messages)
         form = self._prompt.metadata.get(ANSWER_SCHEMA)
@@ -304,12 +302,12 @@ class TurnRunner:
             finally:
                 self._provider_s += services.clock() - asked_at
         except ContextOverflow as error:
-            if await self._has_compacted_after_overflow(error):
+            if await self._has_compacted(is_overflow=True, error=error):
                 return None
             error.hint = services.compactor.hint()
             raise
         except BadRequest as error:
-            if notice := services.prefix.apply_tool_limit(error.message) or services.prefix.drop_rejected_tool(error.message):
+            if notice := services.prefix.offer_less(error.message):
                 await self._notice(notice)
                 return None
             raise
@@ -318,21 +316,17 @@ class TurnRunner:
             services.compactor.learn_usage(shown, fixed, answer.usage)
         return answer
 
-    async def _has_compacted_after_overflow(self, error: ContextOverflow | None) -> bool:
-        run = self._compaction_run()
-        return await self._has_compacted(run, run.after_overflow(self._history.messages, error))
+    async def _has_compacted(self, *, is_overflow: bool = False, error: ContextOverflow | None = None) -> bool:
+        """True when a compaction changed something. Its usage counts even when it was cancelled.
 
-    def _compaction_run(self) -> CompactionRun:
+        `is_overflow`: the provider refused the request, with the `error` or an answer.
+        """
         from wolo.agent.compaction_run import CompactionRun  # noqa: PLC0415  # most turns fit as they are
 
-        self._compaction = self._compaction or CompactionRun(self._services, self._cancellation, prompt_id=self._prompt.id)
-        return self._compaction
-
-    async def _has_compacted(self, run: CompactionRun, compaction: Awaitable[events.Compacted | None]) -> bool:
-        """True when the compaction changed something. Its usage counts even when it was cancelled."""
         self._relay = None
+        run = self._compaction = self._compaction or CompactionRun(self._services, self._cancellation, prompt_id=self._prompt.id)
         try:
-            return await compaction is not None
+            return await run.fit(self._history.messages, is_overflow=is_overflow, error=error) is not None
         finally:
             usage = run.take_usage()
             self._used = add(self._used, usage)
@@ -371,9 +365,9 @@ class TurnRunner:
         await self._emit(events.AnswerEnded(message=answer))
         if step.refuse:
             outcome, reason = step.refuse
-            refused = tool_execution.refuse_all(answer, outcome, reason)
-            messages[-1] = answer.with_parts(refused)
-            for part in refused:
+            parts = [tool_execution.end(part, outcome, reason) if part.status == "pending" else part for part in answer.calls]
+            messages[-1] = answer.with_parts(parts)
+            for part in parts:
                 await self._emit(events.CallEnded(message_id=answer.id, part=part))
         if not planned:
             return None
@@ -466,7 +460,7 @@ class TurnRunner:
                 try:
                     await self._add_message(checked)
                 except SessionError:
-                    queue.add_first(waiting[0])
+                    queue.waiting = (waiting[0], *queue.waiting)
                     raise
                 is_delivered = True
         return is_delivered

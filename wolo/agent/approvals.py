@@ -11,12 +11,13 @@ from msgspec import Struct
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, SandboxState
 from wolo.agent.hook_calls import AgentHooks
-from wolo.agent.tool_execution import Emit
+from wolo.agent.tool_execution import Emit, run_guarded
 from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.rules import Verdict
 from wolo.messages.parts import IN_FENCE, ToolPart, new_id
-from wolo.tools.tool import Tool, ToolServices, locations_of, preview
+from wolo.tools.tool import CallContext, Tool, ToolServices, locations_of, preview
+from wolo.tools.tool_values import CallResult
 
 AskUser = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
 
@@ -97,10 +98,33 @@ class Approvals:
             walls=held,
             in_view=tuple(arguments_in_view(part.input, args, view)),
         )
-        approval = await cancellation.run(self._wait_for_user(request))
+        notice = f"{part.tool} needs your approval"
+        waiting = self._hooks.notify_while("permission_prompt", notice, self._ask_user(request))
+        approval = await cancellation.run(waiting)
         await self._emit(approval)
         return approval
 
-    async def _wait_for_user(self, request: ApprovalAsked) -> ApprovalGiven:
-        words = f"{request.part.tool} needs your approval"
-        return await self._hooks.notify_while("permission_prompt", words, self._ask_user(request))
+
+class RunningCall:
+    """Runs a call, and asks the user about it. Both raise Cancelled."""
+
+    def __init__(
+        self,
+        tool: Tool,
+        part: ToolPart,
+        args: Any,
+        intents: Sequence[Intent],
+        approvals: Approvals | None,
+        cancellation: Cancellation,
+    ) -> None:
+        self._tool, self._part, self._args, self._intents = tool, part, args, intents
+        self._approvals, self._cancellation = approvals, cancellation
+
+    async def run(self, context: CallContext) -> CallResult:
+        return await self._cancellation.run(run_guarded(self._tool, self._args, context))
+
+    async def ask(self, reason: str, walls: SandboxState, *more: Intent) -> ApprovalGiven:
+        """`more` are effects that it would have beside those of the call."""
+        assert self._approvals is not None
+        intents = (*self._intents, *more)
+        return await self._approvals.request(self._part, self._tool, self._args, intents, reason, self._cancellation, walls=walls)

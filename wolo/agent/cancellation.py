@@ -76,10 +76,6 @@ class SteeringQueue:
         """The message joins the running turn instead of starting one."""
         self.waiting += (replace(message, metadata={**message.metadata, NUDGE: STEERED}),)
 
-    def add_first(self, message: Message) -> None:
-        """Puts a message back that could not be delivered."""
-        self.waiting = (message, *self.waiting)
-
     def withdraw(self, message_id: str) -> bool:
         """False when the message has been delivered already."""
         before = self.waiting

@@ -56,15 +56,14 @@ class CompactionRun:
         usage, self._usage = self._usage, NOTHING
         return usage
 
-    async def before_request(self, messages: Sequence[Message]) -> Compacted | None:
-        services = self._services
-        return await self._emit_result(await services.compactor.fit(messages, self._measure_fixed(), self._summarizer_or_none()))
-
-    async def after_overflow(self, messages: Sequence[Message], error: ContextOverflow | None) -> Compacted | None:
-        services = self._services
-        return await self._emit_result(
-            await services.compactor.fit_after_overflow(messages, self._measure_fixed(), error, self._summarizer_or_none())
-        )
+    async def fit(
+        self, messages: Sequence[Message], *, is_overflow: bool = False, error: ContextOverflow | None = None
+    ) -> Compacted | None:
+        """Before a request, or after one that was refused."""
+        compactor, fixed, summarize = self._services.compactor, self._measure_fixed(), self._summarizer_or_none()
+        if is_overflow:
+            return await self._emit_result(await compactor.fit_after_overflow(messages, fixed, error, summarize))
+        return await self._emit_result(await compactor.fit(messages, fixed, summarize))
 
     async def on_request(self, messages: Sequence[Message]) -> None:
         services = self._services
@@ -93,33 +92,60 @@ class CompactionRun:
     async def _summarize(self, request: SummaryRequest) -> str:
         services = self._services
         await self._run_pre_compact_hooks("auto")
-        result = None
+        summary = why = ""
         if services.open_small is not None:
             small = services.open_small()
             try:
-                result = await self._summarize_with(small, request)
+                summary, why = await self._summarize_with(small, request)
             finally:
                 await small.close()
-        if result is None or (result.why_none and can_summarize(services.asker)):
-            if result is not None:
-                instead = f"{result.why_none} {services.asker.choice.label} does it instead."
-                await services.emit(Noticed(text=instead, level="warning"))
-            result = await self._summarize_with(services.asker, request)
-        if result.why_none:
+        if services.open_small is None or (why and can_summarize(services.asker)):
+            if why:
+                await services.emit(Noticed(text=f"{why} {services.asker.choice.label} does it instead.", level="warning"))
+            summary, why = await self._summarize_with(services.asker, request)
+        if why:
             self._has_failed = True
-            await services.emit(Noticed(text=result.why_none, level="warning"))
-        return result.summary
+            await services.emit(Noticed(text=why, level="warning"))
+        return summary
 
-    async def _summarize_with(self, asker: ModelClient, request: SummaryRequest) -> SummaryResult:
-        services = self._services
-        summary = Summarizer(asker, services.emit, session_id=services.session_id, prompt_id=self._prompt_id, focus=self._focus)
+    async def _summarize_with(self, asker: ModelClient, request: SummaryRequest) -> tuple[str, str]:
+        """The summary, or a sentence for the user why there is none. Usage counts also after a cancellation."""
+        services, why = self._services, ""
+        timeout_s = services.compactor.settings.timeout_s
         asked = services.clock()
+        self._unreported = self._unreported or NOTHING
         try:
-            return await self._cancellation.run(summary.make(request, services.compactor.settings.timeout_s))
+            async with asyncio.timeout(timeout_s):
+                return await self._cancellation.run(self._ask_for_summary(asker, request)), ""
+        except TimeoutError:
+            why = f"it took more than {timeout_s:.0f} s"
+        except WoloError as error:
+            why = error.message.rstrip(".")
         finally:
             self.waited_s += services.clock() - asked
-            self._usage = add(self._usage, summary.usage)
-            self._unreported = summary.usage if self._unreported is None else add(self._unreported, summary.usage)
+        return "", f"The model could not summarize the conversation: {why}."
+
+    async def _ask_for_summary(self, asker: ModelClient, request: SummaryRequest) -> str:
+        """One question per piece. Raises ProviderError, also for an unusable answer."""
+        summary = request.so_far
+        for number, piece in enumerate(request.pieces, start=1):
+            question = ModelQuestion(
+                messages=(user(_prompt(request, piece, summary, number, self._focus)),),
+                system=(Path(__file__).parent / "prompts" / "summary.md").read_text(encoding="utf-8").strip(),
+                session_id=self._services.session_id,
+                prompt_id=self._prompt_id,
+            )
+            answer = await asker.ask(question, _Listener(self._services.emit, asker, request, number))
+            usage = answer.usage or Usage()
+            self._usage, self._unreported = add(self._usage, usage), add(self._unreported or NOTHING, usage)
+            summary = answer.text.strip()
+            if answer.finish_reason not in FINISHED and not (answer.finish_reason == "tool_calls" and summary):
+                raise BadAnswer(answer.error or f"its answer ended with {answer.finish_reason!r}")
+            if not summary:
+                raise BadAnswer("its answer was empty")
+            if estimate_text(summary) > request.most_tokens * MAX_LENGTH_FACTOR:
+                raise BadAnswer("its summary is too long")
+        return summary
 
     async def _run_pre_compact_hooks(self, trigger: str) -> HookResponse:
         """Runs PreCompact hooks once; their added context tells the model what the summary must contain."""
@@ -227,52 +253,6 @@ FINISHED = ("stop", "length", "")
 
 _ASK = "Write the summary now, in at most {words:,} words."
 _TASK = "The user's latest request; it is sent word for word along with your summary:"
-
-
-class SummaryResult(Struct, frozen=True, kw_only=True):
-    summary: str
-    """Empty: no summary."""
-    why_none: str = ""
-    """Sentence for the user; empty when there is a summary."""
-
-
-class Summarizer:
-    """Requests one summary. `usage` is up to date at any time, also after a cancellation."""
-
-    def __init__(self, asker: ModelClient, emit: Emit, *, session_id: str, prompt_id: str, focus: str = "") -> None:
-        self.usage = NOTHING
-        self._asker, self._emit, self._session_id = asker, emit, session_id
-        self._prompt_id, self._focus = prompt_id, focus
-
-    async def make(self, request: SummaryRequest, timeout_s: float) -> SummaryResult:
-        """Failures are returned in `why_none`. CancelledError passes through."""
-        summary, why = request.so_far, ""
-        try:
-            async with asyncio.timeout(timeout_s):
-                for number, piece in enumerate(request.pieces, start=1):
-                    question = ModelQuestion(
-                        messages=(user(_prompt(request, piece, summary, number, self._focus)),),
-                        system=(Path(__file__).parent / "prompts" / "summary.md").read_text(encoding="utf-8").strip(),
-                        session_id=self._session_id,
-                        prompt_id=self._prompt_id,
-                    )
-                    answer = await self._asker.ask(question, _Listener(self._emit, self._asker, request, number))
-                    self.usage = add(self.usage, answer.usage or Usage())
-                    text = answer.text.strip()
-                    if answer.finish_reason not in FINISHED and not (answer.finish_reason == "tool_calls" and text):
-                        raise BadAnswer(answer.error or f"its answer ended with {answer.finish_reason!r}")
-                    if not text:
-                        raise BadAnswer("its answer was empty")
-                    if estimate_text(text) > request.most_tokens * MAX_LENGTH_FACTOR:
-                        raise BadAnswer("its summary is too long")
-                    summary = text
-        except TimeoutError:
-            why = f"it took more than {timeout_s:.0f} s"
-        except WoloError as error:
-            why = error.message.rstrip(".")
-        if why:
-            return SummaryResult(summary="", why_none=f"The model could not summarize the conversation: {why}.")
-        return SummaryResult(summary=summary)
 
 
 def _prompt(request: SummaryRequest, piece: str, so_far: str, number: int, focus: str) -> str:

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.events import ErrorInfo, HookAwaited, Noticed
-from wolo.agent.tool_execution import CHANGED_BY_HOOK, CHANGED_BY_PERSON, FROM_HOOK, Emit
-from wolo.guard.rules import Verdict
+from wolo.agent.tool_execution import CHANGED_BY_HOOK, FROM_HOOK, Emit
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import HOOK_OUTPUT, SENT_BACK, Message, nudge
 from wolo.messages.parts import TextPart, ToolPart
@@ -188,13 +187,11 @@ class AgentHooks:
         """Ends the turn after the running call, because a hook ended the turn of its subagent."""
         self.stop_reason, self._ends_turn = reason, True
 
-    def cancel_if_ended(self, cancellation: Cancellation) -> None:
+    def end_call(self, part: ToolPart, cancellation: Cancellation) -> ToolPart:
+        """Stores the responses in the call's metadata, for replays. Cancels the turn that a hook of a subagent ended."""
         if self._ends_turn:
             self._ends_turn = False
             cancellation.cancel("blocked")
-
-    def with_record(self, part: ToolPart) -> ToolPart:
-        """Stores the responses in the call's metadata, for replays."""
         if not (responses := self._responses.pop(part.id, {})):
             return part
         saved = self._secrets.hide_value({event: to_builtins(each) for event, each in responses.items()})
@@ -205,8 +202,6 @@ class AgentHooks:
     async def check_prompt(self, prompt: Message, cancellation: Cancellation) -> Message | PromptBlocked:
         """Returns the prompt with the context that hooks add, or PromptBlocked. The context is stored in the prompt, so requests
         keep their prefix."""
-        if self._run is None:
-            return prompt
         started = await self.run("SessionStart", cancellation)
         if started.stops:
             return PromptBlocked(started.stop_reason)
@@ -221,22 +216,19 @@ class AgentHooks:
 
     async def on_stop(self, answer: str, times: int, cancellation: Cancellation) -> Message | None:
         """Returns a message that makes the model continue; None when it may stop."""
-        if self._run is None or times >= MAX_STOP_RETRIES:
+        if times >= MAX_STOP_RETRIES:
             return None
         response = await self.run("Stop", cancellation, stop_hook_active=times > 0, last_assistant_message=answer)
         text = "\n\n".join(filter(None, (response.reason if response.decision == "deny" else "", response.context)))
         return nudge(FROM_HOOK.format(text=text), SENT_BACK, **{HOOKS: to_builtins(response)}) if text else None
 
     async def on_failure(self, error: ErrorInfo) -> None:
-        if self._run is not None:
-            kind = STOP_FAILURES.get(error.kind, "unknown")
-            details = " ".join(filter(None, (str(error.status or ""), error.code, error.hint)))
-            await self.run("StopFailure", error=kind, error_details=details, last_assistant_message=error.message)
+        kind = STOP_FAILURES.get(error.kind, "unknown")
+        details = " ".join(filter(None, (str(error.status or ""), error.code, error.hint)))
+        await self.run("StopFailure", error=kind, error_details=details, last_assistant_message=error.message)
 
     async def news(self, cancellation: Cancellation) -> Message | None:
         """Returns what background hooks, and hooks about changed files, tell the model."""
-        if self._run is None:
-            return None
         response = await self.run(NEWS, cancellation)
         return nudge(FROM_HOOK.format(text=response.context), HOOK_OUTPUT) if response.context else None
 
@@ -244,15 +236,13 @@ class AgentHooks:
 
     async def on_denial(self, call: HookedCall, part: ToolPart, reason: str, cancellation: Cancellation) -> ToolPart:
         """Returns the denied call with the text that hooks add."""
-        if self._run is None:
-            return part
         response = await self.run("PermissionDenied", cancellation, **call.payload, reason=reason)
         return with_hook_text(part, replace(response, decision="", updated_output=None))
 
     async def after_call(self, call: HookedCall, ended: HookedResult, cancellation: Cancellation) -> ToolPart:
         """Returns the result with the text that hooks add."""
         part = ended.part
-        if self._run is None or part.outcome not in ("ok", "error"):
+        if part.outcome not in ("ok", "error"):
             return part
         event = "PostToolUse" if part.outcome == "ok" else "PostToolUseFailure"
         return with_hook_text(part, await self.run(event, cancellation, **call.payload, tool_response=ended.payload))
@@ -280,20 +270,6 @@ def with_hook_text(part: ToolPart, response: HookResponse, *, is_changed: bool =
     reason = response.reason if response.decision == "deny" else ""
     text = "\n\n".join(filter(None, (reason, response.context)))
     return replace(part, output=f"{part.output}\n\n{FROM_HOOK.format(text=text)}") if text else part
-
-
-def with_approved_input(part: ToolPart, arguments: Mapping[str, Any]) -> ToolPart:
-    """Tells the model that the user changed the arguments."""
-    words = CHANGED_BY_PERSON.format(arguments=json.dumps(arguments, ensure_ascii=False))
-    return replace(part, output=f"{part.output}\n\n{words}")
-
-
-def ask_because_of_hook(verdict: Verdict, reason: str) -> Verdict:
-    """Makes a call need approval, with the hook's reason first."""
-    reason = reason or "A hook requires approval."
-    if verdict.decision == "ask":
-        return replace(verdict, reason=f"{reason} {verdict.reason}")
-    return replace(verdict, decision="ask", reason=reason, rule="", source="hook")
 
 
 def executed_input(part: ToolPart) -> dict[str, Any]:

@@ -103,15 +103,11 @@ class PromptPrefix:
         blocks = (_INSTRUCTIONS.format(server=server, text=self._secrets.hide(text)) for server, text in instructions.items())
         return "\n".join(block for block in blocks if not any(block in each for each in sent_texts))
 
-    def apply_tool_limit(self, refusal: str) -> str:
-        """Offers fewer tools when a provider refused the request for their number. Returns a notice, or "" for other refusals."""
+    def offer_less(self, refusal: str) -> str:
+        """Offers fewer tools when a provider refused their number, and no MCP tool that it refused. Returns a notice, or ""."""
         most = stated_tool_limit(refusal)
-        if most is None or not self._toolbox.limit(most):
-            return ""
-        return f"The provider accepts {most} tools; the model now searches for MCP tools with find_tools."
-
-    def drop_rejected_tool(self, refusal: str) -> str:
-        """Stops offering the MCP tool that a provider refused. Returns a notice, or "" when no such tool is named."""
+        if most is not None and self._toolbox.limit(most):
+            return f"The provider accepts {most} tools; the model now searches for MCP tools with find_tools."
         name = rejected_tool(refusal, self._toolbox.foreign(compacted=not self._compactor.cut.is_empty))
         if not name:
             return ""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from msgspec.structs import replace
 
+from wolo.agent.approvals import RunningCall
 from wolo.agent.cancellation import Cancelled
-from wolo.agent.events import ApprovalGiven, SandboxState
 from wolo.guard.denial_detection import ADVICE, PREFIX, refuses_shared, what_was_denied
-from wolo.guard.intents import FetchIntent, Intent, RunIntent
+from wolo.guard.intents import FetchIntent, RunIntent
 from wolo.guard.precedence import Grants
 from wolo.guard.sandbox_contract import Restored
 from wolo.tools.shell import CONNECTIONS
@@ -34,15 +33,6 @@ STAYED_RESTORED = "The user did not want to keep its version."
 _MOST_NAMED = 6
 _SHOWS_TEXTS = r"\s*(?:\S*/)?(?:[efr]?grep|rg|ag|cat|head|tail|less|sed|awk|jq|diff|git|find|tree)\b"
 _MOST_CHARS = 2000
-
-
-class RunningCall(Protocol):
-    """Both methods raise Cancelled."""
-
-    async def run(self, context: CallContext) -> CallResult: ...
-
-    async def ask(self, reason: str, walls: SandboxState, *more: Intent) -> ApprovalGiven:
-        """`more` are effects that it would have beside those of the call."""
 
 
 async def ask_host(running: RunningCall, grants: Grants, host: str, may_ask: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from wolo.agent import events, hook_calls, tool_execution
-from wolo.agent.approvals import Approvals, AskUser, CallReviewer, Review
+from wolo.agent.approvals import Approvals, AskUser, CallReviewer, Review, RunningCall
 from wolo.agent.cancellation import Cancellation, Cancelled, SteeringQueue
 from wolo.errors import ToolError
 from wolo.guard import modes, precedence, rules
@@ -25,8 +26,8 @@ from wolo.guard.judge import Judge
 from wolo.guard.secrets.redactor import RestoredValue, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE, Outcome, ToolPart
-from wolo.tools.tool import CallContext, Tool, ToolServices, argument_fields, call_kind, locations_of
-from wolo.tools.tool_values import CallResult, Location, View
+from wolo.tools.tool import Tool, ToolServices, argument_fields, call_kind, locations_of
+from wolo.tools.tool_values import Location, View
 from wolo.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -63,11 +64,6 @@ class PlannedCall(Struct, frozen=True, kw_only=True):
         """Runs together with its neighbours: it only reads, or the program that offers it says so."""
         parallel: bool = getattr(self.tool, "is_parallel", self.only_reads)  # only functions of programs have it
         return parallel and self.verdict is not None and self.verdict.decision == "allow"
-
-    @property
-    def reads_freely(self) -> bool:
-        """Only reads, and needs no approval."""
-        return self.only_reads and self.verdict is not None and self.verdict.decision == "allow"
 
 
 class EndedCall(Struct, frozen=True, kw_only=True):
@@ -186,12 +182,10 @@ class ToolCalls:
             return PlannedCall(part=part)
         try:
             name, arguments = self._toolbox.own_call(part.tool, part.input)
-            if (
-                name != part.tool or arguments is not part.input
-            ):  # the model reads its call as one of ours from now on, under the id that it chose
-                part = replace(
-                    part, tool=name, input=dict(arguments), raw_input="" if arguments != part.input else part.raw_input
-                )
+            if name != part.tool or arguments is not part.input:
+                # The model reads its call as one of ours from now on, under the id that it chose
+                raw_input = part.raw_input if arguments == part.input else ""
+                part = replace(part, tool=name, input=dict(arguments), raw_input=raw_input)
             restored = self.services.secrets.restore(self._toolbox.unwrap(part.tool, part.input))
             tool, args = self._toolbox.decode(part.tool, restored.value)
         except ToolError as error:
@@ -217,14 +211,14 @@ class ToolCalls:
         if response.decision == "allow" and verdict.decision == "ask":
             verdict = self._judge.as_if_allowed(intents, verdict, "hook")
         elif response.decision == "ask" and verdict.decision != "deny":
-            verdict = hook_calls.ask_because_of_hook(verdict, response.reason)
+            reason = response.reason or "A hook requires approval."
+            if verdict.decision == "ask":
+                verdict = replace(verdict, reason=f"{reason} {verdict.reason}")
+            else:
+                verdict = replace(verdict, decision="ask", reason=reason, rule="", source="hook")
         verdict = ask_first(verdict, intents, call.restored, asks_nobody=self._judge.mode.trusts_commands)
         if call.part.metadata.get(IN_FENCE) and verdict.decision != "deny":
-            reason = (
-                f"{tool_execution.MAY_BE_EXAMPLE} {verdict.reason}"
-                if verdict.decision == "ask"
-                else tool_execution.MAY_BE_EXAMPLE
-            )
+            reason = f"{tool_execution.MAY_BE_EXAMPLE} {verdict.reason if verdict.decision == 'ask' else ''}".rstrip()
             verdict = replace(verdict, decision="ask", reason=reason, rule="", source=IN_FENCE)
         return intents, replace(verdict, reason=self.services.secrets.hide(verdict.reason))
 
@@ -247,8 +241,7 @@ class ToolCalls:
             ended = EndedCall(part=tool_execution.end(call.part, "never_started", tool_execution.NEVER_STARTED))
         part = replace(ended.part, input=call.part.input)
         if self._hooks.is_active:
-            self._hooks.cancel_if_ended(cancellation)
-            part = self._hooks.with_record(part)
+            part = self._hooks.end_call(part, cancellation)
         return self._redact(replace(ended, part=part, locations=locations_of(call.args, call.intents, ended.view)))
 
     async def _run_with_hooks(
@@ -266,7 +259,8 @@ class ToolCalls:
             call = decided
         ended = decided if isinstance(decided, EndedCall) else await self._run_tool(message_id, decided, tool, cancellation)
         if (approved := ended.part.metadata.get(hook_calls.APPROVED_INPUT)) is not None:
-            ended = replace(ended, part=hook_calls.with_approved_input(ended.part, approved))
+            text = tool_execution.CHANGED_BY_PERSON.format(arguments=json.dumps(approved, ensure_ascii=False))
+            ended = replace(ended, part=replace(ended.part, output=f"{ended.part.output}\n\n{text}"))
             is_changed = False
         if not self._hooks.is_active:
             return ended
@@ -310,7 +304,8 @@ class ToolCalls:
         intents that the user saw.
         """
         part = call.part
-        if call.is_first and call.reads_freely and not self._hooks.is_active:
+        is_allowed = call.verdict is not None and call.verdict.decision == "allow"
+        if call.is_first and call.only_reads and is_allowed and not self._hooks.is_active:
             return call  # it was judged when the answer arrived
         approved: tuple[Intent, ...] | None = None
         reviewed: tuple[Intent, ...] | None = None
@@ -392,7 +387,7 @@ class ToolCalls:
             part.wire_id, progress.add, call.intents, confined=confined, only_reads=only_reads, part_id=part.id
         )
 
-        running = _RunningCall(tool, replace(call, part=part), self._approvals, cancellation)
+        running = RunningCall(tool, part, call.args, call.intents, self._approvals, cancellation)
         if escape is not None and self._approvals is not None:
             context = replace(context, ask_host=partial(ask_host, running, self._judge.grants))
         try:
@@ -414,21 +409,6 @@ class ToolCalls:
         view = ended.view and secrets.hide_fields(ended.view)
         files, places = tuple(map(secrets.hide, ended.files_changed)), secrets.hide_structs(ended.locations)
         return replace(ended, part=part, view=view, files_changed=files, locations=places, denied=secrets.hide(ended.denied))
-
-
-class _RunningCall:
-    """Runs a call, and asks the user about it, until it is cancelled."""
-
-    def __init__(self, tool: Tool, call: PlannedCall, approvals: Approvals | None, cancellation: Cancellation) -> None:
-        self._tool, self._call, self._approvals, self._cancellation = tool, call, approvals, cancellation
-
-    async def run(self, context: CallContext) -> CallResult:
-        return await self._cancellation.run(tool_execution.run_guarded(self._tool, self._call.args, context))
-
-    async def ask(self, reason: str, walls: events.SandboxState, *more: Intent) -> events.ApprovalGiven:
-        assert self._approvals is not None
-        call, intents = self._call, (*self._call.intents, *more)
-        return await self._approvals.request(call.part, self._tool, call.args, intents, reason, self._cancellation, walls=walls)
 
 
 def _hook_view(call: PlannedCall, tool: Tool) -> hook_calls.HookedCall:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from wolo.agent.events import CallProgressed, Event
 from wolo.errors import ToolError
-from wolo.messages.message import Message
 from wolo.messages.parts import CHANGED, EXIT_CODE, Outcome, ToolPart
 from wolo.messages.secret_values import StreamRedactor
 from wolo.tools.tool import CallContext, Tool, kind_of
@@ -48,11 +47,6 @@ LOOPING = "Not run: the same call was made {times} times in a row."
 def end(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
     status: Literal["completed", "failed"] = "completed" if outcome == "ok" else "failed"
     return replace(part, status=status, outcome=outcome, output=output, end_time=time.time())
-
-
-def refuse_all(answer: Message, outcome: Outcome, output: str) -> tuple[ToolPart, ...]:
-    """Ends all calls of an answer that have not failed already."""
-    return tuple(end(part, outcome, output) if part.status == "pending" else part for part in answer.calls)
 
 
 def crash_text(tool: str, error: Exception) -> str:

@@ -433,18 +433,18 @@ class Compactor:
         from wolo.agent.compaction.summary_text import summary_in  # noqa: PLC0415  # most turns fit as they are
 
         before, self.cut = self.cut, cut
-        shortened, left_out = cut.more_than(before)
+        oldest_sent = next((message.id for message in messages if message.id not in cut.left_out), "")
         return Compacted(
             reason=reason,
             tokens_before=round(self.window.size(before.apply(messages), fixed)),
             tokens_after=round(self.window.size(cut.apply(messages), fixed)),
-            outputs_shortened=shortened,
-            messages_left_out=left_out,
+            outputs_shortened=len(cut.shortened - before.shortened),
+            messages_left_out=len(cut.left_out - before.left_out),
             is_summarised=summary_in(cut.lead) != summary_in(before.lead) and bool(summary_in(cut.lead)[0]),
             summary=cut.lead,
             shortened=tuple(sorted(cut.shortened)),
             left_out=tuple(sorted(cut.left_out)),
-            sent_from=cut.first_sent(messages),
+            sent_from=oldest_sent if cut.left_out else "",
         )
 
 

@@ -156,14 +156,6 @@ class Cut:
         lead = Cut()._lead(messages, left_out, _summary_in(self.lead), words_tokens) if left_out else None
         return Cut(shortened, left_out, lead, is_restored=True)
 
-    def first_sent(self, messages: Sequence[Message]) -> str:
-        """Returns the id of the oldest message that is sent; empty when nothing is left out."""
-        return next((message.id for message in messages if message.id not in self.left_out), "") if self.left_out else ""
-
-    def more_than(self, other: Cut) -> tuple[int, int]:
-        """Counts messages that are shortened and omitted here but not in the other cut."""
-        return len(self.shortened - other.shortened), len(self.left_out - other.left_out)
-
     def _lead(
         self, messages: Sequence[Message], left_out: Collection[str], summed_up: tuple[str, str], words_tokens: int
     ) -> Message:
