@@ -10,10 +10,10 @@ from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text, usage
 from wolo.commands.command import CommandContext, Exit, ShowText, SwitchConversation, dispatch
-from wolo.commands.cost import in_words
 from wolo.commands.table import load_commands
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
+from wolo.conversation.phrasing import in_words
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError, WoloError
 from wolo.messages.message import Usage, UsageCost

@@ -12,10 +12,9 @@ from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer, Script
 from tests.fakes.replies import call, text, usage
 from wolo.agent.events import ApprovalAsked
-from wolo.commands.command import CommandContext, Outcome, SendPrompt, ShowText, SwitchConversation, dispatch
-from wolo.commands.export import ENDS
+from wolo.commands.command import CommandContext, Outcome, SendPrompt, ShowText, SwitchConversation, dispatch, rows
+from wolo.commands.sessions import ENDS
 from wolo.commands.table import load_commands
-from wolo.commands.two_columns import rows
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions

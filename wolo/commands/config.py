@@ -1,4 +1,4 @@
-"""/config: shows settings, and changes one."""
+"""/config, /output-style: show settings, and change one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import asyncio
 import json
 from typing import Any
 
-from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation, rows
 from wolo.config import layers
 from wolo.config.dotted_keys import join_key, parse_key
 from wolo.config.settings_writer import write_setting
 from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
-from wolo.places import find_places
+from wolo.extensions.output_styles import DEFAULT, OutputStyle, find_style
+from wolo.messages.terminal_text import clean_line
+from wolo.places import Notices, find_places
 
 
-async def run(context: CommandContext, rest: str) -> Outcome:
+async def _config(context: CommandContext, rest: str) -> Outcome:
     """`/config`: all but defaults; `/config KEY`: one setting; `/config KEY VALUE`: saves and applies it."""
     key, _, value = rest.partition(" ")
     rows = list(layers.rows(context.conversation.permissions.config))
@@ -45,7 +47,7 @@ async def run(context: CommandContext, rest: str) -> Outcome:
     return SwitchConversation(opened, text=f"Saved {name} in {places.config / 'config.toml'}.{overridden}")
 
 
-def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+def _setting_names(context: CommandContext) -> list[tuple[str, str]]:
     return [(name, _format_value(value)) for name, value, _ in layers.rows(context.conversation.permissions.config)]
 
 
@@ -58,14 +60,43 @@ def _format_value(value: Any) -> str:
     return "" if value in (None, "", (), {}) else json.dumps(value, ensure_ascii=False, default=list)
 
 
+async def _output_style(context: CommandContext, rest: str) -> Outcome:
+    notices = Notices()
+    styles = (OutputStyle(DEFAULT, "no style of your own", ""), *context.conversation.user_files.output_styles(notices))
+    if not rest:
+        chosen = find_style(styles, context.conversation.permissions.config.settings.output_style or DEFAULT)
+        marked = [(f"{'*' if each == chosen else ' '} {each.name}", each.description) for each in styles]
+        return ShowText("\n".join((*rows(marked, context.columns), *notices)))
+    if (style := find_style(styles, rest)) is None:
+        raise UsageError(
+            f"There is no output style {clean_line(rest)}.", hint=f"Styles: {', '.join(each.name for each in styles)}."
+        )
+    return await _config(context, f"output_style {style.name}")
+
+
+def _styles(context: CommandContext) -> list[tuple[str, str]]:
+    return [(each.name, each.description) for each in context.conversation.user_files.output_styles(Notices())]
+
+
 COMMANDS = (
     Command(
         "config",
         "show the settings, or change one",
-        run,
+        _config,
         doing="changing the setting",
         usage="[KEY [VALUE]]",
         more="KEY alone shows one setting and its source; with VALUE it is saved in your config.toml and applied at once.",
-        arguments=_arguments,
+        arguments=_setting_names,
+    ),
+    Command(
+        "output-style",
+        "list output styles, or choose one",
+        _output_style,
+        doing="changing the style",
+        usage="[NAME]",
+        more="NAME is saved as output_style in your config.toml and applied at once; `default` ends it. Styles are Markdown "
+        "files in output-styles/ next to config.toml, in .claude/output-styles, and in plugins.",
+        group="Extensions",
+        arguments=_styles,
     ),
 )

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wolo.commands.command import Command, CommandContext, Outcome, SendPrompt, ShowText
-from wolo.commands.two_columns import shorten
+from wolo.commands.command import Command, CommandContext, Outcome, SendPrompt, ShowText, shorten
 from wolo.conversation.running_extensions import Extensions
 from wolo.errors import ExtensionError
 from wolo.extensions.custom_tools.extension_host import ExtensionDownError, ExtensionHost

@@ -6,8 +6,7 @@ import os
 from functools import partial
 
 from wolo.agent.events import Noticed
-from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.commands.two_columns import rows
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText, rows
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.resources.mcp_servers import allow_server, remember_listing
 from wolo.errors import UsageError, WoloError

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from wolo.commands.arguments import words
-from wolo.commands.command import Command, CommandContext, Expansion, Outcome, SendPrompt
-from wolo.commands.two_columns import shorten
+from wolo.commands.command import Command, CommandContext, Expansion, Outcome, SendPrompt, shorten
 from wolo.conversation.conversation import Conversation
 from wolo.errors import ToolError, UsageError
 from wolo.mcp.connection import Completing, PromptMessage

@@ -1,17 +1,51 @@
-"""/permissions: lists rules, tests a call against them, and removes one."""
+"""/plan, /mode, /permissions, /sandbox: what runs without asking, and where."""
 
 from __future__ import annotations
 
-from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
+import asyncio
+
+from wolo.commands.command import Command, CommandContext, Outcome, SendPrompt, ShowText, SwitchConversation
+from wolo.conversation.conversation import Conversation
 from wolo.conversation.permission_check import remove_rule, rule_lines, verdict_lines
 from wolo.conversation.resources.startup import ConversationChange
+from wolo.conversation.resources.tool_environment import find_sandbox
 from wolo.errors import UsageError
+from wolo.guard.modes import MODES, PLAN
+from wolo.places import find_places
+
+
+async def _mode(context: CommandContext, rest: str) -> Outcome:
+    conversation = context.conversation
+    if rest:
+        return ShowText(enter(conversation, rest))
+    rows = [f"{'*' if name == conversation.info.mode else ' '} {name:<5} {about}" for name, about in _modes(context)]
+    return ShowText("\n".join([*rows, "", "/mode NAME changes it, even during a turn."]))
+
+
+def _modes(context: CommandContext) -> list[tuple[str, str]]:
+    allowed = context.conversation.permissions.config.settings.managed.modes
+    return [(mode.name, mode.about) for mode in MODES.values() if allowed.has(mode.name)]
+
+
+def enter(conversation: Conversation, name: str) -> str:
+    """Changes the mode. Returns a message for the user."""
+    notice = conversation.set_mode(name)
+    if conversation.mode_in_force != conversation.info.mode:
+        return notice
+    held = f", sandbox: {conversation.info.sandbox}" if conversation.info.sandbox else ""
+    return "\n".join(filter(None, (notice, f"Mode {conversation.info.mode}: {MODES[conversation.info.mode].about}{held}.")))
+
+
+async def _plan(context: CommandContext, rest: str) -> Outcome:
+    entered = enter(context.conversation, PLAN)
+    return SendPrompt(rest) if rest else ShowText(f"{entered}\n/mode NAME switches to another mode.")
+
 
 EVERYWHERE = "--everywhere"
 _HINT = f"/permissions, /permissions test CALL, /permissions explain CALL, /permissions remove RULE [{EVERYWHERE}]"
 
 
-async def _run(context: CommandContext, rest: str) -> Outcome:
+async def _permissions(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
     action, _, what = rest.partition(" ")
     what = what.strip()
@@ -35,7 +69,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
             raise UsageError(f"Unknown action: {action}.", hint=_HINT)
 
 
-def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+def _permission_arguments(context: CommandContext) -> list[tuple[str, str]]:
     saved = [f"remove {rule}" for rule in context.conversation.permissions.judge.rules if "permissions.toml" in rule.source]
     return [
         ("test", "the verdict on a call: test shell:git push"),
@@ -45,14 +79,56 @@ def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     ]
 
 
+async def _sandbox(context: CommandContext, rest: str) -> Outcome:
+    conversation = context.conversation
+    facts, bench = conversation.info, conversation.permissions
+    selection = await asyncio.to_thread(find_sandbox, bench.config, bench.workspace, find_places())
+    held = f"Commands run in {facts.sandbox}." if facts.sandbox else f"Commands are not sandboxed in mode {facts.mode}."
+    lines = [held, f"setting      sandbox.backend = {bench.config.settings.sandbox.backend}"]
+    lines.append(f"available    {selection.backend}{'' if selection.is_whole else ' (partial)'}")
+    if selection.covers:
+        lines.append(f"covers       {', '.join(selection.covers)}")
+    lines.append(f"not covered  {', '.join(selection.not_covered) or 'nothing'}")
+    lines += [f"             {why}" for why in selection.tried]
+    if not facts.sandbox and selection.make is not None:
+        lines += ["", "/mode auto runs commands in the sandbox."]
+    return ShowText("\n".join(lines))
+
+
 COMMANDS = (
+    Command(
+        "plan",
+        "plan mode: read only",
+        _plan,
+        usage="[TASK]",
+        more="Enters mode plan; with TASK it also asks for a plan of it. /mode NAME switches to another mode.",
+        group="Conversation",
+    ),
+    Command(
+        "mode",
+        "what runs without asking",
+        _mode,
+        usage="[plan|ask|edit|auto|yolo]",
+        more="Applies from the next call on; the sandbox follows. Resuming a session never restores yolo.",
+        group="Permissions",
+        arguments=_modes,
+        while_working=True,
+    ),
     Command(
         "permissions",
         "the rules, and the verdict on a call",
-        _run,
+        _permissions,
         usage="[test CALL | explain CALL | remove RULE [--everywhere]]",
         more="CALL as a rule names it: shell:git push, read:.env, fetch:docs.python.org. remove deletes a saved rule.",
         group="Permissions",
-        arguments=_arguments,
+        arguments=_permission_arguments,
+    ),
+    Command(
+        "sandbox",
+        "the sandbox of commands, and its gaps",
+        _sandbox,
+        doing="trying the sandbox",
+        group="Permissions",
+        while_working=True,
     ),
 )

@@ -1,7 +1,8 @@
-"""/status and /debug: show the state of the conversation."""
+"""/status, /debug, /doctor: the state of the conversation and of this installation."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import sys
@@ -11,7 +12,7 @@ from functools import reduce
 from wolo import __version__
 from wolo.agent.budget import add
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.commands.cost import in_words
+from wolo.conversation.phrasing import in_words
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean_line, quantity
 from wolo.models.address import display_url
@@ -90,7 +91,15 @@ def _terminal_size() -> str:
     return f"{size.lines}x{size.columns}"
 
 
+async def _doctor(context: CommandContext, rest: str) -> Outcome:
+    from wolo.diagnostics.health_check import examine, lines  # noqa: PLC0415  # 15 ms, an HTTP client with it
+
+    report = await asyncio.to_thread(examine, model=context.conversation.choice.label)
+    return ShowText("\n".join(lines(report)))
+
+
 COMMANDS = (
     Command("status", "model, session, mode, context and cost", _status, while_working=True),
     Command("debug", "state of this conversation, for a bug report", _debug, doing="collecting the state", while_working=True),
+    Command("doctor", "check this installation", _doctor, doing="checking the installation", while_working=True),
 )

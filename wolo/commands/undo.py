@@ -1,15 +1,18 @@
-"""/undo and /redo: revert turns with their file changes, and restore them."""
+"""/undo, /redo, /retry, /diff: revert turns with their file changes, and show what this session has changed."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
 
-from wolo.commands import diff
+from msgspec.structs import replace
+
 from wolo.commands.arguments import words
-from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
+from wolo.commands.command import Command, CommandContext, Outcome, SendPrompt, ShowText, SwitchConversation
+from wolo.conversation.history.changed_files import ChangedFile, find_changes, patch, paths_changed
 from wolo.conversation.history.turn_undo import PreparedUndo, Undoing, lines
 from wolo.errors import UsageError
+from wolo.messages.terminal_text import quantity
 
 PREVIEW, ANYWAY = "--preview", "--anyway"
 
@@ -59,6 +62,68 @@ def _options(context: CommandContext) -> list[tuple[str, str]]:
     return [(PREVIEW, "only show what would happen"), (ANYWAY, "even with conflicts")]
 
 
+MODEL = "--model"
+
+
+async def _retry(context: CommandContext, rest: str) -> Outcome:
+    parts, model = rest.split(), ""
+    is_forced = ANYWAY in parts
+    parts = [word for word in parts if word != ANYWAY]
+    if MODEL in parts:
+        at = parts.index(MODEL)
+        if at + 1 == len(parts):
+            raise UsageError(f"{MODEL} needs a model.", hint=f"/retry [WORDS] [{MODEL} PROVIDER/MODEL]")
+        model = parts[at + 1]
+        del parts[at : at + 2]
+    undoing = Undoing.of(context.conversation)
+    undo = await asyncio.to_thread(undoing.undo, 1)
+    words = " ".join(parts) or undo.draft
+    if not words:
+        raise UsageError("The last turn has no words of yours to send again.", hint="/retry WORDS, or /undo.")
+    if undo.report.conflicts and not is_forced:
+        again = f"/retry {rest} {ANYWAY}".replace("  ", " ")
+        return ShowText("\n".join([*lines(undo.report), "", f"Nothing was changed or sent; {again} does it."]))
+    following = await carry_out(context, undoing, undo)
+    assert isinstance(following, SwitchConversation)  # it reopens the conversation
+    return replace(following, draft="", sends=SendPrompt(words, model=model))
+
+
+MOST_DIFF_LINES = 400
+
+
+async def _diff(context: CommandContext, rest: str) -> Outcome:
+    conversation = context.conversation
+    wanted = [conversation.info.cwd / Path(name) for name in words(rest)]
+    if not (changed := await asyncio.to_thread(find_changes, conversation.files.tracker, wanted)):
+        return ShowText("This session has changed no files." if not rest else "This session has changed nothing there.")
+    shown = await asyncio.to_thread(_as_markdown, changed, conversation.info.cwd)
+    return ShowText(shown, is_answer=True)
+
+
+def _changed_files(context: CommandContext) -> list[tuple[str, str]]:
+    """The files that this session has changed."""
+    cwd = context.conversation.info.cwd
+    return [
+        (str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path, "")
+        for path in paths_changed(context.conversation.files.tracker)
+    ]
+
+
+def _as_markdown(changed: list[ChangedFile], where: Path) -> str:
+    """A Markdown code block, which front ends colour."""
+    lines = [line for each in changed for line in patch(each, where)]
+    more = len(lines) - MOST_DIFF_LINES
+    lines = lines[:MOST_DIFF_LINES]
+    fence = "`" * max(3, *(_run_of_ticks(line) + 1 for line in lines))
+    rest = f"\n\n{quantity(more, 'more line')}; /diff PATH shows a part." if more > 0 else ""
+    return f"{fence}diff\n" + "\n".join(lines) + f"\n{fence}\n\n{quantity(len(changed), 'file')} changed in this session.{rest}"
+
+
+def _run_of_ticks(line: str) -> int:
+    stripped = line.lstrip(" +-")
+    return len(stripped) - len(stripped.lstrip("`"))
+
+
 COMMANDS = (
     Command(
         "undo",
@@ -69,7 +134,7 @@ COMMANDS = (
         more="N turns; with paths, only the changes to these. --preview shows what would happen, --anyway skips files that were "
         "changed since.",
         group="History",
-        arguments=lambda context: [*_options(context), *diff.arguments(context)],
+        arguments=lambda context: [*_options(context), *_changed_files(context)],
         repeats=True,
     ),
     Command(
@@ -80,5 +145,27 @@ COMMANDS = (
         usage="[--preview] [--anyway]",
         group="History",
         arguments=_options,
+    ),
+    Command(
+        "retry",
+        "revert the last turn and ask again",
+        _retry,
+        doing="reverting",
+        usage="[WORDS] [--model PROVIDER/MODEL]",
+        more="Files are reverted as by /undo, then the last prompt is sent again, or WORDS instead of it. With --model that "
+        "model answers this once. --anyway skips files that were changed since.",
+        group="History",
+    ),
+    Command(
+        "diff",
+        "files changed in this session",
+        _diff,
+        doing="comparing files",
+        usage="[PATH …]",
+        more="Changes by tools and commands, from before the first to after the last; works without git.",
+        group="History",
+        arguments=_changed_files,
+        repeats=True,
+        while_working=True,
     ),
 )

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Expansion, Group, Outcome, SendPrompt
-from wolo.commands.two_columns import shorten
+from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Expansion, Group, Outcome, SendPrompt, shorten
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.prompt_attachments import readable_mentions
 from wolo.errors import ExtensionError

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from wolo.agent import events
 from wolo.guard.modes import MODES
 from wolo.messages.call_arguments import call_line
+from wolo.messages.message import Usage
 from wolo.messages.terminal_text import escaped_line, label, quantity
 from wolo.models.limit_wait import clock_time, countdown
 from wolo.tools.background.background_jobs import CROWDED
@@ -159,6 +160,17 @@ def _verification(event: events.Verified) -> str:
         named = quantity(count, "failure") if count else f"status {check.exit_code}"
         how = f"{named}, none of it new" if event.when == "after" else named
     return f"{event.command}, {event.when} the work: {how} ({check.duration_s:.1f} s)."
+
+
+def in_words(usage: Usage, *, tells_unknown: bool = True) -> str:
+    """`1,234 tokens in (900 cached) · 56 out · $0.0012`; estimates carry a ~. `tells_unknown`: mention an unknown price."""
+    about = "~" if usage.estimated else ""
+    into = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
+    used = f"{about}{into:,} tokens in{cached} · {about}{usage.output_tokens:,} out"
+    if usage.cost is None:
+        return f"{used} · price unknown" if tells_unknown else used
+    return f"{used} · {f'${usage.cost.total:.4f}' if usage.cost.total else 'free'}"
 
 
 def sentence(text: str) -> str:

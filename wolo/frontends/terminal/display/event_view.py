@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from wolo.agent import events
-from wolo.commands.cost import in_words
-from wolo.conversation.phrasing import describe, describe_retried, describe_retry, duration
+from wolo.conversation.phrasing import describe, describe_retried, describe_retry, duration, in_words
 from wolo.errors import WoloError
 from wolo.frontends.terminal.display.activity import Activity, Announcements, BottomLine, Surface, newest_lines, progress_bar
 from wolo.frontends.terminal.display.dialog_host import DialogHost

@@ -1,17 +1,40 @@
-"""/worktree, /move: continue the session in a worktree of the repository, without or with the uncommitted changes."""
+"""/add-dir, /worktree, /move: the directories that a session works in."""
 
 from __future__ import annotations
 
 import asyncio
 from functools import partial
+from pathlib import Path
 
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError, WoloError
+from wolo.messages.terminal_text import clean_line
 from wolo.places import Notices, find_places
 
-USAGE = "[NAME] [--from REF]"
+
+async def _add_dir(context: CommandContext, rest: str) -> Outcome:
+    workspace = context.conversation.permissions.workspace
+    if not rest:
+        listed = "\n".join(f"  {clean_line(str(path))}" for path in (workspace.root, *workspace.extra))
+        return ShowText(f"Workspace:\n{listed}\n\n/add-dir DIR adds a directory until you quit.")
+    named = words(rest)
+    if len(named) != 1:
+        raise UsageError("/add-dir takes one directory; quote a name with blanks.", hint="/add-dir ../library")
+    path = await asyncio.to_thread(_directory, context.conversation.info.cwd, named[0])
+    opened = await context.conversation.reopen(ConversationChange(directories=(str(path),)))
+    return SwitchConversation(opened, text=f"Added {clean_line(str(path))} to the workspace until you quit.")
+
+
+def _directory(cwd: Path, name: str) -> Path:
+    path = cwd / Path(name).expanduser()
+    if not path.is_dir():
+        raise UsageError(f"No such directory: {clean_line(str(path))}.")
+    return path
+
+
+WORKTREE_USAGE = "[NAME] [--from REF]"
 
 
 async def _worktree(context: CommandContext, rest: str) -> Outcome:
@@ -58,21 +81,30 @@ def _name_and_ref(parts: list[str]) -> tuple[str, str]:
     if "--from" in parts:
         at = parts.index("--from")
         if len(parts) == at + 1:
-            raise UsageError("--from needs a branch, tag or commit.", hint=f"/worktree {USAGE}")
+            raise UsageError("--from needs a branch, tag or commit.", hint=f"/worktree {WORKTREE_USAGE}")
         ref = parts[at + 1]
         del parts[at : at + 2]
     if len(parts) > 1:
-        raise UsageError("A worktree has one name.", hint=f"/worktree {USAGE}")
+        raise UsageError("A worktree has one name.", hint=f"/worktree {WORKTREE_USAGE}")
     return "".join(parts), ref
 
 
 COMMANDS = (
     Command(
+        "add-dir",
+        "add a directory to the workspace",
+        _add_dir,
+        doing="adding the directory",
+        usage="[DIR]",
+        more="Lasts until you quit; --add-dir does the same at start-up. Without DIR: list the directories of the workspace.",
+        group="Permissions",
+    ),
+    Command(
         "worktree",
         "continue in a worktree of this repository",
         _worktree,
         doing="making the worktree",
-        usage=USAGE,
+        usage=WORKTREE_USAGE,
         more="On the branch wolo/NAME, from the last commit or REF; uncommitted changes stay here. In a worktree: its state. "
         "`wolo worktree` lists, merges and removes them.",
         group="Sessions",
