@@ -43,6 +43,16 @@ def test_definition_in_another_body_returns_to_its_place() -> None:
     assert lost_content("a.py", CALC, fixed, "add a function sub(a, b)") == ""
 
 
+def test_several_definitions_in_another_body_return() -> None:
+    more = CALC + "\n\ndef twice(a):\n    return 2 * a\n"
+    inner = "    def add(a, b):\n        return a + b\n\n    def twice(a):\n        return 2 * a\n"
+    alone = more[: more.index("def add")] + f"def sub(a, b):\n{inner}"
+    for nested in (alone, alone.replace("(a, b):\n    def add", "(a, b):\n    print(a)\n\n    def add")):
+        fixed = restore_definitions(more, nested, "add a function sub(a, b)")
+        assert fixed.count("\ndef add(a, b):\n    return a + b\n") == 1
+        assert fixed.count("\ndef twice(a):\n    return 2 * a\n") == 1
+
+
 def test_unnamed_function_keeps_its_body() -> None:
     new = CALC.replace("a + b", "a * b") + "\n\ndef sub(a, b):\n    return a - b\n"
     assert "return a + b" in restore_definitions(CALC, new, "Añade la función sub(a, b)")

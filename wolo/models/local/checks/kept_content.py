@@ -207,12 +207,11 @@ def restore_definitions(old: str, new: str, request: str) -> str:
     Tiny models answer "add a power function" with that function alone. A name is removed only if the request says so.
     """
     try:
-        new_tree = code_check.parse_python(new)
         old_tree = code_check.parse_python(old)
+        new = _lift(old_tree, code_check.parse_python(new), new, request)
+        new_tree = code_check.parse_python(new)
     except _UNREADABLE:
         return _restore_lines(old, new, request)
-    new = _lift(old_tree, new_tree, new, request)
-    new_tree = code_check.parse_python(new)
     may_go = _may_go(request)
     before, present = code_check.definitions(old_tree), code_check.definitions(new_tree)
     meant = set(before) & mentioned_names(request)
@@ -274,13 +273,16 @@ def _lift(old: ast.Module, new: ast.Module, text: str, request: str) -> str:
             and each.name not in present
             and not isinstance(outer, ast.ClassDef)
         ]
-        for each in reversed(inner):
-            if len(outer.body) == 1:
-                continue
-            first, last = code_check.span_of(each)
-            body = [line[each.col_offset :] for line in lines[first - 1 : last]]
-            end = outer.end_lineno or last
-            lines[end:end] = ["", "", *body]
+        if len(inner) == len(outer.body):
+            continue
+        spans = [code_check.span_of(each) for each in inner]
+        end = outer.end_lineno or 0
+        lines[end:end] = [
+            line
+            for each, (first, last) in zip(inner, spans, strict=True)
+            for line in ("", "", *(line[each.col_offset :] for line in lines[first - 1 : last]))
+        ]
+        for first, last in reversed(spans):
             del lines[first - 1 : last]
     return "\n".join(lines) + "\n"
 
