@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from wolo.agent.agent import AgentLoop
@@ -35,7 +35,7 @@ from wolo.messages.parts import AnyPart
 from wolo.models.capabilities import effective_level
 from wolo.models.limit_wait import LimitWait
 from wolo.models.provider import ModelChoice
-from wolo.sessions.entries import STEERING, CustomEntry, MessageEntry, SettingEntry, side_question_entry
+from wolo.sessions.entries import GOAL_ENTRY, STEERING, CustomEntry, MessageEntry, SettingEntry, side_question_entry
 from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import AskQuestions, TodoItem
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from wolo.conversation.running_extensions import Extensions
     from wolo.conversation.telemetry import Telemetry
     from wolo.conversation.user_command import CommandRights
-    from wolo.tools.background.background_jobs import Job
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -153,7 +152,9 @@ class Conversation:
         self._appended: list[Message] = []
         """Added to the session during the turn."""
         if self.jobs is not None:
-            self.jobs.on_change = self._on_job
+            self.jobs.on_change = lambda job: self.events.pass_on(
+                JobStarted.of(job) if job.ending is None else JobEnded.of(job, job.ending)
+            )
         assert parts.services.mode is not None  # a conversation always has one
         self._mode = parts.services.mode
         self._mode.change = self._change_mode
@@ -422,11 +423,12 @@ class Conversation:
         return self._goal_policy
 
     async def _save_goal(self, goal: Goal, usage: Usage | None) -> None:
-        from wolo.conversation.goals import entries_of  # noqa: PLC0415  # as above
-
+        """`usage` is that of the judging model."""
+        entries = [CustomEntry(custom_type=GOAL_ENTRY, data=to_builtins(goal))]
         if usage is not None:
             self.side_question_usage += (usage,)
-        await self._parts.recorder.save(*entries_of(goal, usage))
+            entries.append(side_question_entry(usage))
+        await self._parts.recorder.save(*entries)
 
     def listen_while_idle(self, listener: Callable[[Event], None]) -> None:
         """`listener` gets events between turns; without one they wait for the next turn, and turns wait for background tasks."""
@@ -494,9 +496,6 @@ class Conversation:
             self.events.idle_listener = None
             self.subagents.kill()
             self._successor.abandon()
-
-    def _on_job(self, job: Job) -> None:
-        self.events.pass_on(JobStarted.of(job) if job.ending is None else JobEnded.of(job, job.ending))
 
     async def _ask_again(self) -> None:
         """Emits the requests of background tasks until the user has answered all."""

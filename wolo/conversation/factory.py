@@ -42,17 +42,14 @@ from wolo.extensions.agent_files import Agents
 from wolo.extensions.skill_files import Skills
 from wolo.guard.judge import Judge
 from wolo.guard.modes import PLAN
-from wolo.guard.secrets.redactor import Secrets
 from wolo.models.provider import DRIVEN, ModelChoice
 from wolo.places import Notices, Site
 from wolo.tools.tool import CommandSandbox, EditChecks, ExternalTool, ModeSwitch, ToolServices
 from wolo.tools.tool_values import AskQuestions, Question, Replies
 from wolo.workspace.files.file_reading import FileLedger
-from wolo.workspace.processes.command_environment import CommandVariables
 
 if TYPE_CHECKING:
     from wolo.agent.finish.finish_check import FinishCheck
-    from wolo.agent.goal import Goal
     from wolo.config.python_files.custom_tools import FoundTools
     from wolo.config.python_files.extension_files import FoundExtensions
     from wolo.conversation.running_extensions import Extensions
@@ -138,7 +135,11 @@ class _Environment:
             login_judge = tool_environment.make_judge(config, judge.mode, workspace, state.site, outputs, skill_folders)
             tool_environment.adopt_login_shell(shell, login, login_judge, secrets)
         self.variables = tool_environment.command_variables(config, secrets, shell.login_shell)
-        running = _start_extensions(state, extensions, secrets, self.variables, self.compactor)
+        running: Extensions | None = None
+        if extensions is not None:
+            from wolo.conversation.running_extensions import Extensions  # few users have some
+
+            running = Extensions(extensions, state.site, state.sink.session_id, secrets, self.variables, self.compactor)
         self.hooks = conversation_hooks.ConversationHooks(
             hook_sets,
             workspace,
@@ -161,16 +162,6 @@ class _Environment:
             *conversation_hooks.notices_about(self.hooks.sets, cwd, was_asked=options.was_asked),
             *(extensions.notices if extensions else ()),
         )
-
-
-def _start_extensions(
-    state: StartupState, extensions: FoundExtensions | None, secrets: Secrets, variables: CommandVariables, compactor: Compactor
-) -> Extensions | None:
-    if extensions is None:
-        return None
-    from wolo.conversation.running_extensions import Extensions  # few users have some
-
-    return Extensions(extensions, state.site, state.sink.session_id, secrets, variables, compactor)
 
 
 def _runs_commands(state: StartupState) -> bool:
@@ -358,18 +349,14 @@ def _complete(state: StartupState, outlets: _Outlets, conversation: Conversation
     """What needs the whole conversation: telemetry of its requests, and the goal."""
     if outlets.telemetry is not None:
         outlets.telemetry.follow(conversation.agent.services)
-    if goal := _find_goal(state):
+    goal = state.options.goal
+    if state.sink.goal is not None:
+        from wolo.conversation.goals import restore_goal  # most sessions have no goal
+
+        goal = restore_goal(state.sink.goal)
+    if goal:
         conversation.hold_to(goal)
     return conversation
-
-
-def _find_goal(state: StartupState) -> Goal | None:
-    """That of the session."""
-    if state.sink.goal is None:
-        return state.options.goal
-    from wolo.conversation.goals import restore_goal  # most sessions have no goal
-
-    return restore_goal(state.sink.goal)
 
 
 def _make_services(state: StartupState, env: _Environment, parent: Parent, subagents: Subagents) -> ToolServices:

@@ -15,7 +15,6 @@ from wolo.agent.goal import Goal, GoalPolicy
 from wolo.conversation.resources.verify_command import check
 from wolo.errors import UsageError
 from wolo.messages.message import Usage
-from wolo.sessions.entries import GOAL_ENTRY, CustomEntry, side_question_entry
 
 if TYPE_CHECKING:
     from wolo.agent.agent_services import AgentServices
@@ -103,12 +102,6 @@ def make_policy(
     timeout_s = permissions.config.settings.verify.timeout_s
     run = partial(check, timeout_s=timeout_s, services=services, confined=confined)
     return GoalPolicy(goal, agent, save=save, check=run, attended=attended)
-
-
-def entries_of(goal: Goal, usage: Usage | None) -> list[CustomEntry]:
-    """`usage` is that of the judging model."""
-    judging = [] if usage is None else [side_question_entry(usage)]
-    return [CustomEntry(custom_type=GOAL_ENTRY, data=msgspec.to_builtins(goal)), *judging]
 
 
 def restore_goal(data: dict[str, Any]) -> Goal | None:

@@ -86,7 +86,7 @@ class Handover:
         """Gives back what `close` does, as far as it takes no event loop."""
         for give_back in (
             self._parts.servers.kill,
-            self._parts.extensions.kill if self._parts.extensions else _nothing,
+            *((self._parts.extensions.kill,) if self._parts.extensions else ()),
             self._shell.close,
             partial(self._parts.recorder.abandon, self._abandon_session),
         ):
@@ -185,7 +185,3 @@ def _try(give_back: Callable[[], None]) -> None:
         give_back()
     except Exception:
         log.exception("A dropped conversation")
-
-
-def _nothing() -> None:
-    pass

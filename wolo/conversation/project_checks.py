@@ -51,7 +51,12 @@ def open_finish_check(
 
 def find_checks(root: Path) -> tuple[str, ...]:
     """Checks that the project names and whose program is there, the most important first."""
-    return tuple(dict.fromkeys(command for command in _named_checks(root) if _exists(command, root)))
+    checks: dict[str, None] = {}
+    for command in _named_checks(root):
+        program = command.split()[0]
+        if (root / program).is_file() if "/" in program else shutil.which(program) is not None:
+            checks[command] = None
+    return tuple(checks)
 
 
 def _named_checks(root: Path) -> Iterator[str]:
@@ -59,7 +64,10 @@ def _named_checks(root: Path) -> Iterator[str]:
     for name in INSTRUCTIONS:
         spans = re.findall(r"`([^`\n]+)`|^(?: {4}|\t|\$ )?([a-z./][^`\n]*)$", texts[name], re.MULTILINE)
         lines = (re.sub(r"\s+#.*", "", one or other).strip().removeprefix("$ ") for one, other in spans)
-        yield from (line for line in lines if _is_plain_check(line))
+        for line in lines:  # one command without shell syntax, so that naming it to the model says nothing else
+            is_plain = len(line) <= MOST_CHARS and re.fullmatch(r"[\w./:=@%+, -]+", line)
+            if is_plain and len(read_line(line).checks) == 1:
+                yield line
     makefile = next(filter(None, (texts[name] for name in _MAKEFILES)), "")
     targets = set(re.findall(r"^([\w.-]+)\s*:(?!=)", makefile, re.MULTILINE))
     yield from (f"make {target}" for target in _FIRST if target in targets)
@@ -77,18 +85,6 @@ def _named_checks(root: Path) -> Iterator[str]:
 def _read(root: Path, name: str) -> str:
     file = read_named(root / name, root, Notices())
     return file.text if file else ""
-
-
-def _is_plain_check(line: str) -> bool:
-    """One command without shell syntax, so that naming it to the model says nothing else."""
-    if len(line) > MOST_CHARS or not re.fullmatch(r"[\w./:=@%+, -]+", line):
-        return False
-    return len(read_line(line).checks) == 1
-
-
-def _exists(command: str, root: Path) -> bool:
-    program = command.split()[0]
-    return (root / program).is_file() if "/" in program else shutil.which(program) is not None
 
 
 def _table(parse: Callable[[str], Any], text: str, name: str) -> dict[str, Any]:

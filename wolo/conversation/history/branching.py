@@ -62,7 +62,11 @@ def _summary(nodes: Sequence[EntryNode], head: int, behind: int) -> Message | No
     """Tells the model that files and commands were not reverted. None: there were none."""
     calls = done_between(nodes, head, behind)
     edits = [part for part in calls if part.tool in EDITING and part.outcome != "error"]
-    files = dict.fromkeys(name for part in edits for name in _file_names(part))
+    files: dict[str, None] = {}
+    for part in edits:
+        patch = part.input.get("patch")
+        names = patched_files(patch) if isinstance(patch, str) else [str(part.input["path"])] if "path" in part.input else []
+        files |= dict.fromkeys(names)
     commands = sum(part.tool == COMMANDING for part in calls)
     effects = []
     if files:
@@ -74,12 +78,6 @@ def _summary(nodes: Sequence[EntryNode], head: int, behind: int) -> Message | No
         return None
     text = SUMMARY.format(effects=", and ".join(effects))
     return Message(role="branch_summary", parts=(TextPart(text=text),), finished=True)
-
-
-def _file_names(part: ToolPart) -> list[str]:
-    if isinstance(patch := part.input.get("patch"), str):
-        return patched_files(patch)
-    return [str(part.input["path"])] if "path" in part.input else []
 
 
 def done_between(nodes: Sequence[EntryNode], head: int, behind: int) -> list[ToolPart]:

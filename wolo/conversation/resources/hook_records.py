@@ -46,10 +46,6 @@ class HookRecords:
         self._written: set[str] = set()
         """Ids of messages and results."""
 
-    @property
-    def sets_variables(self) -> bool:
-        return self.env_file.is_file() and self.env_file.stat().st_size > 0
-
     def update(self, messages: Sequence[Message]) -> None:
         """Appends new messages; an answer whose calls are running follows later."""
         if self._messages > len(messages) or (self._messages and messages[self._messages - 1].id != self._last):

@@ -79,7 +79,11 @@ class HookSession:
             sources = self._sources() if self._settings else {}
             for path, _ in self._settings.changes() if self._settings else ():
                 payload = {"source": sources.get(path, "skills"), "file_path": str(path)}
-                answers.append(_objection(await self._run("ConfigChange", payload, slow), path))
+                answer = await self._run("ConfigChange", payload, slow)
+                if answer.decision == "deny":  # settings are read at the start: there is nothing to prevent, the user sees why
+                    notices = (*answer.notices, f"{path} has changed: {answer.reason}")
+                    answer = replace(answer, decision="", reason="", notices=notices)
+                answers.append(answer)
             late = self._hooks.take_late()
             return combine([*answers, late]) if answers else late
         if not self._has_looked_back:
@@ -151,7 +155,7 @@ class HookSession:
         answer = await self._hooks.run(event, whole, slow, environ={"CLAUDE_ENV_FILE": str(file)})
         if self._watched is not None and answer.watch is not None:
             self._watched.watch(answer.watch)
-        if not self._records.sets_variables:
+        if not (file.is_file() and file.stat().st_size > 0):
             return answer
         around = self._around
         found, refused = await variables_set(file, around.shell, around.processes, around.cwd, self._plain)
@@ -195,13 +199,6 @@ class HookSession:
             await self._hooks.close(END_WITHIN_S)
         finally:
             self._records.close()
-
-
-def _objection(answer: HookReply, path: Path) -> HookReply:
-    """Settings are read at the start, so there is nothing to prevent: the user sees the reason."""
-    if answer.decision != "deny":
-        return answer
-    return replace(answer, decision="", reason="", notices=(*answer.notices, f"{path} has changed: {answer.reason}"))
 
 
 async def _nobody(commands: Sequence[str]) -> None:

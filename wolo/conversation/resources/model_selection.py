@@ -308,8 +308,6 @@ def make_limit_wait(settings: RetrySettings, *, attended: bool) -> LimitWait | N
 
 def check_reachable(choice: ModelChoice, fallbacks: tuple[ModelChoice, ...], places: Places) -> None:
     """Raises the ConfigError of `make_asker` or of opening the model later. Starts nothing."""
-    from wolo.models.format_selection import format_of
-
     for each in (choice, *fallbacks):
         if each.provider.name == "local":
             from wolo.models.local.embedded import EmbeddedModel
@@ -346,9 +344,8 @@ def _to(access: ModelAccess, choice: ModelChoice, *, has_fallback: bool = False)
     # Without a terminal the request follows at once, so they load while the project is read.
     certificates = None if access.attended or access.transport else certificates_of(choice)
     if choice.provider.name in access.settings.providers:
-        return _over_network(
-            access, has_fallback, certificates, choice
-        )  # a custom provider may be misconfigured: report it at once
+        # A custom provider may be misconfigured: report it at once
+        return _over_network(access, has_fallback, certificates, choice)
     return LazyModelClient(choice, partial(_over_network, access, has_fallback, certificates))
 
 
@@ -356,7 +353,6 @@ def _over_network(
     access: ModelAccess, has_fallback: bool, certificates: Future[SSLContext] | None, choice: ModelChoice
 ) -> ModelClient:
     from wolo.models.client import ClientOptions, HttpModelClient
-    from wolo.models.format_selection import format_of
     from wolo.models.http.http_transport import HttpTransport
     from wolo.models.http.tls import certificates_of
 

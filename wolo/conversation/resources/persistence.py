@@ -114,7 +114,11 @@ class SavedSession:
         self.goal = tree.goal(loaded.entries)
         if loaded.unread:
             self._unread_until = loaded.unread
-            self.unread_usage = _unread_usage(session, loaded.entries)
+            # The session's total cost without that of the entries read; its token counts are not kept apart
+            cost = session_rows.total_cost(session_rows.usages_of(loaded.entries))
+            is_known = session.cost_usd is not None and cost is not None
+            rest = UsageCost(total=max((session.cost_usd or 0.0) - (cost or 0.0), 0.0)) if is_known else None
+            self.unread_usage = Usage(cost=rest)
             if self.compaction is None:
                 self.compaction = opening(loaded.unread, self.history[0].id if self.history else "")
                 self._changes += (self.compaction,)
@@ -202,13 +206,6 @@ class SavedSession:
             lock.release()
             raise
         self._lock = lock
-
-
-def _unread_usage(session: SessionInfo, read: Sequence[AnyEntry]) -> Usage:
-    """The session's total cost without that of the entries read; its token counts are not kept apart."""
-    cost = session_rows.total_cost(session_rows.usages_of(read))
-    unknown = session.cost_usd is None or cost is None
-    return Usage() if unknown else Usage(cost=UsageCost(total=max((session.cost_usd or 0.0) - (cost or 0.0), 0.0)))
 
 
 class UnsavedSession:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -29,9 +30,11 @@ def make_secrets(
 ) -> Secrets:
     """`roots` are searched for secret files; `asked` are the models in use, `search_key` is sent with web searches."""
     found = (Secret("WEB_SEARCH_API_KEY", search_key),) if search_key else ()
-    known = keys.unique_secrets(
-        keys.request_secrets(*asked), found, keys.in_environment(os.environ), _written_down(places, settings)
-    )
+    try:
+        written_down = tuple(keys.written_down(places, settings))
+    except ConfigError:
+        written_down = ()  # whoever needs a key from there hears what is wrong
+    known = keys.unique_secrets(keys.request_secrets(*asked), found, keys.in_environment(os.environ), written_down)
     return Secrets(known, SecretFiles(roots), partial(placeholder_key, places.data / "placeholders.key"))
 
 
@@ -41,13 +44,6 @@ def placeholder_key(path: Path) -> bytes:
         return _read(path) or _make(path)
     except OSError:
         return os.urandom(KEY_BYTES)
-
-
-def _written_down(places: Places, settings: Settings) -> tuple[Secret, ...]:
-    try:
-        return tuple(keys.written_down(places, settings))
-    except ConfigError:
-        return ()  # whoever needs a key from there hears what is wrong
 
 
 def _read(path: Path) -> bytes:
@@ -89,17 +85,11 @@ def best_redactor() -> Redactor:
 def _knowing(written_down: Iterator[Secret]) -> Redactor:
     from wolo.sessions.exchange.redaction import Redactor  # noqa: PLC0415  # a run exports nothing
 
-    found = keys.unique_secrets(_on_the_line(), keys.in_environment(os.environ), written_down, _in_files())
+    on_the_line = [token.removeprefix("--api-key=") for token in sys.argv if token.startswith("--api-key=")]
+    on_the_line += [value for token, value in pairwise(sys.argv) if token == "--api-key"]
+    in_files: list[Secret] = []
+    with suppress(OSError):
+        in_files += SecretFiles([find_root(Path.cwd())]).scan_top()
+    asked = (Secret("API_KEY", value) for value in on_the_line)
+    found = keys.unique_secrets(asked, keys.in_environment(os.environ), written_down, in_files)
     return Redactor(each.value for each in found)
-
-
-def _on_the_line() -> Iterator[Secret]:
-    yield from (Secret("API_KEY", token.removeprefix("--api-key=")) for token in sys.argv if token.startswith("--api-key="))
-    yield from (Secret("API_KEY", value) for token, value in pairwise(sys.argv) if token == "--api-key")
-
-
-def _in_files() -> Iterator[Secret]:
-    try:
-        yield from SecretFiles([find_root(Path.cwd())]).scan_top()
-    except OSError:
-        return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
 from wolo.models.capabilities import always_on_notice, no_effect_notice
 from wolo.models.provider import ModelChoice
-from wolo.places import Notices, Places, Site, make_private
+from wolo.places import Places, Site, make_private
 from wolo.sessions.entries import CustomEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
@@ -257,7 +257,12 @@ def prepare_start(options: StartOptions) -> StartupState:
                 local_context.begin()  # looks around beside the rest of the start
         models = _choose_models(options, environment, session)
         config, choice, fallbacks = models.config, models.choice, models.fallbacks
-        web_search = _find_search_service(config, environment.environ, site.notices, models)
+        web_search = None
+        if config.settings.web_search != WebSearchSettings():
+            from wolo.conversation.resources.web_search import find_search_service  # noqa: PLC0415  # most users have none
+
+            searchers = filter(None, (models.small, choice))
+            web_search = find_search_service(config, environment.environ, site.notices, searchers)
         ad_hoc = bool(config.endpoint.base_url)
         name = None if options.change else text(given_options, "session") or None
         origin = SessionProperties(cwd=cwd, model=choice.label, mode=plan.mode.name, name=name, is_ad_hoc=ad_hoc)
@@ -291,19 +296,20 @@ def prepare_start(options: StartOptions) -> StartupState:
             *show_once(places, plan.notice),
             *filter(None, model_notices),
             *sink.notices,
-            *moved_notice(session, cwd),
-            *_unread_notice(site),
+            *_place_notices(site, session),
         ),
     )
 
 
-def _unread_notice(site: Site) -> list[str]:
-    """Names files of other agents that nothing reads, each once in a folder."""
-    if not (unread := project.find_unread(site.root, site.real_cwd)):
-        return []
-    from wolo.config.unread_places import name_once  # noqa: PLC0415  # few projects have any
+def _place_notices(site: Site, session: SessionInfo | None) -> Iterator[str]:
+    """A session that was elsewhere before, and files of other agents that nothing reads, each once in a folder."""
+    if session is not None and os.path.realpath(session.cwd) != os.path.realpath(site.cwd):
+        gone = "" if Path(session.cwd).is_dir() else ", which is gone"
+        yield f"This session was started in {session.cwd}{gone}; it continues in {site.cwd}."
+    if unread := project.find_unread(site.root, site.real_cwd):
+        from wolo.config.unread_places import name_once  # noqa: PLC0415  # few projects have any
 
-    return name_once(site.places, site.root, unread)
+        yield from name_once(site.places, site.root, unread)
 
 
 def _expire_sessions(store: Store, retention_days: float) -> None:
@@ -313,16 +319,6 @@ def _expire_sessions(store: Store, retention_days: float) -> None:
         if info.updated < before and not info.live:
             with suppress(SessionError):  # another process has opened or deleted it
                 store.delete(info.id, "expired")
-
-
-def _find_search_service(
-    config: Config, environ: Mapping[str, str], notices: Notices, models: ChosenModels
-) -> SearchService | ModelChoice | None:
-    if config.settings.web_search == WebSearchSettings():
-        return None
-    from wolo.conversation.resources.web_search import find_search_service  # noqa: PLC0415  # most users have none
-
-    return find_search_service(config, environ, notices, filter(None, (models.small, models.choice)))
 
 
 def _choose_models(options: StartOptions, environment: StartEnvironment, session: SessionInfo | None) -> ChosenModels:
@@ -388,10 +384,3 @@ def find_session(store: Store, options: Flags, change: ConversationChange | None
     elif name := text(options, "session"):
         session = store.exactly(name)
     return store.fork(session.id) if session and options.get("fork") else session
-
-
-def moved_notice(session: SessionInfo | None, cwd: Path) -> tuple[str, ...]:
-    if session is None or os.path.realpath(session.cwd) == os.path.realpath(cwd):
-        return ()
-    gone = "" if Path(session.cwd).is_dir() else ", which is gone"
-    return (f"This session was started in {session.cwd}{gone}; it continues in {cwd}.",)

@@ -94,19 +94,16 @@ async def find_custom_tools(config: Config, site: Site) -> FoundTools | None:
 
 async def find_extensions(config: Config, site: Site) -> FoundExtensions | None:
     """None: there are none."""
-    if config.is_safe or not (_has_python_files(site, project.EXTENSIONS) or _have_plugins_extensions(site)):
+    has_some = not config.is_safe and _has_python_files(site, project.EXTENSIONS)
+    if not config.is_safe and not has_some and site.places.plugin_index.exists():
+        from wolo.config.plugins.installed import enabled_plugins  # noqa: PLC0415  # most users have no plugins
+
+        has_some = any(each.contents.extensions for each in enabled_plugins(site.places, Notices()))
+    if not has_some:
         return None
     from wolo.config.python_files import extension_files  # noqa: PLC0415  # few users have some
 
     return await extension_files.find_extensions(config, site)
-
-
-def _have_plugins_extensions(site: Site) -> bool:
-    if not site.places.plugin_index.exists():
-        return False
-    from wolo.config.plugins.installed import enabled_plugins  # noqa: PLC0415  # most users have no plugins
-
-    return any(each.contents.extensions for each in enabled_plugins(site.places, Notices()))
 
 
 def _has_python_files(site: Site, kind: Kind) -> bool:

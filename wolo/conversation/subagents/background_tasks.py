@@ -54,11 +54,6 @@ class BackgroundTasks:
     def has_news(self) -> bool:
         return bool(self._unreported)
 
-    def check_room(self) -> None:
-        """Raises ToolError."""
-        if len(self.running) >= MOST_RUNNING:
-            raise ToolError(f"{MOST_RUNNING} background tasks run already; wait until one has ended.")
-
     def start(self, run: SubagentRun, work: Coroutine[Any, Any, CallResult]) -> BackgroundTask:
         task = BackgroundTask(run)
         self.all.append(task)

@@ -185,10 +185,11 @@ class Subagents:
     async def delegate(self, request: TaskRequest, call: CallContext) -> CallResult:
         """Runs a task, or starts it in the background. Raises ToolError if it cannot start."""
         if request.background:
-            from wolo.conversation.subagents.background_tasks import BackgroundTasks  # noqa: PLC0415  # most tasks run in a call
+            from wolo.conversation.subagents.background_tasks import MOST_RUNNING, BackgroundTasks  # noqa: PLC0415  # most tasks run in a call
 
             tasks = self.background = self.background or BackgroundTasks(call.services.secrets)
-            tasks.check_room()
+            if len(tasks.running) >= MOST_RUNNING:
+                raise ToolError(f"{MOST_RUNNING} background tasks run already; wait until one has ended.")
             prepared = await self._begin(request, call, number=len(tasks.all) + 1)
             task = tasks.start(prepared.run, self._run(prepared))
             id = prepared.sink.session_id
@@ -276,7 +277,8 @@ class Subagents:
             reviewer=parent.reviewer(judge, services, emit) if parent.reviewer else None,
             add_instructions=nested.add_to if nested else None,
         )
-        system = "\n\n".join(filter(None, (begins, _prose(), profile.prompt, *skills)))
+        prose = (Path(__file__).parent / "prompts" / "task.md").read_text(encoding="utf-8").strip()
+        system = "\n\n".join(filter(None, (begins, prose, profile.prompt, *skills)))
         agent = AgentLoop(
             AgentServices(
                 asker=asker,
@@ -409,19 +411,11 @@ def _answers(profile: AgentProfile, most: int) -> int:
     return min(wanted, most) if profile.is_projects else wanted
 
 
-def _prose() -> str:
-    return (Path(__file__).parent / "prompts" / "task.md").read_text(encoding="utf-8").strip()
-
-
 async def _clean_up(prepared: Prepared) -> None:
     services = prepared.agent.services
     await asyncio.to_thread(services.shell.processes.close_all)
     services.shell.close()
     await services.asker.close()
     await prepared.recorder.close()
-    await asyncio.to_thread(_close_sink, prepared.sink)
-
-
-def _close_sink(sink: SessionSink) -> None:
-    sink.cleanup()
-    sink.close()
+    await asyncio.to_thread(prepared.sink.cleanup)
+    await asyncio.to_thread(prepared.sink.close)
