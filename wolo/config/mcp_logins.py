@@ -20,7 +20,7 @@ from wolo.mcp.server import ConfiguredServer
 from wolo.mcp.server_entries import ServerInput, read_inputs
 from wolo.messages.secret_values import Secret
 from wolo.places import Notices, Places
-from wolo.workspace.files.process_lock import hold_process_lock
+from wolo.workspace.files.file_locks import hold_process_lock
 from wolo.workspace.root import origin_of
 
 FILE: Final = "mcp_logins.json"

@@ -31,8 +31,8 @@ from wolo.conversation.resources import conversation_hooks, request_prefix, tool
 from wolo.conversation.resources.file_tracking import track_files
 from wolo.conversation.resources.mcp_servers import FoundServers, connect_servers, find_servers
 from wolo.conversation.resources.model_selection import ModelAccess, make_asker, make_limit_wait
-from wolo.conversation.resources.nested_instructions import NestedGiven
 from wolo.conversation.resources.persistence import SavedSession
+from wolo.conversation.resources.request_prefix import NestedGiven
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.startup import HookSessionStart, StartOptions, StartupState, prepare_start
 from wolo.conversation.resources.user_files import UserFiles, find_custom_tools, find_extensions, own_folders

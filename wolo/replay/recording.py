@@ -16,8 +16,7 @@ from wolo.agent.tool_execution import SKIPPED_FOR_STEERING
 from wolo.agent.turn_policy import EMPTY_CUT_OFF
 from wolo.config import keys
 from wolo.config.schema import Config
-from wolo.conversation.resources.nested_instructions import NestedInstructions
-from wolo.conversation.resources.request_prefix import COMMAND_LINE, RunOptions
+from wolo.conversation.resources.request_prefix import COMMAND_LINE, NestedInstructions, RunOptions
 from wolo.diagnostics.request_preview import readable
 from wolo.errors import ToolError, WoloError
 from wolo.formats.format import Format

@@ -65,14 +65,12 @@ def clip_and_keep(
     name: str,
     keep: Callable[[str, bytes], Path],
     dropped_bytes: int = 0,
-    max_lines: int = MAX_LINES,
-    max_bytes: int = MAX_BYTES,
 ) -> str:
     """Returns the text for the model; if it was cut, the last line names the file with all of it.
 
     `dropped_bytes`: number of bytes in the middle that the reader did not keep.
     """
-    clipped = clip(data, max_lines=max_lines, max_bytes=max_bytes)
+    clipped = clip(data)
     if not clipped.is_cut:
         return clipped.text
     try:

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.clock import clock_counts
-from wolo.tools.web.html_to_markdown import readable
-from wolo.tools.web.html_tokenizer import Tag, tokens
+from wolo.tools.web.html_to_markdown import Tag, readable, tokens
 
 URL = "https://site.example/docs/page.html"
 LONG = "This is what the page is about, and it goes on for a while. " * 5

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
 from wolo.workspace.checkpoints.path_state import ChangedPaths
-from wolo.workspace.checkpoints.restore import RestoreOutcome, restore
+from wolo.workspace.checkpoints.restore import RestoreOutcome, UndoPlan, plan_undo, restore
 from wolo.workspace.checkpoints.tracker import FileTracker
-from wolo.workspace.checkpoints.undo_plan import UndoPlan, plan
 from wolo.workspace.files.atomic_write import content_hash, write_atomic
 
 Picture = dict[str, tuple[str, int, bytes]]
@@ -58,7 +57,7 @@ class CheckpointHarness:
     # What a person does
 
     def plan(self, turns: Sequence[str] | None = None, only: Iterable[Path] = ()) -> UndoPlan:
-        return plan(self.store, self.store.of_turns(self.turns[-1:] if turns is None else turns), only)
+        return plan_undo(self.store, self.store.of_turns(self.turns[-1:] if turns is None else turns), only)
 
     def undo(self, turns: Sequence[str] | None = None, only: Iterable[Path] = ()) -> RestoreOutcome:
         turns = self.turns[-1:] if turns is None else turns
@@ -67,7 +66,7 @@ class CheckpointHarness:
         return outcome
 
     def redo(self, undone: RestoreOutcome) -> RestoreOutcome:
-        found = plan(self.store, self.store.of_step(undone.number))
+        found = plan_undo(self.store, self.store.of_step(undone.number))
         return restore(self.store, found, self.locks, session="session", turns=[])
 
     def put(self, name: str, content: bytes | str = b"", mode: int | None = None) -> Path:

@@ -16,7 +16,7 @@ from tests.workspace.checkpoints.harness import CheckpointHarness, names
 from wolo.errors import ToolError
 from wolo.workspace.checkpoints import attribution, scan, tracker
 from wolo.workspace.checkpoints.path_state import ChangedPaths
-from wolo.workspace.checkpoints.undo_plan import UNCLEAR
+from wolo.workspace.checkpoints.restore import UNCLEAR
 from wolo.workspace.files.atomic_write import PendingChange
 
 

@@ -20,12 +20,10 @@ from wolo.messages.terminal_text import quantity
 from wolo.sessions.entries import CustomEntry, MessageEntry
 from wolo.sessions.loading import EntryNode
 from wolo.sessions.session_text import outline, path_to
-from wolo.workspace.checkpoints import undo_plan as undo_changes
 from wolo.workspace.checkpoints.path_state import as_line, as_text
-from wolo.workspace.checkpoints.restore import restore
+from wolo.workspace.checkpoints.restore import UndoPlan, plan_undo, restore
 from wolo.workspace.checkpoints.scan import LeftOut
 from wolo.workspace.checkpoints.tracker import FileTracker
-from wolo.workspace.checkpoints.undo_plan import UndoPlan
 
 UNDO, REDO = "undo", "redo"
 Kind = Literal["undo", "redo"]
@@ -111,7 +109,7 @@ class Undoing:
         turns = tuple(message.id for message in prompts)
         store = self._watch.store
         noted = store.of_turns(turns) if store is not None else []
-        plan = undo_changes.plan(store, noted, only_paths) if store is not None else UndoPlan()
+        plan = plan_undo(store, noted, only_paths) if store is not None else UndoPlan()
         turn = turns[0]  # the calls from this one on
         if self._nodes:
             calls = done_between(self._nodes, self._head, self._before(turn))
@@ -150,7 +148,7 @@ class Undoing:
         undone = store.of_step(step)
         if any(change.session != self._watch.session for change in undone):  # an imported entry may name any
             raise UsageError("The last undo was made in another session.", hint="Redo it there: wolo redo --session ID")
-        plan = undo_changes.plan(store, undone)
+        plan = plan_undo(store, undone)
         moves = bool(last.data.get("moves_conversation", True))
         prompts = tuple(map(str, last.data.get("turns", ())))
         report = Report(kind="redo", session=self._watch.session, turns=prompts, moves_conversation=moves)

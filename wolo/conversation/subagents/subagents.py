@@ -29,9 +29,8 @@ from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_execution import Emit
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.model_selection import ModelAccess
-from wolo.conversation.resources.nested_instructions import NestedGiven, NestedInstructions
 from wolo.conversation.resources.persistence import SavedSession, SessionProperties, SessionSink, UnsavedSession
-from wolo.conversation.resources.request_prefix import RequestPrefix
+from wolo.conversation.resources.request_prefix import NestedGiven, NestedInstructions, RequestPrefix
 from wolo.conversation.resources.startup import StartupState
 from wolo.conversation.resources.tool_environment import new_shell, save_redacted
 from wolo.errors import ToolError, UsageError, WoloError
@@ -146,7 +145,7 @@ class Subagents:
         if not self._has_looked_back:
             self._has_looked_back = True
             if any(TASK in part.metadata for message in messages for part in message.calls):
-                from wolo.conversation.subagents.saved_tasks import lost_results  # noqa: PLC0415  # few sessions have tasks
+                from wolo.conversation.subagents.background_tasks import lost_results  # noqa: PLC0415  # few sessions have tasks
 
                 state = self._parent.state
                 here = {task.run.part_id for task in self.background.all} if self.background is not None else set()
@@ -177,7 +176,7 @@ class Subagents:
             return self._unsaved[id][0]
         state = self._parent.state
         if isinstance(state.sink, SavedSession):
-            from wolo.conversation.subagents.saved_tasks import agent_of  # noqa: PLC0415  # few tasks are resumed
+            from wolo.conversation.subagents.background_tasks import agent_of  # noqa: PLC0415  # few tasks are resumed
 
             return agent_of(id, state.site.places.data, state.sink.session_id)
         raise ToolError(f"There is no task {id} that can be resumed.")
@@ -202,7 +201,7 @@ class Subagents:
     async def _begin(self, request: TaskRequest, call: CallContext, *, number: int = 0) -> Prepared:
         """Raises ToolError."""
         profile = next(each for each in self.agents.profiles if each.name == request.agent)
-        from wolo.conversation.subagents.agent_model import choose_model  # noqa: PLC0415  # most turns run none
+        from wolo.conversation.subagents.subagent_run import choose_model  # noqa: PLC0415  # most turns run none
 
         try:
             choice, notice = choose_model(self._parent.state, self._parent.asker.choice, profile)
@@ -249,8 +248,12 @@ class Subagents:
     async def _prepare(
         self, profile: AgentProfile, choice: ModelChoice, sink: SessionSink, request: TaskRequest, call: CallContext, number: int
     ) -> Prepared:
-        from wolo.conversation.subagents.agent_model import open_asker  # noqa: PLC0415  # most turns run none
-        from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun, for_agent  # noqa: PLC0415  # most turns run none
+        from wolo.conversation.subagents.subagent_run import (  # noqa: PLC0415  # most turns run none
+            PausableTimer,
+            SubagentRun,
+            for_agent,
+            open_asker,  # most turns run none
+        )
 
         parent, settings = self._parent, self._parent.state.config.settings
         prompt = call.services.secrets.hide(request.prompt)

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import msgspec
 
 from wolo.operating_system import os, user_id
-from wolo.workspace.files.process_lock import hold_process_lock
+from wolo.workspace.files.file_locks import hold_process_lock
 
 MARGIN_S: Final = 300.0
 """Credentials are fetched again this long before they expire."""

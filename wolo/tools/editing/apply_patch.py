@@ -71,8 +71,8 @@ class ApplyPatch:
 
     def preview(self, args: ApplyPatchArgs, services: ToolServices) -> Diff:
         """Raises ToolError and OSError."""
-        plan = _plan(_sections(args.patch, services), services.for_call("", lambda text: None))
-        return _together([each.diff() for each in plan.files])
+        planned = _plan(_sections(args.patch, services), services.for_call("", lambda text: None))
+        return _together([each.diff() for each in planned])
 
     async def run(self, args: ApplyPatchArgs, call: CallContext) -> CallResult:
         return await finish(lambda: _apply(args, call))
@@ -113,18 +113,19 @@ def _twice(path: str) -> ToolError:
 def _apply(args: ApplyPatchArgs, call: CallContext) -> CallResult:
     sections = _sections(args.patch, call.services)
     for _ in range(_TRIES):
-        plan = _plan(sections, call)
+        planned = _plan(sections, call)
+        steps = [step for each in planned for step in each.steps]
         try:
-            written = apply_changes(plan.steps, locks=call.services.ledger.locks, note=call.note_change)
+            written = apply_changes(steps, locks=call.services.ledger.locks, note=call.note_change)
         except FileChanged:
             continue  # changed concurrently: locate the passages again
         except MultiFileError as failed:
-            raise ToolError(_report(failed, plan, call.services)) from failed
-        return _result(plan, written, call.services)
+            raise ToolError(_report(failed, call.services)) from failed
+        return _result(planned, written, call.services)
     raise FileChanged("Another program keeps changing the files; nothing was written.")
 
 
-def _plan(sections: Sequence[Section], call: CallContext) -> PatchPlan:
+def _plan(sections: Sequence[Section], call: CallContext) -> list[PatchedFile]:
     """Raises ToolError that reports every file."""
     planned: list[PatchedFile] = []
     wrong: list[str] = []
@@ -155,7 +156,7 @@ def _plan(sections: Sequence[Section], call: CallContext) -> PatchPlan:
         except OSError as error:
             wrong.append(explain(error, section.path).message)
     if not wrong:
-        return PatchPlan(planned)
+        return planned
     if len(sections) == 1:
         raise ToolError(wrong[0])
     head = f"Nothing was changed: the patch does not fit {len(wrong)} of {len(sections)} files."
@@ -164,7 +165,7 @@ def _plan(sections: Sequence[Section], call: CallContext) -> PatchPlan:
     raise ToolError("\n\n".join((head, *wrong, *rest)))
 
 
-def _report(failed: MultiFileError, plan: PatchPlan, services: ToolServices) -> str:
+def _report(failed: MultiFileError, services: ToolServices) -> str:
     """Reports for each file how far the patch was applied."""
     name = services.workspace.relative
     lines = [f"`{name(failed.failed)}`: {_reason(failed.cause, name(failed.failed))}"]
@@ -185,20 +186,20 @@ def _reason(error: Exception, shown: str) -> str:
     return error.message if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
 
 
-def _result(plan: PatchPlan, written: Mapping[Path, WrittenFile | None], services: ToolServices) -> CallResult:
+def _result(planned: Sequence[PatchedFile], written: Mapping[Path, WrittenFile | None], services: ToolServices) -> CallResult:
     lines: list[str] = []
     diffs: list[Diff] = []
-    for each in plan.files:
+    for each in planned:
         each.remember(services.ledger, written)
         diff = each.diff()
         diffs.append(diff)
         links = "".join(links_note(done) for step in each.steps if (done := written[step.path]) is not None)
         lines.append(f"{each.report_line(diff.added, diff.removed)}{links}")
-    rules = sorted({rule for each in plan.files for rule in each.rules})
+    rules = sorted({rule for each in planned for rule in each.rules})
     return CallResult(
         "\n".join(lines),
         view=_together(diffs),
-        files_changed=tuple(str(step.path) for step in plan.steps),
+        files_changed=tuple(str(step.path) for each in planned for step in each.steps),
         metadata={"matched_by": rules or ["exact"]},
     )
 
@@ -270,14 +271,6 @@ class PatchedFile(Struct, frozen=True, kw_only=True):
                 ledger.forget(step.path)
             elif self.verb == "Added" or (self.knew is not None and not self.is_stale):
                 ledger.record(step.path, done.hash)
-
-
-class PatchPlan(Struct, frozen=True):
-    files: Sequence[PatchedFile]
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        return tuple(step for each in self.files for step in each.steps)
 
 
 def _check_notebook(changed: PatchedFile, resolved: Resolved) -> PatchedFile:

@@ -139,10 +139,6 @@ def _exact(text: str, old: str, new: str) -> list[EditPassage]:
     return passages
 
 
-def _trim(line: str) -> str:
-    return line.rstrip(" \t")
-
-
 def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list[EditPassage]:
     """Compares trimmed lines; both ends may lie within a line."""
     if not all(trim(line) in text for line in _ENDING.split(old)):
@@ -277,7 +273,7 @@ def _strip_numbers(copied: str, *, consecutive: bool = True) -> str | None:
 _LADDER: tuple[tuple[str, Callable[[str, str, str], list[EditPassage]]], ...] = (
     ("", _exact),
     ("line endings", lambda text, old, new: _by_lines(text, old, new, str) if _ENDING.search(old) else []),
-    ("trailing spaces", lambda text, old, new: _by_lines(text, old, new, _trim) if old.strip() else []),
+    ("trailing spaces", lambda text, old, new: _by_lines(text, old, new, lambda line: line.rstrip(" \t")) if old.strip() else []),
     ("indentation", _find_shifted),
     ("copied line numbers", _without_numbers),
 )

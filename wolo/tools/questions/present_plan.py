@@ -91,7 +91,7 @@ class PresentPlan:
         if len(args.plan) > MOST_CHARS:
             path = await asyncio.to_thread(services.save_output, DRAFT, args.plan.encode("utf-8", "replace"))
             raise ToolError(TOO_LONG.format(count=len(args.plan), most=MOST_CHARS, path=path))
-        return await _Handover(call, services.mode, services.ask_user, args.plan.strip()).run()
+        return await _hand_over(call, services.mode, services.ask_user, args.plan.strip())
 
 
 def plan_steps(plan: str) -> tuple[TodoItem, ...]:
@@ -111,57 +111,44 @@ def _is_last(call: CallContext) -> bool:
     return not messages or not messages[-1].calls or messages[-1].calls[-1].id == call.part_id
 
 
-class _Handover:
-    """Asks about one plan, again each time that the user edits it."""
-
-    def __init__(self, call: CallContext, mode: ModeSwitch, ask_user: AskQuestions, plan: str) -> None:
-        self._call, self._mode, self._ask_user = call, mode, ask_user
-        self._plan = plan
-        self._is_edited = False
-
-    async def run(self) -> CallResult:
-        while True:
-            question = Question(text=self._plan, header="Plan", options=OPTIONS, is_plan=True)
-            try:
-                replies = await self._ask_user(self._call.call_id, [question])
-            except asyncio.CancelledError:
-                raise Interrupted(CallResult(STOPPED)) from None
-            if not replies:
-                return CallResult(UNDECIDED)
-            choice, text = _decision(replies[0])
-            if choice in MODES:
-                return await self._start(choice)
-            if choice == KEEP:
-                return CallResult(KEPT.format(words=text) if text else KEPT_SILENTLY)
-            if not text or text == self._plan:  # else a program that always edits would be asked for ever
-                return CallResult(KEPT_SILENTLY)
-            self._plan, self._is_edited = text, True
-
-    async def _start(self, mode: str) -> CallResult:
-        """Saves the plan first: without its file nothing starts."""
+async def _hand_over(call: CallContext, mode: ModeSwitch, ask_user: AskQuestions, plan: str) -> CallResult:
+    """Asks about a plan, again each time that the user edits it."""
+    is_edited = False
+    while True:
         try:
-            path = await asyncio.to_thread(self._call.services.save_output, "plan.md", self._plan.encode("utf-8", "replace"))
-        except (OSError, WoloError) as error:
-            raise ToolError(f"The plan was approved, but it cannot be saved: {error}. {WAIT}") from error
-        self._mode.change(mode, str(path))
-        mode, items = self._mode.in_force, plan_steps(self._plan)
-        text = APPROVED.format(
-            plan="this plan, which they have edited" if self._is_edited else "the plan",
-            mode=mode,
-            about=MODES[mode].about,
-            path=path,
-            todo=" Its steps are the todo list now: keep it current with `todo`." if items else "",
-        )
-        steps = [item.text for item in items]
-        if self._is_edited:
-            text += f"\n\n{self._plan[:MOST_CHARS]}"
-            if (rest := len(self._plan) - MOST_CHARS) > 0:
-                text += f"\n[… {rest:,} more characters are in the file]"
-        return CallResult(
-            text,
-            TodoList(items) if items else None,
-            metadata={NAMED_MODE: mode, PLAN_FILE: str(path)} | ({STEPS: steps} if steps else {}),
-        )
+            replies = await ask_user(call.call_id, [Question(text=plan, header="Plan", options=OPTIONS, is_plan=True)])
+        except asyncio.CancelledError:
+            raise Interrupted(CallResult(STOPPED)) from None
+        if not replies:
+            return CallResult(UNDECIDED)
+        choice, text = _decision(replies[0])
+        if choice in MODES:
+            break
+        if choice == KEEP:
+            return CallResult(KEPT.format(words=text) if text else KEPT_SILENTLY)
+        if not text or text == plan:  # else a program that always edits would be asked for ever
+            return CallResult(KEPT_SILENTLY)
+        plan, is_edited = text, True
+    try:  # the plan is saved first: without its file nothing starts
+        path = await asyncio.to_thread(call.services.save_output, "plan.md", plan.encode("utf-8", "replace"))
+    except (OSError, WoloError) as error:
+        raise ToolError(f"The plan was approved, but it cannot be saved: {error}. {WAIT}") from error
+    mode.change(choice, str(path))
+    items = plan_steps(plan)
+    text = APPROVED.format(
+        plan="this plan, which they have edited" if is_edited else "the plan",
+        mode=mode.in_force,
+        about=MODES[mode.in_force].about,
+        path=path,
+        todo=" Its steps are the todo list now: keep it current with `todo`." if items else "",
+    )
+    steps = [item.text for item in items]
+    if is_edited:
+        text += f"\n\n{plan[:MOST_CHARS]}"
+        if (rest := len(plan) - MOST_CHARS) > 0:
+            text += f"\n[… {rest:,} more characters are in the file]"
+    metadata = {NAMED_MODE: mode.in_force, PLAN_FILE: str(path), **({STEPS: steps} if steps else {})}
+    return CallResult(text, TodoList(items) if items else None, metadata=metadata)
 
 
 def _decision(reply: Reply) -> tuple[str, str]:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
+import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import ToolError
-from wolo.operating_system import inherited_number
+from wolo.operating_system import inherited_number, os
 from wolo.workspace.files.safe_open import open_folder, open_regular_in
 from wolo.workspace.processes import command_environment
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Finished, Processes
-from wolo.workspace.processes.single_program import run_single
 from wolo.workspace.root import Workspace
 
 Mode = Literal["content", "files", "files_with_matches", "count"]
@@ -241,3 +240,23 @@ def _read_lines(output: bytes) -> Iterator[GrepHit]:
         if is_cut:
             shown = re.sub(_CUT_MARK, "", shown)[:_MAX_COLUMNS]
         yield GrepHit(os.fsdecode(path), int(line), shown, int(column or bool(no_column)), is_cut=is_cut)
+
+
+def run_single(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_s: float, pass_fds: Sequence[int]
+) -> tuple[bytes, int | None]:
+    """The output and the exit code; None: it was ended after that time. Raises OSError when it cannot be started."""
+    passed: dict[str, Any] = {"pass_fds": pass_fds}
+    if sys.platform == "win32":
+        numbers = [inherited_number(descriptor) for descriptor in pass_fds]
+        for number in numbers:
+            os.set_handle_inheritable(number, True)
+        passed = {"startupinfo": subprocess.STARTUPINFO(lpAttributeList={"handle_list": numbers})}
+        env = {**env, "SYSTEMROOT": os.environ.get("SYSTEMROOT", "")}  # Python does not start without it
+    try:
+        done = subprocess.run(
+            argv, cwd=cwd, env=env, timeout=timeout_s, input=b"", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **passed
+        )
+    except subprocess.TimeoutExpired as late:
+        return late.output or b"", None
+    return done.stdout, done.returncode

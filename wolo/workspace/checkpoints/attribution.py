@@ -46,13 +46,6 @@ class KillMarker:
         self._child.wait()
 
 
-def kill_time_ns(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
 _TICK_NS = 5_000_000
 """Resolution of file system clocks."""
 
@@ -98,11 +91,6 @@ def source_after_kill(change: PathChange, end_ns: int) -> Source | None:
     if change.before.kind:
         return "command" if changed_ns < end_ns - _TICK_NS else "unclear"
     return "command" if changed_ns < end_ns + _TICK_NS else None
-
-
-def is_recorded(recorded: PathChange, now: State) -> bool:
-    """A tool has already recorded this change."""
-    return now.is_like(recorded.after)
 
 
 def summed_changes(changes: Iterable[PathChange]) -> ChangedPaths:

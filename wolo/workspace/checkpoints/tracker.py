@@ -280,12 +280,12 @@ class FileTracker:
             return
         told = {path: store.of_path(path, whose.last_change) for path in {change.path for change in changes}}
         unknown = [
-            change
-            for change in changes
-            if not any(attribution.is_recorded(noted.change, change.after) for noted in told[change.path])
+            change for change in changes if not any(change.after.is_like(noted.change.after) for noted in told[change.path])
         ]
-        is_killed = whose.kill_marker and whose.id not in self._running.values()
-        end_ns = attribution.kill_time_ns(store.path.with_name(whose.kill_marker)) if is_killed else 0
+        end_ns = 0
+        if whose.kill_marker and whose.id not in self._running.values():
+            with suppress(OSError):
+                end_ns = store.path.with_name(whose.kill_marker).stat().st_mtime_ns
         sources = [attribution.source_after_kill(change, end_ns) if end_ns else source for change in unknown]
         store.add(
             path_state.RecordedChange(change, whose.session, whose.turn, whose.call, source)

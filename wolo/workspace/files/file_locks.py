@@ -1,4 +1,4 @@
-"""Locks single files among all sessions of a user.
+"""Locks single files among all sessions of a user, and work that one process does at a time.
 
 A lock file exists while the lock is held, and names the temporary file being written. An unlocked one is left from a killed wolo
 and is cleaned up.
@@ -6,13 +6,15 @@ and is cleaned up.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 from wolo.errors import ToolError
 from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os
@@ -113,3 +115,22 @@ def _remove_noted(journal: int) -> None:
         with suppress(OSError):
             noted.unlink()
     os.ftruncate(journal, 0)
+
+
+_LONGEST_WAIT_S: Final = 60.0
+_POLL_S: Final = 0.05
+
+
+@asynccontextmanager
+async def hold_process_lock(folder: Path, key: str) -> AsyncIterator[None]:
+    """Outlives no process; after a minute it is no longer waited for."""
+    make_private(folder)
+    name = sha256(key.encode()).hexdigest()[:32]
+    handle = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + _LONGEST_WAIT_S
+        while not _try_lock(handle) and time.monotonic() < deadline:  # noqa: ASYNC110  # another process releases it
+            await asyncio.sleep(_POLL_S)
+        yield
+    finally:
+        os.close(handle)

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from wolo.workspace.processes import process_table, process_tree
 from wolo.workspace.processes.output_capture import CapturedOutput, OnOutput, OutputReader
-from wolo.workspace.processes.process_table import MARK_NAME, Mark, count_tasks, fix_mark, is_apart, limit, new_family, new_mark
+from wolo.workspace.processes.process_table import MARK_NAME, Mark, count_tasks, fix_mark, is_apart, limit, new_mark
 
 GRACE_S = 1.5
 """Between TERM and KILL after a timeout or a cancellation."""
@@ -306,7 +306,8 @@ class Processes:
 
         None when it cannot be recorded: a later wolo would end it.
         """
-        if self._traces is None or not process_tree.mark_detached(self._traces, program.tree.mark):
+        name = f"{process_tree.DETACHED}{program.tree.mark.number}"
+        if self._traces is None or process_tree.write_marker(self._traces, name) is None:
             return None
         self._running.remove(program)
         return program.output.release_descriptor()
@@ -341,9 +342,10 @@ class Processes:
 
     def _next_mark(self) -> Mark:
         if self._mark is None:
-            self._mark = new_mark(new_family())
+            self._mark = new_mark()
             self._orphans = process_tree.Orphans(self._mark.family) if process_tree.adopt_orphans() else None
-            self._trace = process_tree.write_marker(self._traces, self._mark.family) if self._traces else None
+            name = f"{self._mark.owner}-{self._mark.family}"
+            self._trace = process_tree.write_marker(self._traces, name) if self._traces else None
             if self._trace is None:
                 process_tree.end_orphans(process_tree.detached_numbers(self._traces) if self._traces else ())
             elif self._traces is not None:

@@ -46,12 +46,9 @@ class Mark(Struct, frozen=True):
         return Mark(self.owner, self.family | (self.number + 1) % _NUMBERS)
 
 
-def new_mark(family: int) -> Mark:
-    return Mark(owner_name(), family)
-
-
-def new_family() -> int:
-    return _SIGN | int.from_bytes(os.urandom(4), "big") << 16
+def new_mark() -> Mark:
+    """Of a new family."""
+    return Mark(owner_name(), _SIGN | int.from_bytes(os.urandom(4), "big") << 16)
 
 
 def family_of(number: int) -> int:

@@ -279,17 +279,8 @@ def _signal_group(leader: int, number: signal.Signals) -> bool:
     return True
 
 
-_DETACHED = "detached-"
-
-
-def write_marker(folder: Path, family: int) -> Path | None:
-    """Writes a marker file that remains if this process is killed. None when it cannot be written."""
-    return _write_file_marker(folder, f"{process_table.owner_name()}-{family}")
-
-
-def mark_detached(folder: Path, mark: process_table.Mark) -> bool:
-    """Exempts the processes with this mark from cleanup. False when that cannot be recorded."""
-    return _write_file_marker(folder, f"{_DETACHED}{mark.number}") is not None
+DETACHED = "detached-"
+"""Beginning of the marker of a command that is spared, before the number of its mark; others name the owner and the family."""
 
 
 def end_leftovers(folder: Path) -> None:
@@ -324,7 +315,7 @@ def end_family(family: int, spared: Collection[int], orphans: Orphans | None) ->
 
 
 def detached_numbers(folder: Path) -> frozenset[int]:
-    numbers = (name.removeprefix(_DETACHED) for name in _names(folder) if name.startswith(_DETACHED))
+    numbers = (name.removeprefix(DETACHED) for name in _names(folder) if name.startswith(DETACHED))
     return frozenset(int(number) for number in numbers if number.isdecimal())
 
 
@@ -334,7 +325,7 @@ def forget_ended(folder: Path) -> None:
     living = {number for status in process_table.everyone() for number in process_table.numbers_of(status.pid)}
     for number in noted - living:
         with suppress(OSError):
-            (folder / f"{_DETACHED}{number}").unlink()
+            (folder / f"{DETACHED}{number}").unlink()
 
 
 def _kill(pids: Iterable[int], families: Collection[int], spared: Collection[int]) -> None:
@@ -354,7 +345,8 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _write_file_marker(folder: Path, name: str) -> Path | None:
+def write_marker(folder: Path, name: str) -> Path | None:
+    """Writes a marker file that remains if this process is killed. None when it cannot be written."""
     trace = folder / name
     try:
         make_private(folder)
