@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,8 +40,6 @@ def login(
 
     The key is typed at a terminal without being shown, or read from stdin, and tested with one tiny request.
     """
-    import asyncio
-
     from wolo.config.key_store import row_name
     from wolo.diagnostics.provider_login import find_login_provider, no_argument
 
@@ -82,8 +81,6 @@ async def _log_in_from_stdin(provider: Provider, account: str, *, tests: bool, i
 
 
 async def _log_in_at_terminal(provider: Provider | None, account: str, *, tests: bool, in_keyring: bool) -> int:
-    import asyncio
-
     from wolo.diagnostics.provider_login import login_providers
     from wolo.frontends.terminal.dialogs.login_dialog import ask_provider, log_in
     from wolo.frontends.terminal.display.line_prompt import Dismissed

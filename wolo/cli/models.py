@@ -10,6 +10,8 @@ import typer
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import ConfigError, UsageError
 from wolo.frontends.streams import print_line, print_message, visible
+from wolo.places import find_places
+from wolo.workspace.root import find_site
 
 if TYPE_CHECKING:
     from wolo.models.probe_cache import ProbeFinding, ProbeResult
@@ -30,7 +32,6 @@ def list_models(
     """
     from wolo.config import layers
     from wolo.diagnostics import model_info
-    from wolo.workspace.root import find_site
 
     config = layers.load(find_site(), {"account": account})
     models = [each for each in model_info.models_here(config, asks=True) if model_info.matches(each, pattern)]
@@ -53,7 +54,6 @@ def show(name: Annotated[str, typer.Argument(metavar="PROVIDER/MODEL")], as_json
     """
     from wolo.config import layers
     from wolo.diagnostics import model_info
-    from wolo.workspace.root import find_site
 
     site = find_site()
     facts = model_info.of_model(name, site, layers.load(site))
@@ -75,7 +75,6 @@ def pull(
     """
     from wolo.cli.run import show_progress
     from wolo.models.local.weights import ensure_weights, find_weights, format_size
-    from wolo.places import find_places
 
     if not model.startswith("local/"):
         raise UsageError(f"{model} is not an embedded model.", hint="wolo models pull local/qwen2.5-coder-0.5b")
@@ -108,7 +107,6 @@ def probe(
 
     from wolo.models import address, probe_cache
     from wolo.models.http.server_lookup import ask_window
-    from wolo.places import find_places
 
     choice = _choose(url, model, api_key, api)
     if choice.provider.name == EMBEDDED:
@@ -131,7 +129,6 @@ def _choose(url: str, model: str, api_key: str, api: str) -> ModelChoice:
     """The model without the results of earlier probes."""
     from wolo.config import keys, layers
     from wolo.conversation.resources.model_selection import choose, find
-    from wolo.workspace.root import find_site
 
     if url and "://" not in url:
         raise UsageError(f"`{url}` is not a URL.", hint=f"A URL begins with http:// or https://; to name a model, use -m {url}.")
@@ -166,7 +163,6 @@ async def _run(choice: ModelChoice, window: int | None, *, quiet: bool) -> Probe
     from wolo.models.probe import Probe
     from wolo.models.probe_cache import SIGNS, ProbeFinding
     from wolo.models.provider import ProviderSettings
-    from wolo.places import find_places
 
     def on_finding(finding: ProbeFinding) -> None:
         if not quiet:

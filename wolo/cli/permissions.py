@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wolo.cli.listing import AsJson, print_json
+from wolo.frontends.streams import print_line
 
 if TYPE_CHECKING:
     from wolo.conversation.permission_check import PermissionCheck
@@ -23,7 +24,6 @@ Deny = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="
 def show(as_json: AsJson = False) -> None:
     """List every active rule and its source, in order of precedence."""
     from wolo.conversation.permission_check import in_precedence, rule_lines
-    from wolo.frontends.streams import print_line
 
     rules = _open_check("", None, None).config.rules
     if as_json:
@@ -37,7 +37,6 @@ def show(as_json: AsJson = False) -> None:
 def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
     """Show the verdict on a call, and the rule that decides."""
     from wolo.conversation.permission_check import verdict_lines
-    from wolo.frontends.streams import print_line
 
     verdict = _open_check(mode, allow, deny).verdict(call)
     if as_json:
@@ -51,8 +50,6 @@ def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None,
 @app.command("explain")
 def explain(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
     """Explain a verdict step by step, for each part of the call."""
-    from wolo.frontends.streams import print_line
-
     check = _open_check(mode, allow, deny)
     steps = check.judge.explain([check.intent(call)])
     if as_json:
@@ -73,7 +70,6 @@ def remove(
     from pathlib import Path
 
     from wolo.conversation.permission_check import remove_rule
-    from wolo.frontends.streams import print_line
     from wolo.workspace.root import find_root
 
     root = find_root(Path.cwd())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,8 +118,6 @@ def _require_consent(recording: Recording, *, is_given: bool) -> None:
 
 
 def _play(recording: Recording, folder: Path, at: Path | None, flags: Flags, *, is_strict: bool, is_sandboxed: bool) -> Replayed:
-    import os
-
     from msgspec import structs
 
     from wolo.replay.player import ReplayOptions, replay
@@ -180,7 +179,6 @@ def _recording(spec: str, folder: Path) -> Iterator[Recording]:
 
 @contextmanager
 def _folder(keep: bool) -> Iterator[Path]:
-    import os
     from tempfile import mkdtemp
 
     folder = Path(os.path.realpath(mkdtemp(prefix="wolo-replay-")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -10,8 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wolo.cli.signals import is_answered
 from wolo.errors import UsageError
-from wolo.frontends.streams import print_message
+from wolo.frontends.background_sessions import find_background, list_sessions, server_of
+from wolo.frontends.running_servers import running_servers
+from wolo.frontends.streams import OutputLost, print_line, print_message
+from wolo.operating_system import EXIT_BY_SIGNAL
+from wolo.places import find_places
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,17 +44,13 @@ def serve(
     """Serve the web page and its HTTP API on this machine; the printed address holds the token."""
     if openapi:
         from wolo.frontends.server.openapi import document
-        from wolo.frontends.streams import print_line
 
         print_line(json.dumps(document(), indent=2))
         return
-    import asyncio
     import webbrowser
 
     from wolo.cli.crash_log import log_to_file
-    from wolo.cli.signals import is_answered
     from wolo.frontends.server.http_server import serve
-    from wolo.operating_system import EXIT_BY_SIGNAL
 
     log_to_file()
     exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
@@ -68,7 +70,6 @@ def attach(
     """
     if session and new:
         raise UsageError("--session and --new exclude each other.", hint="--new begins another session.")
-    import asyncio
 
     raise typer.Exit(asyncio.run(_attach(address, session, new=new)))
 
@@ -81,10 +82,6 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
 
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
     if "://" not in address and (address or not (session or new)):
-        from wolo.frontends.background_sessions import find_background, list_sessions
-        from wolo.frontends.running_servers import running_servers
-        from wolo.places import find_places
-
         data = find_places().data
 
         if session or new:
@@ -121,10 +118,7 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
 
 
 async def _follow(server: ServerClient, session: str, lines: AsyncIterator[str]) -> int:
-    from wolo.cli.signals import is_answered
     from wolo.frontends.attach.attached_session import AttachedSession
-    from wolo.frontends.streams import OutputLost
-    from wolo.operating_system import EXIT_BY_SIGNAL
 
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
     exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
@@ -136,7 +130,6 @@ async def _follow(server: ServerClient, session: str, lines: AsyncIterator[str])
 
 async def _follow_background(session: BackgroundSession, lines: AsyncIterator[str]) -> int:
     from wolo.frontends.attach.server_client import ServerClient
-    from wolo.frontends.background_sessions import server_of
 
     if session.state == "interrupted":
         print_message("Its server ended during a turn. Nothing is run again by itself; a prompt continues.")
@@ -151,9 +144,6 @@ async def _follow_background(session: BackgroundSession, lines: AsyncIterator[st
 
 def _running(origin: str) -> RunningServer | None:
     """The server at this address, or the only one that runs here. Raises UsageError."""
-    from wolo.frontends.running_servers import running_servers
-    from wolo.places import find_places
-
     servers = running_servers(find_places().data)
     servers = [each for each in servers if not each.ends_idle] or servers
     if origin:

@@ -8,7 +8,9 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import print_line, print_message
+from wolo.frontends.streams import print_line, print_message, show_error
+from wolo.places import Notices, find_places
+from wolo.workspace.root import find_site
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -17,7 +19,6 @@ app = typer.Typer(rich_markup_mode=None)
 def show(as_json: AsJson = False) -> None:
     """List every setting with its value and source."""
     from wolo.config import layers
-    from wolo.workspace.root import find_site
 
     config = layers.load(find_site())
     for notice in config.notices:
@@ -48,7 +49,6 @@ def get(
     from difflib import get_close_matches
 
     from wolo.config import layers
-    from wolo.workspace.root import find_site
 
     config = layers.load(find_site())
     rows = {name: (value, source) for name, value, source in layers.rows(config)}
@@ -70,7 +70,6 @@ def set_one(
 ) -> None:
     """Change one setting in your config.toml."""
     from wolo.config import layers, settings_writer
-    from wolo.workspace.root import find_site
 
     site = find_site()
     name = settings_writer.write_setting(site.places, key, value)
@@ -98,9 +97,7 @@ def edit() -> None:
     from wolo.config import files, layers
     from wolo.config.settings_writer import replace_settings
     from wolo.errors import ConfigError
-    from wolo.frontends.streams import show_error
     from wolo.frontends.terminal.dialogs import external_editor
-    from wolo.places import Notices, find_places
 
     path = find_places().config / "config.toml"
     before = files.read_own(path, Notices()) or b""
@@ -154,7 +151,6 @@ def path(as_json: AsJson = False) -> None:
     import os
 
     from wolo.config.managed import find_managed_files
-    from wolo.places import find_places
 
     places = find_places()
     paths = {

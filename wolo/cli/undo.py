@@ -12,6 +12,7 @@ import typer
 from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import open_store, require_session
 from wolo.frontends.streams import print_line
+from wolo.places import find_places
 
 if TYPE_CHECKING:
     from wolo.conversation.history.turn_undo import Kind, PreparedUndo, Report, Undoing
@@ -67,7 +68,6 @@ def _run(
     """`asked` is the same request for a server that has the session open."""
     from wolo.conversation.history.turn_undo import Undoing, as_row
     from wolo.conversation.resources.file_tracking import open_tracker
-    from wolo.places import find_places
     from wolo.sessions.locks import SessionInUse
     from wolo.workspace.root import Workspace, find_root
 
@@ -115,7 +115,6 @@ def _through_server(held: SessionInUse, kind: Kind, asked: dict[str, Any], agree
     from wolo.conversation.history.turn_undo import report_of
     from wolo.frontends.attach.server_client import ServerClient, path_of
     from wolo.frontends.running_servers import running_servers
-    from wolo.places import find_places
 
     server = next((each for each in running_servers(find_places().data) if str(each.pid) == held.holder), None)
     if server is None:

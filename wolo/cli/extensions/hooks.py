@@ -9,7 +9,10 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
+from wolo.extensions.hooks.definitions import ABOUT_TOOLS, describe_hook
 from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.messages.terminal_text import escaped_line
+from wolo.workspace.root import find_root, find_site
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Flags
@@ -29,7 +32,6 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     from wolo.commands.hooks import NONE, lines_of
     from wolo.conversation.resources.conversation_hooks import find_problems
     from wolo.diagnostics.hook_trial import hooks_here
-    from wolo.workspace.root import find_site
 
     site = find_site()
     sets = hooks_here(_flags(trust), site)
@@ -81,9 +83,7 @@ def try_out(
     import asyncio
 
     from wolo.diagnostics.hook_trial import hooks_here, try_hooks
-    from wolo.extensions.hooks.definitions import ABOUT_TOOLS
     from wolo.extensions.hooks.hook_files import OF_GEMINI
-    from wolo.workspace.root import find_site
 
     event = OF_GEMINI.get(event, event)
     site = find_site()
@@ -128,9 +128,6 @@ def allow(
     from wolo.commands.hooks import STANDINGS
     from wolo.config import consents
     from wolo.conversation.resources.conversation_hooks import project_hooks, save_consent
-    from wolo.extensions.hooks.definitions import describe_hook
-    from wolo.messages.terminal_text import escaped_line
-    from wolo.workspace.root import find_site
 
     site = find_site()
     found = [each for each in project_hooks(site) if each.hooks and source in ("", each.source)]
@@ -155,8 +152,6 @@ def allow(
 
 
 def _flags(trust: bool) -> Flags:
-    from wolo.workspace.root import find_root
-
     return {"trust": str(find_root())} if trust else {}
 
 
@@ -185,8 +180,6 @@ def _answer(answer: HookReply) -> dict[str, Any]:
 
 
 def _print_trial(trial: HookTrial) -> None:
-    from wolo.messages.terminal_text import escaped_line
-
     print_line(f"{escaped_line(trial.placed.hook.action)}  ({escaped_line(trial.placed.source)})")
     print_line(f"  {_in_short(trial.answer)}")
     for notice in trial.answer.notices:

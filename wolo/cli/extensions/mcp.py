@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +13,9 @@ from wolo.cli.extensions import mcp_changes
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
-from wolo.messages.terminal_text import quantity
+from wolo.messages.terminal_text import clean_line, escaped_line, quantity
+from wolo.places import find_places
+from wolo.workspace.root import find_root, find_site
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Flags
@@ -35,7 +39,6 @@ Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this
 def show(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the servers configured for this directory; none is started."""
     from wolo.config.configured_servers import untrusted_servers
-    from wolo.workspace.root import find_site
 
     site = find_site()
     found = _all_servers(trust, site)
@@ -89,8 +92,6 @@ def serve(
     model: Annotated[str, typer.Option("-m", "--model", metavar="PROVIDER/MODEL", help="Model of the tasks.")] = "",
 ) -> int:
     """Serve wolo as an MCP server: tasks, sessions, approvals."""
-    import asyncio
-
     from wolo.cli.crash_log import log_to_file
 
     if port is not None and not http:
@@ -106,10 +107,7 @@ def serve(
 @app.command("test")
 def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
     """Start a server, list its tools, and stop it."""
-    import asyncio
-
     from wolo.conversation.resources.mcp_servers import try_server
-    from wolo.messages.terminal_text import clean_line
 
     wanted = _find(name, trust)
     if not wanted.is_allowed:
@@ -133,8 +131,6 @@ def allow(name: Name, trust: Trust = False) -> None:
     from wolo.cli.listing import print_described
     from wolo.config.configured_servers import save_server_consent
     from wolo.mcp.server import describe_server
-    from wolo.places import find_places
-    from wolo.workspace.root import find_root
 
     server = _find(name, trust)
     if server.is_allowed:
@@ -152,8 +148,6 @@ def allow(name: Name, trust: Trust = False) -> None:
 
 
 def _ask_inputs(server: ConfiguredServer) -> None:
-    import asyncio
-
     from wolo.frontends.terminal.dialogs.project_consent import ask_inputs
     from wolo.frontends.terminal.display.line_prompt import Dismissed
     from wolo.frontends.terminal.display.terminal import hold_terminal
@@ -180,10 +174,7 @@ def login(
 
     The address to open is printed too, alone on a line. wolo waits up to 300 s for the answer.
     """
-    import asyncio
-
     from wolo.config.mcp_logins import MCPLogins
-    from wolo.places import find_places
 
     wanted = _remote(name, trust)
     if not wanted.is_allowed:
@@ -194,12 +185,8 @@ def login(
 @app.command("logout")
 def logout(name: Name, trust: Trust = False) -> None:
     """Remove the login of a remote server; its tokens are revoked where the server offers that."""
-    import asyncio
-    import os
-
     from wolo.config.mcp_logins import MCPLogins
     from wolo.mcp.oauth.login import log_out
-    from wolo.places import find_places
 
     wanted = _remote(name, trust)
     removed = asyncio.run(log_out(name, wanted.server, MCPLogins(find_places()), os.environ))
@@ -207,8 +194,6 @@ def logout(name: Name, trust: Trust = False) -> None:
 
 
 async def _log_in(server: ConfiguredServer, store: LoginStore) -> int:
-    import os
-
     from wolo.conversation.resources.mcp_servers import remember_listing
     from wolo.mcp.oauth.callback import Callback, LoginFailed, open_browser, read_pasted
     from wolo.mcp.oauth.login import log_in
@@ -257,8 +242,6 @@ def _all_servers(trust: bool, site: Site) -> tuple[ConfiguredServer, ...]:
 
 
 def _find(name: str, trust: bool) -> ConfiguredServer:
-    from wolo.workspace.root import find_site
-
     site = find_site()
     found = {each.name: each for each in _all_servers(trust, site)}
     if name in found:
@@ -272,7 +255,6 @@ def _row(configured: ConfiguredServer) -> dict[str, Any]:
     """Shows names of variables and headers only: their values may be secrets."""
     from wolo.cli.extensions.mcp_display import address_of
     from wolo.conversation.resources.mcp_servers import last_known
-    from wolo.messages.terminal_text import clean_line, escaped_line
 
     server, known = configured.server, last_known(configured)
     return {

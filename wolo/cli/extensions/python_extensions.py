@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ from wolo.cli.extensions.tools import Trust, allow_files
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_line, print_message
+from wolo.workspace.root import find_site
 
 if TYPE_CHECKING:
     from wolo.config.python_files.custom_tools import CustomToolFile
@@ -122,9 +125,6 @@ def new(
 ) -> None:
     """Write an extension with its test, for all projects or for this one."""
     import re
-    from pathlib import Path
-
-    from wolo.workspace.root import find_site
 
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name):
         raise UsageError(f"{name!r} is no name of an extension.", hint="Use small letters, digits and underscores.")
@@ -144,7 +144,6 @@ def new(
 def try_out(name: Annotated[str, typer.Argument(metavar="NAME")], trust: Trust = False) -> int:
     """Load an extension, print what it registers, and run its test. The test runs outside of the sandbox."""
     import subprocess
-    from pathlib import Path
 
     files, extensions_here = _find(trust)
     file = next((each for each in files if _name(each) == name), None)
@@ -184,7 +183,6 @@ def allow(
     """Allow an extension of this project; it is shown. Without a terminal there is no question."""
     from wolo.config import project
     from wolo.config.python_files.custom_tools import project_files
-    from wolo.workspace.root import find_site
 
     site = find_site()
     files = [each for each in project_files(site, project.EXTENSIONS) if name in (_name(each), each.file.source)]
@@ -198,11 +196,8 @@ def key(
     name: Annotated[str, typer.Argument(metavar="NAME")], provider: Annotated[str, typer.Argument(metavar="PROVIDER")]
 ) -> None:
     """Print the API key that an extension of yours fetches for a provider."""
-    import asyncio
-
     from wolo.config import layers
     from wolo.config.python_files.extension_providers import fetch_key
-    from wolo.workspace.root import find_site
 
     site = find_site()
     print_line(asyncio.run(fetch_key(layers.load(site), site, name, provider)))
@@ -215,13 +210,10 @@ def _name(each: CustomToolFile) -> str:
 
 
 def _find(trust: bool) -> tuple[list[CustomToolFile], FoundExtensions]:
-    import asyncio
-
     from wolo.config import layers, project
     from wolo.config.cli_options import Flags
     from wolo.config.python_files.custom_tools import find_files
     from wolo.config.python_files.extension_files import find_extensions
-    from wolo.workspace.root import find_site
 
     site = find_site()
     flags: Flags = {"trust": str(site.root)} if trust else {}

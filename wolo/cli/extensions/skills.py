@@ -18,6 +18,7 @@ from wolo.frontends.streams import confirm, print_line, print_message
 from wolo.messages.terminal_text import clean_line, escape_hidden, escaped_line, quantity
 from wolo.places import Notices, find_home, find_places
 from wolo.workspace.files.unfinished import unfinished_folder
+from wolo.workspace.root import find_root, find_site
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -128,7 +129,6 @@ def remove(name: Name, project: Project = False) -> None:
 def _skills(trust: bool) -> Skills:
     from wolo.config import layers
     from wolo.conversation.resources.user_files import UserFiles
-    from wolo.workspace.root import find_root, find_site
 
     site = find_site()
     files = UserFiles(layers.load(site, {"trust": str(find_root())} if trust else {}), site)
@@ -144,8 +144,6 @@ def _find(name: str, skills: Skills) -> Skill:
 
 
 def _target(project: bool) -> Path:
-    from wolo.workspace.root import find_root
-
     return find_root() / ".agents/skills" if project else find_places().config / "skills"
 
 

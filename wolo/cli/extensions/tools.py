@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.workspace.root import find_site
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +85,6 @@ def try_out(
     as_json: AsJson = False,
 ) -> int:
     """Run a custom tool once, without a model and without the sandbox, and print its result."""
-    import asyncio
     import json
 
     from wolo.diagnostics.tool_trial import try_tool
@@ -119,7 +120,6 @@ def allow(
 ) -> None:
     """Allow a file of custom tools of this project; it is shown. Without a terminal there is no question."""
     from wolo.config.python_files.custom_tools import project_files
-    from wolo.workspace.root import find_site
 
     site = find_site()
     files = [each for each in project_files(site) if _is_named(name, each)]
@@ -163,12 +163,9 @@ def _is_named(name: str, each: CustomToolFile) -> bool:
 
 
 def _find_tools(trust: bool) -> tuple[list[CustomToolFile], FoundTools]:
-    import asyncio
-
     from wolo.config import layers
     from wolo.config.cli_options import Flags
     from wolo.config.python_files.custom_tools import find_files, find_tools
-    from wolo.workspace.root import find_site
 
     site = find_site()
     given: Flags = {"trust": str(site.root)} if trust else {}

@@ -9,13 +9,16 @@ from pathlib import Path
 from random import Random
 from typing import IO, TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
+from msgspec import to_builtins
 
 from wolo.cli.fleet.batch_export import export
 from wolo.cli.fleet.run_progress import print_status, status_of, watch_run, work_until_done
 from wolo.cli.fleet.scoring import compare, verify
 from wolo.cli.listing import AsJson, money, print_json
 from wolo.errors import UsageError
+from wolo.fleet.tasks import key_of, with_tries
 from wolo.frontends.streams import print_json_text, print_line, print_message, visible
 from wolo.messages.terminal_text import quantity
 
@@ -92,7 +95,6 @@ def run(
     from wolo.fleet.agent_run import AgentSettings
     from wolo.fleet.coordinator import BatchOptions, create_run
     from wolo.fleet.preflight import ModelCheck, slow_ledger
-    from wolo.fleet.tasks import with_tries
 
     _check_numbers(jobs, tries)
     _check_elsewhere(engine, ray_address, account, images)
@@ -255,8 +257,6 @@ def retry(
 @app.command("show")
 def show(run: Run, task: TaskId, as_json: AsJson = False) -> None:
     """Show the newest attempt of a task: state, cost, files, and the end of its verify command."""
-    from msgspec import to_builtins
-
     with closing(_open(run, reads=True)) as ledger:
         row = _row(ledger, task)
     if as_json:
@@ -323,7 +323,6 @@ def add(
     """
     from wolo.fleet.coordinator import check_origin, options_of
     from wolo.fleet.preflight import ModelCheck
-    from wolo.fleet.tasks import key_of, with_tries
 
     with closing(_open(run)) as ledger:
         check_origin(ledger, as_saved=False)
@@ -350,8 +349,6 @@ def make(
     verify: Annotated[str, typer.Option("--verify", help="For every task.", metavar="COMMAND")] = "",
 ) -> None:
     """Print tasks as JSON Lines: one for each file that matches, or for each row of a CSV file."""
-    import msgspec
-
     from wolo.fleet.templates import tasks_of_files, tasks_of_rows
 
     if bool(patterns) == bool(csv):

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from wolo.cli.listing import AsJson, money, print_json
@@ -45,7 +46,6 @@ def verify(
         raise UsageError("No ended task of this run has a verify command.")
     lines = asyncio.run(_grade_all(run.absolute(), graded, meta.settings))
     file = run / GRADED
-    import msgspec
 
     from wolo.workspace.files.unfinished import write_whole
 
@@ -71,8 +71,6 @@ def _has_agents_work(row: Row) -> bool:
 
 
 async def _grade_all(run: Path, rows: list[Row], settings: dict[str, Any]) -> list[dict[str, Any]]:
-    import msgspec
-
     from wolo.fleet.attempts import AttemptRunner
     from wolo.fleet.coordinator import BatchOptions
     from wolo.fleet.run_folder import RunFolder

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from wolo.cli.sessions.lookup import open_store
 from wolo.errors import ConfigError, SessionError, UsageError
-from wolo.frontends.streams import print_line, print_message
+from wolo.frontends.streams import print_line, print_message, stdout_bytes
+from wolo.sessions.exchange.audit import audit_lines, check_audit
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -25,10 +27,7 @@ def export(
     """
     import time
 
-    from wolo.cli.sessions.lookup import open_store
     from wolo.conversation.resources.secrets import redactor
-    from wolo.frontends.streams import stdout_bytes
-    from wolo.sessions.exchange.audit import audit_lines
     from wolo.sessions.search.passage_search import moment
 
     start = moment("--since", since, time.time()) if since else 0.0
@@ -41,8 +40,6 @@ def export(
 @app.command("verify")
 def verify(file: Annotated[Path, typer.Argument(metavar="FILE", help="Output of `wolo audit export`.")]) -> None:
     """Check that no line of an exported record was changed, added or removed."""
-    from wolo.sessions.exchange.audit import check_audit
-
     try:
         with file.open("rb") as lines:
             problem = check_audit(lines)
@@ -63,7 +60,6 @@ def purge(
     """
     import sys
 
-    from wolo.cli.sessions.lookup import open_store
     from wolo.messages.terminal_text import quantity
     from wolo.workspace.root import find_root, find_site, origin_of
 

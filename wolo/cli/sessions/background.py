@@ -12,7 +12,9 @@ import typer
 from wolo.cli.listing import AsJson
 from wolo.config.cli_options import Flags
 from wolo.errors import UsageError, WoloError
+from wolo.frontends.background_sessions import background_server, find_background, print_sessions
 from wolo.frontends.streams import print_line
+from wolo.places import find_places
 
 _HERE_ONLY = {
     *("interactive", "output_format", "partial", "json_schema", "input_format", "output_last_message", "file", "no_session"),
@@ -43,7 +45,6 @@ def start_in_background(flags: Flags, prompt: tuple[str, str, str]) -> int:
 async def _send(options: Flags, text: str, *, typed: bool) -> str:
     """The id of the session, whose prompt is saved."""
     from wolo.frontends.attach.server_client import ServerClient, path_of
-    from wolo.frontends.background_sessions import background_server
 
     running = await asyncio.to_thread(background_server)
     server = ServerClient(running.origin, running.token)
@@ -61,16 +62,12 @@ def ps(as_json: AsJson = False) -> None:
 
     `wolo attach ID` follows one and answers what it asks.
     """
-    from wolo.frontends.background_sessions import print_sessions
-
     print_sessions(in_json=as_json)
 
 
 def logs(id: Spec, follow: Annotated[bool, typer.Option("-f", "--follow", help="Until the session is closed.")] = False) -> None:
     """Print the messages of a session in the background."""
     from wolo.cli.sessions.show import show_session, watch
-    from wolo.frontends.background_sessions import find_background
-    from wolo.places import find_places
 
     session = find_background(find_places().data, id)
     if follow:
@@ -82,9 +79,7 @@ def logs(id: Spec, follow: Annotated[bool, typer.Option("-f", "--follow", help="
 def stop(id: Spec) -> None:
     """Interrupt the turn of a session in the background; the session stays, and `wolo attach ID` continues it."""
     from wolo.frontends.attach.server_client import ServerClient, path_of
-    from wolo.frontends.background_sessions import find_background
     from wolo.frontends.running_servers import running_servers
-    from wolo.places import find_places
 
     data = find_places().data
     session = find_background(data, id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,8 +33,6 @@ def rename_session(
     ] = "",
 ) -> None:
     """Change the title or name of a session."""
-    from pathlib import Path
-
     from wolo.sessions.session_rows import title_of
 
     words = title_of(" ".join(title or ()))
@@ -69,8 +68,6 @@ def fork_session(
 
 def delete_session(id: Id, yes: Yes = False) -> None:
     """Delete a session permanently."""
-    from pathlib import Path
-
     with open_store() as store:
         info = store.find(id, Path.cwd())
         if not yes and not _may(f"Delete {info.id} ({shown_title(info)})?", info.id):
@@ -91,7 +88,6 @@ def clean_sessions(
     Named and open sessions are not deleted.
     """
     import time
-    from pathlib import Path
 
     from wolo.sessions.search.passage_search import moment
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -13,6 +14,7 @@ from wolo.cli.listing import AsJson, cut, in_short, money, pad, print_json, widt
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_line, visible
+from wolo.sessions.search.passage_search import BEGIN, END, hit_row, parse, plain, search
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -47,8 +49,6 @@ def list_sessions(
     tasks: Annotated[bool, typer.Option("--tasks", help="Include sessions of subagents.")] = False,
 ) -> None:
     """List the sessions of this directory, newest first."""
-    from pathlib import Path
-
     with open_store(only_to_read=True) as store:
         sessions = store.list(None if every else Path.cwd(), with_tasks=tasks)
     if as_json:
@@ -151,10 +151,8 @@ def search_sessions(
     Filters: tool:shell path:src/x.py model:glm role:user cwd:project since:7d until:2026-11-01; -word excludes.
     """
     import time
-    from pathlib import Path
 
     from wolo.sessions.search import index_update
-    from wolo.sessions.search.passage_search import hit_row, parse, search
 
     if limit < 1:
         raise UsageError(f"--limit {limit} shows nothing.", hint="Give a number above 0.")
@@ -180,7 +178,6 @@ def _requote(word: str) -> str:
 
 def _show(hits: list[Hit]) -> None:
     from wolo.sessions.listing import age
-    from wolo.sessions.search.passage_search import plain
 
     if not hits:
         print_line("No results.")
@@ -196,7 +193,6 @@ def _show(hits: list[Hit]) -> None:
 def _paint(snippet: str) -> str:
     """Prints matches in bold on a terminal."""
     from wolo.messages.terminal_text import clean
-    from wolo.sessions.search.passage_search import BEGIN, END, plain
 
     if not sys.stdout.isatty():
         return visible(plain(snippet))

@@ -12,8 +12,19 @@ import typer
 
 from wolo.cli.listing import AsJson, pad, print_json, width_of
 from wolo.errors import WoloError
-from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.frontends.streams import confirm, print_line, print_message, stdout_bytes
 from wolo.messages.terminal_text import quantity
+from wolo.places import Notices, find_places
+from wolo.workspace.session_worktrees import (
+    find_worktree_named,
+    merge_work,
+    open_worktree,
+    patch_of,
+    remove_worktree,
+    save_work,
+    worktree_around,
+    worktrees_of,
+)
 
 if TYPE_CHECKING:
     from wolo.workspace.session_worktrees import SessionWorktree
@@ -24,9 +35,6 @@ app = typer.Typer(rich_markup_mode=None)
 
 def work_in_worktree(name: str, ref: str, run: Callable[[], int], *, asks: bool) -> int:
     """Runs in a worktree, which is made when it is new; then says what became of its work, or asks. Raises WoloError."""
-    from wolo.places import Notices, find_places
-    from wolo.workspace.session_worktrees import open_worktree
-
     cwd, notices = Path.cwd().resolve(), Notices()
     try:
         each = open_worktree(find_places().worktrees, cwd, name, ref, notices)
@@ -47,9 +55,6 @@ def work_in_worktree(name: str, ref: str, run: Callable[[], int], *, asks: bool)
 
 def settle_moved(end: Path) -> None:
     """Asks about the worktree that a session was moved to and ended in, if any."""
-    from wolo.places import find_places
-    from wolo.workspace.session_worktrees import worktree_around
-
     if (each := worktree_around(find_places().worktrees, end)) and not Path.cwd().is_relative_to(each.folder):
         _settle(each, Path.cwd(), asks=True)
 
@@ -63,8 +68,6 @@ def _settle(each: SessionWorktree, cwd: Path, *, asks: bool) -> None:
 
 def _save_and_ask(each: SessionWorktree, cwd: Path, *, asks: bool) -> None:
     """Saves the work on its branch. Raises WoloError, OSError."""
-    from wolo.workspace.session_worktrees import merge_work, patch_of, remove_worktree, save_work
-
     work = save_work(each)
     if work.is_merged:
         print_message(f"Worktree {each.name}: nothing that is not merged. `wolo worktree remove {each.name}` removes it.")
@@ -92,9 +95,6 @@ def _save_and_ask(each: SessionWorktree, cwd: Path, *, asks: bool) -> None:
 @app.command("list")
 def list_worktrees(as_json: AsJson = False) -> None:
     """List the worktrees of this repository, and whether their work is merged."""
-    from wolo.places import find_places
-    from wolo.workspace.session_worktrees import save_work, worktrees_of
-
     rows: list[dict[str, Any]] = []
     for each in worktrees_of(find_places().worktrees, Path.cwd()):
         row = {"name": each.name, "branch": each.branch, "folder": str(each.folder), "origin": str(each.origin)}
@@ -123,17 +123,12 @@ def merge_worktree(name: Name) -> None:
 
     When both changed the same lines, nothing is changed, and the exit status is 1.
     """
-    from wolo.workspace.session_worktrees import merge_work
-
     print_line(merge_work(_find(name)))
 
 
 @app.command("patch")
 def print_patch(name: Name) -> None:
     """Print everything that a worktree changed, for `git apply`."""
-    from wolo.frontends.streams import stdout_bytes
-    from wolo.workspace.session_worktrees import patch_of
-
     with stdout_bytes() as write:
         write(patch_of(_find(name)).encode("utf-8", "surrogateescape"))
 
@@ -143,9 +138,7 @@ def remove(
     name: Name, force: Annotated[bool, typer.Option("--force", help="Also when its work is in no other branch.")] = False
 ) -> None:
     """Remove a worktree and its branch; refused while it has work that is merged nowhere, or a session is open in it."""
-    from wolo.places import find_places
     from wolo.sessions.store import Store
-    from wolo.workspace.session_worktrees import remove_worktree
 
     each, data = _find(name), find_places().data
     if (data / "wolo.db").exists():
@@ -157,7 +150,4 @@ def remove(
 
 
 def _find(name: str) -> SessionWorktree:
-    from wolo.places import find_places
-    from wolo.workspace.session_worktrees import find_worktree_named
-
     return find_worktree_named(find_places().worktrees, Path.cwd(), name)
