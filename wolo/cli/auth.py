@@ -10,7 +10,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import print_line, print_message
+from wolo.frontends.streams import print_line, print_message, print_messages
 
 if TYPE_CHECKING:
     from wolo.models.provider import Provider
@@ -109,8 +109,7 @@ def logout(provider: Named = "", name: Account = "") -> None:
 
     removed, left = log_out(provider, name)
     print_line(removed)
-    for words in left:
-        print_message(words)
+    print_messages(left)
 
 
 @app.command("status")
@@ -122,8 +121,7 @@ def status(as_json: AsJson = False) -> None:
     from wolo.diagnostics.provider_login import found_keys
 
     keys, notices = found_keys()
-    for notice in notices:
-        print_message(notice)
+    print_messages(notices)
     if as_json:
         print_json([each._asdict() for each in keys])
         return

@@ -10,7 +10,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import ConfigError, UsageError
-from wolo.frontends.streams import print_line
+from wolo.frontends.streams import print_line, print_lines
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.export_stream import Write
@@ -46,8 +46,7 @@ def doctor(
     if as_json:
         print_json(report)
     else:
-        for line in lines(report):
-            print_line(line)
+        print_lines(lines(report))
     if report["problems"]:
         raise typer.Exit(1)
 

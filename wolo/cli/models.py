@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import ConfigError, UsageError
-from wolo.frontends.streams import print_line, print_message, visible
+from wolo.frontends.streams import print_line, print_lines, print_message, visible
 from wolo.places import find_places
 from wolo.workspace.root import find_site
 
@@ -38,8 +38,7 @@ def list_models(
     if as_json:
         print_json([model_info.row(each) for each in models])
         return
-    for line in model_info.lines(models):
-        print_line(line)
+    print_lines(model_info.lines(models))
     if models:
         print_message(model_info.LEGEND, hint=model_info.MORE)
     else:
@@ -60,8 +59,7 @@ def show(name: Annotated[str, typer.Argument(metavar="PROVIDER/MODEL")], as_json
     if as_json:
         print_json(facts)
         return
-    for line in model_info.page(facts):
-        print_line(line)
+    print_lines(model_info.page(facts))
 
 
 @app.command("pull")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wolo.cli.listing import AsJson, print_json
-from wolo.frontends.streams import print_line
+from wolo.frontends.streams import print_line, print_lines
 
 if TYPE_CHECKING:
     from wolo.conversation.permission_check import PermissionCheck
@@ -29,8 +29,7 @@ def show(as_json: AsJson = False) -> None:
     if as_json:
         print_json([{"decision": rule.decision, "rule": str(rule), "source": rule.source} for rule in in_precedence(rules)])
         return
-    for line in rule_lines(rules):
-        print_line(line)
+    print_lines(rule_lines(rules))
 
 
 @app.command("test")
@@ -43,8 +42,7 @@ def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None,
         said = {"verdict": verdict.decision, "rule": verdict.rule, "source": verdict.source}
         print_json({**said, "confined": verdict.confined, "reason": verdict.reason})
         return
-    for line in verdict_lines(verdict):
-        print_line(line)
+    print_lines(verdict_lines(verdict))
 
 
 @app.command("explain")
@@ -56,8 +54,7 @@ def explain(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None,
         print_json({"call": call, "mode": check.judge.mode.name, "steps": steps})
         return
     print_line(f"mode {check.judge.mode.name}")
-    for step in steps:
-        print_line(step)
+    print_lines(steps)
 
 
 @app.command("remove")

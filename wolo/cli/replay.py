@@ -14,7 +14,7 @@ import typer
 from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import open_store, require_session
 from wolo.errors import SessionError, UsageError
-from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.frontends.streams import confirm, print_line, print_lines, print_message, print_messages
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Flags
@@ -105,8 +105,7 @@ def _require_consent(recording: Recording, *, is_given: bool) -> None:
     if not recording.is_foreign or recording_consent.is_given(places, recording):
         return
     if not is_given:
-        for line in recording_consent.lines_of(recording):
-            print_message(line)
+        print_messages(recording_consent.lines_of(recording))
         if not sys.stdin.isatty():
             raise UsageError(
                 f"The recording {recording.info.id} was not made here, and its commands were not allowed, so nothing was run.",
@@ -193,14 +192,12 @@ def _folder(keep: bool) -> Iterator[Path]:
 
 
 def _print(recording: Recording, replayed: Replayed) -> None:
-    for notice in replayed.notices:
-        print_message(notice)
+    print_messages(replayed.notices)
     total = recording.tape.steps
     if replayed.divergence is None:
         print_line(f"{recording.info.id}: {total} step{'s' if total != 1 else ''}, all as recorded.")
         return
-    for line in _divergence_lines(replayed.divergence, total):
-        print_line(line)
+    print_lines(_divergence_lines(replayed.divergence, total))
 
 
 def _divergence_lines(differs: Divergence, total: int) -> Iterator[str]:

@@ -22,7 +22,7 @@ from wolo.cli.signals import answer_signals, is_answered, leave, leave_if, note_
 from wolo.config.cli_options import Flags, many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.headless_run import Headless, OutputFormat, check_format, print_failure
-from wolo.frontends.streams import OutputLost, print_message, show_error
+from wolo.frontends.streams import OutputLost, print_message, print_messages, show_error
 from wolo.operating_system import EXIT_BY_SIGNAL, has_input, has_terminal_modes, on_signal
 from wolo.workspace.root import find_root
 
@@ -224,8 +224,7 @@ async def _expand(prompt: str, conversation: Conversation, origin: Origin) -> Se
             print_message(event.text)
 
     made = await expand(prompt, conversation, show, origin)
-    for notice in made.notices if made else ():
-        print_message(notice)
+    print_messages(made.notices if made else ())
     return made
 
 

@@ -8,7 +8,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import print_line, print_message, show_error
+from wolo.frontends.streams import print_line, print_message, print_messages, show_error
 from wolo.places import Notices, find_places
 from wolo.workspace.root import find_site
 
@@ -21,8 +21,7 @@ def show(as_json: AsJson = False) -> None:
     from wolo.config import layers
 
     config = layers.load(find_site())
-    for notice in config.notices:
-        print_message(notice)
+    print_messages(config.notices)
     rows: list[tuple[str, Any, str]] = list(layers.rows(config))
     if as_json:
         print_json([{"key": key, "value": value, "source": source} for key, value, source in rows])

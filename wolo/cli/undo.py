@@ -11,7 +11,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import open_store, require_session
-from wolo.frontends.streams import print_line
+from wolo.frontends.streams import print_lines
 from wolo.places import find_places
 
 if TYPE_CHECKING:
@@ -145,7 +145,6 @@ def _confirm(report: Report) -> bool:
 def _print(report: Report) -> None:
     from wolo.conversation.history.turn_undo import lines
 
-    for line in lines(report):
-        print_line(line)
+    print_lines(lines(report))
     if report.is_preview:
         print("Nothing was changed.")

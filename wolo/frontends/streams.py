@@ -6,7 +6,7 @@ import codecs
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -64,6 +64,11 @@ def on_terminal() -> bool:
 def print_line(text: str = "", *, end: str = "\n") -> None:
     """Prints a line on stdout, in a pipe without control characters, too. Raises what `print` raises."""
     print(visible(text), end=end)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_line(line)
 
 
 def print_json_text(text: str) -> None:
@@ -147,6 +152,11 @@ def print_message(text: str, *, hint: str = "") -> None:
         print(_wrap(safe(f"wolo: {text}" + (f"\n      {hint}" if hint else ""))), file=sys.stderr, flush=True)
     except (OSError, ValueError):
         abandon(sys.stderr)
+
+
+def print_messages(texts: Iterable[str]) -> None:
+    for text in texts:
+        print_message(text)
 
 
 def _wrap(text: str) -> str:

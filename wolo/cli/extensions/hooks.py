@@ -10,7 +10,7 @@ import typer
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, describe_hook
-from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.frontends.streams import confirm, print_line, print_lines, print_message, print_messages
 from wolo.messages.terminal_text import escaped_line
 from wolo.workspace.root import find_root, find_site
 
@@ -36,8 +36,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     site = find_site()
     sets = hooks_here(_flags(trust), site)
     problems = [*site.notices, *find_problems(sets, site.cwd)]
-    for problem in problems:
-        print_message(problem)
+    print_messages(problems)
     if as_json:
         print_json(
             [
@@ -62,8 +61,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
         )
         return
     for each in sets:
-        for line in lines_of(each):
-            print_line(line)
+        print_lines(lines_of(each))
     if not sets:
         print_message(NONE)
 
@@ -88,8 +86,7 @@ def try_out(
     event = OF_GEMINI.get(event, event)
     site = find_site()
     sets = hooks_here(_flags(trust), site)
-    for notice in site.notices:
-        print_message(notice)
+    print_messages(site.notices)
     if event in ABOUT_TOOLS and not tool:
         tool, arguments = "Bash", _SAMPLE if arguments == "{}" else arguments
         print_message(f"The sample is a call of Bash with {arguments}; --tool and --input try another one.")

@@ -12,7 +12,7 @@ import typer
 from wolo.cli.extensions import mcp_changes
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.frontends.streams import confirm, print_line, print_message, print_messages
 from wolo.messages.terminal_text import clean_line, escaped_line, quantity
 from wolo.places import find_places
 from wolo.workspace.root import find_root, find_site
@@ -45,8 +45,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     waiting = [] if trust else untrusted_servers(site)
     rows = [_row(each) for each in sorted(found, key=lambda each: each.name)]
     rows += [{**_row(each), "state": "needs trust"} for each in sorted(waiting, key=lambda each: each.name)]
-    for notice in site.notices:
-        print_message(notice)
+    print_messages(site.notices)
     if as_json:
         print_json(rows)
         return
@@ -246,8 +245,7 @@ def _find(name: str, trust: bool) -> ConfiguredServer:
     found = {each.name: each for each in _all_servers(trust, site)}
     if name in found:
         return found[name]
-    for notice in site.notices:
-        print_message(notice)
+    print_messages(site.notices)
     raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` lists them.")
 
 

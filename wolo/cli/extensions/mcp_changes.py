@@ -19,7 +19,7 @@ from wolo.config.foreign_servers import find_foreign
 from wolo.config.server_scopes import PROJECT_FILE, Scope, enable_server, project_entry, read_local, remove_server, save_server
 from wolo.conversation.resources.mcp_servers import servers_here
 from wolo.errors import ConfigError, UsageError
-from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.frontends.streams import confirm, print_line, print_message, print_messages
 from wolo.mcp.server import ConfiguredServer, OAuth, Server, check
 from wolo.mcp.server_entries import entries_of, read_entry
 from wolo.messages.terminal_text import clean_line
@@ -173,8 +173,7 @@ def import_servers(
     site = find_site()
     target = _scope(scope) if scope else None
     foreign = list(find_foreign(source, site))
-    for notice in site.notices:
-        print_message(notice)
+    print_messages(site.notices)
     known = {each.name for each in servers_here({"trust": str(site.root)}, site)}
     new = [each for each in foreign if each.name not in known]
     for each in foreign:

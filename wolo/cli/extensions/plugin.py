@@ -29,7 +29,7 @@ from wolo.errors import UsageError, WoloError
 from wolo.extensions.hooks.definitions import describe_hook
 from wolo.extensions.plugins.manifest import NAME, Contents
 from wolo.extensions.sources.source import Source, read_source
-from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.frontends.streams import confirm, print_line, print_message, print_messages
 from wolo.mcp.server import Server, describe_server
 from wolo.messages.terminal_text import escaped_line, quantity
 from wolo.places import Notices, Places, find_places
@@ -178,8 +178,7 @@ def search(
     places, notices = find_places(), Notices()
     index = read_index(places)
     matching = marketplaces.search(" ".join(words or ()), marketplaces.listed_plugins(index, places, notices))
-    for notice in notices:
-        print_message(notice)
+    print_messages(notices)
     rows = [
         {
             "name": each.name,
@@ -358,8 +357,7 @@ def _show_programs(plugin: Plugin, places: Places) -> None:
     for name in plugin.contents.extensions:
         print_line(f"  extension    {escaped_line(name)}")
         print_line(f"    code in {escaped_line(str(root_of(plugin, places)))}")
-    for notice in (*hook_sets.problems, *notices):
-        print_message(notice)
+    print_messages((*hook_sets.problems, *notices))
 
 
 def _row(plugin: Plugin, places: Places) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from wolo.config.plugins.install import find, save_value
 from wolo.config.plugins.installed import Plugin, read_index, values_of
 from wolo.errors import UsageError
 from wolo.extensions.plugins.manifest import PluginSetting
-from wolo.frontends.streams import print_line
+from wolo.frontends.streams import print_line, print_lines
 from wolo.messages.terminal_text import escaped_line
 from wolo.places import Notices, Places, find_places
 
@@ -56,8 +56,7 @@ def settings(
     for each in by_key.values():
         shown = "(hidden)" if each.is_secret and each.variable in values else escaped_line(values.get(each.variable, "(not set)"))
         print_line(f"{each.key} = {shown}  {each.title}")
-    for notice in notices:
-        print_line(notice)
+    print_lines(notices)
 
 
 def _ask(plugin: Plugin, setting: PluginSetting) -> str:

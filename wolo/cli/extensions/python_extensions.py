@@ -12,7 +12,7 @@ import typer
 from wolo.cli.extensions.tools import Trust, allow_files
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import print_line, print_message
+from wolo.frontends.streams import print_line, print_message, print_messages
 from wolo.workspace.root import find_site
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the extensions of this directory, and what each registers."""
     files, found = _find(trust)
     listings = {each.file.source: each for each in found.extensions}
-    for notice in found.notices:
-        print_message(notice)
+    print_messages(found.notices)
     rows: list[dict[str, Any]] = []
     for each in files:
         extension = listings.get(each.file.source)
@@ -152,8 +151,7 @@ def try_out(name: Annotated[str, typer.Argument(metavar="NAME")], trust: Trust =
     if not file.runs:
         raise UsageError(file.problem or f"{name} needs your consent first.", hint=f"wolo extensions allow {name}")
     listing = next(each.listing for each in extensions_here.extensions if each.file == file.file)
-    for notice in extensions_here.notices:
-        print_message(notice)
+    print_messages(extensions_here.notices)
     for kind, names in (
         ("events", listing.events),
         ("hooks", sorted(listing.hooks)),
@@ -218,8 +216,7 @@ def _find(trust: bool) -> tuple[list[CustomToolFile], FoundExtensions]:
     site = find_site()
     flags: Flags = {"trust": str(site.root)} if trust else {}
     config = layers.load(site, flags)
-    for notice in config.notices:
-        print_message(notice)
+    print_messages(config.notices)
     files = find_files(config, site, project.EXTENSIONS)
     found = asyncio.run(find_extensions(config, site, files))
     found.sandbox.close()

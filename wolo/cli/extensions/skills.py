@@ -14,7 +14,7 @@ from wolo.extensions.skill_files import FILE_NAMES, Skill, Skills, find_skill, s
 from wolo.extensions.sources import fetching, skill_install
 from wolo.extensions.sources.skill_install import files_of
 from wolo.extensions.sources.source import read_source
-from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.frontends.streams import confirm, print_line, print_message, print_messages
 from wolo.messages.terminal_text import clean_line, escape_hidden, escaped_line, quantity
 from wolo.places import Notices, find_home, find_places
 from wolo.workspace.files.unfinished import unfinished_folder
@@ -34,8 +34,7 @@ DENIED = 4
 def show_all(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the skills of this directory."""
     skills = _skills(trust)
-    for notice in skills.notices:
-        print_message(notice)
+    print_messages(skills.notices)
     if as_json:
         print_json([_row(each) for each in skills.skills])
         return
@@ -81,8 +80,7 @@ def add(
         fetched = fetching.fetch(origin, scratch)
         notices = Notices()
         offered = skill_install.find_in(fetched.folder, origin.name, notices)
-        for notice in notices:
-            print_message(notice)
+        print_messages(notices)
         names = skill or []
         if not offered:
             raise UsageError(

@@ -10,7 +10,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import confirm, print_line, print_message
+from wolo.frontends.streams import confirm, print_line, print_message, print_messages
 from wolo.workspace.root import find_site
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ _STANDINGS = {
 def show(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the custom tools of this directory; no tool is run."""
     files, tools = _find_tools(trust)
-    for notice in tools.notices:
-        print_message(notice)
+    print_messages(tools.notices)
     standings = {each.file.source: each.consent for each in files}
     rows: list[dict[str, Any]] = [
         *[
@@ -92,8 +91,7 @@ def try_out(
     files, found = _find_tools(trust)
     tool = next((each for each in found.tools if each.name == name), None)
     if tool is None:
-        for notice in found.notices:
-            print_message(notice)
+        print_messages(found.notices)
         if name in [known for each in files if not each.runs for known in each.names()]:
             raise UsageError(f"{name} needs your consent first.", hint=f"wolo tools allow {name}")
         raise UsageError(f"There is no custom tool {name}.", hint="wolo tools list")
@@ -170,7 +168,6 @@ def _find_tools(trust: bool) -> tuple[list[CustomToolFile], FoundTools]:
     site = find_site()
     given: Flags = {"trust": str(site.root)} if trust else {}
     config = layers.load(site, given)
-    for notice in config.notices:
-        print_message(notice)
+    print_messages(config.notices)
     files = find_files(config, site)
     return files, asyncio.run(find_tools(files, config, site))

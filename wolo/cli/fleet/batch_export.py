@@ -11,7 +11,7 @@ from typing import Annotated, TextIO, cast
 import typer
 
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.streams import print_message, stdout_bytes
+from wolo.frontends.streams import print_messages, stdout_bytes
 from wolo.workspace.files.unfinished import replacing
 
 
@@ -39,8 +39,7 @@ def export(
                 notices = write(exported, cast("TextIO", _Encoder(take)))
         else:
             notices = _write_file(out, lambda file: write(exported, file))
-    for notice in notices:
-        print_message(notice)
+    print_messages(notices)
 
 
 class _Encoder(io.TextIOBase):

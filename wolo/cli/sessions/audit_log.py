@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.sessions.lookup import open_store
 from wolo.errors import ConfigError, SessionError, UsageError
-from wolo.frontends.streams import print_line, print_message, stdout_bytes
+from wolo.frontends.streams import print_line, print_messages, stdout_bytes
 from wolo.sessions.exchange.audit import audit_lines, check_audit
 
 app = typer.Typer(rich_markup_mode=None)
@@ -84,8 +84,7 @@ def purge(
         for info in sessions:
             store.delete(info.id, "purged")
     remains = _remove_settings(root, {root, *(Path(info.cwd) for info in sessions)})
-    for problem in remains:
-        print_message(problem)
+    print_messages(remains)
     print_line(f"Deleted {what}, from {places.data} and {places.config}.")
     if remains:
         raise typer.Exit(1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wolo.errors import SessionError
-from wolo.frontends.streams import print_message
+from wolo.frontends.streams import print_message, print_messages
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -33,8 +33,7 @@ def open_store(*, only_to_read: bool = False) -> Store:
 
     data = find_places().data
     store = Store.open_to_read(data) if only_to_read else Store.open(data)
-    for warning in store.warnings:
-        print_message(warning)
+    print_messages(store.warnings)
     store.rescue_listeners.append(print_message)
     return store
 

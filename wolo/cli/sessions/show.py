@@ -13,7 +13,7 @@ from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.list import shown_title
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import UsageError
-from wolo.frontends.streams import as_json, flush, print_json_text, print_line, print_message
+from wolo.frontends.streams import as_json, flush, print_json_text, print_line, print_lines, print_message
 from wolo.messages.terminal_text import quantity
 from wolo.sessions.replay_entries import messages
 from wolo.sessions.session_text import EntryFollower, draw, outline
@@ -128,8 +128,7 @@ def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
         print_json([row | {"at": datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="seconds")} for row in rows])
         return
     print_line(f"{info.id}  {info.name or info.title}")
-    for line in draw(places):
-        print_line(line)
+    print_lines(draw(places))
     if not places:
         print_line("There are no prompts yet.")
 

@@ -14,7 +14,7 @@ import typer
 from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import SessionError, UsageError
-from wolo.frontends.streams import print_line, print_message, stdout_bytes
+from wolo.frontends.streams import print_line, print_lines, print_message, stdout_bytes
 from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def import_session(
             }
         )
         return
-    for sentence in _sentences(report, source):
-        print_line(sentence)
+    print_lines(_sentences(report, source))
 
 
 def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:

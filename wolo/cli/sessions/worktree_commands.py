@@ -12,7 +12,7 @@ import typer
 
 from wolo.cli.listing import AsJson, pad, print_json, width_of
 from wolo.errors import WoloError
-from wolo.frontends.streams import confirm, print_line, print_message, stdout_bytes
+from wolo.frontends.streams import confirm, print_line, print_message, print_messages, stdout_bytes
 from wolo.messages.terminal_text import quantity
 from wolo.places import Notices, find_places
 from wolo.workspace.session_worktrees import (
@@ -40,8 +40,7 @@ def work_in_worktree(name: str, ref: str, run: Callable[[], int], *, asks: bool)
         each = open_worktree(find_places().worktrees, cwd, name, ref, notices)
     except OSError as error:
         raise WoloError(f"The worktree cannot be made: {error.strerror}.") from error
-    for notice in notices:
-        print_message(notice)
+    print_messages(notices)
     below = each.folder / cwd.relative_to(each.origin) if cwd.is_relative_to(each.origin) else each.folder
     os.chdir(below if below.is_dir() else each.folder)
     print_message(f"Working in worktree {each.name}, on {each.branch}: {Path.cwd()}")
