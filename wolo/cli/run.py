@@ -18,19 +18,18 @@ from msgspec import Struct
 
 from wolo.cli.crash_log import log_to_file, report
 from wolo.cli.options import CommandLine, Values
-from wolo.cli.signals import answer_signals, is_answered, leave, leave_if, note_signals
-from wolo.config.cli_options import Flags, many, text
+from wolo.cli.signals import answer_signals, is_answered, leave, leave_if, note_signals, stop_on_signals
+from wolo.config.cli_options import many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.headless_run import Headless, OutputFormat, check_format, print_failure
 from wolo.frontends.streams import OutputLost, print_message, print_messages, show_error
-from wolo.operating_system import EXIT_BY_SIGNAL, has_input, has_terminal_modes, on_signal
+from wolo.operating_system import EXIT_BY_SIGNAL, has_input, has_terminal_modes
 from wolo.workspace.root import find_root
 
 if TYPE_CHECKING:
     from wolo.commands.command import SendPrompt
     from wolo.conversation.conversation import Conversation
     from wolo.conversation.resources.startup import StartOptions
-    from wolo.conversation.structured_output import OutputForm
     from wolo.messages.message import Origin, UserPrompt
 
 
@@ -160,13 +159,17 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
     from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 
     flags = opening.flags
-    form = _output_form(flags)
+    form = None
+    if "json_schema" in flags:
+        from wolo.conversation.structured_output import read_schema
+
+        form = read_schema(text(flags, "json_schema"))
     conversation = await open_conversation(opening)
     try:
         prompt, typed = errand.prompt, None
         front = Headless(conversation, format=format, partial="partial" in flags, verbose="verbose" in flags)
         if prompt.startswith("/"):
-            _stop_on_signals(conversation, front)
+            stop_on_signals(front)
             leave_if(came)
             if made := await _expand(prompt, conversation, errand.origin):
                 from wolo.commands.expansion import switch_model
@@ -182,7 +185,7 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
         )
         if errand.files and "ignore_unsupported" not in flags:
             message = must_be_sent(conversation.choice, message)
-        _stop_on_signals(conversation, front)
+        stop_on_signals(front)
         leave_if(came)
         gc.enable()
         gc.freeze()
@@ -228,14 +231,6 @@ async def _expand(prompt: str, conversation: Conversation, origin: Origin) -> Se
     return made
 
 
-def _output_form(flags: Flags) -> OutputForm | None:
-    if "json_schema" not in flags:
-        return None
-    from wolo.conversation.structured_output import read_schema
-
-    return read_schema(text(flags, "json_schema"))
-
-
 def _reads_lines(line: CommandLine, format: OutputFormat) -> bool:
     """Raises UsageError for options that do not fit together."""
     named = text(line.values, "input_format") or "text"
@@ -258,21 +253,6 @@ def _last_message_file(values: Values) -> Path | None:
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"-o {named}: the directory does not exist.", hint="Name a file in an existing directory.")
     return path
-
-
-def _stop_on_signals(conversation: Conversation, front: Headless) -> None:
-    """The first signal cancels the turn, the second one ends the process."""
-    loop = asyncio.get_running_loop()
-
-    def stop(number: signal.Signals) -> None:
-        if front.stopped_by:
-            conversation.kill()
-            os._exit(front.stopped_by)
-        front.stop(EXIT_BY_SIGNAL[number])
-        conversation.interrupt()
-
-    for number in filter(is_answered, EXIT_BY_SIGNAL):
-        on_signal(loop, number, stop, number)
 
 
 def _stop_listening() -> None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from wolo.errors import WoloError
-from wolo.operating_system import EXIT_BY_SIGNAL
+from wolo.operating_system import EXIT_BY_SIGNAL, on_signal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
+
+    class Stoppable(Protocol):
+        stopped_by: int
+        """Exit code of the signal that stopped it; 0 without one."""
+
+        def stop(self, exit_code: int) -> None: ...
+
+        def kill(self) -> None: ...
 
 
 class InterruptedBySignal(WoloError):
@@ -31,6 +40,20 @@ def answer_signals(answer: Callable[[int, FrameType | None], None] | signal.Hand
     for number in EXIT_BY_SIGNAL:
         if is_answered(number):
             signal.signal(number, answer)
+
+
+def stop_on_signals(work: Stoppable) -> None:
+    """The first signal stops the work of the running loop, the second one ends the process."""
+    import asyncio
+
+    def stop(number: signal.Signals) -> None:
+        if work.stopped_by:
+            work.kill()
+            os._exit(work.stopped_by)
+        work.stop(EXIT_BY_SIGNAL[number])
+
+    for number in filter(is_answered, EXIT_BY_SIGNAL):
+        on_signal(asyncio.get_running_loop(), number, stop, number)
 
 
 def note_signals() -> list[int]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wolo.cli.listing import AsJson, cut, in_short, money, pad, print_json, width_of
+from wolo.cli.listing import AsJson, cut, in_short, money, pad, print_json
 from wolo.cli.sessions.list import from_home
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_line
+from wolo.frontends.wrapping import cells
 from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _tools(rows: Sequence[ToolUsage], most: int | None) -> list[str]:
 def _draw(table: Sequence[tuple[str, ...]], sizes: Sequence[int]) -> list[str]:
     """Draws a table: names left, numbers right, then a bar."""
     columns = min(shutil.get_terminal_size().columns, WIDEST) - 1 if sys.stdout.isatty() else WIDEST
-    widths = [max(width_of(row[at]) for row in table) for at in range(len(table[0]))]
+    widths = [max(cells(row[at]) for row in table) for at in range(len(table[0]))]
     free = columns - sum(width + 2 for width in widths[1:]) - BAR_COLUMNS - 2
     widths[0] = min(widths[0], max(min(free, NAME_COLUMNS), 10))
     largest = max([*sizes, 1])

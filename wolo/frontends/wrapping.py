@@ -86,6 +86,6 @@ def cells(text: str) -> int:
 
 
 def _width(char: str) -> int:
-    if unicodedata.combining(char) or char in "\u200b\u200c\u200d\ufe0e\ufe0f":
+    if unicodedata.combining(char) or char in "\u200b\u200c\u200d\ufe0e\ufe0f\u2060":
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

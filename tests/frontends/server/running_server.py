@@ -16,7 +16,7 @@ import msgspec
 
 from tests.fakes.command import start_wolo
 from tests.fakes.provider_server import KEY, ProviderServer
-from wolo.frontends.server.event_types import EVENT_TYPES, EventType
+from wolo.frontends.server.response_types import EVENT_TYPES, EventType
 from wolo.frontends.server.routes import ROUTES
 
 

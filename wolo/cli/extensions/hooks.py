@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wolo.cli.listing import AsJson, print_json
+from wolo.cli.listing import AsJson, Trust, print_described, print_json, print_untrusted, read_object
 from wolo.errors import UsageError
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, describe_hook
 from wolo.frontends.streams import confirm, print_line, print_lines, print_message, print_messages
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 _SAMPLE = '{"command": "true"}'
-
-Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this folder, for this run.")]
+EXAMPLE = '{"command": "ls"}'
 
 
 @app.command("list")
@@ -78,8 +78,6 @@ def try_out(
     as_json: AsJson = False,
 ) -> None:
     """Run the hooks of an event with sample input and show their responses."""
-    import asyncio
-
     from wolo.diagnostics.hook_trial import hooks_here, try_hooks
     from wolo.extensions.hooks.hook_files import OF_GEMINI
 
@@ -90,7 +88,7 @@ def try_out(
     if event in ABOUT_TOOLS and not tool:
         tool, arguments = "Bash", _SAMPLE if arguments == "{}" else arguments
         print_message(f"The sample is a call of Bash with {arguments}; --tool and --input try another one.")
-    trials, answer = asyncio.run(try_hooks(sets, event, tool, _object(arguments), mode))
+    trials, answer = asyncio.run(try_hooks(sets, event, tool, read_object(arguments, EXAMPLE), mode))
     if as_json:
         print_json(
             {
@@ -121,9 +119,7 @@ def allow(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Allow the hooks of this project; every command is shown. Without a terminal there is no question."""
-    from wolo.cli.listing import print_described
     from wolo.commands.hooks import STANDINGS
-    from wolo.config import consents
     from wolo.conversation.resources.conversation_hooks import project_hooks, save_consent
 
     site = find_site()
@@ -142,26 +138,11 @@ def allow(
             continue
         save_consent(site.places, site.root, each, "yes")
         print_line(f"The hooks of {each.source} run from now on, as long as none of them changes.")
-    if consents.trust_in(site.places, site.root, site.notices) != "trusted":
-        print_message(
-            "This folder is not trusted: a run reads its hooks with --trust, or once you trust the folder at a terminal."
-        )
+    print_untrusted(site, "reads its hooks")
 
 
 def _flags(trust: bool) -> Flags:
     return {"trust": str(find_root())} if trust else {}
-
-
-def _object(text: str) -> dict[str, Any]:
-    import json
-
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"--input is not valid JSON: {error}.") from error
-    if not isinstance(value, dict):
-        raise UsageError("--input is not a JSON object.", hint='--input \'{"command": "ls"}\'')
-    return value
 
 
 def _answer(answer: HookReply) -> dict[str, Any]:

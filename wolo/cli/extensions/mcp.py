@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wolo.cli.extensions import mcp_changes
-from wolo.cli.listing import AsJson, print_json
+from wolo.cli.listing import AsJson, Trust, print_described, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message, print_messages
 from wolo.messages.terminal_text import clean_line, escaped_line, quantity
@@ -32,7 +32,6 @@ app.command("enable")(mcp_changes.enable)
 app.command("disable")(mcp_changes.disable)
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
-Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this folder, for this run.")]
 
 
 @app.command("list")
@@ -127,7 +126,6 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
 @app.command("allow")
 def allow(name: Name, trust: Trust = False) -> None:
     """Allow a server of this project; its command is shown first."""
-    from wolo.cli.listing import print_described
     from wolo.config.configured_servers import save_server_consent
     from wolo.mcp.server import describe_server
 

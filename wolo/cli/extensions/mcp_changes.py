@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from typer.core import TyperCommand
 
 from wolo.cli.extensions.mcp_display import address_of
-from wolo.config import configured_servers, consents, layers
+from wolo.cli.listing import print_untrusted
+from wolo.config import configured_servers, layers
 from wolo.config.foreign_servers import find_foreign
 from wolo.config.server_scopes import PROJECT_FILE, Scope, enable_server, project_entry, read_local, remove_server, save_server
 from wolo.conversation.resources.mcp_servers import servers_here
@@ -23,7 +24,7 @@ from wolo.frontends.streams import confirm, print_line, print_message, print_mes
 from wolo.mcp.server import ConfiguredServer, OAuth, Server, check
 from wolo.mcp.server_entries import entries_of, read_entry
 from wolo.messages.terminal_text import clean_line
-from wolo.places import Notices, find_places
+from wolo.places import find_places
 from wolo.workspace.root import find_root, find_site
 
 _SCOPES = ("local", "user", "project")
@@ -251,10 +252,7 @@ def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) ->
         as_read, _ = read_entry(project_entry(server))
         brought = ConfiguredServer(name=name, server=as_read, source=PROJECT_FILE, folder=root, scope="project", is_allowed=False)
         configured_servers.save_server_consent(find_places(), root, brought, allowed=True)
-        if consents.trust_in(find_places(), root, Notices()) != "trusted":
-            print_message(
-                "This folder is not trusted: a run uses .mcp.json with --trust, or once you trust the folder at a terminal."
-            )
+        print_untrusted(find_site(), f"uses {PROJECT_FILE}")
     if not is_quiet:
         print_line(f"Added {name} to {path} ({scope}): {address_of(server)}")
         print_line(f"`wolo mcp test {name}` tests it.")

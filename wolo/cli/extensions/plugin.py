@@ -1,7 +1,8 @@
-"""`wolo plugin`: adds, lists, updates, removes and allows plugins, and searches marketplaces."""
+"""`wolo plugin`: adds, lists, updates, removes and allows plugins, saves their settings, and searches marketplaces."""
 
 from __future__ import annotations
 
+import getpass
 import json
 import re
 import sys
@@ -11,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from msgspec import to_builtins
 
-from wolo.cli.extensions import plugin_settings
 from wolo.cli.listing import AsJson, print_described, print_json
 from wolo.cli.subcommands import GroupPage
 from wolo.config.plugins import install, marketplaces
@@ -24,12 +24,13 @@ from wolo.config.plugins.installed import (
     read_index,
     root_of,
     servers_of,
+    values_of,
 )
 from wolo.errors import UsageError, WoloError
 from wolo.extensions.hooks.definitions import describe_hook
-from wolo.extensions.plugins.manifest import NAME, Contents
+from wolo.extensions.plugins.manifest import NAME, Contents, PluginSetting
 from wolo.extensions.sources.source import Source, read_source
-from wolo.frontends.streams import confirm, print_line, print_message, print_messages
+from wolo.frontends.streams import confirm, print_line, print_lines, print_message, print_messages
 from wolo.mcp.server import Server, describe_server
 from wolo.messages.terminal_text import escaped_line, quantity
 from wolo.places import Notices, Places, find_places
@@ -64,7 +65,7 @@ def add(
             return
         plugin = install.add(new, places)
     print_line(f"Installed the plugin {plugin.name}.")
-    plugin_settings.ask_for_values(plugin, places, yes=yes)
+    ask_for_values(plugin, places, yes=yes)
     _offer_to_allow(plugin, places, yes=yes)
 
 
@@ -167,7 +168,35 @@ def allow(name: Name, yes: Yes = False) -> None:
     print_line(f"The plugin {plugin.name} is allowed until it changes.")
 
 
-app.command("settings")(plugin_settings.settings)
+@app.command("settings")
+def settings(
+    name: Name,
+    key: Annotated[str, typer.Argument(metavar="[KEY]", show_default=False)] = "",
+    value: Annotated[str, typer.Argument(metavar="[VALUE]", show_default=False)] = "",
+) -> None:
+    """Show the settings of a plugin, or save one. Secrets are typed without being shown, or read from stdin."""
+    from wolo.cli.run import read_piped
+
+    places, notices = find_places(), Notices()
+    plugin = install.find(name, read_index(places))
+    by_key = {each.key: each for each in plugin.contents.settings}
+    if key and key not in by_key:
+        raise UsageError(f"The plugin {name} has no setting {key}.", hint=f"Settings: {', '.join(by_key) or 'none'}.")
+    if key:
+        if value and by_key[key].is_secret:
+            hint = f"wolo plugin settings {name} {key} < FILE"
+            raise UsageError("A secret cannot be an argument: other users could read it.", hint=hint)
+        value = value or (_ask(plugin, by_key[key]) if sys.stdin.isatty() else read_piped(patient=True).strip())
+        if not value or "\0" in value:
+            raise UsageError(f"No value for {key}: nothing was changed.")
+        install.save_value(plugin, by_key[key], value, places)
+        print_line(f"Saved {key} of the plugin {name}.")
+        return
+    values = values_of(plugin, places, notices)
+    for each in by_key.values():
+        shown = "(hidden)" if each.is_secret and each.variable in values else escaped_line(values.get(each.variable, "(not set)"))
+        print_line(f"{each.key} = {shown}  {each.title}")
+    print_lines(notices)
 
 
 @app.command("search")
@@ -295,7 +324,7 @@ def _update(plugin: Plugin, places: Places, *, yes: bool) -> None:
             return
         updated = install.update(plugin, new, places)
     print_line(f"Updated {plugin.name} to {updated.pin[:12]}.")
-    plugin_settings.ask_for_values(updated, places, yes=yes)
+    ask_for_values(updated, places, yes=yes)
     _offer_to_allow(updated, places, yes=yes)
 
 
@@ -376,3 +405,26 @@ def _row(plugin: Plugin, places: Places) -> dict[str, Any]:
         "added": plugin.added,
         "not_used": list(contents.unused),
     }
+
+
+def ask_for_values(plugin: Plugin, places: Places, *, yes: bool) -> None:
+    """At a terminal asks for each setting; elsewhere names those that have neither a value nor a default."""
+    values = values_of(plugin, places, Notices())
+    for each in plugin.contents.settings:
+        if sys.stdin.isatty() and not yes and values.get(each.variable, "") == each.default:
+            if value := _ask(plugin, each):
+                install.save_value(plugin, each, value, places)
+        elif each.variable not in values:
+            command = f"wolo plugin settings {plugin.name} {each.key} {'< FILE' if each.is_secret else 'VALUE'}"
+            print_line(f"Not set: {each.key} ({each.title}). To set it: {command}")
+
+
+def _ask(plugin: Plugin, setting: PluginSetting) -> str:
+    """Empty where nothing was typed. The title is the plugin's, so its name comes first."""
+    title = f"{plugin.name}: {setting.title}"
+    try:
+        if setting.is_secret:
+            return getpass.getpass(f"{title} (input is hidden): ").strip()
+        return input(f"{title}{f' [{escaped_line(setting.default)}]' if setting.default else ''}: ").strip()
+    except EOFError:
+        return ""

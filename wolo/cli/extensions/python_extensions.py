@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wolo.cli.extensions.tools import Trust, allow_files
-from wolo.cli.listing import AsJson, print_json
+from wolo.cli.extensions.tools import allow_files
+from wolo.cli.listing import AsJson, Trust, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_line, print_message, print_messages
 from wolo.workspace.root import find_site

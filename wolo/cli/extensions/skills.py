@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wolo.cli.listing import AsJson, print_json
+from wolo.cli.listing import AsJson, Trust, print_json
 from wolo.errors import UsageError
 from wolo.extensions.skill_files import FILE_NAMES, Skill, Skills, find_skill, skill_text
 from wolo.extensions.sources import fetching, skill_install
@@ -23,7 +23,6 @@ from wolo.workspace.root import find_root, find_site
 app = typer.Typer(rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
-Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this folder, for this run.")]
 Project = Annotated[bool, typer.Option("--project", help="In .agents/skills of this project instead of your own skills.")]
 _MOST_FILES = 40
 DENIED = 4

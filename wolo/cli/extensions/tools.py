@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wolo.cli.listing import AsJson, print_json
+from wolo.cli.listing import AsJson, Trust, print_json, print_untrusted, read_object
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message, print_messages
 from wolo.workspace.root import find_site
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wolo.places import Site
 
 app = typer.Typer(rich_markup_mode=None)
-
-Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this folder, for this run.")]
 _STANDINGS = {
     "yours": "yours",
     "allowed": "project, allowed",
@@ -84,8 +82,6 @@ def try_out(
     as_json: AsJson = False,
 ) -> int:
     """Run a custom tool once, without a model and without the sandbox, and print its result."""
-    import json
-
     from wolo.diagnostics.tool_trial import try_tool
 
     files, found = _find_tools(trust)
@@ -95,13 +91,7 @@ def try_out(
         if name in [known for each in files if not each.runs for known in each.names()]:
             raise UsageError(f"{name} needs your consent first.", hint=f"wolo tools allow {name}")
         raise UsageError(f"There is no custom tool {name}.", hint="wolo tools list")
-    try:
-        value = json.loads(arguments)
-    except ValueError as error:
-        raise UsageError(f"--input is not valid JSON: {error}.") from error
-    if not isinstance(value, dict):
-        raise UsageError("--input is not a JSON object.", hint='--input \'{"city": "Rome"}\'')
-    result = asyncio.run(try_tool(tool, value))
+    result = asyncio.run(try_tool(tool, read_object(arguments, '{"city": "Rome"}')))
     if as_json:
         print_json(
             {"name": name, "output": result.text, "is_error": result.is_error, "files_changed": list(result.files_changed)}
@@ -130,7 +120,6 @@ def allow(
 
 def allow_files(site: Site, files: Sequence[CustomToolFile], *, yes: bool, effect: str) -> None:
     """Shows each file, asks, and saves the consent. Raises UsageError."""
-    from wolo.config import consents
     from wolo.config.python_files.custom_tools import save_consent
     from wolo.messages.terminal_text import exact
 
@@ -147,10 +136,7 @@ def allow_files(site: Site, files: Sequence[CustomToolFile], *, yes: bool, effec
             continue
         save_consent(site.places, site.root, each, "yes")
         print_line(effect.format(source=each.file.source))
-    if consents.trust_in(site.places, site.root, site.notices) != "trusted":
-        print_message(
-            "This folder is not trusted: a run reads its files with --trust, or once you trust the folder at a terminal."
-        )
+    print_untrusted(site, "reads its files")
 
 
 def _is_named(name: str, each: CustomToolFile) -> bool:

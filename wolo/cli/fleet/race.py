@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wolo.cli.fleet.run_progress import work_on_run
-from wolo.cli.listing import AsJson, cut, money, pad, print_json, width_of
+from wolo.cli.listing import AsJson, cut, money, pad, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, on_terminal, print_line, print_message
+from wolo.frontends.wrapping import cells
 from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
@@ -163,12 +164,12 @@ def _print_table(rows: Sequence[Row], winner: Row | None, is_terminal: bool) -> 
     from shutil import get_terminal_size
 
     heads = ("", "try", "state", "verify", "patch", "cost", "time")
-    cells = [heads, *(("*" if row is winner else "", *_cells(row)) for row in rows)]
-    widths = [max(width_of(line[at]) for line in cells) for at in range(len(heads))]
+    table = [heads, *(("*" if row is winner else "", *_cells(row)) for row in rows)]
+    widths = [max(cells(line[at]) for line in table) for at in range(len(heads))]
     if is_terminal:
         spare = get_terminal_size().columns - sum(widths) - 2 * (len(widths) - 1)
         widths[1] = max(widths[1] + min(spare, 0), 8)
-    for line in cells:
+    for line in table:
         print_line("  ".join(pad(cut(cell, width), width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 

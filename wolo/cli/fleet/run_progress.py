@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from wolo.cli.listing import cut, in_short, money, pad, print_json, width_of
+from wolo.cli.listing import cut, in_short, money, pad, print_json
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import print_line, print_message
+from wolo.frontends.wrapping import cells
 from wolo.messages.terminal_text import clean_line, quantity
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ class LiveTable:
 
     def _erasing(self, columns: int) -> str:
         """A window that was made narrower has wrapped the lines."""
-        height = sum(max(1, -(-width_of(line) // columns)) for line in self._drawn)
+        height = sum(max(1, -(-cells(line) // columns)) for line in self._drawn)
         return f"\r\x1b[{height}A\x1b[J" if height else ""
 
     def _size(self) -> tuple[int, int]:
@@ -276,9 +277,9 @@ def table_lines(now: Mapping[str, Any], meta: Meta, pace: Pace, running: Sequenc
     tokens = in_short(now["tokens"]) + (f" of {in_short(meta.max_tokens)}" if meta.max_tokens is not None else "")
     counts = " · ".join(f"{states[name]} {'running' if name == 'leased' else name}" for name in STATES if states.get(name))
     lines = [counts, f"{ended} of {total}{pace.text(ended, left)} · {cost} · {tokens} tokens"]
-    cells = [_cells(row) for row in running]
-    widths = [max((width_of(line[at]) for line in cells), default=0) for at in range(4)]
-    for row, line in zip(running, cells, strict=True):
+    table = [_cells(row) for row in running]
+    widths = [max((cells(line[at]) for line in table), default=0) for at in range(4)]
+    for row, line in zip(running, table, strict=True):
         beginning = "  ".join(pad(cell, width, right=at > 1) for at, (cell, width) in enumerate(zip(line, widths, strict=True)))
         lines.append(f"  {beginning}  {clean_line(row.line)}".rstrip())
     return lines

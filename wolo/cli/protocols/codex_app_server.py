@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import signal
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wolo.cli.signals import answer_signals, is_answered
+from wolo.cli.signals import answer_signals, stop_on_signals
 from wolo.errors import UsageError
-from wolo.operating_system import EXIT_BY_SIGNAL, on_signal
-
-if TYPE_CHECKING:
-    from wolo.frontends.codex_protocol.app_server import AppServer
 
 
 def app_server() -> None:
@@ -28,7 +22,7 @@ def app_server() -> None:
 def serve(argv: list[str]) -> int:
     """Returns the exit code. Raises UsageError for an option that wolo does not have."""
     from wolo.cli.crash_log import log_to_file
-    from wolo.cli.protocols.codex_options import parse_setting
+    from wolo.cli.protocols.codex_start import parse_setting
 
     settings: dict[str, Any] = {}
     rest = list(argv)
@@ -58,17 +52,7 @@ def serve(argv: list[str]) -> int:
 async def _run(settings: dict[str, Any]) -> int:
     from wolo.frontends.codex_protocol.app_server import AppServer
 
-    server, codes = AppServer(settings), list[int]()
-    for number in filter(is_answered, EXIT_BY_SIGNAL):
-        on_signal(asyncio.get_running_loop(), number, partial(_stop, server, codes, number))
+    server = AppServer(settings)
+    stop_on_signals(server)
     await server.run()
-    return codes[0] if codes else 0
-
-
-def _stop(server: AppServer, codes: list[int], number: signal.Signals) -> None:
-    """The first signal closes the sessions, the second one ends the process."""
-    if codes:
-        server.kill()
-        os._exit(codes[0])
-    codes.append(EXIT_BY_SIGNAL[number])
-    server.stop()
+    return server.stopped_by

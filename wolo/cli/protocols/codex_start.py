@@ -7,17 +7,18 @@ import gc
 import os
 import signal
 import sys
-from functools import partial
+import tomllib
 from pathlib import Path
+from typing import Any
+
+from msgspec import field
 
 from wolo.cli.crash_log import log_to_file
-from wolo.cli.protocols.codex_options import ExecOptions, read_exec_options
-from wolo.cli.signals import answer_signals, is_answered
+from wolo.cli.signals import answer_signals, stop_on_signals
 from wolo.errors import UsageError, WoloError
+from wolo.frontends.codex_protocol.codex_settings import READ_ONLY, CodexSettings, check_sandbox, set_key
 from wolo.frontends.codex_protocol.exec_run import ExecRun, print_failure
-from wolo.frontends.codex_protocol.sandboxes import READ_ONLY
 from wolo.frontends.streams import OutputLost, print_message, show_error
-from wolo.operating_system import EXIT_BY_SIGNAL, on_signal
 
 _KEY, _ORIGINATOR = "CODEX_API_KEY", "CODEX_INTERNAL_ORIGINATOR_OVERRIDE"
 
@@ -77,8 +78,7 @@ async def _run(options: ExecOptions, text: str) -> int:
         if files:
             prompt = must_be_sent(conversation.choice, prompt)
         run = ExecRun(conversation, form)
-        for number in filter(is_answered, EXIT_BY_SIGNAL):
-            on_signal(asyncio.get_running_loop(), number, partial(_stop, run, number))
+        stop_on_signals(run)
         try:
             return await run.run(prompt)
         except OutputLost as lost:
@@ -87,9 +87,91 @@ async def _run(options: ExecOptions, text: str) -> int:
         await conversation.close()
 
 
-def _stop(run: ExecRun, number: signal.Signals) -> None:
-    """The first signal interrupts the turn, the second one ends the process."""
-    if run.stopped_by:
-        run.kill()
-        os._exit(run.stopped_by)
-    run.stop(EXIT_BY_SIGNAL[number])
+FLAG = "--experimental-json"
+
+
+class ExecOptions(CodexSettings, kw_only=True):
+    """One run of `exec`."""
+
+    words: list[str] = field(default_factory=list)
+    """The prompt, or none: it comes from stdin."""
+    images: list[Path] = field(default_factory=list)
+    schema: str = ""
+    """File with the JSON schema of the answer; empty: none."""
+    checks_repository: bool = True
+
+
+def read_exec_options(argv: list[str]) -> ExecOptions:
+    """`argv` without `exec`. Raises UsageError that names an option or setting which wolo does not have."""
+    options, rest = ExecOptions(sandbox="read-only", policy="never"), list(argv)
+    settings: dict[str, Any] = {}
+    while rest:
+        token = rest.pop(0)
+        name, equals, value = token.partition("=")
+        if token == "--":
+            options.words += rest
+            break
+        if token in _SHORT:
+            name, equals = _SHORT[token], ""
+        if not token.startswith("-") or token == "-":
+            if token == "resume" and not options.words and "resume" not in options.values and rest:
+                id = rest.pop(0)
+                options.values |= {"continue": True} if id == "--last" else {"resume": id}
+            elif token != "-":
+                options.words.append(token)
+            continue
+        if name in (FLAG, "--skip-git-repo-check"):
+            options.checks_repository = options.checks_repository and name == FLAG
+            continue
+        if name not in _VALUES:
+            raise UsageError(f"wolo does not have the option {name} of Codex.", hint="Leave it out of the SDK's options.")
+        if not equals:
+            if not rest:
+                raise UsageError(f"{name} needs a value.")
+            value = rest.pop(0)
+        _take(options, settings, name, value)
+    options.apply(settings)
+    options.choose_mode(asks=False)
+    return options
+
+
+_SHORT = {"-c": "--config", "-m": "--model", "-s": "--sandbox", "-C": "--cd", "-i": "--image"}
+_VALUES = frozenset(("--config", "--model", "--sandbox", "--cd", "--add-dir", "--output-schema", "--image", "--thread-source"))
+
+
+def _take(options: ExecOptions, settings: dict[str, Any], name: str, value: str) -> None:
+    match name:
+        case "--config":
+            parse_setting(settings, value)
+        case "--model":
+            options.values["model"] = value
+        case "--sandbox":
+            options.sandbox = check_sandbox(value)
+        case "--cd":
+            options.values["cd"] = value
+        case "--add-dir":
+            held = options.values.setdefault("add_dir", [])
+            assert isinstance(held, list)
+            held.append(value)
+        case "--output-schema":
+            options.schema = value
+        case "--image":
+            options.images += map(Path, value.split(","))
+        case "--thread-source":
+            pass  # a label for the vendor's statistics
+
+
+def parse_setting(settings: dict[str, Any], text: str) -> None:
+    """Adds `KEY=VALUE`. Raises UsageError."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"--config {text}: it is no KEY=VALUE.")
+    set_key(settings, key.strip(), _toml(value))
+
+
+def _toml(text: str) -> Any:
+    """As Codex reads it: a TOML value, else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text.strip().strip("\"'")

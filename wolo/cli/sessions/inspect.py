@@ -10,8 +10,6 @@ import typer
 from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import SessionSpec, load_session
 from wolo.frontends.streams import print_json_text, print_line, print_message
-from wolo.sessions.loading import LOAD_LIMIT_BYTES, opening
-from wolo.sessions.replay_entries import compaction, messages
 
 if TYPE_CHECKING:
     from wolo.diagnostics.request_preview import RequestPreview
@@ -42,6 +40,8 @@ def print_wire(
     """Print the request that would be sent next."""
     import json
 
+    from wolo.sessions.loading import LOAD_LIMIT_BYTES
+
     loaded = load_session(id, most_bytes=LOAD_LIMIT_BYTES)
     if loaded.warning:
         print_message(loaded.warning)
@@ -66,6 +66,7 @@ def lint_session(
     The exit status is 1 when there are findings.
     """
     from wolo.diagnostics.session_check import check_kept, check_request
+    from wolo.sessions.replay_entries import messages
 
     loaded = load_session(id)
     outlook = _outlook(loaded, model)
@@ -88,6 +89,8 @@ def lint_session(
 
 def _outlook(loaded: Loaded, model: str) -> RequestPreview:
     from wolo.diagnostics.request_preview import RequestPreview
+    from wolo.sessions.loading import opening
+    from wolo.sessions.replay_entries import compaction, messages
 
     holds = compaction(loaded.entries) or (opening(loaded.unread) if loaded.unread else None)
     return RequestPreview(loaded.info, messages(loaded.entries), model, holds)
@@ -112,6 +115,7 @@ def _shorten(value: Any) -> Any:
 def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
     """Show how each request used the prompt cache."""
     from wolo.models.prompt_cache import cache_use_by_request
+    from wolo.sessions.replay_entries import messages
 
     loaded = load_session(id)
     if loaded.warning:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from wolo.cli.listing import AsJson, cut, in_short, money, pad, print_json, width_of
+from wolo.cli.listing import AsJson, cut, in_short, money, pad, print_json
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_line, visible
-from wolo.sessions.search.passage_search import BEGIN, END, hit_row, parse, plain, search
+from wolo.frontends.wrapping import cells
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -49,6 +48,8 @@ def list_sessions(
     tasks: Annotated[bool, typer.Option("--tasks", help="Include sessions of subagents.")] = False,
 ) -> None:
     """List the sessions of this directory, newest first."""
+    from pathlib import Path
+
     with open_store(only_to_read=True) as store:
         sessions = store.list(None if every else Path.cwd(), with_tasks=tasks)
     if as_json:
@@ -69,10 +70,10 @@ def shown_title(info: SessionInfo) -> str:
 def _lines(sessions: list[SessionInfo], every: bool) -> list[str]:
     on_terminal = sys.stdout.isatty()
     columns = shutil.get_terminal_size().columns
-    cells = [_cells(info, short_id=on_terminal, with_directory=every) for info in sessions]
+    rows = [_cells(info, short_id=on_terminal, with_directory=every) for info in sessions]
     if on_terminal and columns < ONE_LINE_COLUMNS:
-        return [line for each in cells for line in _two_lines(each, columns)]
-    return _table(cells, columns if on_terminal else None)
+        return [line for each in rows for line in _two_lines(each, columns)]
+    return _table(rows, columns if on_terminal else None)
 
 
 def _cells(info: SessionInfo, *, short_id: bool, with_directory: bool) -> _Cells:
@@ -124,7 +125,7 @@ def _table(rows: list[_Cells], columns: int | None) -> list[str]:
     if columns is not None:
         table = [each._replace(model=cut(each.model, MODEL_COLUMNS)) for each in table]
     shown = [name for name in HEADINGS._fields[:-1] if any(getattr(each, name) for each in rows)]
-    widths = {name: max(width_of(getattr(each, name)) for each in table) for name in shown}
+    widths = {name: max(cells(getattr(each, name)) for each in table) for name in shown}
     if columns is not None and "directory" in widths:
         free = columns - 1 - sum(width + 2 for name, width in widths.items() if name != "directory") - TITLE_COLUMNS
         widths["directory"] = max(min(widths["directory"], free), 10)
@@ -151,8 +152,10 @@ def search_sessions(
     Filters: tool:shell path:src/x.py model:glm role:user cwd:project since:7d until:2026-11-01; -word excludes.
     """
     import time
+    from pathlib import Path
 
     from wolo.sessions.search import index_update
+    from wolo.sessions.search.passage_search import hit_row, parse, search
 
     if limit < 1:
         raise UsageError(f"--limit {limit} shows nothing.", hint="Give a number above 0.")
@@ -178,6 +181,7 @@ def _requote(word: str) -> str:
 
 def _show(hits: list[Hit]) -> None:
     from wolo.sessions.listing import age
+    from wolo.sessions.search.passage_search import plain
 
     if not hits:
         print_line("No results.")
@@ -193,6 +197,7 @@ def _show(hits: list[Hit]) -> None:
 def _paint(snippet: str) -> str:
     """Prints matches in bold on a terminal."""
     from wolo.messages.terminal_text import clean
+    from wolo.sessions.search.passage_search import BEGIN, END, plain
 
     if not sys.stdout.isatty():
         return visible(plain(snippet))

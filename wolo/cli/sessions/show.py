@@ -15,8 +15,6 @@ from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import UsageError
 from wolo.frontends.streams import as_json, flush, print_json_text, print_line, print_lines, print_message
 from wolo.messages.terminal_text import quantity
-from wolo.sessions.replay_entries import messages
-from wolo.sessions.session_text import EntryFollower, draw, outline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +46,8 @@ def show_session(
     import json
     from pathlib import Path
 
+    from wolo.sessions.replay_entries import messages
+
     if tail is not None and tail < 1:
         raise UsageError(f"--tail {tail} shows nothing.", hint="Give a number above 0.")
     if tail is not None and around is not None:
@@ -76,6 +76,8 @@ def show_session(
 
 def _load(store: Store, session_id: str, tail: int | None) -> Loaded:
     """Loads the session, or enough of its end for `tail` messages."""
+    from wolo.sessions.replay_entries import messages
+
     most_bytes = TAIL_BYTES
     while tail is not None:
         loaded = store.load(session_id, most_bytes=most_bytes)
@@ -120,6 +122,8 @@ def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
     """Draw the prompts and branches of a session."""
     import msgspec
 
+    from wolo.sessions.session_text import draw, outline
+
     with open_store(only_to_read=True) as store:
         info = require_session(store, id)
         places = outline(store.nodes(info.id), store.head(info.id))
@@ -145,6 +149,8 @@ def watch(
     as_json: AsJson = False,
 ) -> None:
     """Follow a running session, read-only, until it ends. Ctrl-C stops watching."""
+    from wolo.sessions.session_text import EntryFollower
+
     with open_store() as store:
         info = require_session(store, id)
         after = 0 if from_start else store.head(info.id)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wolo.cli.listing import AsJson, pad, print_json, width_of
+from wolo.cli.listing import AsJson, pad, print_json
 from wolo.errors import WoloError
 from wolo.frontends.streams import confirm, print_line, print_message, print_messages, stdout_bytes
+from wolo.frontends.wrapping import cells
 from wolo.messages.terminal_text import quantity
 from wolo.places import Notices, find_places
 from wolo.workspace.session_worktrees import (
@@ -111,7 +112,7 @@ def list_worktrees(as_json: AsJson = False) -> None:
         return
     if not rows:
         print_message("There is no worktree of this repository.", hint="`wolo --worktree NAME` makes one.")
-    widths = [max((width_of(str(row[key])) for row in rows), default=0) for key in ("name", "state")]
+    widths = [max((cells(str(row[key])) for row in rows), default=0) for key in ("name", "state")]
     for row in rows:
         print_line(f"{pad(str(row['name']), widths[0])}  {pad(str(row['state']), widths[1])}  {row['folder']}")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -13,13 +15,13 @@ from msgspec.structs import replace
 from wolo.agent.events import ApprovalAsked, Event, ModeChanged, QuestionsAsked, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
+from wolo.conversation.history.turn_undo import FORGOTTEN, Undoing
 from wolo.conversation.prompt_attachments import write_prompt
 from wolo.conversation.resources.startup import ConversationChange, StartOptions
 from wolo.conversation.structured_output import OutputForm, read_schema
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.claude_protocol.can_use_tool import ToolPermissions
 from wolo.frontends.claude_protocol.channel import Channel, ProgramGone, ProgramRefused
-from wolo.frontends.claude_protocol.file_rewind import prompt_uuid, rewind_files
 from wolo.frontends.claude_protocol.session_options import (
     SessionOptions,
     Values,
@@ -347,3 +349,36 @@ def _models(conversation: Conversation) -> list[dict[str, Any]]:
     usable = [each for each in models_here(conversation.permissions.config) if each.has_key and each.model is not None]
     about = {conversation.info.model: ""} | {each.label: in_brief(each) for each in usable[:MOST_MODELS]}
     return [{"value": label, "displayName": label, "description": text} for label, text in about.items()]
+
+
+def prompt_uuid(message_id: str) -> str:
+    """The name of a prompt to which the program gave none; the same in every process."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, message_id))
+
+
+async def rewind_files(
+    conversation: Conversation, names: Mapping[str, str], name: str, *, is_preview: bool
+) -> tuple[Conversation, dict[str, Any]]:
+    """The files are as before that prompt; the conversation stays, and the model is told. Returns the one that continues it.
+
+    `names` are the program's own, with the ids of their prompts. Raises WoloError.
+    """
+    ids = [message.id for message in conversation.history if message.is_prompt]
+    number = next((at for at, id in enumerate(reversed(ids), 1) if name == prompt_uuid(id) or names.get(name) == id), 0)
+    undoing = Undoing.of(conversation)
+    whole = await asyncio.to_thread(undoing.undo, number) if number else None
+    if whole is None or FORGOTTEN in whole.report.not_covered:
+        why = FORGOTTEN if whole else f"There is no prompt {name} in this session."
+        if is_preview:
+            return conversation, {"canRewind": False, "error": why}
+        raise UsageError(why)
+    paths = [step.path for step in whole.plan.steps]
+    response: dict[str, Any] = {"canRewind": True, "filesChanged": paths}
+    if conflicts := [each.path for each in whole.report.conflicts]:
+        response["error"] = f"Not restored, because they were changed since: {', '.join(conflicts)}."
+    if paths and not is_preview:
+        done = await asyncio.to_thread(lambda: undoing.carry_out(undoing.undo(number, map(Path, paths))))
+        conversation = await conversation.reopen(done.change)
+        if (store := conversation.files.tracker.store) is not None:
+            store.end_step(done.step)
+    return conversation, response

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import platform
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,13 @@ from wolo.conversation.structured_output import OutputForm
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.codex_protocol import json_rpc
 from wolo.frontends.codex_protocol.app_thread import AppThread, read_prompt, review_target
-from wolo.frontends.codex_protocol.codex_settings import CodexSettings
-from wolo.frontends.codex_protocol.sandboxes import MODES, READ_ONLY, mode_of, to_thinking
-from wolo.frontends.codex_protocol.thread_objects import exact_id, list_sessions, opened_object, saved_object
+from wolo.frontends.codex_protocol.codex_settings import MODES, READ_ONLY, CodexSettings, mode_of, to_thinking
 from wolo.frontends.streams import print_message
 from wolo.guard.modes import MODES as ALL_MODES
+from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.store import Store
 
 log = logging.getLogger(__name__)
 Params = Mapping[str, Any]
@@ -47,6 +49,8 @@ class AppServer:
         self._settings = settings
         self._rpc = json_rpc.JsonRpc(self._on_message)
         self._threads: dict[str, AppThread] = {}
+        self.stopped_by = 0
+        """Exit code of the signal that ended the connection; 0 without one."""
         self._hidden: frozenset[str] = frozenset()
         self._is_initialized = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -76,7 +80,8 @@ class AppServer:
         for thread in self._threads.values():
             await thread.close()
 
-    def stop(self) -> None:
+    def stop(self, exit_code: int) -> None:
+        self.stopped_by = exit_code
         self._rpc.end()
 
     def kill(self) -> None:
@@ -329,3 +334,82 @@ def _refuse_rest(params: Params, handled: tuple[str, ...]) -> None:
         is_user = name == "approvalsReviewer" and value == "user"
         if name not in handled and name not in _WITHOUT_EFFECT and value not in (None, False, "", [], {}) and not is_user:
             raise UsageError(f"wolo does not have the parameter {name} of Codex.")
+
+
+def list_sessions(cwd: str | None) -> list[SessionInfo]:
+    with Store.open(find_places().data) as store:
+        return list(store.list(None if cwd is None else os.path.realpath(cwd)))
+
+
+def exact_id(name: str) -> str:
+    """Raises UsageError where no session has this id or name: the beginning of one is not enough, nor an ephemeral thread's."""
+    with Store.open(find_places().data) as store:
+        found = store.exactly(name)
+    if found is None:
+        raise UsageError(f"There is no session {clean_line(name)} that was saved.")
+    return found.id
+
+
+def opened_object(thread: AppThread, policy: str) -> dict[str, Any]:
+    conversation = thread.conversation
+    info = conversation.info
+    provider, _, _ = info.model.partition("/")
+    sandboxes = {"yolo": {"type": "dangerFullAccess"}, "auto": _WORKSPACE, "edit": _WORKSPACE}
+    return {
+        "thread": _thread_object(thread.id, info.model, str(info.cwd), is_saved=info.saves_session, status="idle"),
+        "model": info.model,
+        "modelProvider": provider,
+        "serviceTier": None,
+        "cwd": str(info.cwd),
+        "instructionSources": [],
+        "approvalPolicy": policy or ("on-request" if thread.asks else "never"),
+        "approvalsReviewer": "user",
+        "sandbox": sandboxes.get(info.mode, {"type": "readOnly"}),
+        "reasoningEffort": conversation.choice.thinking,
+    }
+
+
+_WORKSPACE = {
+    "type": "workspaceWrite",
+    "writableRoots": [],
+    "networkAccess": False,
+    "excludeTmpdirEnvVar": False,
+    "excludeSlashTmp": False,
+}
+
+
+def saved_object(info: SessionInfo, status: str) -> dict[str, Any]:
+    found = _thread_object(info.id, info.model, info.cwd, is_saved=True, status=status)
+    return {
+        **found,
+        "preview": info.title,
+        "name": info.name or info.title,
+        "createdAt": int(info.created),
+        "updatedAt": int(info.updated),
+    }
+
+
+def _thread_object(id: str, model: str, cwd: str, *, is_saved: bool, status: str) -> dict[str, Any]:
+    now = int(time.time())
+    return {
+        "id": id,
+        "sessionId": id,
+        "forkedFromId": None,
+        "parentThreadId": None,
+        "preview": "",
+        "ephemeral": not is_saved,
+        "modelProvider": model.partition("/")[0],
+        "createdAt": now,
+        "updatedAt": now,
+        "status": {"type": status},
+        "path": None,
+        "cwd": cwd,
+        "cliVersion": __version__,
+        "source": "appServer",
+        "threadSource": None,
+        "agentNickname": None,
+        "agentRole": None,
+        "gitInfo": None,
+        "name": None,
+        "turns": [],
+    }

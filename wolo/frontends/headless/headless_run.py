@@ -7,7 +7,6 @@ import contextlib
 import os
 import sys
 import time
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -52,9 +51,13 @@ class Headless:
         self.stopped = asyncio.Event()
 
     def stop(self, exit_code: int) -> None:
-        """Makes this the exit code and wakes what waits for input; the turn is interrupted by the caller."""
+        """Makes this the exit code, wakes what waits for input, and interrupts the turn."""
         self.stopped_by = exit_code
         self.stopped.set()
+        self.interrupt()
+
+    def kill(self) -> None:
+        self._conversation.kill()
 
     def interrupt(self) -> None:
         """Stops the running turn; its result still comes."""
@@ -248,12 +251,14 @@ def _is_in_front() -> bool:
 
 def _fit(text: str, end: str) -> str:
     """Cut to one row."""
+    from wolo.frontends.wrapping import cells  # noqa: PLC0415  # for progress on a terminal only
+
     try:
         room = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 2 - len(end)
     except (OSError, ValueError):
         return ""
     for at, letter in enumerate(text):
-        room -= 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        room -= cells(letter)
         if room < 0:
             return f"{text[:at]}…{end}"
     return text + end

@@ -31,8 +31,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wolo import __version__
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.mcp_server import tool_values
-from wolo.frontends.mcp_server.resources import TEMPLATE, get_prompt, list_prompts, list_resources, read_resource
-from wolo.frontends.mcp_server.session_reading import list_sessions, list_text, read_session, session_text
+from wolo.frontends.mcp_server.resources import (
+    TEMPLATE,
+    get_prompt,
+    list_prompts,
+    list_resources,
+    list_sessions,
+    list_text,
+    read_resource,
+    read_session,
+    session_text,
+)
 from wolo.frontends.mcp_server.tasks import Form, ServerTask, ServerTasks
 from wolo.frontends.streams import flush, print_line
 from wolo.operating_system import EXIT_BY_SIGNAL, on_signal

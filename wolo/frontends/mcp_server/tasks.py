@@ -15,7 +15,7 @@ from wolo.api import run_events
 from wolo.api.agent import Agent
 from wolo.conversation.phrasing import argument_lines
 from wolo.errors import SessionError, UsageError, WoloError
-from wolo.frontends.mcp_server.session_reading import find_session
+from wolo.frontends.mcp_server.resources import find_session
 from wolo.frontends.question_forms import form_properties, form_text, limit_modes, replies_of
 from wolo.guard.modes import MODES, find_mode
 from wolo.messages.call_arguments import call_line, shorten

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from wolo import __version__
-from wolo.frontends.server.event_types import EVENT_TYPES
-from wolo.frontends.server.response_types import ErrorAnswer
+from wolo.frontends.server.response_types import EVENT_TYPES, ErrorAnswer
 from wolo.frontends.server.routes import EVENT_STREAM, ROUTES, Route
 
 REF = "#/components/schemas/{name}"
