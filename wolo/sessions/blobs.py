@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from wolo.operating_system import os
-from wolo.sessions.storage import sync_directory
+from wolo.sessions.storage import sync
 
 INCOMING = ".incoming"
 """A file is written under this name and then renamed. Writers hold the database lock, so one name is enough."""
@@ -37,7 +37,7 @@ def add(folder: Path, connection: sqlite3.Connection, session_id: str, data: byt
         except BaseException:
             clear_unfinished(folder)
             raise
-        sync_directory(folder)
+        sync(folder)
     connection.execute("INSERT OR IGNORE INTO blobs (session, name) VALUES (?, ?)", (session_id, name))
     return path
 
@@ -55,14 +55,13 @@ def names_of(connection: sqlite3.Connection, session_id: str) -> list[str]:
     return [name for (name,) in connection.execute("SELECT name FROM blobs WHERE session = ?", (session_id,))]
 
 
-def count_missing(folder: Path, connection: sqlite3.Connection) -> int:
-    there = {path.name for path in folder.iterdir()}
-    return sum(name not in there for (name,) in connection.execute(f"SELECT DISTINCT name FROM blobs WHERE {_IS_USED}"))
+def used_names(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute(f"SELECT DISTINCT name FROM blobs WHERE {_IS_USED}")}
 
 
 def delete_unused(folder: Path, connection: sqlite3.Connection) -> None:
     """Removes files and rows of sessions that were deleted, as far as no other session needs them. Needs a write transaction."""
-    used = {name for (name,) in connection.execute(f"SELECT DISTINCT name FROM blobs WHERE {_IS_USED}")}
+    used = used_names(connection)
     for (name,) in connection.execute(f"SELECT DISTINCT name FROM blobs WHERE NOT {_IS_USED}").fetchall():
         if name not in used:
             (folder / name).unlink(missing_ok=True)

@@ -7,16 +7,15 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from types import FunctionType
 from typing import Any, Protocol, TypeVar
 
 from wolo.errors import SessionError
-from wolo.operating_system import release_lock
 from wolo.sessions import database_file, migrations
-from wolo.sessions.locks import LockHeld, OpenState, acquire, note_path
+from wolo.sessions.locks import OpenState, hold, note_path
 from wolo.sessions.storage import DatabaseDamaged, StorageFailed, StorageReadOnly, check_file, storage_error
 from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, transaction
 
@@ -41,7 +40,7 @@ class Database:
         self._connection = connection
         self._file = self.path.stat()
         # Also at the end of the interpreter: the last connection checkpoints on close, which needs the lock.
-        self._finish = weakref.finalize(self, _close, connection, _lock_path(self.path), self._use, os.getpid())
+        self._finish = weakref.finalize(self, _close, connection, self.path, self._use, os.getpid())
 
     @classmethod
     def open(cls, path: Path, steps: Sequence[migrations.Step] = migrations.STEPS) -> tuple[Database, list[str]]:
@@ -50,10 +49,10 @@ class Database:
         A damaged one is moved aside, and what can be read of it is in the one returned. Raises SessionError and leaves the file
         unchanged.
         """
-        files = (path, database_file.log_path(path), database_file.memory_path(path), _lock_path(path), note_path(path))
+        files = (path, database_file.log_path(path), database_file.memory_path(path), path.with_suffix(".lock"), note_path(path))
         warnings = [warning for file in files for warning in check_file(file)]
         try:
-            with _lock(_lock_path(path)):
+            with _lock(path):
                 use = OpenState(path)
                 try:
                     connection, more = _open(path, steps, use)
@@ -72,7 +71,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Runs one transaction, durable when the block ends; rolled back on an exception."""
-        with self._mutex, self._translate_errors(), _lock(_lock_path(self.path)):
+        with self._mutex, self._translate_errors(), _lock(self.path):
             connection = self._connection
             if not self.is_current():  # SQLite would write to a file that nobody can open any more
                 raise StorageFailed(
@@ -87,7 +86,7 @@ class Database:
     def checkpoint(self) -> None:
         """Copies the write-ahead log into the database; called at the end of a turn, when the user does not wait."""
         if self._log_bytes():
-            with self._mutex, self._translate_errors(), _lock(_lock_path(self.path)):
+            with self._mutex, self._translate_errors(), _lock(self.path):
                 _checkpoint(self._connection)
 
     def is_current(self) -> bool:
@@ -102,7 +101,7 @@ class Database:
 
         Returns a message for the user; empty, and nothing done, when another process has it open.
         """
-        with self._mutex, self._translate_errors(), _lock(_lock_path(self.path)):
+        with self._mutex, self._translate_errors(), _lock(self.path):
             if not self._use.acquire_exclusive():
                 return ""
             try:
@@ -136,24 +135,11 @@ class Database:
             raise explained from error
 
 
-@contextmanager
-def _lock(path: Path, wait_s: float = DATABASE_WAIT_S) -> Iterator[None]:
-    """Holds the lock for database writes and checkpoints. Raises SessionError after `wait_s`."""
-    try:
-        descriptor = acquire(path, wait_s)
-    except LockHeld as other:
-        raise SessionError(
-            f"Another wolo has locked the session database for {wait_s:.0f} seconds and does not answer.",
-            hint="It may be stopped: resume it (fg) or quit it, then try again.",
-        ) from other
-    try:
-        yield
-    finally:
-        release_lock(descriptor)
-
-
-def _lock_path(path: Path) -> Path:
-    return path.with_suffix(".lock")
+def _lock(path: Path) -> AbstractContextManager[None]:
+    """For writes to this database, and its checkpoints."""
+    what = f"Another wolo has locked the session database for {DATABASE_WAIT_S:.0f} seconds and does not answer."
+    hint = "It may be stopped: resume it (fg) or quit it, then try again."
+    return hold(path.with_suffix(".lock"), DATABASE_WAIT_S, what, hint)
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
@@ -165,11 +151,11 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout = {database_file.BUSY_MS}")
 
 
-def _close(connection: sqlite3.Connection, lock: Path, use: OpenState, process: int) -> None:
+def _close(connection: sqlite3.Connection, path: Path, use: OpenState, process: int) -> None:
     if process != os.getpid():  # a forked child: all of them are its parent's
         return
     try:
-        with _lock(lock):
+        with _lock(path):
             _checkpoint(connection)
             use.mark_closed()
             connection.close()
@@ -288,11 +274,10 @@ class ReadOnlyDatabase:
                 raise SessionError(f"{path} is empty.", hint="It contains no session.")
             self._connection = self._stack.enter_context(database_file.only_reading(path))
             database_file.check_ours(self._connection, path)
-        except (*SQLITE_ERRORS, OSError) as error:
+        except BaseException as error:
             self._stack.close()
-            raise storage_error(error, path) from error
-        except BaseException:
-            self._stack.close()
+            if isinstance(error, (*SQLITE_ERRORS, OSError)):
+                raise storage_error(error, path) from error
             raise
 
     @contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.operating_system import os
-from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, not_a_database, sync_directory
+from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, not_a_database, sync
 from wolo.workspace.files.sqlite_connection import open_sqlite
 
 REMOTE = (
@@ -169,7 +169,14 @@ def create(path: Path, version: int, fill: Callable[[sqlite3.Connection], None] 
     finally:
         connection.close()
     fresh.rename(path)
-    sync_directory(path.parent)
+    sync(path.parent)
+
+
+def read_only_uri(path: Path) -> str:
+    """For connections that leave no trace. `immutable` ignores the log, so it is only for a database without one."""
+    log = log_path(path)
+    is_logged = log.exists() and log.stat().st_size > 0
+    return f"{path.absolute().as_uri()}?mode=ro{'' if is_logged else '&immutable=1'}"
 
 
 @contextmanager
@@ -178,14 +185,11 @@ def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
 
     Where the write-ahead log cannot be read in place, it reads a private copy of both.
     """
-    log = log_path(path)
-    if not (log.exists() and log.stat().st_size):
-        with closing(_open_untrusted(f"{path.absolute().as_uri()}?mode=ro&immutable=1")) as connection:
-            yield connection
-        return
-    connection = _open_untrusted(f"{path.absolute().as_uri()}?mode=ro")
+    uri = read_only_uri(path)
+    connection = _open_untrusted(uri)
     try:
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if "immutable" not in uri:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except sqlite3.OperationalError:  # SQLite would have to write in order to read the log
         connection.close()
     else:
@@ -197,7 +201,7 @@ def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
     from wolo.workspace.files.unfinished import unfinished_folder  # noqa: PLC0415  # the same
 
     with unfinished_folder() as folder:
-        for each in (path, log):
+        for each in (path, log_path(path)):
             shutil.copyfile(each, folder / each.name)
         with closing(_open_untrusted((folder / path.name).as_uri())) as connection:
             yield connection
@@ -224,12 +228,10 @@ def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
     """Refuses a file that is damaged, foreign or from a newer wolo, without changing a byte of it or its log."""
     if path.stat().st_size == 0:
         raise DatabaseDamaged(path, "the file is empty")
-    # Through SQLite, not open(): closing another descriptor of the file would drop this process's locks on it. `immutable` leaves
-    # no trace but ignores the log, which after an interrupted checkpoint holds half of the data.
-    log = log_path(path)
-    is_logged = log.exists() and log.stat().st_size > 0
-    how = "mode=ro" if is_logged else "mode=ro&immutable=1"
-    with closing(open_sqlite(f"{path.absolute().as_uri()}?{how}")) as connection:
+    # Through SQLite, not open(): closing another descriptor of the file would drop this process's locks on it. After an
+    # interrupted checkpoint the log holds half of the data.
+    uri = read_only_uri(path)
+    with closing(open_sqlite(uri)) as connection:
         if (version := check_ours(connection, path)) > known + _MOST_RELEASES:
             raise DatabaseDamaged(path, "its header is damaged")
         if version > known:
@@ -252,8 +254,8 @@ def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
             if lost:
                 table, column, *_ = min(lost)
                 raise DatabaseDamaged(path, f"its table {table} has no right column {column}")
-    if thoroughly and is_logged and is_torn(path, page_bytes):
-        raise DatabaseDamaged(path, f"its log {log.name} is torn")
+    if thoroughly and "immutable" not in uri and is_torn(path, page_bytes):
+        raise DatabaseDamaged(path, f"its log {log_path(path).name} is torn")
 
 
 def _schema() -> str:

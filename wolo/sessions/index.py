@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -144,7 +144,14 @@ class Index:
             for passage in extracted.texts:
                 _add_passage(connection, session_id, passage)
             for call in extracted.calls.values():
-                _add_call(connection, session_id, call)
+                # It replaces what an earlier entry said of the call.
+                key, passage = (session_id, call.part_id), call.passage
+                before = connection.execute("SELECT passage FROM calls WHERE session = ? AND part = ?", key).fetchone()
+                if before is not None:
+                    connection.execute("DELETE FROM words WHERE rowid = ?", before)
+                    connection.execute("DELETE FROM passages WHERE id = ?", before)
+                told = (*key, passage.at, passage.tool, call.failed, _add_passage(connection, session_id, passage))
+                connection.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?)", told)
             prompts = ((session_id, message_id, at) for message_id, at in extracted.prompts)
             connection.executemany("INSERT OR REPLACE INTO prompts VALUES (?, ?, ?)", prompts)
             for answer in extracted.answers:
@@ -222,28 +229,8 @@ def _add_passage(connection: sqlite3.Connection, session_id: str, passage: index
     return added.lastrowid
 
 
-def _add_call(connection: sqlite3.Connection, session_id: str, call: indexed_text.IndexedCall) -> None:
-    """Replaces what an earlier entry said of the call."""
-    key = (session_id, call.part_id)
-    before = connection.execute("SELECT passage FROM calls WHERE session = ? AND part = ?", key).fetchone()
-    if before is not None:
-        connection.execute("DELETE FROM words WHERE rowid = ?", before)
-        connection.execute("DELETE FROM passages WHERE id = ?", before)
-    passage = call.passage
-    row = (*key, passage.at, passage.tool, call.failed, _add_passage(connection, session_id, passage))
-    connection.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?)", row)
-
-
-@contextmanager
-def _lock(path: Path, wait_s: float) -> Iterator[None]:
-    try:
-        descriptor = locks.acquire(path.with_suffix(".lock"), wait_s)
-    except locks.LockHeld as other:
-        raise SessionError("Another wolo is updating the search index.", hint="Try again in a moment.") from other
-    try:
-        yield
-    finally:
-        os.close(descriptor)
+def _lock(path: Path, wait_s: float) -> AbstractContextManager[None]:
+    return locks.hold(path.with_suffix(".lock"), wait_s, "Another wolo is updating the search index.", "Try again in a moment.")
 
 
 def _remove(path: Path) -> None:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from wolo.errors import SessionError
 from wolo.messages.unicode import whole
-from wolo.sessions.database_file import log_path
+from wolo.sessions.database_file import read_only_uri
 from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, open_sqlite
 
 COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
@@ -93,37 +93,22 @@ def directory(cwd: Path | str) -> str:
     return os.fsencode(os.path.realpath(cwd)).decode("utf-8", "backslashreplace")
 
 
-def read(connection: sqlite3.Connection, session_id: str) -> SessionInfo | None:
-    row = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE id = ?", (session_id,)).fetchone()
-    return SessionInfo(*row) if row else None
-
-
-def read_named(connection: sqlite3.Connection, name: str) -> SessionInfo | None:
-    row = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE name = ?", (name,)).fetchone()
+def read(connection: sqlite3.Connection, value: str, column: Literal["id", "name"] = "id") -> SessionInfo | None:
+    row = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE {column} = ?", (value,)).fetchone()
     return SessionInfo(*row) if row else None
 
 
 def exactly(connection: sqlite3.Connection, name_or_id: str) -> SessionInfo | None:
     spec = whole(name_or_id).strip()
-    return read(connection, spec) or read_named(connection, spec)
+    return read(connection, spec) or read(connection, spec, "name")
 
 
 def newest_first(connection: sqlite3.Connection, cwd: Path | str | None, *, with_tasks: bool = False) -> list[SessionInfo]:
     """`with_tasks` includes the sessions of subagents."""
-    wanted = "1" if with_tasks else _OWN
-    if cwd is None:
-        rows = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE {wanted} ORDER BY touched DESC")
-    else:
-        query = f"SELECT {COLUMNS} FROM sessions WHERE cwd = ? AND {wanted} ORDER BY touched DESC"
-        rows = connection.execute(query, (directory(cwd),))
-    return [SessionInfo(*row) for row in rows]
-
-
-def tasks_of(connection: sqlite3.Connection, session_id: str) -> list[str]:
-    """Ids of the session's subagent sessions."""
-    beginning = task_of(session_id, "")
-    query = "SELECT id FROM sessions WHERE substr(parent, 1, ?) = ? ORDER BY touched"
-    return [row[0] for row in connection.execute(query, (len(beginning), beginning))]
+    here, values = ("1", ()) if cwd is None else ("cwd = ?", (directory(cwd),))
+    whose = "1" if with_tasks else _OWN
+    query = f"SELECT {COLUMNS} FROM sessions WHERE {here} AND {whose} ORDER BY touched DESC"
+    return [SessionInfo(*row) for row in connection.execute(query, values)]
 
 
 def latest(connection: sqlite3.Connection, cwd: Path | str) -> SessionInfo | None:
@@ -146,7 +131,11 @@ def find(connection: sqlite3.Connection, spec: str, cwd: Path | str | None) -> S
     if exact := exactly(connection, spec):
         return exact
     everything = newest_first(connection, None)
-    matches = [info for info in newest_first(connection, None, with_tasks=True) if _has_beginning(info.id, spec)]
+    matches = []
+    for info in newest_first(connection, None, with_tasks=True):
+        pieces = info.id.split("_")
+        if any("_".join(pieces[start:]).startswith(spec) for start in range(len(pieces))):
+            matches.append(info)
     if not matches:
         words = spec.casefold().split()
         matches = [info for info in everything if all(word in f"{info.name or ''} {info.title}".casefold() for word in words)]
@@ -162,11 +151,6 @@ def find(connection: sqlite3.Connection, spec: str, cwd: Path | str | None) -> S
             f"“{spec}” could be {len(matches)} sessions:\n" + "\n".join(lines), hint="Give the id, or a longer prefix."
         )
     return matches[0]
-
-
-def _has_beginning(session_id: str, spec: str) -> bool:
-    pieces = session_id.split("_")
-    return any("_".join(pieces[start:]).startswith(spec) for start in range(len(pieces)))
 
 
 def unknown(spec: str, everything: Sequence[SessionInfo]) -> SessionError:
@@ -195,7 +179,7 @@ def require(connection: sqlite3.Connection, session_id: str) -> SessionInfo:
 def require_free(connection: sqlite3.Connection, session_id: str, name: str | None) -> None:
     if read(connection, session_id):
         raise SessionError(f"There is already a session {session_id}.", hint="Choose another id.")
-    if name and read_named(connection, name):
+    if name and read(connection, name, "name"):
         raise SessionError(f"There is already a session named {name}.", hint=f"Resume it (-r {name}) or choose another name.")
 
 
@@ -205,13 +189,10 @@ WAIT_S = 0.05
 def peek(data_dir: Path, cwd: Path, most: int) -> list[SessionInfo]:
     """Lists sessions with prompts for shell completion. Creates, repairs and waits for nothing; empty on any error."""
     path = data_dir / "wolo.db"
-    log = log_path(path)
     try:
         if not path.stat().st_size:
             return []
-        # Without a log nothing is being written, and `immutable` leaves no file behind.
-        how = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
-        with closing(open_sqlite(f"{path.absolute().as_uri()}?{how}", wait_s=WAIT_S)) as connection:
+        with closing(open_sqlite(read_only_uri(path), wait_s=WAIT_S)) as connection:
             return [info for info in newest_first(connection, cwd) if info.turns][:most]
     except (*SQLITE_ERRORS, OSError):
         return []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wolo.errors import SessionError
@@ -64,6 +64,19 @@ def acquire(path: Path, wait_s: float, nameless_s: float = 0) -> int:
             raise LockHeld(holder)
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
+
+
+@contextmanager
+def hold(path: Path, wait_s: float, what: str, hint: str) -> Iterator[None]:
+    """Holds the lock of a file. Raises SessionError with these texts where another process has it for longer than `wait_s`."""
+    try:
+        descriptor = acquire(path, wait_s)
+    except LockHeld as other:
+        raise SessionError(what, hint=hint) from other
+    try:
+        yield
+    finally:
+        release_lock(descriptor)
 
 
 class SessionLock:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wolo.errors import SessionError
-from wolo.sessions.storage import make_directory, sync_directory, sync_file
+from wolo.sessions.storage import make_directory, sync
 from wolo.workspace.files.sqlite_connection import transaction
 
 Step = Callable[[sqlite3.Connection], None]
@@ -31,10 +31,10 @@ def migrate(connection: sqlite3.Connection, path: Path, version: int, steps: Seq
     unfinished.touch(0o600, exist_ok=False)
     unfinished.chmod(0o600)
     connection.execute("VACUUM INTO ?", (str(unfinished),))
-    sync_file(unfinished)
+    sync(unfinished)
     backup = folder / f"{path.stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-v{version}.db"
     unfinished.rename(backup)
-    sync_directory(folder)
+    sync(folder)
     for outdated in backups(path)[:-BACKUPS_KEPT]:
         outdated.unlink()
     try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ from wolo.sessions import blobs, listing, session_rows, storage
 from wolo.sessions.database import Database, ReadOnlyDatabase, retry_after_repair
 from wolo.sessions.entries import CompactionEntry, MessageEntry, ResultsEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.locks import LockHeld, SessionLocks, acquire
+from wolo.sessions.locks import SessionLocks, hold
 from wolo.sessions.session_rows import StoredRow, check_id, check_name, subagent_usages, title_of
 
 PAGE_ROWS = 64
@@ -92,17 +92,6 @@ def kind_of(body: bytes | None) -> str:
         return NO_KIND
 
 
-def in_pages(rows: Iterable[StoredRow]) -> Iterator[list[StoredRow]]:
-    page: list[StoredRow] = []
-    for row in rows:
-        page.append(row)
-        if len(page) == PAGE_ROWS:
-            yield page
-            page = []
-    if page:
-        yield page
-
-
 _FROM = "SELECT blobs.session FROM blobs JOIN sessions ON sessions.id = blobs.session WHERE blobs.name = ? AND head {} 0"
 _FACTS = "name = ?, title = ?, model = ?, mode = ?, turns = ?, tokens = ?, cost = ?, parent = ?, head = ?"
 
@@ -130,17 +119,17 @@ class SessionImport:
             )
             blobs.add(self._blobs_dir, connection, facts.id, self._origin, RECORD)
         try:
-            for page in in_pages(rows):
+            waiting = iter(rows)
+            while page := [*islice(waiting, PAGE_ROWS)]:
                 for row in page:
                     tally.add(row)
                 with self._database.writing() as connection:
                     for row in page:
                         session_rows.insert(connection, self._blobs_dir, facts.id, kind_of(row.body), row)
             texts = (facts.title or tally.title, facts.model or tally.model, facts.mode or tally.mode)
-            counted = (tally.turns, tally.tokens, tally.cost)
             with self._database.writing() as connection:
-                known = (facts.name, *texts, *counted, facts.parent, facts.head or tally.last)
-                connection.execute(f"UPDATE sessions SET {_FACTS} WHERE id = ?", (*known, facts.id))
+                counted = (tally.turns, tally.tokens, tally.cost, facts.parent, facts.head or tally.last)
+                connection.execute(f"UPDATE sessions SET {_FACTS} WHERE id = ?", (facts.name, *texts, *counted, facts.id))
                 session_rows.touch(connection, facts.id)
                 return listing.require(connection, facts.id)
         except BaseException:
@@ -200,17 +189,10 @@ class RawRows:
             names = sorted(blobs.names_of(connection, session_id))
         return tuple(self._blobs_dir / name for name in names if name not in entries and not name.endswith(RECORD))
 
-    @contextmanager
-    def import_lock(self) -> Iterator[None]:
+    def import_lock(self) -> AbstractContextManager[None]:
         """Locks out other imports, so that an id, a name or an origin checked inside is still free on import."""
-        try:
-            descriptor = acquire(self._blobs_dir.with_name("import.lock"), IMPORT_WAIT_S)
-        except LockHeld as other:
-            raise SessionError("Another wolo is importing a session.", hint="Try again when it is done.") from other
-        try:
-            yield
-        finally:
-            os.close(descriptor)
+        path = self._blobs_dir.with_name("import.lock")
+        return hold(path, IMPORT_WAIT_S, "Another wolo is importing a session.", "Try again when it is done.")
 
     def import_rows(self, facts: SessionFields, origin: bytes, rows: Iterable[StoredRow]) -> SessionInfo:
         """Imports a session in several commits; it is visible after the last one.
@@ -219,8 +201,7 @@ class RawRows:
         id that is taken.
         """
         with self._locks.lock(facts.id):
-            taking = SessionImport(self._database, self._blobs_dir, facts, origin)
-            return taking.run(rows, self._locks)
+            return SessionImport(self._database, self._blobs_dir, facts, origin).run(rows, self._locks)
 
     def find_imported(self, origin: bytes) -> SessionInfo | None:
         """Finds the session imported from this origin; prefers an original to its forks, which share its files."""

@@ -70,13 +70,13 @@ def resume(path: Path, version: int) -> str:
         for file in (log_path(path), memory_path(path), path):
             if file.exists():
                 file.rename(unfinished / file.name)
-        storage.sync_directory(unfinished)
-        storage.sync_directory(path.parent)
+        storage.sync(unfinished)
+        storage.sync(path.parent)
     if not path.exists():
         _replace(path, version, damaged, report)
     folder = unfinished.with_name(f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.urandom(2).hex()}")
     unfinished.rename(folder)
-    storage.sync_directory(folder.parent)
+    storage.sync(folder.parent)
     return f"{(folder / report.name).read_text('utf-8')} The damaged file is in {folder}."
 
 
@@ -98,9 +98,9 @@ def _replace(path: Path, version: int, damaged: Path, report: Path) -> None:
         fresh.unlink(missing_ok=True)
         fresh.touch(0o600)
         shutil.copyfile(backup, fresh)
-        storage.sync_file(fresh)
+        storage.sync(fresh)
         fresh.rename(path)
-        storage.sync_directory(path.parent)
+        storage.sync(path.parent)
     else:
         _write(report, f"{reason}. Nothing could be read from it and there is no backup, so a new one was created.")
         create(path, version)

@@ -250,7 +250,7 @@ def update_totals(connection: sqlite3.Connection, session_id: str, entries: Sequ
             value = whole(entry.value)
             if entry.name == "name":
                 value = check_name(value)
-                if (holder := listing.read_named(connection, value)) and holder.id != session_id:
+                if (holder := listing.read(connection, value, "name")) and holder.id != session_id:
                     raise SessionError(f"Session {holder.id} is already named {value}.", hint="Choose another name.")
             elif entry.name == "title":
                 value = title_of(value)

@@ -54,8 +54,11 @@ def storage_error(error: SqliteError | OSError, path: Path) -> SessionError:
         reason = (error.strerror or str(error)).lower()
         return StorageFailed(f"Cannot save sessions: {where}: {reason}.", hint=_READ_ONLY_HINT)
     # The low byte is SQLite's primary result code.
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    if is_damage(error) or _is_read_only_by_header(error, path):
+    full_code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    code = full_code & 0xFF
+    # SQLite writes no file whose header names a later format.
+    is_by_header = full_code == sqlite3.SQLITE_READONLY and all(os.access(each, os.W_OK) for each in (path, path.parent))
+    if is_damage(error) or is_by_header:
         return DatabaseDamaged(path, reason_of(error))
     if code == sqlite3.SQLITE_FULL:
         return StorageFailed(f"{_sentence(name_shortage(path))}: {path} has no room for the newest entry.", hint=_FULL_HINT)
@@ -66,12 +69,6 @@ def storage_error(error: SqliteError | OSError, path: Path) -> SessionError:
     if code == sqlite3.SQLITE_IOERR:
         return StorageFailed(f"The disk failed: {path} cannot be read or written ({error}).", hint=_FAILED_HINT)
     return StorageFailed(f"Cannot save sessions in {path}: {error}.", hint="Check the disk, or run with --no-session.")
-
-
-def _is_read_only_by_header(error: SqliteError, path: Path) -> bool:
-    """SQLite writes no file whose header tells a later format."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    return code == sqlite3.SQLITE_READONLY and all(os.access(each, os.W_OK) for each in (path, path.parent))
 
 
 def not_a_database(path: Path) -> SessionError:
@@ -104,12 +101,8 @@ def check_file(path: Path) -> list[str]:
     return _check_private(path, status, 0o600)
 
 
-def sync_directory(path: Path) -> None:
-    """Makes added and removed names durable."""
-    sync_file(path)
-
-
-def sync_file(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Makes the content of a file durable, or the names in a directory."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -295,9 +295,11 @@ class Store:
         Raises SessionError for a live one.
         """
         with self.lock(session_id):
+            beginning = listing.task_of(session_id, "")
+            query = "SELECT id FROM sessions WHERE substr(parent, 1, ?) = ? ORDER BY touched"
             with self._database.reading() as connection:
-                tasks = listing.tasks_of(connection, session_id)
-            for task in tasks:
+                tasks = connection.execute(query, (len(beginning), beginning)).fetchall()
+            for (task,) in tasks:
                 self.delete(task, reason)
             with self._database.reading() as connection:
                 info = listing.require(connection, session_id)
@@ -337,7 +339,8 @@ class Store:
     def missing_files(self) -> int:
         """Counts files that sessions need and that are missing."""
         with self._database.reading() as connection:
-            return blobs.count_missing(self.blobs_dir, connection)
+            used = blobs.used_names(connection)
+            return len(used - {path.name for path in self.blobs_dir.iterdir()})
 
     def checkpoint(self) -> None:
         """Housekeeping after a turn; skipping it loses nothing."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger_store import SCHEMA, Execute, LedgerError
 from wolo.sessions.database_file import connect, journal_for
-from wolo.sessions.storage import sync_directory
+from wolo.sessions.storage import sync
 from wolo.workspace.files.sqlite_connection import SQLITE_ERRORS, SqliteError, is_damage, open_sqlite, reason_of, transaction
 from wolo.workspace.files.unfinished import unfinished_folder
 
@@ -81,7 +81,7 @@ class SqliteStore:
             finally:
                 connection.close()
             fresh.rename(path)
-            sync_directory(path.parent)
+            sync(path.parent)
         except (*SQLITE_ERRORS, OSError) as error:
             raise _explain(error, path) from error
         return cls(path, host)
