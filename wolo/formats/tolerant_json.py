@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -104,6 +104,24 @@ def token_count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_COUNT:
         return 0
     return int(value)
+
+
+def mapping_at(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Empty for anything but an object."""
+    inner = value.get(name)
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def list_at(value: Mapping[str, Any], name: str, kind: type[Any] = object) -> list[Any]:
+    """The items of this type; none in anything but a list."""
+    inner = value.get(name)
+    return [each for each in inner if isinstance(each, kind)] if isinstance(inner, list) else []
+
+
+def text_at(value: Mapping[str, Any], name: str) -> str:
+    """Empty for anything but a text."""
+    inner = value.get(name)
+    return inner if isinstance(inner, str) else ""
 
 
 MOST_ID_CHARS = 200

@@ -15,7 +15,7 @@ from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog import Catalog
 from wolo.models.format_selection import FORMATS, format_of
-from wolo.sessions.exchange.importers import claude_code, codex, kimi, opencode, pi, vibe
+from wolo.sessions.exchange.foreign import claude_code, codex, kimi, opencode, pi, vibe
 from wolo.sessions.exchange.json_files import Imported
 
 HERE = Path(__file__).parent

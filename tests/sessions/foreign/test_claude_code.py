@@ -12,7 +12,7 @@ from tests.sessions.foreign.sources import calls, in_view, sample
 from wolo.errors import SessionError
 from wolo.messages.message import NUDGE, Producer, Usage
 from wolo.messages.parts import ThinkingPart
-from wolo.sessions.exchange.importers import claude_code
+from wolo.sessions.exchange.foreign import claude_code
 from wolo.sessions.exchange.json_files import Imported
 
 SAMPLE = sample("claude-code")

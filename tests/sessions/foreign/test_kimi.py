@@ -12,7 +12,7 @@ from tests.sessions.foreign.sources import calls, in_view, sample
 from wolo.errors import SessionError
 from wolo.messages.message import Usage
 from wolo.messages.parts import ThinkingPart
-from wolo.sessions.exchange.importers import kimi
+from wolo.sessions.exchange.foreign import kimi
 from wolo.sessions.exchange.json_files import Imported
 
 CLI, CODE = sample("kimi"), sample("kimi-code")

@@ -9,7 +9,7 @@ import pytest
 from tests.sessions.foreign.sources import PIXEL, complaints
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart
-from wolo.sessions.exchange.importers.builder import medium
+from wolo.sessions.exchange.foreign.builder import medium
 
 
 @pytest.mark.parametrize("source", [PIXEL, f"data:image/png;base64,{PIXEL}", f"data:image/webp;base64,{PIXEL}"])

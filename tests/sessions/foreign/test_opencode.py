@@ -17,7 +17,7 @@ from tests.sessions.foreign.sources import HERE, PIXEL, calls, complaints, in_vi
 from wolo.errors import SessionError
 from wolo.messages.message import Usage, UsageCost
 from wolo.messages.parts import ThinkingPart
-from wolo.sessions.exchange.importers import opencode
+from wolo.sessions.exchange.foreign import opencode
 from wolo.sessions.exchange.json_files import Imported
 
 SAMPLE = sample("opencode")

@@ -12,7 +12,7 @@ from tests.sessions.foreign.sources import calls, in_view, sample
 from wolo.errors import SessionError
 from wolo.messages.message import Producer, Usage, UsageCost
 from wolo.messages.parts import ThinkingPart
-from wolo.sessions.exchange.importers import pi
+from wolo.sessions.exchange.foreign import pi
 from wolo.sessions.exchange.json_files import Imported
 
 SAMPLE = sample("pi")

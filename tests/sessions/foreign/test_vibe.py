@@ -9,7 +9,7 @@ import pytest
 from tests.sessions.foreign.sources import calls, sample
 from wolo.errors import SessionError
 from wolo.messages.parts import ThinkingPart
-from wolo.sessions.exchange.importers import vibe
+from wolo.sessions.exchange.foreign import vibe
 
 SAMPLE = sample("vibe")
 

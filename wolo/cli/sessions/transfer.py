@@ -19,8 +19,8 @@ from wolo.messages.terminal_text import quantity
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.export_stream import Write
+    from wolo.sessions.exchange.foreign.discovery import FoundSession
     from wolo.sessions.exchange.importer import ImportReport, ImportSource
-    from wolo.sessions.exchange.importers.discovery import FoundSession
 
 STDIN = "-"
 

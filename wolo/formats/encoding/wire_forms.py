@@ -135,7 +135,10 @@ class _Adapter:
 
     def _cleanup(self, bent: dict[str, Any]) -> dict[str, Any]:
         for name in ("anyOf", "oneOf", "allOf"):
-            bent = self._tidy_union(bent, name)
+            if isinstance(choices := bent.pop(name, None), list):
+                if not self._null_types and len(choices) > 1:
+                    choices = [choice for choice in choices if choice.get("type") != "null"] or choices
+                bent = bent | {name: choices} if len(choices) != 1 else {**choices[0], **bent}
         self._tidy_type(bent)
         if bent.get("additionalProperties") == {}:
             del bent["additionalProperties"]
@@ -206,7 +209,14 @@ BLANK = "(blank output)"
 
 def result_text(part: ToolPart, notes: Iterable[str] = ()) -> str:
     """The result as the model reads it, with notes; never blank."""
-    text = "\n".join([clean(_result_body(part)), *notes])
+    outcome = outcome_of(part)
+    body = part.output or OPENINGS.get(outcome, EMPTY)
+    if part.output and (opening := OPENINGS.get(outcome)) is not None:
+        word = _SAYS_SO.get(outcome)  # the output may state the outcome at its start or end; errors always do
+        ends = f"{part.output[:_LOOKED_AT_CHARACTERS]}\n{part.output[-_LOOKED_AT_CHARACTERS:]}".lower()
+        if word is not None and word not in ends:
+            body = f"{opening}\n{'Output until then:' if outcome == 'interrupted' else 'Details:'}\n{part.output}"
+    text = "\n".join([clean(body), *notes])
     return text if text.strip() else BLANK
 
 
@@ -219,36 +229,17 @@ def outcome_of(part: ToolPart) -> Outcome:
     return part.outcome or ("error" if part.status == "failed" else "ok")
 
 
-def _result_body(part: ToolPart) -> str:
-    outcome = outcome_of(part)
-    if (opening := OPENINGS.get(outcome)) is None:
-        return part.output or EMPTY
-    if not part.output:
-        return opening
-    word = _SAYS_SO.get(outcome)  # the output may state the outcome at its start or end; errors always do
-    ends = f"{part.output[:_LOOKED_AT_CHARACTERS]}\n{part.output[-_LOOKED_AT_CHARACTERS:]}".lower()
-    if word is None or word in ends:
-        return part.output
-    between = "Output until then:" if outcome == "interrupted" else "Details:"
-    return f"{opening}\n{between}\n{part.output}"
-
-
 def arguments_text(call: ToolPart) -> str:
     """The model's own text if it is JSON with the same meaning, otherwise the parsed arguments."""
     if call.raw_input and read_json(call.raw_input) == call.input:
         return call.raw_input
-    return _dump_arguments(call.input) if call.input else "{}"
+    try:  # blanks after commas and colons, as models write it
+        return json.dumps(msgspec.json.decode(msgspec.json.encode(call.input)), ensure_ascii=False)
+    except UnicodeEncodeError:  # lone surrogates, possible only in arguments no model wrote
+        return whole(json.dumps(call.input, ensure_ascii=False, default=str))
 
 
 def arguments_object(call: ToolPart) -> dict[str, Any]:
     """Arguments as an object in the model's key order; always strict JSON."""
     arguments = read_json(arguments_text(call))
     return arguments if isinstance(arguments, dict) else {}
-
-
-def _dump_arguments(arguments: Mapping[str, Any]) -> str:
-    """JSON with blanks after commas and colons, as models write it."""
-    try:
-        return json.dumps(msgspec.json.decode(msgspec.json.encode(arguments)), ensure_ascii=False)
-    except UnicodeEncodeError:  # lone surrogates, possible only in arguments no model wrote
-        return whole(json.dumps(arguments, ensure_ascii=False, default=str))

@@ -14,6 +14,7 @@ from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import Blocks, Request, ToolSpec
 from wolo.formats.gemini.decode import GeminiDecoder, read_refusal
 from wolo.formats.gemini.encode import NAME, GeminiDialect, GeminiLayout, gemini_name, resolve_dialect, thinking_config
+from wolo.formats.tolerant_json import list_at, mapping_at
 from wolo.messages.unicode import clean
 
 __all__ = ["Gemini", "GeminiDialect"]
@@ -153,7 +154,7 @@ def _reduce(schema: Any) -> Schema:
     if "null" in names or merged.get("nullable") is True:
         reduced["nullable"] = True
     _enumerate(merged, kinds, reduced)
-    offered = [each for name in ("anyOf", "oneOf") for each in _list_at(merged, name)]
+    offered = [each for name in ("anyOf", "oneOf") for each in list_at(merged, name)]
     choices = [_reduce(each) for each in offered if not (isinstance(each, Mapping) and each.get("type") == "null")]
     if len(choices) < len(offered):
         reduced["nullable"] = True
@@ -173,13 +174,10 @@ def _reduce(schema: Any) -> Schema:
 
 def _merge(schema: Mapping[str, Any]) -> Schema:
     merged = {name: value for name, value in schema.items() if name != "allOf"}
-    parts = schema.get("allOf")
-    for part in parts if isinstance(parts, list) else ():
-        if not isinstance(part, Mapping):
-            continue
+    for part in list_at(schema, "allOf", dict):
         inner = _merge(part)
-        properties = {**_mapping(inner, "properties"), **_mapping(merged, "properties")}
-        required = [*_list_at(merged, "required"), *_list_at(inner, "required")]
+        properties = {**mapping_at(inner, "properties"), **mapping_at(merged, "properties")}
+        required = [*list_at(merged, "required"), *list_at(inner, "required")]
         merged = {**inner, **merged}
         merged |= {"properties": properties} if properties else {}
         merged |= {"required": required} if required else {}
@@ -212,13 +210,13 @@ def _add_type(reduced: Schema, kind: str, merged: Mapping[str, Any]) -> Schema:
     if merged.get("format") in FORMATS.get(kind, ()):
         typed["format"] = merged["format"]
     if kind == "array":
-        typed["items"] = _reduce(merged.get("items") or next(iter(_list_at(merged, "prefixItems")), None))
+        typed["items"] = _reduce(merged.get("items") or next(iter(list_at(merged, "prefixItems")), None))
     if kind != "object":
         typed.pop("properties", None)
         return typed
     known = typed.get("properties", {})
     for name in ("required", "propertyOrdering"):
-        if kept := list(dict.fromkeys(each for each in _list_at(merged, name) if isinstance(each, str) and each in known)):
+        if kept := list(dict.fromkeys(each for each in list_at(merged, name, str) if each in known)):
             typed[name] = kept
     return typed
 
@@ -237,13 +235,3 @@ def _as_object(reduced: Schema) -> Schema:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _mapping(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = schema.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list_at(schema: Mapping[str, Any], name: str) -> list[Any]:
-    value = schema.get(name)
-    return value if isinstance(value, list) else []

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from wolo.formats.gemini.encode import own_name
-from wolo.formats.tolerant_json import PayloadReader, as_raw
+from wolo.formats.tolerant_json import PayloadReader, as_raw, list_at, mapping_at
 from wolo.messages.deltas import CallDelta
 from wolo.messages.parts import Blob
 from wolo.messages.unicode import whole_throughout
@@ -85,10 +85,8 @@ class GeminiReader(PayloadReader[GeminiChunk]):
         try:
             return _patient_decoder.decode(msgspec.json.encode(mended))
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            candidates = mended.get("candidates")
-            first = candidates[0] if isinstance(candidates, list) and candidates else None
             valid = GeminiChunk(usage_metadata=as_raw(mended.get("usageMetadata")), error=as_raw(mended.get("error")))
-            if isinstance(first, dict):
+            if isinstance(first := next(iter(list_at(mended, "candidates")), None), dict):
                 reason = first.get("finishReason")
                 parts = [known for each in _parts(mended) if (known := _part(each)) is not None]
                 valid.candidates = [Candidate(None, Content(parts), reason if isinstance(reason, str) else None)]
@@ -112,11 +110,8 @@ def split_list(body: bytes) -> Sequence[bytes] | None:
 
 
 def _parts(document: dict[str, Any]) -> list[dict[str, Any]]:
-    candidates = document.get("candidates")
-    first = candidates[0] if isinstance(candidates, list) and candidates else None
-    content = first.get("content") if isinstance(first, dict) else None
-    parts = content.get("parts") if isinstance(content, dict) else None
-    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    first = next(iter(list_at(document, "candidates")), None)
+    return list_at(mapping_at(first, "content"), "parts", dict) if isinstance(first, dict) else []
 
 
 ABSENT = (b"", b"null")
@@ -163,20 +158,22 @@ class GeminiOpenCalls:
         """Emit the arguments received so far for the open call."""
         if self._open is None:
             return []
-        written, self._open = self._open.argument_text(), None
+        # As the server wrote them; empty when there are none.
+        arguments, self._open = self._open, None
+        written = msgspec.json.encode(arguments.built).decode() if arguments.built else arguments.whole.decode("utf-8", "replace")
         return [CallDelta(self._count - 1, arguments=written)]
 
 
 class _Arguments:
     def __init__(self) -> None:
-        self._whole = b""
-        self._built: dict[str, Any] = {}
+        self.whole = b""
+        self.built: dict[str, Any] = {}
         self._fragments: dict[str, list[str]] = {}
         """Incomplete strings, by path."""
 
     def add(self, args: bytes, pieces: Iterable[PartialArgument]) -> None:
         if args not in ABSENT:
-            self._whole = args
+            self.whole = args
         for piece in pieces:
             path = piece.json_path or ""
             value: object
@@ -188,13 +185,7 @@ class _Arguments:
                 fragments = self._fragments.setdefault(path, [])
                 fragments.append(piece.string_value)
                 value = "".join(fragments)
-            _set_at_path(self._built, path, value)
-
-    def argument_text(self) -> str:
-        """Arguments as the server wrote them; empty when there are none."""
-        if self._built:
-            return msgspec.json.encode(self._built).decode()
-        return self._whole.decode("utf-8", "replace")
+            _set_at_path(self.built, path, value)
 
 
 def _set_at_path(built: dict[str, Any], path: str, value: Any) -> None:

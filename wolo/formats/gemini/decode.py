@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, QuotaExhausted, RateLimited
 from wolo.formats import response_end
 from wolo.formats.gemini.chunks import GeminiOpenCalls, GeminiPart, GeminiReader, split_list
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE, own_names
-from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, short_text, token_count
+from wolo.formats.tolerant_json import EMPTY_JSON, list_at, mapping_at, read_json, read_object, short_text, token_count
 from wolo.messages.deltas import BreakDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage
 from wolo.messages.parts import Blob
@@ -79,7 +79,14 @@ class GeminiDecoder:
 
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the response is incomplete or ended for a transient reason."""
-        reason = self._judge_finish()
+        if not self._finish and not self._blocked:
+            raise response_end.ended_early_error(self._events.skipped)
+        reason: FinishReason = "refused"
+        if self._finish:
+            known, told = FINISHES.get(self._finish.upper()), self._finish_message[:SHOWN_CHARACTERS]
+            reason = response_end.resolve_finish(self._finish, known, has_calls=bool(self._calls), explanation=told)
+        if self._calls.is_open and reason == "tool_calls":
+            raise response_end.ended_early_error(self._events.skipped, "in the middle of a call")
         deltas: list[Delta] = [*self._calls.close()]
         if self._usage and (usage := read_usage(self._usage)) is not None:
             deltas.append(UsageDelta(usage))
@@ -155,19 +162,6 @@ class GeminiDecoder:
             deltas.append(BreakDelta())
             self._is_writing = False
 
-    # Finish
-
-    def _judge_finish(self) -> FinishReason:
-        if not self._finish:
-            if self._blocked:
-                return "refused"
-            raise response_end.ended_early_error(self._events.skipped)
-        known, explanation = FINISHES.get(self._finish.upper()), self._finish_message[:SHOWN_CHARACTERS]
-        reason = response_end.resolve_finish(self._finish, known, has_calls=bool(self._calls), explanation=explanation)
-        if self._calls.is_open and reason == "tool_calls":
-            raise response_end.ended_early_error(self._events.skipped, "in the middle of a call")
-        return reason
-
 
 def read_usage(raw: bytes) -> Usage | None:
     """None when there is no usage. Prompt counts include cached tokens; thoughts are counted separately from candidates."""
@@ -211,7 +205,13 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes, provider_
     if isinstance(error, BadRequest) and TOO_LARGE.search(error.message):
         return _convert(ContextOverflow, error)
     if isinstance(error, QuotaExhausted):
-        if error.resets_at is None and "perminute" in " ".join(_quota_ids(document)).lower():
+        # Quotas have names such as `GenerateContentInputTokensPerModelPerMinute`.
+        quotas = (
+            each.get("quotaId")
+            for detail in list_at(mapping_at(document, "error"), "details", dict)
+            for each in list_at(detail, "violations", dict)
+        )
+        if error.resets_at is None and any("perminute" in str(quota).lower() for quota in quotas):
             return _convert(RateLimited, error)
         error.hint = f"The quota is used up; it resets at {error.resets_at}." if error.resets_at else error.hint
     if isinstance(error, BadRequest):
@@ -232,12 +232,3 @@ def refused_field(message: str) -> str | None:
 
 def _convert(kind: type[ProviderError], error: ProviderError) -> ProviderError:
     return kind(error.message, hint=error.hint, status=error.status, code=error.code)
-
-
-def _quota_ids(document: Mapping[str, Any]) -> list[str]:
-    """Such as `GenerateContentInputTokensPerModelPerMinute`."""
-    error = document.get("error")
-    details = error.get("details") if isinstance(error, dict) else None
-    violated = [each.get("violations") for each in details if isinstance(each, dict)] if isinstance(details, list) else []
-    named = [each for violations in violated if isinstance(violations, list) for each in violations if isinstance(each, dict)]
-    return [str(each.get("quotaId", "")) for each in named]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,6 +56,18 @@ def tool_problems(
 
 def is_tool_name(name: Any) -> bool:
     return isinstance(name, str) and TOOL_NAME.fullmatch(name) is not None
+
+
+def is_base64(text: Any, *, strict: bool = False) -> bool:
+    """Of either alphabet, padded or not; `strict`: the usual one, padded."""
+    if not isinstance(text, str):
+        return False
+    bare = text.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        base64.b64decode(text if strict else bare + "=" * (-len(bare) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
 
 
 def is_object_text(arguments: Any) -> bool:

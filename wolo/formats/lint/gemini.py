@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import list_problems, prefix_problems
+from wolo.formats.lint.checks import is_base64, list_problems, prefix_problems
+from wolo.formats.tolerant_json import mapping_at
 
 FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
 KINDS = ("text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult")
@@ -44,7 +43,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     contents = body["contents"]
     # Before version 3 the form of an answer and tools are refused together, so that such a request has no tools.
     is_alone = any(
-        each and "tools" not in each and "responseMimeType" in _mapping(each, "generationConfig") for each in (body, previous)
+        each and "tools" not in each and "responseMimeType" in mapping_at(each, "generationConfig") for each in (body, previous)
     )
     head = ("systemInstruction",) if is_alone else ("systemInstruction", "tools")
     return [
@@ -88,7 +87,7 @@ def _parts(at: int, content: Content) -> Iterator[str]:
         if len(kinds) != 1:
             yield f"{where}: a part must be exactly one of {', '.join(KINDS)}; it is {kinds}"
             continue
-        if "thoughtSignature" in part and not _is_base64(part["thoughtSignature"]):
+        if "thoughtSignature" in part and not is_base64(part["thoughtSignature"]):
             yield f"{where}: a thoughtSignature that is not base64"
         if content["role"] == "user" and ("thoughtSignature" in part or part.get("thought")):
             yield f"{where}: only the model thinks"
@@ -135,12 +134,12 @@ def _name(call: Mapping[str, Any]) -> Iterator[str]:
 def _data(data: Any) -> Iterator[str]:
     if not isinstance(data, dict) or not isinstance(data.get("mimeType"), str) or "/" not in data["mimeType"]:
         yield "inlineData without a mimeType"
-    elif not data.get("data") or not _is_base64(data["data"]):
+    elif not data.get("data") or not is_base64(data["data"]):
         yield "inlineData whose data is not base64"
 
 
 def _pairing(contents: Sequence[Content]) -> Iterator[str]:
-    """The next content has one response per call, in the same order and with the same ids."""
+    """The next content has one response per call, in the same order and with the same names and ids."""
     seen: set[str] = set()
     for at, content in enumerate(contents):
         calls = [part["functionCall"] for part in content["parts"] if isinstance(part.get("functionCall"), dict)]
@@ -149,7 +148,7 @@ def _pairing(contents: Sequence[Content]) -> Iterator[str]:
         answered = [part["functionResponse"] for part in content["parts"] if isinstance(part.get("functionResponse"), dict)]
         if len(asked) != len(answered):
             yield f"contents[{at}]: {len(answered)} function responses to {len(asked)} function calls"
-        elif [_identity(each) for each in asked] != [_identity(each) for each in answered]:
+        elif [(each.get("name"), each.get("id")) for each in asked] != [(each.get("name"), each.get("id")) for each in answered]:
             yield f"contents[{at}]: the function responses do not match the calls in name, id and order"
         for call_id in (call["id"] for call in calls if "id" in call):
             if not isinstance(call_id, str) or not call_id or call_id in seen:
@@ -160,13 +159,9 @@ def _pairing(contents: Sequence[Content]) -> Iterator[str]:
         yield "function calls without a response"
 
 
-def _identity(call: Mapping[str, Any]) -> tuple[Any, Any]:
-    return call.get("name"), call.get("id")
-
-
 def _signatures(contents: Sequence[Content], body: Mapping[str, Any]) -> Iterator[str]:
     """In the current turn the first call of each step is signed; placeholders appear nowhere else."""
-    is_strict = "thinkingLevel" in _mapping(_mapping(body, "generationConfig"), "thinkingConfig")
+    is_strict = "thinkingLevel" in mapping_at(mapping_at(body, "generationConfig"), "thinkingConfig")
     of_user = ((at, content["parts"]) for at, content in enumerate(contents) if content["role"] == "user")
     begin = max((at for at, parts in of_user if not any("functionResponse" in part for part in parts)), default=0)
     missing: list[str] = []
@@ -187,7 +182,7 @@ def _signatures(contents: Sequence[Content], body: Mapping[str, Any]) -> Iterato
 def _system(body: Mapping[str, Any]) -> Iterator[str]:
     if "systemInstruction" not in body:
         return
-    parts = _mapping(body, "systemInstruction").get("parts")
+    parts = mapping_at(body, "systemInstruction").get("parts")
     if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) and part.get("text") for part in parts):
         yield "systemInstruction must have parts of text"
 
@@ -210,11 +205,11 @@ def _tools(body: Mapping[str, Any]) -> Iterator[str]:
         seen.add(name)
         if "parameters" in declaration and "parametersJsonSchema" in declaration:
             yield f"tools: {name!r} has two schemas"
-        if "parametersJsonSchema" in declaration and _mapping(declaration, "parametersJsonSchema").get("type") != "object":
+        if "parametersJsonSchema" in declaration and mapping_at(declaration, "parametersJsonSchema").get("type") != "object":
             yield f"tools: the schema of {name!r} is no object"
         if "parameters" in declaration:
             yield from (f"tools: {name!r}: {complaint}" for complaint in _schema(declaration["parameters"]))
-            if not _mapping(declaration, "parameters").get("properties"):
+            if not mapping_at(declaration, "parameters").get("properties"):
                 yield f"tools: {name!r} has parameters without properties; leave them out"
 
 
@@ -233,7 +228,7 @@ def _schema(schema: Any) -> Iterator[str]:
     if unknown:
         yield f"{unknown} are required and no properties"
     inner = [
-        *_mapping(schema, "properties").values(),
+        *mapping_at(schema, "properties").values(),
         *schema.get("anyOf", []),
         *([schema["items"]] if "items" in schema else []),
     ]
@@ -242,8 +237,8 @@ def _schema(schema: Any) -> Iterator[str]:
 
 
 def _options(body: Mapping[str, Any]) -> Iterator[str]:
-    options = _mapping(body, "generationConfig")
-    thinking = _mapping(options, "thinkingConfig")
+    options = mapping_at(body, "generationConfig")
+    thinking = mapping_at(options, "thinkingConfig")
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
         yield "thinkingBudget and thinkingLevel exclude each other"
     if thinking.get("includeThoughts") and thinking.get("thinkingBudget") == 0:
@@ -252,20 +247,3 @@ def _options(body: Mapping[str, Any]) -> Iterator[str]:
         yield "responseJsonSchema needs a responseMimeType"
     if len(options.get("stopSequences", [])) > 5:
         yield "more than 5 stopSequences"
-
-
-def _is_base64(text: Any) -> bool:
-    """Either alphabet, padded or not."""
-    if not isinstance(text, str):
-        return False
-    bare = text.rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
-
-
-def _mapping(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    inner = value.get(name)
-    return inner if isinstance(inner, dict) else {}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import calls_of, list_problems, order_problems, prefix_problems, tool_problems
+from wolo.formats.lint.checks import calls_of, is_base64, list_problems, order_problems, prefix_problems, tool_problems
 
 ROLES = ("system", "user", "assistant", "tool")
 LEVELS = ("low", "medium", "high", "max")
 SMALLEST_WINDOW = 1024
-IMAGE_STARTS = (b"data:", b"http:", b"https:")
 
 
 def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict_template: bool = False) -> list[str]:
@@ -79,7 +76,7 @@ def _message(at: int, message: Mapping[str, Any]) -> Iterator[str]:
             yield f"messages[{at}]: images must be a non-empty list"
         else:
             for image in images:
-                if not isinstance(image, str) or not _is_base64(image):
+                if not image or not is_base64(image, strict=True):
                     yield f"messages[{at}]: an image that is no bare base64: {str(image)[:30]!r}"
     if "tool_calls" in message:
         if message["role"] != "assistant":
@@ -91,15 +88,6 @@ def _message(at: int, message: Mapping[str, Any]) -> Iterator[str]:
                 yield f"messages[{at}]: a call without the name of a tool"
             elif not isinstance(call["function"].get("arguments"), dict):
                 yield f"messages[{at}]: the arguments of {_name(call)!r} are no object"
-
-
-def _is_base64(text: str) -> bool:
-    if not text or text.encode("utf-8", "replace").lower().startswith(IMAGE_STARTS):
-        return False
-    try:
-        return bool(base64.b64decode(text, validate=True))
-    except (binascii.Error, ValueError):
-        return False
 
 
 def _tool(name: Any, tool: Any) -> Iterator[str]:

@@ -10,9 +10,8 @@ from msgspec import Struct
 from wolo.errors import UsageError
 from wolo.sessions.exchange import atif, html_export, jsonl, markdown_export, openai_messages, rows
 from wolo.sessions.exchange.export_stream import Write
-from wolo.sessions.exchange.exporters import claude_code_writer, codex_writer, kimi_writer, opencode_writer, pi_writer
-from wolo.sessions.exchange.importers import claude_code, codex, kimi, opencode, pi, vibe
-from wolo.sessions.exchange.importers.discovery import FoundSession
+from wolo.sessions.exchange.foreign import claude_code, codex, kimi, opencode, pi, vibe
+from wolo.sessions.exchange.foreign.discovery import FoundSession
 from wolo.sessions.exchange.json_files import FilePreview, Reader
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.listing import SessionInfo
@@ -58,11 +57,11 @@ EXPORT_FORMATS: Mapping[str, Callable[[Store, SessionInfo, Write, Redactor | Non
     markdown_export.FORMAT: markdown_export.write,
     html_export.FORMAT: html_export.write,
     atif.FORMAT: atif.write,
-    "claude-code": claude_code_writer.write,
-    "codex": codex_writer.write,
-    "opencode": opencode_writer.write,
-    "pi": pi_writer.write,
-    "kimi": kimi_writer.write,
+    "claude-code": claude_code.write,
+    "codex": codex.write,
+    "opencode": opencode.write,
+    "pi": pi.write,
+    "kimi": kimi.write,
 }
 
 

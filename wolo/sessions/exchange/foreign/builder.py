@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct, field
@@ -131,9 +131,12 @@ class ConversationBuilder:
         self.drafts.append(draft)
         return draft
 
-    def add_spoken(self, draft: Draft) -> None:
-        if draft.parts:
-            self.add(draft)
+    def add_spoken(
+        self, role: Role, parts: list[AnyPart], at: float, *, is_prompt: bool = True, custom_type: str = ""
+    ) -> Draft | None:
+        """None, and nothing added, without parts."""
+        draft = Draft(role, parts, timestamp=at, is_prompt=is_prompt, custom_type=custom_type)
+        return self.add(draft) if parts else None
 
     def answer(self, key: str, *, at: float = 0.0, producer: Producer | None = None) -> Draft:
         """Returns the answer with this key, adding it when it is new."""
@@ -236,6 +239,19 @@ class ConversationBuilder:
                 yield from ((draft, message) for message in (*draft.own.before, read, *draft.own.after))
             elif draft.parts or draft.error:
                 yield draft, _message(draft, now)
+
+
+class RecordReader(Protocol):
+    """Reads the records of one agent."""
+
+    builder: ConversationBuilder
+
+    def add(self, record: Any) -> None: ...
+
+    def read(self, records: Iterable[Any]) -> ConversationBuilder:
+        for record in records:
+            self.add(record)
+        return self.builder
 
 
 def producer(provider: str, model: str) -> Producer:

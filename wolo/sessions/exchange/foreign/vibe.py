@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wolo.messages.parts import AnyPart, Outcome, TextPart, ThinkingPart
 from wolo.sessions.exchange import json_files
-from wolo.sessions.exchange.importers import builder, discovery
+from wolo.sessions.exchange.foreign import builder, discovery
 from wolo.sessions.exchange.json_files import FilePreview, Imported, JsonLines, Record, content, read_object, record, text
 
 MESSAGES, META = "messages.jsonl", "meta.json"
@@ -31,21 +31,22 @@ def read(source: Path) -> Imported:
     folder = source if source.is_dir() else source.parent
     meta = read_object(folder / META)
     lines = JsonLines(folder / MESSAGES)
-    gathered = builder.ConversationBuilder()
     began = json_files.unix_time(meta.get("start_time"))
-    for each in lines:
-        _add(gathered, each, began)
-    return gathered.to_imported(
-        source,
-        "Mistral Vibe",
-        "~/.vibe/logs/session",
-        title=text(meta, "title"),
-        cwd=_cwd(meta),
-        created_at=began,
-        skipped=lines.skipped,
-        notices=builder.count_notice(
-            int(bool(meta.get("parent_session_id"))), "The session that this one continues was left out.", ""
-        ),
+    return (
+        VibeReader(began)
+        .read(lines)
+        .to_imported(
+            source,
+            "Mistral Vibe",
+            "~/.vibe/logs/session",
+            title=text(meta, "title"),
+            cwd=_cwd(meta),
+            created_at=began,
+            skipped=lines.skipped,
+            notices=builder.count_notice(
+                int(bool(meta.get("parent_session_id"))), "The session that this one continues was left out.", ""
+            ),
+        )
     )
 
 
@@ -70,29 +71,36 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
             yield words.strip()
 
 
-def _add(gathered: builder.ConversationBuilder, line: Record, began_at: float) -> None:
-    parts = [part for block in content(line) if (part := _part(block)) is not None]
-    match line.get("role"):
-        case "user" if parts:
-            gathered.add(builder.Draft("user", parts, timestamp=began_at, is_prompt=not line.get("injected")))
-        case "assistant":
-            thought = text(line, "reasoning_content")
-            thoughts: list[AnyPart] = [ThinkingPart(text=thought)] if thought else []
-            draft = gathered.add(
-                builder.Draft("assistant", [*thoughts, *parts], timestamp=began_at, producer=builder.producer("mistral-vibe", ""))
-            )
-            for each in json_files.records(line, "tool_calls"):
-                function = record(each, "function")
-                arguments = function.get("arguments") or ""
-                gathered.add_call(draft, builder.tool_part(text(function, "name"), arguments, text(each, "id")))
-        case "tool":
-            output = "\n".join(part.text for part in parts if isinstance(part, TextPart))
-            outcome = builder.outcome_of(output, ENDINGS, otherwise="ok") if output.lstrip().startswith("<") else "ok"
-            gathered.add_result(text(line, "tool_call_id"), builder.ImportedResult(output, outcome))
-        case "user" | "system":
-            return
-        case _:
-            gathered.skipped += "content" in line
+class VibeReader(builder.RecordReader):
+    """Its messages have no times: all get that of the session."""
+
+    def __init__(self, began_at: float) -> None:
+        self.builder = builder.ConversationBuilder()
+        self._began_at = began_at
+
+    def add(self, line: Record) -> None:
+        parts = [part for block in content(line) if (part := _part(block)) is not None]
+        match line.get("role"):
+            case "user":
+                self.builder.add_spoken("user", parts, self._began_at, is_prompt=not line.get("injected"))
+            case "assistant":
+                thought = text(line, "reasoning_content")
+                thoughts: list[AnyPart] = [ThinkingPart(text=thought)] if thought else []
+                author = builder.producer("mistral-vibe", "")
+                draft = builder.Draft("assistant", [*thoughts, *parts], timestamp=self._began_at, producer=author)
+                self.builder.add(draft)
+                for each in json_files.records(line, "tool_calls"):
+                    function = record(each, "function")
+                    arguments = function.get("arguments") or ""
+                    self.builder.add_call(draft, builder.tool_part(text(function, "name"), arguments, text(each, "id")))
+            case "tool":
+                output = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+                outcome = builder.outcome_of(output, ENDINGS, otherwise="ok") if output.lstrip().startswith("<") else "ok"
+                self.builder.add_result(text(line, "tool_call_id"), builder.ImportedResult(output, outcome))
+            case "system":
+                pass
+            case _:
+                self.builder.skipped += "content" in line
 
 
 def _part(block: Record) -> AnyPart | None:

@@ -1,4 +1,4 @@
-"""Imports sessions of Claude Code: JSON lines, each linked to its parent.
+"""Reads and writes sessions of Claude Code: JSON lines, each linked to its parent.
 
 An answer is spread over several lines, results are user lines, and a rewind starts a branch. So the file is read twice: for the
 links, then for the lines on the path to the last message.
@@ -7,7 +7,7 @@ links, then for the lines on the path to the last message.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,12 @@ from msgspec import Struct, field
 
 from wolo.formats.anthropic.decode import FIELD
 from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
-from wolo.messages.message import FinishReason
-from wolo.messages.parts import AnyPart, Outcome, TextPart
-from wolo.sessions.exchange.importers import builder, discovery
+from wolo.formats.encoding.attachments import base64_text
+from wolo.formats.encoding.wire_forms import IdPolicy
+from wolo.messages.message import FinishReason, Usage
+from wolo.messages.parts import AnyPart, ImagePart, MediaPart, Outcome, TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.roles import AssistantMessage, ToolMessage
+from wolo.sessions.exchange.foreign import builder, discovery, record_writer
 from wolo.sessions.exchange.json_files import FilePreview, Imported, JsonLines, Record, content, record, text, unix_time
 
 TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
@@ -82,25 +85,26 @@ def read(source: Path) -> Imported:
     if not is_subagent:
         index.nodes = {uuid: node for uuid, node in index.nodes.items() if uuid not in asides}
     chosen = _chosen_lines(index.nodes)
-    reader = ClaudeReader()
-    for each in lines.at_offsets(sorted(index.nodes[uuid].place for uuid in chosen)):
-        reader.add(each)
     left = sum(node.is_message for uuid, node in index.nodes.items() if uuid not in chosen)
     said_aside = 0 if is_subagent else len(asides)
-    return reader.builder.to_imported(
-        source,
-        "Claude Code",
-        "~/.claude/projects",
-        title=_title(index.titles, index.nodes),
-        cwd=index.cwd,
-        created_at=0.0,
-        skipped=index.skipped,
-        notices=[
-            *builder.count_notice(said_aside, "One line of a subagent was left out.", "{} lines of subagents were left out."),
-            *builder.count_notice(
-                left, "One line of an abandoned branch was left out.", "{} lines of abandoned branches were left out."
-            ),
-        ],
+    return (
+        ClaudeReader()
+        .read(lines.at_offsets(sorted(index.nodes[uuid].place for uuid in chosen)))
+        .to_imported(
+            source,
+            "Claude Code",
+            "~/.claude/projects",
+            title=_title(index.titles, index.nodes),
+            cwd=index.cwd,
+            created_at=0.0,
+            skipped=index.skipped,
+            notices=[
+                *builder.count_notice(said_aside, "One line of a subagent was left out.", "{} lines of subagents were left out."),
+                *builder.count_notice(
+                    left, "One line of an abandoned branch was left out.", "{} lines of abandoned branches were left out."
+                ),
+            ],
+        )
     )
 
 
@@ -190,16 +194,13 @@ def _chosen_lines(nodes: dict[str, ClaudeNode]) -> set[str]:
     return chosen | {uuid for uuid, node in nodes.items() if calls.intersection(node.results)}
 
 
-class ClaudeReader:
+class ClaudeReader(builder.RecordReader):
     """Reads the chosen lines in file order."""
 
     def __init__(self) -> None:
         self.builder = builder.ConversationBuilder()
         self._by_uuid: dict[str, builder.Draft] = {}
         self._first_kept = ""
-
-    def finish(self) -> builder.ConversationBuilder:
-        return self.builder
 
     def add(self, line: Record) -> None:
         self.builder.begin_record(line)
@@ -228,15 +229,15 @@ class ClaudeReader:
                     self.builder.interrupt()
                 else:
                     role: Any = "custom" if _COMMAND.match(words) else "user"
-                    draft = builder.Draft(role, parts, timestamp=at, is_prompt=not line.get("isMeta"))
-                    draft.custom_type = "claude-code.command" if role == "custom" else ""
+                    kind = "claude-code.command" if role == "custom" else ""
+                    draft = builder.Draft(role, parts, timestamp=at, is_prompt=not line.get("isMeta"), custom_type=kind)
                     self._by_uuid[text(line, "uuid")] = self.builder.add(draft)
             case "attachment":
                 # A message that the user queued while the model was working.
                 attached = record(line, "attachment")
                 if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
                     parts = [part for block in content(attached, "prompt") if (part := _part(block)) is not None]
-                    self.builder.add_spoken(builder.Draft("user", parts, timestamp=unix_time(line.get("timestamp"))))
+                    self.builder.add_spoken("user", parts, unix_time(line.get("timestamp")))
             case "system" if line.get("subtype") == "compact_boundary":
                 self._first_kept = text(record(record(line, "compactMetadata"), "preservedSegment"), "headUuid")
 
@@ -303,3 +304,94 @@ def _part(block: Record) -> AnyPart | None:
                 else builder.missing_note(f"an {kind}")
             )
     return None
+
+
+VERSION = "2.1.40"
+"""The Claude Code version whose files these resemble."""
+STOPS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "refused": "refusal", "paused": "pause_turn"}
+
+
+class _ClaudeWriter:
+    id_policy: IdPolicy = "anthropic"
+
+    def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
+        return [_line("user", {"role": "user", "content": [_block(part) for part in parts]}, at)]
+
+    def results(self, message: ToolMessage) -> list[Record]:
+        blocks: list[Record] = []
+        for result in message.contents:
+            content = [record_writer.text_block(result.content), *map(_block, result.media)]
+            block = {"type": "tool_result", "tool_use_id": result.id, "content": content if result.media else result.content}
+            blocks.append(block | ({"is_error": True} if result.is_error else {}))
+        return [_line("user", {"role": "user", "content": blocks}, message.timestamp)] if blocks else []
+
+    def answer(self, message: AssistantMessage) -> list[Record]:
+        blocks = [block for part in message.contents for block in _answer_blocks(part)]
+        if not blocks:
+            return []
+        usage = message.usage or Usage()
+        body = {
+            "id": f"msg_{record_writer.stable_uuid(message.id).replace('-', '')[:24]}",
+            "type": "message",
+            "role": "assistant",
+            "model": message.producer.model if message.producer else "",
+            "content": blocks,
+            "stop_reason": STOPS.get(message.stop_reason, "end_turn"),
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "cache_read_input_tokens": usage.cache_read_tokens,
+                "cache_creation_input_tokens": usage.cache_write_tokens,
+            },
+        }
+        return [_line("assistant", body, message.timestamp)]
+
+    def frame(self, records: Iterable[Record], header: record_writer.SessionHeader) -> Iterator[Record]:
+        session = record_writer.stable_uuid(header.id)
+        parent: str | None = None
+        for number, each in enumerate(records):
+            uuid = record_writer.stable_uuid(header.id, str(number))
+            yield {
+                "parentUuid": parent,
+                "isSidechain": False,
+                "userType": "external",
+                "cwd": header.cwd,
+                "sessionId": session,
+                "version": VERSION,
+                "gitBranch": "",
+                "uuid": uuid,
+                **each,
+            }
+            parent = uuid
+        if header.title:
+            yield {"type": "custom-title", "customTitle": header.title, "sessionId": session}
+
+
+def _line(type: str, message: Record, at: float) -> Record:
+    return {"type": type, "message": message, "timestamp": record_writer.iso(at)}
+
+
+def _answer_blocks(part: AnyPart) -> Iterator[Record]:
+    """Thinking without a signature is left out: it could not be sent again."""
+    if isinstance(part, ToolPart):
+        yield {"type": "tool_use", "id": part.call_id, "name": part.tool, "input": part.input}
+    elif isinstance(part, ThinkingPart):
+        if redacted := blob_of(part.blobs, REDACTED):
+            yield {"type": "redacted_thinking", "data": redacted}
+        elif signature := blob_of(part.blobs, SIGNATURE):
+            yield {"type": "thinking", "thinking": part.text, "signature": signature}
+    elif not record_writer.is_blank(part):
+        yield _block(part)
+
+
+def _block(part: TextPart | MediaPart) -> Record:
+    if isinstance(part, TextPart):
+        return record_writer.text_block(part.text)
+    source: Record = {"type": "base64", "media_type": part.media_type or "image/png", "data": base64_text(part.data)}
+    if isinstance(part, ImagePart) and not part.data:
+        source = {"type": "url", "url": part.url}
+    return {"type": "image" if isinstance(part, ImagePart) else "document", "source": source}
+
+
+write = record_writer.line_export(_ClaudeWriter, ClaudeReader)

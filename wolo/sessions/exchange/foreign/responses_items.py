@@ -9,7 +9,7 @@ from typing import Any
 
 from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, SUMMARY, blobs_of, pieces_of
 from wolo.messages.parts import AnyPart, ImagePart, Outcome, TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange.importers.builder import ImportedResult, medium, outcome_of, text_and_media, tool_part
+from wolo.sessions.exchange.foreign.builder import ImportedResult, medium, outcome_of, text_and_media, tool_part
 from wolo.sessions.exchange.json_files import Record, content, parse_object, record, text
 
 HOSTED = ("web_search_call", "image_generation_call")

@@ -9,7 +9,7 @@ from pathlib import Path
 from wolo.messages.message import FinishReason, Producer
 from wolo.messages.parts import AnyPart, ImagePart, Outcome, ToolPart
 from wolo.sessions.exchange import json_files
-from wolo.sessions.exchange.importers import builder, discovery
+from wolo.sessions.exchange.foreign import builder, discovery
 from wolo.sessions.exchange.json_files import Imported, JsonLines, Record, content, number, read_object, record, text, unix_time
 
 MAIN = Path("agents", "main", "wire.jsonl")
@@ -53,8 +53,7 @@ def read(source: Path) -> Imported:
     """Raises SessionError without a conversation."""
     lines = JsonLines(source)
     reader = KimiCodeReader(source.parent / "blobs")
-    for each in lines:
-        reader.add(each)
+    reader.read(lines)
     agents = source.absolute().parent.parent
     state = read_object(agents.parent / "state.json")
     aside = sum(path != source.absolute() for path in discovery.children(agents, "*/wire.jsonl"))
@@ -90,7 +89,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.Found
     return discovery.newest_first(sessions)
 
 
-class KimiCodeReader:
+class KimiCodeReader(builder.RecordReader):
     def __init__(self, blobs: Path) -> None:
         self.builder = builder.ConversationBuilder()
         self.created = 0.0

@@ -1,19 +1,23 @@
-"""Imports sessions of Kimi CLI: folders with `context.jsonl`, the model's messages, and `wire.jsonl`, an event log."""
+"""Reads sessions of Kimi CLI, folders with the model's messages and an event log, and writes the messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import md5
 from pathlib import Path
 
 from msgspec import Struct, field
 
+from wolo.formats.encoding.wire_forms import IdPolicy
 from wolo.messages.message import Usage
-from wolo.messages.parts import AnyPart, Outcome, ToolPart
+from wolo.messages.parts import AnyPart, AudioPart, FilePart, MediaPart, Outcome, TextPart, ThinkingPart, ToolPart
+from wolo.messages.roles import AssistantMessage, ToolMessage
 from wolo.sessions.exchange import json_files
-from wolo.sessions.exchange.importers import builder, kimi_v2
-from wolo.sessions.exchange.importers.discovery import FoundSession, children, head, home_of, last_change_at, newest_first
-from wolo.sessions.exchange.importers.kimi_v2 import ENCRYPTED
+from wolo.sessions.exchange.foreign import builder, kimi_v2
+from wolo.sessions.exchange.foreign.discovery import FoundSession, children, head, home_of, last_change_at, newest_first
+from wolo.sessions.exchange.foreign.kimi_v2 import ENCRYPTED
+from wolo.sessions.exchange.foreign.record_writer import SessionHeader, address, is_blank, line_export, text_block
 from wolo.sessions.exchange.json_files import FilePreview, JsonLines, Record, content, read_object, record, records, text
 
 CONTEXT, WIRE = "context.jsonl", "wire.jsonl"
@@ -55,22 +59,23 @@ def read(source: Path) -> json_files.Imported:
     directories = (text(each, "path") for each in known)
     cwd = next((path for path in directories if folder.absolute().parent.name.endswith(_folder_name(path))), "")
     lines = JsonLines(path)
-    reader = KimiReader(wire)
-    for each in lines:
-        reader.add(each)
-    return reader.builder.to_imported(
-        source,
-        "Kimi",
-        "~/.kimi/sessions",
-        title=text(read_object(folder / "state.json"), "custom_title") or wire.title,
-        cwd=cwd,
-        created_at=wire.created or last_change_at(path),
-        skipped=lines.skipped,
-        notices=builder.count_notice(
-            len(children(folder, "context_*.jsonl")),
-            "An older state of the conversation, before a rewind or a summary, was left out.",
-            "{} older states of the conversation, before rewinds or summaries, were left out.",
-        ),
+    return (
+        KimiReader(wire)
+        .read(lines)
+        .to_imported(
+            source,
+            "Kimi",
+            "~/.kimi/sessions",
+            title=text(read_object(folder / "state.json"), "custom_title") or wire.title,
+            cwd=cwd,
+            created_at=wire.created or last_change_at(path),
+            skipped=lines.skipped,
+            notices=builder.count_notice(
+                len(children(folder, "context_*.jsonl")),
+                "An older state of the conversation, before a rewind or a summary, was left out.",
+                "{} older states of the conversation, before rewinds or summaries, were left out.",
+            ),
+        )
     )
 
 
@@ -118,14 +123,11 @@ def _wire(path: Path) -> Wire:
     return wire
 
 
-class KimiReader:
+class KimiReader(builder.RecordReader):
     def __init__(self, wire: Wire | None = None) -> None:
         self.builder = builder.ConversationBuilder()
         self._wire = wire or Wire()
         self._now = self._wire.created
-
-    def finish(self) -> builder.ConversationBuilder:
-        return self.builder
 
     def add(self, line: Record) -> None:
         self.builder.begin_record(line)
@@ -137,9 +139,7 @@ class KimiReader:
                 if words.startswith(COMPACTED):
                     self.builder.summarise(words.partition("</system>")[2].strip() or words, at=self._now)
                 elif not words.startswith(CHECKPOINT) and not builder.is_reminder(words):
-                    self.builder.add_spoken(
-                        builder.Draft("user", parts, timestamp=self._now, is_prompt=not words.startswith("<system"))
-                    )
+                    self.builder.add_spoken("user", parts, self._now, is_prompt=not words.startswith("<system"))
             case "assistant":
                 draft = self.builder.add(
                     builder.Draft("assistant", _parts(line), timestamp=self._now, producer=builder.producer("kimi-cli", ""))
@@ -160,7 +160,7 @@ class KimiReader:
                 outcome = builder.outcome_of(output, REFUSALS, otherwise="error") if failed else "ok"
                 self.builder.add_result(text(line, "tool_call_id"), builder.ImportedResult(output, outcome, media, self._now))
             case "system":
-                self.builder.add_spoken(builder.Draft("user", _parts(line), timestamp=self._now, is_prompt=False))
+                self.builder.add_spoken("user", _parts(line), self._now, is_prompt=False)
             case _:
                 # Kimi's own records begin with an underscore.
                 self.builder.skipped += not role.startswith("_")
@@ -182,3 +182,49 @@ def _part(block: Record) -> AnyPart | None:
         case "video_url":
             return builder.missing_note("a video")
     return None
+
+
+class _KimiWriter:
+    id_policy: IdPolicy = "anthropic"
+
+    def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
+        return [{"role": "user", "content": [_block(part) for part in parts]}]
+
+    def results(self, message: ToolMessage) -> list[Record]:
+        lines: list[Record] = []
+        for result in message.contents:
+            words = f"{ERROR}: {result.content}</system>" if result.is_error else result.content
+            blocks = [text_block(words), *map(_block, result.media)]
+            lines.append({"role": "tool", "content": blocks, "tool_call_id": result.id})
+        return lines
+
+    def answer(self, message: AssistantMessage) -> list[Record]:
+        content: list[Record] = []
+        for part in message.contents:
+            if isinstance(part, ThinkingPart):
+                content += [{"type": "think", "think": part.text, "encrypted": None}] if part.text else []
+            elif isinstance(part, TextPart | MediaPart) and not is_blank(part):
+                content.append(_block(part))
+        calls: list[Record] = []
+        for part in message.tool_calls():
+            function = {"name": part.tool, "arguments": json.dumps(part.input, ensure_ascii=False)}
+            calls.append({"type": "function", "id": part.call_id, "function": function})
+        line: Record = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
+        return [line] if content or calls else []
+
+    def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
+        """Begins with one of Kimi's checkpoint records, which tell the file from other lists of messages."""
+        yield {"role": "_checkpoint", "id": 0}
+        yield from records
+
+
+def _block(part: TextPart | MediaPart) -> Record:
+    if isinstance(part, TextPart):
+        return text_block(part.text)
+    if isinstance(part, FilePart):
+        return text_block(f"[{part.name or part.media_type}]")
+    kind = "audio_url" if isinstance(part, AudioPart) else "image_url"
+    return {"type": kind, kind: {"url": address(part)}}
+
+
+write = line_export(_KimiWriter, KimiReader)

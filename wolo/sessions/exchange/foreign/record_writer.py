@@ -21,7 +21,7 @@ from wolo.messages.message import MESSAGES, Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, TextPart
 from wolo.messages.unicode import whole_throughout
 from wolo.sessions.exchange.export_stream import MessageStream, Write
-from wolo.sessions.exchange.importers.builder import KNOWN, OWN, ConversationBuilder
+from wolo.sessions.exchange.foreign.builder import KNOWN, OWN, RecordReader
 from wolo.sessions.exchange.json_diff import missing_in
 from wolo.sessions.exchange.json_files import END_OF_TIME, Record, parse_object
 from wolo.sessions.exchange.redaction import Redactor
@@ -42,12 +42,6 @@ class SessionHeader(NamedTuple):
     updated: float
 
 
-class RecordReader(Protocol):
-    def add(self, record: Any) -> None: ...
-
-    def finish(self) -> ConversationBuilder: ...
-
-
 class RecordWriter(Protocol):
     """Spells messages as one agent does."""
 
@@ -61,27 +55,31 @@ class RecordWriter(Protocol):
 
     def results(self, message: roles.ToolMessage) -> list[Record]: ...
 
-    def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        """The messages that the importer of this agent reads from the records alone."""
-
 
 class LineWriter(RecordWriter, Protocol):
     def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
         """Adds the header lines and links the records."""
 
 
-def line_export(writer_type: type[LineWriter]) -> Callable[[Store, SessionInfo, Write, Redactor | None], None]:
+def line_export(
+    writer_type: type[LineWriter], reader_type: Callable[[], RecordReader]
+) -> Callable[[Store, SessionInfo, Write, Redactor | None], None]:
     def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
         writer = writer_type()
-        records = session_records(MessageStream(store, info.id, redactor), writer)
+        records = session_records(MessageStream(store, info.id, redactor), writer, reader_type)
         for record in writer.frame(records, header_of(info, redactor)):
             out(encode(record) + b"\n")
 
     return write
 
 
-def session_records(messages: Iterable[Message], writer: RecordWriter) -> Iterator[Record]:
-    """Yields the records of all messages. Raises SessionError when no message has a form there."""
+def session_records(
+    messages: Iterable[Message], writer: RecordWriter, reader_type: Callable[[], RecordReader]
+) -> Iterator[Record]:
+    """Yields the records of all messages. Raises SessionError when no message has a form there.
+
+    A reader tells what an import would get from the records alone.
+    """
     taken: set[str] = set()
     held: list[Record] = []
     waiting: list[Message] = []
@@ -100,7 +98,7 @@ def session_records(messages: Iterable[Message], writer: RecordWriter) -> Iterat
             for each in _records(spoken, writer)
         ]
         records = [parse_object(encode(record)) or {} for record in spelled]
-        read = writer.read(records)
+        read = reader_type().read(records).messages()
         if len(read) != 1:
             waiting.append(message)
             continue
@@ -113,12 +111,6 @@ def session_records(messages: Iterable[Message], writer: RecordWriter) -> Iterat
     if waiting:
         _holder(held[0])[OWN]["after"] = _as_json(waiting)
     yield from held
-
-
-def read_records(reader: RecordReader, records: Iterable[Record]) -> tuple[Message, ...]:
-    for record in records:
-        reader.add(record)
-    return reader.finish().messages()
 
 
 def header_of(info: SessionInfo, redactor: Redactor | None) -> SessionHeader:

@@ -1,19 +1,23 @@
-"""Imports sessions of pi: a header, then JSON lines that form a tree; the conversation is the path to the last line."""
+"""Reads and writes sessions of pi: a header, then JSON lines in a tree; the path to the last line is the conversation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.formats.anthropic import decode, encode
+from wolo.formats.anthropic.decode import FIELD
+from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
+from wolo.formats.encoding.attachments import base64_text
+from wolo.formats.encoding.wire_forms import IdPolicy
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
-from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart
+from wolo.messages.parts import AnyPart, Blob, ImagePart, MediaPart, Outcome, TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.roles import AssistantMessage, ToolMessage
 from wolo.sessions.exchange import json_files
-from wolo.sessions.exchange.importers import builder, discovery, responses_items
+from wolo.sessions.exchange.foreign import builder, discovery, record_writer, responses_items
 from wolo.sessions.exchange.json_files import FilePreview, Imported, JsonLines, Record, amount, content, record, text, unix_time
 
 FORMATS: Mapping[str, str] = {
@@ -70,21 +74,22 @@ def read(source: Path) -> Imported:
     while at in nodes and at not in way:
         way[at] = None
         at = nodes[at].parent
-    reader = PiReader()
-    for each in lines.at_offsets([nodes[id].place for id in reversed(way)]):
-        reader.add(each)
     left = sum(node.is_message for id, node in nodes.items() if id not in way)
-    return reader.builder.to_imported(
-        source,
-        "pi",
-        "~/.pi/agent/sessions",
-        title=title,
-        cwd=text(header, "cwd"),
-        created_at=unix_time(header.get("timestamp")),
-        skipped=lines.skipped,
-        notices=builder.count_notice(
-            left, "One message of another branch was left out.", "{} messages of other branches were left out."
-        ),
+    return (
+        PiReader()
+        .read(lines.at_offsets([nodes[id].place for id in reversed(way)]))
+        .to_imported(
+            source,
+            "pi",
+            "~/.pi/agent/sessions",
+            title=title,
+            cwd=text(header, "cwd"),
+            created_at=unix_time(header.get("timestamp")),
+            skipped=lines.skipped,
+            notices=builder.count_notice(
+                left, "One message of another branch was left out.", "{} messages of other branches were left out."
+            ),
+        )
     )
 
 
@@ -109,14 +114,11 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
             yield words.strip()
 
 
-class PiReader:
+class PiReader(builder.RecordReader):
     def __init__(self) -> None:
         self.builder = builder.ConversationBuilder()
         self._by_id: dict[str, builder.Draft] = {}
         self._in_order: list[builder.Draft] = []
-
-    def finish(self) -> builder.ConversationBuilder:
-        return self.builder
 
     def add(self, line: Record) -> None:
         self.builder.begin_record(line)
@@ -128,7 +130,7 @@ class PiReader:
                 at = unix_time(message.get("timestamp")) or at
                 match message.get("role"):
                     case "user":
-                        self.builder.add_spoken(builder.Draft("user", _message_parts(message), timestamp=at))
+                        self.builder.add_spoken("user", _message_parts(message), at)
                     case "assistant":
                         self._answer(message, at)
                     case "toolResult":
@@ -141,33 +143,27 @@ class PiReader:
                         code = message.get("exitCode")
                         ending = "\nIt was stopped." if message.get("cancelled") else f"\nExit status {code}." if code else ""
                         words = builder.user_command(text(message, "command"), text(message, "output").strip(), ending)
-                        is_private = bool(message.get("excludeFromContext"))
-                        draft = builder.Draft(
-                            "custom" if is_private else "user", [TextPart(text=words)], timestamp=at, is_prompt=False
-                        )
-                        draft.custom_type = "pi.command" if is_private else ""
-                        self.builder.add_spoken(draft)
+                        spoken: list[AnyPart] = [TextPart(text=words)]
+                        if message.get("excludeFromContext"):
+                            self.builder.add_spoken("custom", spoken, at, is_prompt=False, custom_type="pi.command")
+                        else:
+                            self.builder.add_spoken("user", spoken, at, is_prompt=False)
                     case "custom" | "hookMessage":
-                        self._extension_message(message, at)
+                        self.builder.add_spoken("user", _message_parts(message), at, is_prompt=False)
                     case "branchSummary" | "compactionSummary":
-                        self.builder.add_spoken(
-                            builder.Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at)
-                        )
+                        self.builder.add_spoken("branch_summary", [TextPart(text=text(message, "summary"))], at)
                     case _:
                         self.builder.skipped += 1
             case "custom_message":
-                self._extension_message(line, at)
+                self.builder.add_spoken("user", _message_parts(line), at, is_prompt=False)
             case "branch_summary" if text(line, "summary"):
-                self.builder.add(builder.Draft("branch_summary", [TextPart(text=text(line, "summary"))], timestamp=at))
+                self.builder.add_spoken("branch_summary", [TextPart(text=text(line, "summary"))], at)
             case "compaction":
                 self.builder.summarise_before(self._by_id.get(text(line, "firstKeptEntryId")), text(line, "summary"), at=at)
         if len(self.builder.drafts) > count and line.get("type") != "compaction":
             self._in_order.append(self.builder.drafts[-1])
         if self._in_order:
             self._by_id[text(line, "id")] = self._in_order[-1]
-
-    def _extension_message(self, message: Record, at: float) -> None:
-        self.builder.add_spoken(builder.Draft("user", _message_parts(message), timestamp=at, is_prompt=False))
 
     def _answer(self, message: Record, at: float) -> None:
         wrote = builder.producer(text(message, "provider"), text(message, "model"))
@@ -206,9 +202,9 @@ def _part(block: Record, format: str) -> AnyPart | None:
                 return None
             match format:
                 case "anthropic" if block.get("redacted"):
-                    return builder.thinking_part("", encode.REDACTED, signature, field=decode.FIELD)
+                    return builder.thinking_part("", REDACTED, signature, field=FIELD)
                 case "anthropic":
-                    return builder.thinking_part(thought, encode.SIGNATURE, signature, field=decode.FIELD)
+                    return builder.thinking_part(thought, SIGNATURE, signature, field=FIELD)
                 case "gemini":
                     return builder.thinking_part(thought, THOUGHT_SIGNATURE, signature)
                 case "openai-responses":  # the whole item, as JSON
@@ -228,3 +224,100 @@ def _usage(message: Record) -> Usage | None:
         return usage
     names = {"input": "input", "output": "output", "cache_read": "cacheRead", "cache_write": "cacheWrite", "total": "total"}
     return replace(usage, cost=UsageCost(**{ours: amount(cost, theirs) for ours, theirs in names.items()}))
+
+
+APIS = {format: api for api, format in FORMATS.items()}
+STOPS = {"stop": "stop", "length": "length", "tool_calls": "toolUse"}
+
+
+class _PiWriter:
+    id_policy: IdPolicy = "openai"
+
+    def __init__(self) -> None:
+        self._tools: dict[str, str] = {}
+        """Tool names by call id."""
+
+    def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
+        return [_entry({"role": "user", "content": [_block(part) for part in parts]}, at)]
+
+    def results(self, message: ToolMessage) -> list[Record]:
+        lines: list[Record] = []
+        for result in message.contents:
+            content = [record_writer.text_block(result.content), *map(_block, result.media)]
+            about = {"role": "toolResult", "toolCallId": result.id, "toolName": self._tools.get(result.id, "")}
+            lines.append(_entry({**about, "content": content, "isError": result.is_error}, message.timestamp))
+        return lines
+
+    def answer(self, message: AssistantMessage) -> list[Record]:
+        content = [block for part in message.contents for block in self._answer_blocks(part)]
+        if not content:
+            return []
+        producer = message.producer
+        has_calls = any(block["type"] == "toolCall" for block in content)
+        usage = message.usage or Usage()
+        cost = usage.cost or UsageCost()
+        counts = {
+            "input": usage.input_tokens,
+            "output": usage.output_tokens,
+            "cacheRead": usage.cache_read_tokens,
+            "cacheWrite": usage.cache_write_tokens,
+        }
+        prices = {"input": cost.input, "output": cost.output, "cacheRead": cost.cache_read, "cacheWrite": cost.cache_write}
+        body = {
+            "role": "assistant",
+            "content": content,
+            "api": APIS.get(producer.format, "openai-completions") if producer else "openai-completions",
+            "provider": record_writer.provider_name(producer.provider) if producer else "",
+            "model": producer.model if producer else "",
+            "usage": {**counts, "totalTokens": usage.context_tokens, "cost": {**prices, "total": cost.total}},
+            "stopReason": "toolUse" if has_calls else STOPS.get(message.stop_reason, "stop"),
+        }
+        return [_entry(body, message.timestamp)]
+
+    def frame(self, records: Iterable[Record], header: record_writer.SessionHeader) -> Iterator[Record]:
+        yield {
+            "type": "session",
+            "version": 3,
+            "id": record_writer.stable_uuid(header.id),
+            "timestamp": record_writer.iso(header.created),
+            "cwd": header.cwd,
+        }
+        parent: str | None = None
+        for number, each in enumerate(records, 1):
+            id = f"{number:08x}"
+            yield {**each, "id": id, "parentId": parent}
+            parent = id
+        if header.title:
+            at = record_writer.iso(header.updated)
+            yield {"type": "session_info", "id": "ffffffff", "parentId": parent, "timestamp": at, "name": header.title}
+
+    def _answer_blocks(self, part: AnyPart) -> Iterator[Record]:
+        if isinstance(part, ToolPart):
+            self._tools[part.call_id] = part.tool
+            yield {"type": "toolCall", "id": part.call_id, "name": part.tool, "arguments": part.input}
+        elif isinstance(part, ThinkingPart):
+            signature = blob_of(part.blobs, SIGNATURE) or blob_of(part.blobs, THOUGHT_SIGNATURE)
+            signed = {"thinkingSignature": signature} if signature else {}
+            if part.text.strip() and not blob_of(part.blobs, REDACTED):
+                yield {"type": "thinking", "thinking": part.text, **signed}
+        elif not record_writer.is_blank(part):
+            yield _block(part)
+
+
+def _entry(message: Record, at: float) -> Record:
+    return {
+        "type": "message",
+        "timestamp": record_writer.iso(at),
+        "message": {**message, "timestamp": record_writer.milliseconds(at)},
+    }
+
+
+def _block(part: TextPart | MediaPart) -> Record:
+    if isinstance(part, TextPart):
+        return record_writer.text_block(part.text)
+    if isinstance(part, ImagePart) and part.data:
+        return {"type": "image", "data": base64_text(part.data), "mimeType": part.media_type or "image/png"}
+    return record_writer.text_block(f"[{part.type} {part.media_type}]")
+
+
+write = record_writer.line_export(_PiWriter, PiReader)

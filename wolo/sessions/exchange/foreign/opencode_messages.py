@@ -13,7 +13,7 @@ from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.formats.openai_responses.encode import ENCRYPTED, SUMMARY
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, MediaPart, Outcome, TextPart, ThinkingPart
-from wolo.sessions.exchange.importers import builder
+from wolo.sessions.exchange.foreign import builder
 from wolo.sessions.exchange.json_files import Record, amount, content, number, record, records, text, unix_time
 
 FINISHED: Mapping[str, FinishReason] = {
@@ -41,8 +41,7 @@ class MessageRow(Struct):
 
 def gather(rows: Iterable[MessageRow], reverted: str) -> tuple[builder.ConversationBuilder, int]:
     """Reads messages up to the one with id `reverted`; returns the builder and the number of undone messages."""
-    reader = OpenCodeReader()
-    undone = 0
+    reader, undone = OpenCodeReader(), 0
     for each in rows:
         if undone or (reverted and text(each.info, "id") == reverted):
             undone += 1
@@ -51,7 +50,7 @@ def gather(rows: Iterable[MessageRow], reverted: str) -> tuple[builder.Conversat
     return reader.builder, undone
 
 
-class OpenCodeReader:
+class OpenCodeReader(builder.RecordReader):
     def __init__(self) -> None:
         self.builder = builder.ConversationBuilder()
         self._by_id: dict[str, builder.Draft] = {}

@@ -1,1 +1,0 @@
-"""Exports sessions in the formats of other agents."""

@@ -1,1 +1,0 @@
-"""Reads the session files of other agents, without changing them."""
