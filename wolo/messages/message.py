@@ -90,9 +90,13 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """Our own estimate because the provider reported nothing."""
 
     @property
+    def prompt_tokens(self) -> int:
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
     def context_tokens(self) -> int:
         """Window already used when the next request starts."""
-        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
+        return self.prompt_tokens + self.output_tokens
 
 
 def task_usage(part: ToolPart) -> Usage | None:

@@ -69,10 +69,6 @@ def host_of(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
-def has_path(url: str) -> bool:
-    return urlsplit(url).path.strip("/") != ""
-
-
 def is_loopback(host: str) -> bool:
     return host in LOOPBACK_NAMES or host.endswith(".localhost") or (host.startswith("127.") and host.replace(".", "").isdigit())
 

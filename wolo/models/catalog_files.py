@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -106,7 +107,7 @@ def ollama_address(host: str) -> str:
 
 def _own_address(url: str, provider: Provider, *, called: str) -> str:
     url = address.check_url(url, called=called)
-    return url if address.has_path(url) else url + provider.base_url_path
+    return url if urlsplit(url).path.strip("/") else url + provider.base_url_path
 
 
 def unknown_provider(name: str, overrides: Overrides) -> ConfigError:

@@ -320,7 +320,7 @@ class HttpModelClient:
 
     def _with_usage(self, message: Message, prompt_tokens: int) -> Message:
         usage = message.usage or Usage()
-        if not (usage.input_tokens or usage.cache_read_tokens or usage.cache_write_tokens):
+        if not usage.prompt_tokens:
             usage = replace(usage, input_tokens=prompt_tokens, estimated=True)
         if not usage.output_tokens and message.parts:
             usage = replace(usage, output_tokens=max(1, estimate_message(message) - ROLE_TOKENS), estimated=True)
@@ -333,12 +333,11 @@ class HttpModelClient:
         may_cut = provider.loopback or self._choice.base_url != provider.base_url  # hosted services refuse long prompts
         if usage is None or usage.estimated or self._warned_of_truncation or prompt_tokens < CUT_OFF_TOKENS or not may_cut:
             return
-        read_tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-        if read_tokens < prompt_tokens * CUT_OFF_SHARE:
+        if usage.prompt_tokens < prompt_tokens * CUT_OFF_SHARE:
             self._warned_of_truncation = True
             await listener.on_notice(
-                f"The server read only {read_tokens:,} of about {prompt_tokens:,} prompt tokens: it cuts off the beginning, "
-                "instructions and tools included. Give it a larger context "
+                f"The server read only {usage.prompt_tokens:,} of about {prompt_tokens:,} prompt tokens: it cuts off the "
+                "beginning, instructions and tools included. Give it a larger context "
                 "(Ollama: OLLAMA_CONTEXT_LENGTH, llama.cpp: -c, LM Studio: context length)."
             )
 

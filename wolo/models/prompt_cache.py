@@ -19,6 +19,12 @@ METADATA = "prefix"
 """Metadata key of responses for the `Prefix` of their request."""
 UNKNOWN = b"\0" * DIGEST_BYTES
 SHORTENED = "the end of the history, which is shorter now"
+REASONS = {
+    "tools": "the tools changed",
+    "system": "the system prompt changed",
+    SHORTENED: f"the history changed at {SHORTENED}",
+}
+"""By the label of the block that differs."""
 
 Digests = list[bytes]
 
@@ -191,12 +197,8 @@ class AnsweredRequest(Struct, frozen=True):
     miss: CacheMiss | None
 
     @property
-    def prompt_tokens(self) -> int:
-        return prompt_tokens(self.usage)
-
-    @property
     def read_share(self) -> float:
-        return self.usage.cache_read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+        return self.usage.cache_read_tokens / self.usage.prompt_tokens if self.usage.prompt_tokens else 0.0
 
 
 def cache_use_by_request(messages: Iterable[Message], prices: Mapping[Producer, Price | None]) -> list[AnsweredRequest]:
@@ -224,10 +226,14 @@ def find_miss(answer: Message, before: Sequence[Message], price: Price | None) -
         reason = f"the model changed from {then} to {now}"
         return _cache_miss("model", prefix, reason, _read_anew(usage, last.usage, 0), price)
     if prefix.differs:
-        smaller = min(_size_bytes(answer), _size_bytes(last))
-        common = _shared_tokens(usage, last.usage) * prefix.same_bytes // smaller if smaller else 0
-        return _cache_miss("prefix", prefix, _describe_difference(prefix.differs), _read_anew(usage, last.usage, common), price)
-    expected = prompt_tokens(last.usage)
+        before_it = prefix_of(last)
+        smaller = min(prefix.size_bytes, before_it.size_bytes if before_it else 0)
+        common = min(usage.prompt_tokens, last.usage.prompt_tokens) * prefix.same_bytes // smaller if smaller else 0
+        reason = REASONS.get(prefix.differs, f"the history changed, first in {prefix.differs}")
+        if prefix.differs.startswith("compaction_summary"):
+            reason = "the conversation was compacted"
+        return _cache_miss("prefix", prefix, reason, _read_anew(usage, last.usage, common), price)
+    expected = last.usage.prompt_tokens
     if usage.estimated or expected < SMALLEST_TOKENS or usage.cache_read_tokens >= expected * LOW_SHARE:
         return None
     has_price = price is not None and price.cache_read is not None and price.cache_read != price.input
@@ -242,22 +248,9 @@ def find_miss(answer: Message, before: Sequence[Message], price: Price | None) -
     return _cache_miss("provider", prefix, reason, _read_anew(usage, last.usage, 0), price)
 
 
-def prompt_tokens(usage: Usage) -> int:
-    return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-
-
-def _shared_tokens(usage: Usage, last: Usage) -> int:
-    """Upper bound for the tokens both prompts share."""
-    return min(prompt_tokens(usage), prompt_tokens(last))
-
-
-def _size_bytes(answer: Message) -> int:
-    prefix = prefix_of(answer)
-    return prefix.size_bytes if prefix else 0
-
-
 def _read_anew(usage: Usage, last: Usage, common_tokens: int) -> int:
-    return max(_shared_tokens(usage, last) - max(common_tokens, usage.cache_read_tokens), 0)
+    """The prompts share as many tokens as the smaller has, at most."""
+    return max(min(usage.prompt_tokens, last.prompt_tokens) - max(common_tokens, usage.cache_read_tokens), 0)
 
 
 def _cache_miss(kind: Kind, prefix: Prefix, reason: str, tokens: int, price: Price | None) -> CacheMiss:
@@ -265,17 +258,3 @@ def _cache_miss(kind: Kind, prefix: Prefix, reason: str, tokens: int, price: Pri
     if price is not None and price.input is not None and price.cache_read is not None:
         cost = tokens * (price.input - price.cache_read) * PER_TOKEN
     return CacheMiss(kind, prefix.differs, reason, tokens, cost)
-
-
-def _describe_difference(label: str) -> str:
-    match label:
-        case "tools":
-            return "the tools changed"
-        case "system":
-            return "the system prompt changed"
-        case _ if label == SHORTENED:
-            return f"the history changed at {label}"
-        case _ if label.startswith("compaction_summary"):
-            return "the conversation was compacted"
-        case _:
-            return f"the history changed, first in {label}"

@@ -229,7 +229,7 @@ class SharedLimiter:
             await self._sleep(min(wait_s, _LONGEST_SLEEP_S))
 
     async def report_usage(self, usage: Usage | None, tokens: int) -> None:
-        used = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens if usage else tokens
+        used = usage.context_tokens if usage else tokens
         await self._ask("answered", more_tokens=used - tokens, **self._limits)
 
     def learn(self, headers: Mapping[str, str]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from wolo.models.cloud.aws_source import sign
 from wolo.models.cloud.credentials import Credentials
-from wolo.models.cloud.sigv4 import sign
 from wolo.models.http.transport import HttpCall
 
 DATA = json.loads(Path(__file__).with_name("signatures_by_botocore.json").read_text("utf-8"))

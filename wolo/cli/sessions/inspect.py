@@ -143,7 +143,7 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
     print_line(f"{'':>4}  {'prompt':>10}  {'read':>10}  {'written':>10}  {'share':>5}  miss")
     for each in looked:
         usage = each.usage
-        counts = f"{each.prompt_tokens:>10,}  {usage.cache_read_tokens:>10,}  {usage.cache_write_tokens:>10,}"
+        counts = f"{usage.prompt_tokens:>10,}  {usage.cache_read_tokens:>10,}  {usage.cache_write_tokens:>10,}"
         print_line(f"{each.number:>4}  {counts}  {each.read_share:>5.0%}  {_miss(each.miss)}".rstrip())
     total = _total(looked)
     counts = f"{total['prompt_tokens']:>10,}  {total['cache_read_tokens']:>10,}  {total['cache_write_tokens']:>10,}"
@@ -156,7 +156,7 @@ def _request_row(each: AnsweredRequest) -> dict[str, Any]:
         "request": each.number,
         "message_id": each.message.id,
         "model": f"{wrote.provider}/{wrote.model}" if wrote else None,
-        "prompt_tokens": each.prompt_tokens,
+        "prompt_tokens": each.usage.prompt_tokens,
         "cache_read_tokens": usage.cache_read_tokens,
         "cache_write_tokens": usage.cache_write_tokens,
         "share": round(each.read_share, 4),
@@ -175,7 +175,7 @@ def _request_row(each: AnsweredRequest) -> dict[str, Any]:
 
 def _total(looked: list[AnsweredRequest]) -> dict[str, Any]:
     """The total cost is None if that of one miss is unknown."""
-    prompt = sum(each.prompt_tokens for each in looked)
+    prompt = sum(each.usage.prompt_tokens for each in looked)
     read = sum(each.usage.cache_read_tokens for each in looked)
     misses = [each.miss for each in looked if each.miss]
     costs = [miss.cost for miss in misses]

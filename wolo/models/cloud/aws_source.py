@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import importlib
 import importlib.util
 from collections.abc import Mapping
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from msgspec.structs import replace
 
 from wolo.errors import ConfigError, Unavailable
-from wolo.models.address import is_loopback
+from wolo.models.address import DEFAULT_PORTS, is_loopback
+from wolo.models.cloud import token_requests
 from wolo.models.cloud.aws_files import files_of, parse_time, profile_name, read_profile, read_sso_login
 from wolo.models.cloud.credentials import Credentials, version_of
 from wolo.models.cloud.token_requests import TokenRequest, fetch_document, fetch_text, no_credentials, parse_document, text_of
+from wolo.models.http.transport import HttpCall
 
 HINT: Final = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run `aws sso login`."
 BOTOCORE: Final = "pip install botocore, next to wolo; it knows all kinds of profiles."
@@ -114,10 +118,7 @@ class AwsSource:
             )
         token = environ.get("AWS_CONTAINER_AUTHORIZATION_TOKEN", "")
         if path := environ.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"):
-            try:
-                token = (await asyncio.to_thread(Path(path).read_text, "utf-8")).strip()
-            except (OSError, UnicodeDecodeError):
-                raise ConfigError(f"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: {path} cannot be read.") from None
+            token = await token_requests.read_token("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", path)
         headers = {"authorization": token} if token else {}
         request = TokenRequest(what="The credentials server of the container", url=url, headers=headers, is_metadata=True)
         return _with_expiration(request, await fetch_document(request, environ))
@@ -157,3 +158,39 @@ def _with_expiration(request: TokenRequest, document: Mapping[str, Any]) -> Cred
 def _keys_of(request: TokenRequest, document: Mapping[str, Any], names: tuple[str, str, str]) -> Credentials:
     access_key, secret_key, token = (text_of(request, document, name) for name in names)
     return Credentials(token, access_key, secret_key)
+
+
+ALGORITHM: Final = "AWS4-HMAC-SHA256"
+
+
+def sign(call: HttpCall, credentials: Credentials, region: str, service: str, now: datetime | None = None) -> dict[str, str]:
+    """Headers to add to the request. `now`: UTC; None: the clock."""
+    stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    target = urlsplit(call.url)
+    port = "" if target.port in (None, DEFAULT_PORTS.get(target.scheme)) else f":{target.port}"
+    host = f"[{target.hostname}]" if ":" in (target.hostname or "") else target.hostname or ""
+    headers: dict[str, str] = {"host": host + port, "x-amz-date": stamp}
+    if credentials.token:
+        headers["x-amz-security-token"] = credentials.token
+    names = ";".join(headers)  # in alphabetical order
+    pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parse_qsl(target.query, True))
+    canonical = "\n".join(
+        (
+            call.method,
+            quote(target.path or "/", safe="/~"),  # encoded once more than on the wire, as all services but S3 want it
+            "&".join(f"{name}={value}" for name, value in pairs),
+            *(f"{name}:{value}" for name, value in headers.items()),
+            "",
+            names,
+            hashlib.sha256(call.body).hexdigest(),
+        )
+    )
+    scope = f"{stamp[:8]}/{region}/{service}/aws4_request"
+    to_sign = "\n".join((ALGORITHM, stamp, scope, hashlib.sha256(canonical.encode()).hexdigest()))
+    key = f"AWS4{credentials.secret_key}".encode()
+    for part in (stamp[:8], region, service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    signature = hmac.digest(key, to_sign.encode(), "sha256").hex()
+    added: Mapping[str, str] = {name: value for name, value in headers.items() if name != "host"}
+    credential = f"{credentials.access_key}/{scope}"
+    return {**added, "authorization": f"{ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}"}

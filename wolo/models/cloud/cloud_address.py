@@ -29,14 +29,17 @@ _IN_HOST: Final = r"(?:^|\.)bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\."
 def fill_address(provider: Provider, environ: Mapping[str, str]) -> Provider:
     """The provider with its region, and both in its base URL. Raises ConfigError for what is missing."""
     url = provider.base_url
-    values: dict[str, str] = {}
-    region = provider.region or (_region_in(url) if provider.auth == "aws" else "") or _find_region(provider, environ)
+    region = provider.region or _find_region(provider, environ)
     if not region and (provider.auth == "aws" or "{region}" in url):
         ways = f"Set AWS_REGION, or providers.{provider.name}.region, such as us-east-1."
         raise ConfigError(f"{provider.label} needs a region.", hint=ways)
     if region and not re.fullmatch(_REGION, region):
         raise ConfigError(f"`{region[:60]}` is no region of {provider.label}.", hint="It looks like us-east-1 or europe-west1.")
-    values = {"region": region, "host": _google_host(region)}
+    values = {"region": region, "host": f"{region}-aiplatform.googleapis.com"}
+    if region == GLOBAL:
+        values["host"] = "aiplatform.googleapis.com"
+    elif region in JOINED:
+        values["host"] = f"aiplatform.{region}.rep.googleapis.com"
     if "{project}" in url:
         values["project"] = _find_project(provider, environ)
     for name, value in values.items():
@@ -59,24 +62,17 @@ def is_set_up(provider: Provider, environ: Mapping[str, str]) -> bool:
     return any(environ.get(name) for name in names) or any(file.exists() for file in files)
 
 
-def _region_in(url: str) -> str:
-    found = re.search(_IN_HOST, urlsplit(url).hostname or "") if "{region}" not in url else None
-    return found[1] if found else ""
-
-
 def _find_region(provider: Provider, environ: Mapping[str, str]) -> str:
+    """In the address, the variables, or the profile of AWS."""
+    url = provider.base_url
+    if provider.auth == "aws" and "{region}" not in url and (in_host := re.search(_IN_HOST, urlsplit(url).hostname or "")):
+        return in_host[1]
     named = next((value for name in REGIONS.get(provider.auth, ()) if (value := environ.get(name, "").strip())), "")
     if named or provider.auth != "aws":
         return named or (GLOBAL if provider.auth == "google" else "")
     from wolo.models.cloud.aws_files import read_profile  # noqa: PLC0415  # Bedrock only
 
     return read_profile(environ).get("region", "")
-
-
-def _google_host(region: str) -> str:
-    if region == GLOBAL:
-        return "aiplatform.googleapis.com"
-    return f"aiplatform.{region}.rep.googleapis.com" if region in JOINED else f"{region}-aiplatform.googleapis.com"
 
 
 def _find_project(provider: Provider, environ: Mapping[str, str]) -> str:

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from wolo.errors import ConfigError
 from wolo.messages.secret_values import ValueRedactor, encoded_forms
-from wolo.models.cloud.clock import clock_hint
 from wolo.models.cloud.credentials import CredentialCache, Credentials, CredentialSource
+from wolo.models.cloud.token_requests import clock_hint
 from wolo.models.http.transport import Batch, HttpCall, HttpStatusError, Transport
 from wolo.models.provider import ModelChoice
 from wolo.models.secret_references import resolve_key
@@ -43,16 +43,26 @@ class CloudTransport:
         refused: Credentials | None = None
         while True:
             credentials = await self._cache.get(refused)
+            if self._auth == "aws":
+                from wolo.models.cloud.aws_source import sign  # noqa: PLC0415  # other clouds need none
+
+                added = sign(call, credentials, self._region, "bedrock")
+            else:
+                added = {"authorization": f"Bearer {credentials.token}"}
             try:
-                async with aclosing(self._inner.send(self._authorize(call, credentials))) as batches:
+                async with aclosing(self._inner.send(replace(call, headers={**call.headers, **added}))) as batches:
                     async for batch in batches:
                         yield batch
                 return
             except HttpStatusError as error:
+                is_login_refused = error.status == 401
+                if self._auth == "aws":
+                    answer = error.headers.get("x-amzn-errortype", "").encode("ascii", "replace") + b" " + error.body
+                    is_login_refused = error.status in (400, 401, 403) and any(words in answer for words in EXPIRED)
                 if self._auth == "aws" and error.status in (400, 403) and any(words in error.body for words in OTHER_TIME):
                     hint = clock_hint(error.headers) or "Set the clock of this machine."
                     raise ConfigError("AWS refused the signature because of its time.", hint=hint) from None
-                if refused is not None or not self._is_about_credentials(error):
+                if refused is not None or not is_login_refused:
                     body = error.body
                     for value in filter(None, (credentials.token, credentials.secret_key)):
                         body = ValueRedactor(encoded_forms(value), lambda _: "[key]").data(body)
@@ -61,21 +71,6 @@ class CloudTransport:
 
     async def close(self) -> None:
         await self._inner.close()
-
-    def _authorize(self, call: HttpCall, credentials: Credentials) -> HttpCall:
-        if self._auth == "aws":
-            from wolo.models.cloud.sigv4 import sign  # noqa: PLC0415  # other clouds need none
-
-            added = sign(call, credentials, self._region, "bedrock")
-        else:
-            added = {"authorization": f"Bearer {credentials.token}"}
-        return replace(call, headers={**call.headers, **added})
-
-    def _is_about_credentials(self, error: HttpStatusError) -> bool:
-        if self._auth == "aws":
-            kind = error.headers.get("x-amzn-errortype", "").encode("ascii", "replace")
-            return error.status in (400, 401, 403) and any(words in kind + b" " + error.body for words in EXPIRED)
-        return error.status == 401
 
 
 def add_credentials(choice: ModelChoice, inner: Transport, environ: Mapping[str, str] | None = None) -> Transport:

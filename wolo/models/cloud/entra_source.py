@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -38,7 +36,6 @@ class EntraSource:
         client, tenant = environ.get("AZURE_CLIENT_ID", ""), environ.get("AZURE_TENANT_ID", "")
         secret, file = environ.get("AZURE_CLIENT_SECRET", ""), environ.get("AZURE_FEDERATED_TOKEN_FILE", "")
         if not secret and not file:
-            environ = self._environ
             named = environ.get("IDENTITY_ENDPOINT") or environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST")
             query = {"resource": self._scope.removesuffix(SCOPE_ENDING), **({"client_id": client} if client else {})}
             if endpoint := environ.get("IDENTITY_ENDPOINT"):
@@ -64,7 +61,7 @@ class EntraSource:
             form["client_secret"] = secret
         else:
             form["client_assertion_type"] = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-            form["client_assertion"] = await asyncio.to_thread(_read_assertion, file)
+            form["client_assertion"] = await token_requests.read_token("AZURE_FEDERATED_TOKEN_FILE", file)
         host = (environ.get("AZURE_AUTHORITY_HOST") or AUTHORITY).rstrip("/")
         host = host if "://" in host else f"https://{host}"
         parts = urlsplit(host)
@@ -78,10 +75,3 @@ class EntraSource:
             hint="Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret or token of the client.",
         )
         return google_source.token_in(request, await token_requests.fetch_document(request, environ))
-
-
-def _read_assertion(file: str) -> str:
-    try:
-        return Path(file).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"AZURE_FEDERATED_TOKEN_FILE: {file} cannot be read.") from None

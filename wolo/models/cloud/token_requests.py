@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlencode, urljoin
 
@@ -12,7 +14,6 @@ from msgspec import Struct, field
 
 from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.models.address import display_url
-from wolo.models.cloud.clock import clock_hint
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.transport import HttpCall
 
@@ -66,6 +67,14 @@ async def fetch_text(request: TokenRequest, environ: Mapping[str, str]) -> tuple
     return text, answer_headers
 
 
+async def read_token(variable: str, path: str) -> str:
+    """The text of the file that a variable names. Raises ConfigError."""
+    try:
+        return (await asyncio.to_thread(Path(path).read_text, "utf-8")).strip()
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"{variable}: {path} cannot be read.") from None
+
+
 async def fetch_document(request: TokenRequest, environ: Mapping[str, str]) -> Mapping[str, Any]:
     """The JSON object in the response. Raises as `fetch_text`."""
     return parse_document(request, (await fetch_text(request, environ))[0])
@@ -111,3 +120,21 @@ def _reason(text: str) -> str:
         text = ""
     line = " ".join(text.split()).rstrip(".")
     return "".join(letter for letter in line if letter.isprintable())[:SHOWN_LETTERS]
+
+
+TOLERATED_S: Final = 240
+"""AWS and Google refuse signatures that are more than five minutes off."""
+
+
+def clock_hint(headers: Mapping[str, str]) -> str:
+    """How far this clock is from the response's `date`; empty if it is right or unknown. Header names are lower case."""
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415  # for refusals only
+
+    try:
+        skew_s = time.time() - parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return ""
+    if abs(skew_s) < TOLERATED_S:
+        return ""
+    direction = "ahead of" if skew_s > 0 else "behind"
+    return f"The clock of this machine is {abs(skew_s) / 60:,.0f} minutes {direction} the server's; set it."

@@ -42,7 +42,7 @@ class _Totals:
     def add(self, message: Message) -> None:
         self.steps += 1
         if usage := message.usage:
-            self.prompt += usage.context_tokens - usage.output_tokens
+            self.prompt += usage.prompt_tokens
             self.completion += usage.output_tokens
             self.cached += usage.cache_read_tokens
             self.cost = None if self.cost is None or usage.cost is None else self.cost + usage.cost.total
@@ -84,7 +84,7 @@ def write(store: Store, info: SessionInfo, out: export_stream.Write, redactor: r
                 step["observation"] = {"results": [{"source_call_id": id, "content": output} for id, output in outputs]}
             if usage := message.usage:
                 step["metrics"] = {
-                    "prompt_tokens": usage.context_tokens - usage.output_tokens,
+                    "prompt_tokens": usage.prompt_tokens,
                     "completion_tokens": usage.output_tokens,
                     "cached_tokens": usage.cache_read_tokens,
                     "extra": {"cache_write_tokens": usage.cache_write_tokens, "reasoning_tokens": usage.reasoning_tokens},
@@ -184,7 +184,7 @@ def _read_step(step: Any, reader: openai_messages.ChatReader) -> int | None:
             cache_read_tokens=cached,
             cost=UsageCost(total=float(cost)) if isinstance(cost, int | float) else None,
         )
-        reader.replace_at(at, msgspec.structs.replace(reader.at(at), usage=usage))
+        reader.messages[at] = msgspec.structs.replace(reader.messages[at], usage=usage)
     for result in records(record(step, "observation"), "results"):
         content, call_id = _read_content(result.get("content")), result.get("source_call_id")
         if call_id is not None:

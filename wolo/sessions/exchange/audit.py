@@ -91,8 +91,8 @@ def _facts(row: session_rows.StoredRow) -> Iterator[dict[str, Any]]:
             if producer is not None:
                 facts |= {"provider": producer.provider, "model": producer.model}
             if usage is not None:
-                facts |= {"input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens}
-                facts |= {"output_tokens": usage.output_tokens, "cost_usd": usage.cost.total if usage.cost else None}
+                counts = {"input_tokens": usage.prompt_tokens, "output_tokens": usage.output_tokens}
+                facts |= {**counts, "cost_usd": usage.cost.total if usage.cost else None}
             yield facts
         case entries.MessageEntry(message=message) if message.is_from_user:
             digest = sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -36,7 +36,7 @@ class ChatReader:
         self.skipped = 0
         self.answered = ""
         """Part id of the call of the last result."""
-        self._messages: list[Message] = []
+        self.messages: list[Message] = []
         self._waiting: dict[str, list[int]] = {}
         """Call id → indexes of messages with a call without a result, newest last."""
 
@@ -51,14 +51,14 @@ class ChatReader:
                 self.skipped += 1
                 return None
             at = waiting.pop()
-            message = self._messages[at]
+            message = self.messages[at]
             wanted = str(item.get("tool_call_id") or item.get("name"))
             call = next(call for call in message.calls if call.wire_id == wanted and call.status == "pending")
             self.answered = call.id
             parts = _content_parts(item.get("content"))
             attached = tuple(part for part in parts if isinstance(part, MediaPart))
             output = "".join(part.text for part in parts if isinstance(part, TextPart))
-            self._messages[at] = message.with_parts(
+            self.messages[at] = message.with_parts(
                 [replace(call, status="completed", outcome="ok", output=output, output_parts=attached, end_time=timestamp)]
             )
             return at
@@ -76,22 +76,16 @@ class ChatReader:
         )
 
     def add_message(self, message: Message) -> int:
-        self._messages.append(message)
+        self.messages.append(message)
         for call in message.calls:
             if call.status == "pending":
-                self._waiting.setdefault(call.wire_id, []).append(len(self._messages) - 1)
-        return len(self._messages) - 1
-
-    def replace_at(self, at: int, message: Message) -> None:
-        self._messages[at] = message
-
-    def at(self, place: int) -> Message:
-        return self._messages[place]
+                self._waiting.setdefault(call.wire_id, []).append(len(self.messages) - 1)
+        return len(self.messages) - 1
 
     def finish(self) -> tuple[Message, ...]:
         """Calls without a result are marked as interrupted: they may have run."""
         finished: list[Message] = []
-        for message in self._messages:
+        for message in self.messages:
             waiting = [call for call in message.calls if call.status == "pending"]
             finished.append(message.with_parts(replace(call, status="failed", outcome="interrupted") for call in waiting))
         return tuple(finished)

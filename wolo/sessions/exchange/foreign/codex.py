@@ -316,7 +316,7 @@ class _CodexWriter:
             return lines
         self._total_tokens += usage.context_tokens
         last = {
-            "input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
+            "input_tokens": usage.prompt_tokens,
             "cached_input_tokens": usage.cache_read_tokens,
             "output_tokens": usage.output_tokens,
             "reasoning_output_tokens": usage.reasoning_tokens,
