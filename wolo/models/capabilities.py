@@ -32,9 +32,12 @@ _LONGEST_NAME = 120
 
 def no_effect_notice(choice: ModelChoice) -> str:
     """Notice when the thinking level has no effect; empty otherwise."""
-    level = choice.thinking
-    if level is None or _thinking_counts(choice, level):
+    if (level := choice.thinking) is None:
         return ""
+    if choice.provider.name != LOCAL:
+        sent, others = _encode_hello(choice, level), (each for each in (None, *LEVELS) if each != level)
+        if any(sent != _encode_hello(choice, other) for other in others):
+            return ""
     return f"Thinking level {level} has no effect: wolo cannot set it for {choice.label}."
 
 
@@ -100,13 +103,6 @@ class AttachmentNotices:
                 self._known.add(part.id)
                 unsent += [Unsent(_name(part, tool), refused)] if (refused := _refusal(choice, part)) else []
         return describe_unsupported(unsent, choice.label) if unsent else ""
-
-
-def _thinking_counts(choice: ModelChoice, level: ThinkingLevel) -> bool:
-    if choice.provider.name == LOCAL:
-        return False
-    sent = _encode_hello(choice, level)
-    return sent != _encode_hello(choice, None) or any(sent != _encode_hello(choice, other) for other in LEVELS if other != level)
 
 
 def _encode_hello(choice: ModelChoice, level: ThinkingLevel | None) -> bytes:

@@ -107,20 +107,15 @@ def _dialect(choice: ModelChoice, format: str, kind: type[D]) -> D:
     known = {*kind.__struct_fields__}
     own = {name: value for name, value in choice.model.dialect.items() if name in known or name not in FACTS}
     flags = {**shared, **own}
-    if WRITTEN_CALLS in known and _is_hosted(choice):
+    # Hosted is a catalogue provider at its own address; local or moved servers may be anything.
+    address = origin(choice.base_url)
+    is_hosted = provider.name in PROVIDERS and address == origin(provider.base_url)
+    if WRITTEN_CALLS in known and is_hosted and not (provider.loopback or is_loopback(address[1])):
         flags = {WRITTEN_CALLS: False, **flags}
     try:
         return msgspec.convert(flags, kind)
     except msgspec.ValidationError as error:
         raise _wrong_flag(choice, flags, kind, str(error)) from error
-
-
-def _is_hosted(choice: ModelChoice) -> bool:
-    """A catalogue provider at its own address; local or moved servers may be anything."""
-    provider = choice.provider
-    address = origin(choice.base_url)
-    own_server = provider.loopback or is_loopback(address[1])
-    return provider.name in PROVIDERS and address == origin(provider.base_url) and not own_server
 
 
 def _takes(kind: Any) -> str:

@@ -55,11 +55,11 @@ class SessionInfo(Struct, frozen=True):
         return (self.parent or "").partition("/")[0] if is_task(self.parent) else ""
 
 
-def iso(then: float) -> str:
+def iso(then: float, timespec: str = "seconds") -> str:
     """ISO 8601 in UTC."""
     from datetime import UTC, datetime  # noqa: PLC0415  # no run lists sessions
 
-    return datetime.fromtimestamp(then, UTC).isoformat(timespec="seconds")
+    return datetime.fromtimestamp(then, UTC).isoformat(timespec=timespec)
 
 
 def age(then: float) -> str:

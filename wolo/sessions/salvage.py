@@ -16,12 +16,13 @@ import shutil
 import sqlite3
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Self
 
 from wolo.errors import SessionError
+from wolo.messages.terminal_text import quantity
 from wolo.operating_system import os
 from wolo.sessions import migrations, session_rows, storage
 from wolo.sessions.database_file import create, frames, log_path, memory_path, quarantine_path, unfinished_rescue
@@ -84,7 +85,7 @@ def _replace(path: Path, version: int, damaged: Path, report: Path) -> None:
     reason = report.read_text("utf-8").partition(").")[0] + ")"
 
     def fill(connection: sqlite3.Connection) -> None:
-        _write(report, f"{reason}. {_Rebuild(connection, path.parent / 'blobs').take(damaged)}")
+        _write(report, f"{reason}. {_rebuild(connection, path.parent / 'blobs', damaged)}")
 
     holds_entries = False
     if damaged.exists():
@@ -106,57 +107,54 @@ def _replace(path: Path, version: int, damaged: Path, report: Path) -> None:
         create(path, version)
 
 
-class _Rebuild:
-    """Fills a new database with the records found in the pages of the old one."""
+def _rebuild(connection: sqlite3.Connection, blobs_dir: Path, damaged: Path) -> str:
+    """Fills a new database with the records found in the pages of the old one. Returns a sentence with the counts."""
+    stored = {path.name for path in blobs_dir.iterdir()} if blobs_dir.is_dir() else set()
+    columns: tuple[str, ...]
+    row: tuple[Value, ...]
+    with Pages(damaged) as pages:
+        for record in pages.records():
+            if entry := _entry(record, blobs_dir):
+                table, columns, row = "entries", _ENTRY_COLUMNS, entry
+            elif _is_session(record):
+                # Of two sessions with one name, one is noise: the first gets it.
+                row = tuple(record[: len(_SESSION_COLUMNS)])
+                table, columns = "sessions", tuple(name for name, _ in _SESSION_COLUMNS)
+            elif len(record) == 2 and record[1] in stored:
+                table, columns, row = "blobs", ("session", "name"), tuple(record)
+            else:
+                continue
+            marks = ", ".join("?" * len(columns))
+            connection.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})", row)
+    query = "SELECT DISTINCT session FROM entries WHERE session NOT IN (SELECT id FROM sessions)"
+    for (session_id,) in connection.execute(query).fetchall():
+        _make_session(connection, blobs_dir, session_id)
+    connection.execute("INSERT OR IGNORE INTO blobs SELECT session, blob FROM entries WHERE blob IS NOT NULL")
+    connection.execute("DELETE FROM blobs WHERE session NOT IN (SELECT id FROM sessions)")
+    query = (
+        "SELECT count(*), coalesce(sum(kept), 0), coalesce(sum(max(head, last) - kept), 0) FROM "
+        "(SELECT head, count(seq) AS kept, coalesce(max(seq), 0) AS last FROM sessions "
+        "LEFT JOIN entries ON session = id GROUP BY id)"
+    )
+    sessions, kept, lost = connection.execute(query).fetchone()
+    missing = "none of them is known to be missing" if not lost else f"at least {lost:,} could not be read"
+    return f"{quantity(kept, 'entry', 'entries')} of {quantity(sessions, 'session')} could be saved; {missing}."
 
-    def __init__(self, connection: sqlite3.Connection, blobs_dir: Path) -> None:
-        self._connection, self._blobs_dir = connection, blobs_dir
 
-    def take(self, damaged: Path) -> str:
-        """Returns a sentence with the counts."""
-        kept = {path.name for path in self._blobs_dir.iterdir()} if self._blobs_dir.is_dir() else set()
-        with Pages(damaged) as pages:
-            for record in pages.records():
-                if entry := _entry(record, self._blobs_dir):
-                    self._insert("entries", _ENTRY_COLUMNS, entry)
-                elif _is_session(record):
-                    # Of two sessions with one name, one is noise: the first gets it.
-                    self._insert("sessions", [name for name, _ in _SESSION_COLUMNS], record[: len(_SESSION_COLUMNS)])
-                elif len(record) == 2 and record[1] in kept:
-                    self._insert("blobs", ("session", "name"), record)
-        query = "SELECT DISTINCT session FROM entries WHERE session NOT IN (SELECT id FROM sessions)"
-        for (session_id,) in self._connection.execute(query).fetchall():
-            self._make_session(session_id)
-        self._connection.execute("INSERT OR IGNORE INTO blobs SELECT session, blob FROM entries WHERE blob IS NOT NULL")
-        self._connection.execute("DELETE FROM blobs WHERE session NOT IN (SELECT id FROM sessions)")
-        query = (
-            "SELECT count(*), coalesce(sum(kept), 0), coalesce(sum(max(head, last) - kept), 0) FROM "
-            "(SELECT head, count(seq) AS kept, coalesce(max(seq), 0) AS last FROM sessions "
-            "LEFT JOIN entries ON session = id GROUP BY id)"
-        )
-        sessions, kept, lost = self._connection.execute(query).fetchone()
-        missing = "none of them is known to be missing" if not lost else f"at least {lost:,} could not be read"
-        return f"{_count(kept, 'entry', 'entries')} of {_count(sessions, 'session', 'sessions')} could be saved; {missing}."
-
-    def _insert(self, table: str, columns: Sequence[str], row: Sequence[Value]) -> None:
-        marks = ", ".join("?" * len(columns))
-        self._connection.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})", row)
-
-    def _make_session(self, session_id: str) -> None:
-        """Rebuilds the lost row of a session from its entries; the directory stays unknown."""
-        query = "SELECT min(time_utc), max(time_utc), max(seq) FROM entries WHERE session = ?"
-        created, updated, head = self._connection.execute(query, (session_id,)).fetchone()
-        self._connection.execute(
-            "INSERT INTO sessions (id, cwd, created, updated, touched) VALUES (?, '', ?, ?, 0)", (session_id, created, updated)
-        )
-        query = "SELECT seq, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries WHERE session = ? ORDER BY seq"
-        for seq, time_utc, prev_hash, digest, body, blob in self._connection.execute(query, (session_id,)).fetchall():
-            data = body if blob is None else _file(self._blobs_dir, blob)
-            entry = StoredRow(seq, 0, time_utc, prev_hash, digest, data or b"").entry
-            if entry:
-                with suppress(SessionError):  # the name is taken by another session
-                    session_rows.update_totals(self._connection, session_id, [entry], head, updated)
-        self._connection.execute("UPDATE sessions SET head = ? WHERE id = ?", (head, session_id))
+def _make_session(connection: sqlite3.Connection, blobs_dir: Path, session_id: str) -> None:
+    """Rebuilds the lost row of a session from its entries; the directory stays unknown."""
+    query = "SELECT min(time_utc), max(time_utc), max(seq) FROM entries WHERE session = ?"
+    created, updated, head = connection.execute(query, (session_id,)).fetchone()
+    connection.execute(
+        "INSERT INTO sessions (id, cwd, created, updated, touched) VALUES (?, '', ?, ?, 0)", (session_id, created, updated)
+    )
+    query = "SELECT seq, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries WHERE session = ? ORDER BY seq"
+    for seq, time_utc, prev_hash, digest, body, blob in connection.execute(query, (session_id,)).fetchall():
+        data = body if blob is None else _file(blobs_dir, blob)
+        if entry := StoredRow(seq, 0, time_utc, prev_hash, digest, data or b"").entry:
+            with suppress(SessionError):  # the name is taken by another session
+                session_rows.update_totals(connection, session_id, [entry], head, updated)
+    connection.execute("UPDATE sessions SET head = ? WHERE id = ?", (head, session_id))
 
 
 _ENTRY_COLUMNS = ("session", "seq", "parent", "kind", "time_utc", "prev_hash", "hash", "body", "blob")
@@ -211,10 +209,6 @@ def _write(report: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
 
 
 Value = int | float | str | bytes | None

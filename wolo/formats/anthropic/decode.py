@@ -13,7 +13,16 @@ from wolo.errors import Unavailable
 from wolo.formats import response_end
 from wolo.formats.anthropic.encode import PREFIX, REDACTED, SIGNATURE
 from wolo.formats.encoding.wire_forms import names_by_wire
-from wolo.formats.tolerant_json import PayloadReader, as_raw, read_object, short_text, token_count
+from wolo.formats.tolerant_json import (
+    PayloadReader,
+    as_raw,
+    mapping_at,
+    read_object,
+    short_text,
+    text_at,
+    token_count,
+    token_counts,
+)
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
 from wolo.messages.parts import Blob
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
     from wolo.formats.web_findings import WebFindings
 
 FIELD = "thinking"
+CACHE_COUNTS = ("cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 class _OpenBlock:
@@ -48,7 +58,7 @@ class AnthropicDecoder:
         self._open: dict[int, _OpenBlock] = {}
         self._prefilled: dict[int, Mapping[str, Any]] = {}
         """Blocks contained in the first event, until their own events arrive or the response ends."""
-        self._counts = UsageCounts()
+        self._counts: dict[str, int] = {}
         self._id = ""
         self._model: object = ""
         self._block_count = 0
@@ -171,10 +181,16 @@ class AnthropicDecoder:
         return deltas
 
     def _count(self, usage: object) -> Sequence[Delta]:
-        if not usage:
+        """The latest nonzero count of each kind stays."""
+        if not isinstance(usage, Mapping) or not usage:
             return ()
-        counted = self._counts.take(usage)
-        return () if counted is None else (UsageDelta(counted),)
+        named: dict[str, Any] = {name: usage.get(name) for name in ("input_tokens", *CACHE_COUNTS, "output_tokens")}
+        if not named[CACHE_COUNTS[0]] and isinstance(parts := usage.get("cache_creation"), Mapping):
+            named[CACHE_COUNTS[0]] = sum(map(token_count, parts.values()))
+        named["thinking_tokens"] = mapping_at(usage, "output_tokens_details").get("thinking_tokens")
+        self._counts |= token_counts(named)
+        fresh, write, read, output, thinking = (self._counts.get(name, 0) for name in named)
+        return (UsageDelta(Usage(fresh, output, read, write, min(thinking, output))),)
 
     def _set_finish(self, reason: object, details: object) -> None:
         if not isinstance(reason, str) or not reason:
@@ -233,7 +249,7 @@ class AnthropicDecoder:
 
 
 def _text(block: Mapping[str, Any], field: str) -> str:
-    return whole(value) if isinstance(value := block.get(field), str) else ""
+    return whole(text_at(block, field))
 
 
 def _object(raw: Raw) -> dict[str, Any]:
@@ -325,33 +341,3 @@ def _infer_type(document: Mapping[str, Any]) -> str:
         return "message_delta" if "stop_reason" in delta else "content_block_delta"
     fields = {"content_block": "content_block_start", "message": "message_start", "error": "error"}
     return next((kind for field, kind in fields.items() if document.get(field)), "")
-
-
-class UsageCounts:
-    """Keeps the latest nonzero count of each kind."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, int] = {}
-
-    def take(self, usage: object) -> Usage | None:
-        """Current totals; None when `usage` is not a usage object."""
-        if not isinstance(usage, Mapping):
-            return None
-        for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"):
-            self._note(name, usage.get(name))
-        if not usage.get("cache_creation_input_tokens") and isinstance(parts := usage.get("cache_creation"), Mapping):
-            self._note("cache_creation_input_tokens", sum(map(token_count, parts.values())))
-        if isinstance(details := usage.get("output_tokens_details"), Mapping):
-            self._note("thinking_tokens", details.get("thinking_tokens"))
-        output = self._by_name.get("output_tokens", 0)
-        return Usage(
-            input_tokens=self._by_name.get("input_tokens", 0),
-            output_tokens=output,
-            cache_read_tokens=self._by_name.get("cache_read_input_tokens", 0),
-            cache_write_tokens=self._by_name.get("cache_creation_input_tokens", 0),
-            reasoning_tokens=min(self._by_name.get("thinking_tokens", 0), output),
-        )
-
-    def _note(self, name: str, value: Any) -> None:
-        if count := token_count(value):
-            self._by_name[name] = count

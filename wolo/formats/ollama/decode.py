@@ -14,7 +14,7 @@ from wolo.formats import response_end
 from wolo.formats.encoding.wire_forms import names_by_wire
 from wolo.formats.ollama.encode import OllamaDialect
 from wolo.formats.text_recovery.text_filter import TextFilter
-from wolo.formats.tolerant_json import EMPTY_JSON, MAX_COUNT, as_raw, read_json, read_object, token_count
+from wolo.formats.tolerant_json import EMPTY_JSON, MAX_COUNT, as_raw, list_at, read_json, read_object, token_count
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
 from wolo.messages.unicode import whole
@@ -206,25 +206,18 @@ def _arguments_text(raw: bytes) -> str:
 
 
 def _read_loosely(document: Mapping[str, Any]) -> ResponseLine:
-    message = document.get("message")
-    reason = document.get("done_reason")
+    message, reason, chunk = document.get("message"), document.get("done_reason"), None
+    if isinstance(message, dict):
+        calls = message.get("tool_calls")
+        listed = [calls] if isinstance(calls, dict) else list_at(message, "tool_calls", dict)
+        chunk = MessageChunk(_text(message.get("content")), _text(message.get("thinking")), [_call(call) for call in listed])
     return ResponseLine(
-        message=_message_chunk(message) if isinstance(message, dict) else None,
+        message=chunk,
         done=document.get("done") in (True, "true", 1),
         done_reason=None if reason is None else whole(str(reason)),
         error=as_raw(document.get("error")),
         prompt_eval_count=_integer(document.get("prompt_eval_count")),
         eval_count=_integer(document.get("eval_count")),
-    )
-
-
-def _message_chunk(message: Mapping[str, Any]) -> MessageChunk:
-    calls = message.get("tool_calls")
-    listed = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
-    return MessageChunk(
-        content=_text(message.get("content")),
-        thinking=_text(message.get("thinking")),
-        tool_calls=[_call(call) for call in listed if isinstance(call, dict)],
     )
 
 

@@ -68,7 +68,12 @@ class OpenAIChat(BaseFormat[ChatDialect]):
             options |= {"tool_stream": True} if dialect.tool_stream else {}
         if "thinking" not in request.dropped_fields:  # the whole group was refused
             options |= thinking_fields(dialect, request.model, request.thinking)
-        options |= self._sampling(request)
+        sampling = sampling_of(request)
+        if dialect.sampling == "glm":
+            options |= {name: min(max(value, 0.01), 1.0) for name, value in sampling.items()}
+            options |= {"do_sample": False} if sampling.get("temperature", 1.0) <= 0 else {}
+        elif dialect.sampling == "open":
+            options |= sampling
         if request.stop and dialect.stop_sequences:
             options["stop"] = list(request.stop)
         if request.json_schema is not None and dialect.response_format != "none":
@@ -84,17 +89,6 @@ class OpenAIChat(BaseFormat[ChatDialect]):
         other = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
         name = next((field for field in (first, other) if field not in request.dropped_fields), None)
         return kept | ({name: request.max_tokens} if name and request.max_tokens is not None else {})
-
-    def _sampling(self, request: Request) -> dict[str, Any]:
-        sampling = sampling_of(request)
-        match self._dialect.sampling:
-            case "fixed":
-                return {}
-            case "glm":
-                clamped: dict[str, Any] = {name: min(max(value, 0.01), 1.0) for name, value in sampling.items()}
-                return clamped | ({"do_sample": False} if sampling.get("temperature", 1.0) <= 0 else {})
-            case _:
-                return {**sampling}
 
 
 GLM_KNOWS_EFFORT = (5, 2)

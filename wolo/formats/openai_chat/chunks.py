@@ -259,7 +259,8 @@ class OpenCalls:
         return all(call.is_whole() for call in self.calls)
 
     def has(self, tool: str, arguments: str) -> bool:
-        return any(self._names.get(call.name, call.name) == tool and _same(call.text, arguments) for call in self.calls)
+        texts = [call.text for call in self.calls if self._names.get(call.name, call.name) == tool]
+        return any(text == arguments or (is_object(text) and read_json(text) == read_json(arguments)) for text in texts)
 
     def add_written(self, leaked: "LeakedCall", deltas: list[Delta]) -> None:
         """Add a call that was written as text, with our own tool name and all arguments."""
@@ -357,7 +358,3 @@ class OpenCalls:
 
 def is_object(text: str) -> bool:
     return isinstance(read_json(text), dict)
-
-
-def _same(some: str, other: str) -> bool:
-    return some == other or (is_object(some) and read_json(some) == read_json(other))

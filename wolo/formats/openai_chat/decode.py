@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from wolo.formats import response_end
 from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.encoding.wire_forms import names_by_wire
 from wolo.formats.openai_chat.chunks import Chunk, ChunkReader, Fragment, MessageDelta, OpenCalls, PlainChoice
 from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
+from wolo.formats.openai_usage import usage_of
 from wolo.formats.text_recovery.text_filter import TextFilter
-from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, short_text, token_counts
+from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, short_text
 from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage, UsageCost
 from wolo.messages.parts import Blob
@@ -250,37 +252,12 @@ def _detail_text(detail: object) -> str:
 def read_usage(raw: bytes) -> Usage | None:
     """None when there is no usage. Prompt counts include cached tokens, completion counts include reasoning."""
     usage = read_json(raw)
-    if not isinstance(usage, dict):
+    if (counted := usage_of(usage)) is None:
         return None
-    of_prompt = _mapping(usage, "prompt_tokens_details", "input_tokens_details")
-    of_output = _mapping(usage, "completion_tokens_details", "output_tokens_details")
-    counts, of_prompt, of_output = token_counts(usage), token_counts(of_prompt), token_counts(of_output)
-    prompt = _first(counts, "prompt_tokens", "input_tokens")
-    read = min(_first(of_prompt, "cached_tokens") or _first(counts, "cached_tokens", "prompt_cache_hit_tokens"), prompt)
-    write = min(_first(of_prompt, "cache_write_tokens", "cache_creation_tokens"), prompt - read)
-    output = _first(counts, "completion_tokens", "output_tokens")
-    reasoning = _first(of_output, "reasoning_tokens") or _first(counts, "reasoning_tokens")
-    if reasoning and counts.get("total_tokens") == prompt + output + reasoning:
-        output += reasoning  # the total shows that the completion count excludes it (xAI)
     dollars, cost = usage.get("cost"), None  # only OpenRouter reports it
     if isinstance(dollars, int | float) and not isinstance(dollars, bool) and math.isfinite(dollars) and dollars >= 0:
         cost = UsageCost(total=float(dollars))
-    return Usage(
-        input_tokens=prompt - read - write,
-        output_tokens=output,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        reasoning_tokens=min(reasoning, output),
-        cost=cost,
-    )
-
-
-def _first(counts: Mapping[str, int], *names: str) -> int:
-    return next((counts[name] for name in names if name in counts), 0)
-
-
-def _mapping(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    return next((value for name in names if isinstance(value := usage.get(name), dict)), {})
+    return replace(counted, cost=cost)
 
 
 GROWING = ("text", "summary", "data")
@@ -293,7 +270,9 @@ def merge_reasoning_details(fragments: Sequence[object]) -> list[dict[str, Any]]
         if not isinstance(fragment, dict):
             continue
         item = items[-1] if items else None
-        if item is not None and _belong_together(item, fragment):
+        known = item or {}
+        is_same_id = known.get("id") in (None, fragment.get("id")) or fragment.get("id") is None
+        if item is not None and is_same_id and all(item.get(name) == fragment.get(name) for name in ("type", "index")):
             for name, value in fragment.items():
                 before = item.get(name)
                 if name in GROWING and isinstance(before, str) and isinstance(value, str):
@@ -303,8 +282,3 @@ def merge_reasoning_details(fragments: Sequence[object]) -> list[dict[str, Any]]
         else:
             items.append(dict(fragment))
     return items
-
-
-def _belong_together(item: dict[str, Any], fragment: dict[str, Any]) -> bool:
-    same_id = item.get("id") in (None, fragment.get("id")) or fragment.get("id") is None
-    return same_id and item.get("type") == fragment.get("type") and item.get("index") == fragment.get("index")

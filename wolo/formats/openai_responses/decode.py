@@ -6,6 +6,7 @@ final version of an item says more than its fragments did, the rest is emitted t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,11 @@ import msgspec
 from wolo.formats.encoding.wire_forms import names_by_wire
 from wolo.formats.openai_responses import output_items
 from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, ENCRYPTED, MESSAGE_CONTENT, SUMMARY, blobs_of, pieces_of
-from wolo.formats.response_end import bad_body_error, ended_early_error, is_error, response_error
-from wolo.formats.tolerant_json import read_object, short_text
+from wolo.formats.openai_usage import usage_of
+from wolo.formats.response_end import bad_body_error, ended_early_error, is_error, resolve_finish, response_error
+from wolo.formats.tolerant_json import list_at, mapping_at, read_object, short_text, text_at
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
+from wolo.messages.message import FinishReason
 from wolo.messages.parts import Blob
 
 if TYPE_CHECKING:
@@ -110,9 +113,14 @@ class ResponsesDecoder:
             if not (self._done and self._items and all(item.is_done for item in self._items.values())):
                 raise ended_early_error(self._events.skipped)
             self._end = {"status": "completed"}
-        usage = output_items.read_usage(self._end.get("usage"))
-        has_open = any(item.kind == "call" and not item.is_done for item in self._items.values())
-        reason, word = output_items.finish_of(self._end, has_calls=self._calls > 0, has_open=has_open)
+        usage, word = usage_of(self._end.get("usage")), text_at(self._end, "status")
+        reason: FinishReason = "tool_calls" if self._calls else "stop"
+        if word == "incomplete":
+            cause = text_at(mapping_at(self._end, "incomplete_details"), "reason")
+            reason = resolve_finish(cause, output_items.INCOMPLETE.get(cause), has_calls=self._calls > 0)
+            if reason == "tool_calls" and any(item.kind == "call" and not item.is_done for item in self._items.values()):
+                reason = "length"  # a call was never completed
+            word = cause or word
         id = short_text(self._end.get("id"))
         if self.findings is not None:
             self.findings.add_all(self._sources)
@@ -215,7 +223,7 @@ class ResponsesDecoder:
 
     def _name_call(self, item: output_items.OpenItem, document: Mapping[str, Any]) -> list[Delta]:
         """Emit id and name of a call, again if the final version differs."""
-        call_id, name = output_items.text_of(document, "call_id"), output_items.text_of(document, "name")
+        call_id, name = text_at(document, "call_id"), text_at(document, "name")
         if item.kind != "call" or (call_id or item.call_id, name or item.name) == (item.call_id, item.name):
             return []
         item.call_id, item.name = call_id or item.call_id, name or item.name
@@ -226,8 +234,8 @@ class ResponsesDecoder:
         if item.is_done or not document:
             return []
         item.is_done = True
-        is_whole = self._ids_valid and output_items.text_of(document, "status") != "incomplete"
-        item_id = output_items.text_of(document, "id") if is_whole else ""
+        is_whole = self._ids_valid and text_at(document, "status") != "incomplete"
+        item_id = text_at(document, "id") if is_whole else ""
         deltas: list[Delta] = []
         match item.kind:
             case "message":
@@ -238,7 +246,8 @@ class ResponsesDecoder:
                 for at, piece in enumerate(content):
                     final = piece.get("text") or piece.get("refusal") or ""
                     self._add_text(item, (SAID, at), item.remaining((SAID, at), final), deltas)
-                phase = output_items.phase_of(output_items.text_of(document, "phase"))
+                phase: Any = document.get("phase")
+                phase = phase if phase in ("commentary", "final_answer") else ""
                 is_plain = [piece["type"] for piece in content] == ["output_text"]
                 original = () if is_plain or not content else (Blob(MESSAGE_CONTENT, msgspec.json.encode(content).decode()),)
                 if item is self._current and item.has_text and (item_id or phase):
@@ -254,25 +263,26 @@ class ResponsesDecoder:
                 field = item.field or SUMMARY
                 text = BETWEEN.join(text for _, _, text in pieces_of(document))
                 blobs = blobs_of(document, text, field)
-                self._ids_valid = (
-                    bool(output_items.text_of(document, "id")) and output_items.text_of(document, "status") != "incomplete"
-                )
+                self._ids_valid = bool(text_at(document, "id")) and text_at(document, "status") != "incomplete"
                 if not any(blob.kind == ENCRYPTED for blob in blobs) and not text:
                     self._ids_valid = False
                     return deltas
                 return [
                     *deltas,
                     *self._switch_to(item),
-                    ThinkingDelta("", field, blobs, item_id=output_items.text_of(document, "id")),
+                    ThinkingDelta("", field, blobs, item_id=text_at(document, "id")),
                 ]
             case "call":
                 return [*self._name_call(item, document), *self._complete(item, output_items.arguments_of(document), item_id)]
             case "wrapper":
                 return self._unwrap(document, output_items.arguments_of(document) or item.text_at(ARGUMENTS))
             case "custom":
-                name = self._names.get(output_items.text_of(document, "name"), output_items.text_of(document, "name"))
-                arguments = output_items.custom_arguments(document, self._offered.get(name, {}))
-                return [CallDelta(self._next_slot(), output_items.text_of(document, "call_id"), name, arguments)]
+                # Free text becomes the only argument of the tool.
+                name = self._names.get(text_at(document, "name"), text_at(document, "name"))
+                required = list_at(self._offered.get(name, {}), "required")
+                argument = str(required[0]) if len(required) == 1 else "input"
+                arguments = json.dumps({argument: text_at(document, "input")}, ensure_ascii=False)
+                return [CallDelta(self._next_slot(), text_at(document, "call_id"), name, arguments)]
             case _:
                 action = document.get("action")
                 if self.findings is not None and isinstance(action, dict):
@@ -282,7 +292,7 @@ class ResponsesDecoder:
 
     def _unwrap(self, document: Mapping[str, Any], arguments: str) -> list[Delta]:
         """Wrapped calls have no ids; theirs are derived from the wrapper's."""
-        name, call_id = output_items.text_of(document, "name"), output_items.text_of(document, "call_id")
+        name, call_id = text_at(document, "name"), text_at(document, "call_id")
         calls = output_items.unwrap_calls(arguments) or [(name, arguments)]
         return [
             CallDelta(self._next_slot(), f"{call_id}_{number}" if call_id else "", self._names.get(tool, tool), written)

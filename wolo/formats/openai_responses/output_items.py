@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from wolo.errors import ProviderError, Unavailable
-from wolo.formats.response_end import resolve_finish, response_error
-from wolo.formats.tolerant_json import PayloadReader, as_raw, read_json, read_object, token_count
+from wolo.formats.response_end import response_error
+from wolo.formats.tolerant_json import PayloadReader, as_raw, read_json, read_object, text_at
 from wolo.messages import deltas, message, unicode
 
 
@@ -142,22 +142,10 @@ def kind_of(item: Mapping[str, Any]) -> Kind:
             return "other"
 
 
-def text_of(item: Mapping[str, Any], name: str) -> str:
-    value = item.get(name)
-    return value if isinstance(value, str) else ""
-
-
 def arguments_of(item: Mapping[str, Any]) -> str:
     """Text, although some servers send the object itself."""
     value = item.get("arguments")
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value if isinstance(value, str) else ""
-
-
-def custom_arguments(item: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """Wrap free text as the tool's only argument."""
-    required = schema.get("required")
-    argument = required[0] if isinstance(required, list) and len(required) == 1 else "input"
-    return json.dumps({str(argument): text_of(item, "input")}, ensure_ascii=False)
 
 
 def unwrap_calls(arguments: str) -> list[tuple[str, str]]:
@@ -166,7 +154,7 @@ def unwrap_calls(arguments: str) -> list[tuple[str, str]]:
     uses = document.get("tool_uses") if isinstance(document, dict) else None
     if not isinstance(uses, list):
         return []
-    calls = [(text_of(use, "recipient_name"), use.get("parameters")) for use in uses if isinstance(use, dict)]
+    calls = [(text_at(use, "recipient_name"), use.get("parameters")) for use in uses if isinstance(use, dict)]
     if len(calls) != len(uses) or not all(name for name, _ in calls):
         return []
     return [
@@ -187,10 +175,6 @@ def content_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return pieces
 
 
-def phase_of(word: str) -> Literal["", "commentary", "final_answer"]:
-    return word if word in ("commentary", "final_answer") else ""  # type: ignore[return-value]  # narrowed by the line itself
-
-
 INCOMPLETE: Mapping[str, message.FinishReason] = {
     "max_output_tokens": "length",
     "max_tokens": "length",
@@ -201,44 +185,9 @@ BROKEN_OFF = ("failed", "cancelled", "queued", "in_progress")
 """Statuses of responses that failed or are unfinished."""
 
 
-def finish_of(answer: Mapping[str, Any], *, has_calls: bool, has_open: bool) -> tuple[message.FinishReason, str]:
-    """Our finish reason and the provider's; `has_open`: a call was never completed."""
-    if (status := text_of(answer, "status")) != "incomplete":
-        return ("tool_calls" if has_calls else "stop"), status
-    details = answer.get("incomplete_details")
-    word = text_of(details, "reason") if isinstance(details, dict) else ""
-    reason = resolve_finish(word, INCOMPLETE.get(word), has_calls=has_calls)
-    return ("length" if reason == "tool_calls" and has_open else reason), word or status
-
-
 def failure(answer: Mapping[str, Any]) -> ProviderError:
     error = answer.get("error")
     if isinstance(error, dict) and error:
         return response_error(200, {}, {"error": error})
-    status = text_of(answer, "status") or "failed"
+    status = text_at(answer, "status") or "failed"
     return Unavailable(f'The provider failed without a reason ("{status}").', code=status, status=200)
-
-
-def read_usage(usage: object) -> message.Usage | None:
-    """None when there is no usage. Input counts include cached tokens, output counts include reasoning."""
-    if not isinstance(usage, dict):
-        return None
-    prompt, output = token_count(usage.get("input_tokens")), token_count(usage.get("output_tokens"))
-    cached = _mapping(usage, "input_tokens_details")
-    read = min(token_count(cached.get("cached_tokens")), prompt)
-    write = min(token_count(cached.get("cache_write_tokens")), prompt - read)
-    reasoning = token_count(_mapping(usage, "output_tokens_details").get("reasoning_tokens"))
-    if reasoning and token_count(usage.get("total_tokens")) == prompt + output + reasoning:
-        output += reasoning  # the total shows that output excludes reasoning
-    return message.Usage(
-        input_tokens=prompt - read - write,
-        output_tokens=output,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        reasoning_tokens=min(reasoning, output),
-    )
-
-
-def _mapping(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = usage.get(name)
-    return value if isinstance(value, dict) else {}

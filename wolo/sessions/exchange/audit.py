@@ -5,8 +5,8 @@ from __future__ import annotations
 import getpass
 import platform
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ import msgspec
 from wolo.messages.parts import ToolPart
 from wolo.sessions import deletions, entries, session_rows
 from wolo.sessions.exchange import jsonl, redaction
+from wolo.sessions.listing import iso
 from wolo.sessions.store import Store
 
 _URL = r"\b[a-z][a-z0-9+.-]*://[^\s\"'`<>|;)]+"
@@ -53,18 +54,19 @@ def audit_lines(store: Store, start_at: float, redactor: redaction.Redactor) -> 
             last = row.seq
             if row.time_utc >= start_at or proof:
                 for facts in _facts(row) if row.time_utc >= start_at else ({"type": "damaged"},):
-                    line = {**facts, "at": _iso(row.time_utc), **about, "seq": row.seq, "hash": row.hash.hex(), **proof}
+                    when = {"at": iso(row.time_utc, "milliseconds")}
+                    line = {**facts, **when, **about, "seq": row.seq, "hash": row.hash.hex(), **proof}
                     yield chain.add(msgspec.json.decode(redactor.body(msgspec.json.encode(line))))
         if (head := store.head(info.id)) > last:
-            yield chain.add({"type": "damaged", "at": _iso(info.updated), **about, "seq": head, "holds": False})
+            yield chain.add({"type": "damaged", "at": iso(info.updated, "milliseconds"), **about, "seq": head, "holds": False})
     for deletion, holds in deletions.read_deletions(store.data_dir, store.end_of_deletions()):
         if deletion is None:
             yield chain.add({"type": "deletion", "holds": False})
         elif deletion.at >= start_at:
             facts = msgspec.to_builtins(deletion)
             facts["deletion_chain"] = facts.pop("chain")
-            yield chain.add({"type": "deletion", "holds": holds, **where, **facts, "at": _iso(deletion.at)})
-    yield chain.add({"type": "end", "at": _iso(datetime.now(UTC).timestamp()), "lines": chain.num_lines, **where})
+            yield chain.add({"type": "deletion", "holds": holds, **where, **facts, "at": iso(deletion.at, "milliseconds")})
+    yield chain.add({"type": "end", "at": iso(time.time(), "milliseconds"), "lines": chain.num_lines, **where})
 
 
 def check_audit(lines: Iterable[bytes]) -> str:
@@ -138,7 +140,3 @@ def _shorten(value: Any) -> Any:
         return value
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{text[:MOST_INPUT_CHARS]} [… {len(text):,} characters, sha256 {digest}]"
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from wolo.formats.encoding.attachments import data_url
-from wolo.formats.encoding.wire_forms import arguments_object
+from wolo.formats.encoding.wire_forms import arguments_object, result_text
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import text_export
 from wolo.sessions.exchange.export_stream import MessageStream, Write
@@ -133,7 +133,7 @@ def _call(call: ToolPart) -> str:
     if outcome:
         label += f" <em class=bad>{escape(outcome)}</em>"
     arguments = msgspec.json.format(msgspec.json.encode(arguments_object(call)), indent=2).decode()
-    body = f"<pre class=arguments>{escape(arguments)}</pre><pre>{escape(text_export.result(call))}</pre>"
+    body = f"<pre class=arguments>{escape(arguments)}</pre><pre>{escape(result_text(call))}</pre>"
     return _fold("call", label, body) + "".join(map(_attachment, call.output_parts))
 
 
@@ -143,7 +143,7 @@ def _fold(kind: str, label: str, body: str) -> str:
 
 def _attachment(part: MediaPart) -> str:
     note = escape(text_export.describe(part))
-    if text_export.is_picture(part):
+    if part.type == "image" and part.data and part.media_type.startswith("image/"):
         return f'<img alt="{note}" src="{html.escape(data_url(part.media_type, part.data), quote=True)}">\n'
     if part.type == "audio" and part.media_type.startswith("audio/"):
         return f'<audio controls src="{html.escape(data_url(part.media_type, part.data), quote=True)}">{note}</audio>\n'

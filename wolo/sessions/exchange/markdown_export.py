@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wolo.formats.encoding.wire_forms import arguments_object
+from wolo.formats.encoding.wire_forms import arguments_object, result_text
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import export_stream, redaction, text_export
 from wolo.sessions.listing import SessionInfo
@@ -102,6 +102,6 @@ def _call(call: ToolPart) -> Iterator[str]:
             yield fence_block(text_export.plain(command), "sh")
         case _:
             yield fence_block(text_export.plain(msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()), "json")
-    yield "\n" + fence_block(text_export.result(call))
+    yield "\n" + fence_block(text_export.plain(result_text(call)))
     for part in call.output_parts:
         yield f"\n{escape(text_export.describe(part))}\n"

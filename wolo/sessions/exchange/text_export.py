@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from wolo.formats.encoding.wire_forms import arguments_object, result_text
+from wolo.formats.encoding.wire_forms import arguments_object
 from wolo.messages.message import Message
-from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, ToolPart
+from wolo.messages.parts import AudioPart, FilePart, MediaPart, ToolPart
 from wolo.messages.unicode import whole
 from wolo.sessions.exchange.json_files import END_OF_TIME
 from wolo.sessions.listing import SessionInfo
@@ -64,10 +64,6 @@ def outcome(call: ToolPart) -> str:
     return (call.outcome or call.status).replace("_", " ")
 
 
-def result(call: ToolPart) -> str:
-    return plain(result_text(call))
-
-
 def describe(part: MediaPart) -> str:
     """Describes an attachment that cannot be shown."""
     kind = part.media_type or part.type
@@ -75,7 +71,3 @@ def describe(part: MediaPart) -> str:
         kind = f"{part.name}, {kind}"
     where = "" if isinstance(part, AudioPart) or part.data else plain(part.url)
     return f"[{plain(kind)}{f', {len(part.data):,} bytes' if part.data else ''}{f': {where}' if where else ''}]"
-
-
-def is_picture(part: MediaPart) -> bool:
-    return isinstance(part, ImagePart) and bool(part.data) and part.media_type.startswith("image/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
@@ -92,39 +91,32 @@ class Stats(Struct, frozen=True, kw_only=True):
 def count(index: Index, sessions: Sequence[SessionInfo], since_at: float = 0.0) -> Stats:
     """Counts everything since `since`. Raises SessionError."""
     directories = {info.id: info.cwd for info in sessions}
+    counted: set[str] = set()
+    total = UsageTotals()
+    models: dict[str, UsageTotals] = {}
+    projects: dict[str, UsageTotals] = {}
+    days: dict[str, UsageTotals] = {}
+
+    def where_and_when(session: str, at: float) -> tuple[UsageTotals, UsageTotals]:
+        counted.add(session)
+        day = datetime.fromtimestamp(at).astimezone().date().isoformat()
+        return _totals_of(projects, directories.get(session, "?")), _totals_of(days, day)
+
     with index.reading() as connection:
-        return _Counting(directories).of(connection, since_at)
-
-
-class _Counting:
-    def __init__(self, directories: Mapping[str, str]) -> None:
-        self._directories = directories
-        self._total = UsageTotals()
-        self._sessions: set[str] = set()
-        self._models: dict[str, UsageTotals] = {}
-        self._projects: dict[str, UsageTotals] = {}
-        self._days: dict[str, UsageTotals] = {}
-
-    def of(self, connection: sqlite3.Connection, since_at: float) -> Stats:
         for session, at, model, *counts, cost in connection.execute(_ANSWERS, (since_at,)):
-            for totals in (self._total, _totals_of(self._models, model or "unknown"), *self._where_and_when(session, at)):
+            for totals in (total, _totals_of(models, model or "unknown"), *where_and_when(session, at)):
                 totals.add(counts, cost)
         for session, at in connection.execute(_PROMPTS, (since_at,)):
-            for totals in (self._total, *self._where_and_when(session, at)):
+            for totals in (total, *where_and_when(session, at)):
                 totals.turns += 1
         return Stats(
-            total=self._total,
-            sessions=len(self._sessions),
-            models=_largest_first(self._models),
-            projects=_largest_first(self._projects),
-            days=tuple(self._days[day] for day in sorted(self._days)),
+            total=total,
+            sessions=len(counted),
+            models=_largest_first(models),
+            projects=_largest_first(projects),
+            days=tuple(days[day] for day in sorted(days)),
             tools=tuple(ToolUsage(*row) for row in connection.execute(_CALLS, (since_at,))),
         )
-
-    def _where_and_when(self, session: str, at: float) -> tuple[UsageTotals, UsageTotals]:
-        self._sessions.add(session)
-        day = datetime.fromtimestamp(at).astimezone().date().isoformat()
-        return _totals_of(self._projects, self._directories.get(session, "?")), _totals_of(self._days, day)
 
 
 def _totals_of(totals: dict[str, UsageTotals], name: str) -> UsageTotals:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -20,6 +19,7 @@ from wolo.messages import roles
 from wolo.messages.message import MESSAGES, Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, TextPart
 from wolo.messages.unicode import whole_throughout
+from wolo.sessions import listing
 from wolo.sessions.exchange.export_stream import MessageStream, Write
 from wolo.sessions.exchange.foreign.builder import KNOWN, OWN, RecordReader
 from wolo.sessions.exchange.json_diff import missing_in
@@ -136,8 +136,7 @@ def stable_uuid(*names: str) -> str:
 
 
 def iso(then: float) -> str:
-    known = then if 0 < then < END_OF_TIME else 0.0
-    return datetime.fromtimestamp(known, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return listing.iso(then if 0 < then < END_OF_TIME else 0.0, "milliseconds").replace("+00:00", "Z")
 
 
 def milliseconds(then: float) -> int:
