@@ -210,6 +210,10 @@ class Assembler:
         parts: list[AnyPart | None] = [
             calls.get(piece) if isinstance(piece, _StreamedCall) else piece.part() for piece in self._pieces
         ]
+        facts: dict[str, Any] = {}
+        if self.finish is not None:  # the model only where it is not the one that was asked
+            is_other = producer is not None and self.finish.model not in ("", producer.model)
+            facts = {RESPONSE_ID: self.finish.response_id, RESPONSE_MODEL: self.finish.model if is_other else ""}
         return Message(
             id=message_id or new_id("msg"),
             role="assistant",
@@ -219,7 +223,7 @@ class Assembler:
             usage=self.usage,
             producer=producer,
             error=self.finish.explanation if self.finish else "",
-            metadata=_facts_of(self.finish, producer) if self.finish else {},
+            metadata={name: value for name, value in facts.items() if value},
         )
 
     def _begin_text(self) -> list[str]:
@@ -335,10 +339,3 @@ def _whole_ones(blobs: Iterable[Blob]) -> tuple[Blob, ...]:
 
 def _fail(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
     return replace(part, status="failed", outcome=outcome, output=output)
-
-
-def _facts_of(finish: FinishDelta, producer: Producer | None) -> dict[str, Any]:
-    """The response's id, and its model where that is not the one that was asked."""
-    is_other = producer is not None and finish.model not in ("", producer.model)
-    facts = {RESPONSE_ID: finish.response_id, RESPONSE_MODEL: finish.model if is_other else ""}
-    return {name: value for name, value in facts.items() if value}

@@ -78,7 +78,12 @@ def _calls(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[_RecordedCal
     for turn in tape.turns:
         cwd = stage.cwd_of(turn.opened) if turn.opened else cwd
         for part in (part for message in turn.new for part in message.calls):
-            yield from _of_command(part, stage)
+            files = part.metadata.get(FILES)
+            for kind in KINDS:
+                names = files.get(kind) if isinstance(files, dict) else None
+                for name in names if isinstance(names, list) else ():
+                    if path := _place(Path(stage.here(str(name))), stage):
+                        yield _RecordedCall(path, kind, part)
             args = _arguments(part, toolbox) if part.outcome == "ok" else None
             for name, done in _files_of(args, part):
                 if path := _place(cwd / stage.here(name), stage):
@@ -110,15 +115,6 @@ def _arguments(part: ToolPart, toolbox: Toolbox) -> Struct | None:
     except ToolError:
         return None
     return arguments if isinstance(arguments, Struct) else None
-
-
-def _of_command(part: ToolPart, stage: ReplayWorkspace) -> Iterator[_RecordedCall]:
-    files = part.metadata.get(FILES)
-    for kind in KINDS:
-        names = files.get(kind) if isinstance(files, dict) else None
-        for name in names if isinstance(names, list) else ():
-            if path := _place(Path(stage.here(str(name))), stage):
-                yield _RecordedCall(path, kind, part)
 
 
 def _place(named: Path, stage: ReplayWorkspace) -> Path | None:

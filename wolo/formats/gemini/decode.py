@@ -217,17 +217,13 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes, provider_
     if isinstance(error, BadRequest):
         from wolo.formats.errors.error_tables import MEDIA  # noqa: PLC0415  # for failed requests only
 
-        error.field = refused_field(error.message) or (error.field if error.field in MEDIA else None)
+        refused = next((field for wording, field in REFUSED_FIELDS if re.search(wording, error.message, re.IGNORECASE)), None)
+        if unknown := UNKNOWN_NAME.search(error.message):
+            first, *rest = unknown[1].split("_")
+            refused = first + "".join(word[:1].upper() + word[1:] for word in rest)  # as the API spells it
+            refused = "functionResponse.parts" if refused == "parts" and "unction" in (unknown[2] or "") else refused
+        error.field = refused or (error.field if error.field in MEDIA else None)
     return error
-
-
-def refused_field(message: str) -> str | None:
-    """Name of the optional field this error refuses, as used in the request."""
-    if found := UNKNOWN_NAME.search(message):
-        first, *rest = found[1].split("_")
-        name, place = first + "".join(word[:1].upper() + word[1:] for word in rest), found[2] or ""  # as the API spells it
-        return "functionResponse.parts" if name == "parts" and "unction" in place else name
-    return next((field for wording, field in REFUSED_FIELDS if re.search(wording, message, re.IGNORECASE)), None)
 
 
 def _convert(kind: type[ProviderError], error: ProviderError) -> ProviderError:

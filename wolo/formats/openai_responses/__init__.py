@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wolo.formats.encoding.encoder import BaseFormat, EncodedRequest, block, encode_json, sampling_of, split_system
+from wolo.formats.encoding.encoder import BaseFormat, block, encode_json, sampling_of, split_system
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.wire_forms import tool_functions
 from wolo.formats.format import Blocks, Request, ToolSpec
@@ -34,13 +35,19 @@ class OpenAIResponses(BaseFormat[ResponsesDialect]):
 
     def encode(self, request: Request) -> bytes:
         """Keys have a fixed order: equal histories give equal bytes, also across processes."""
-        messages = self._input(request)
+        system, messages = split_system(request.messages, request.system)
+        self._instructions = b""
+        if self._dialect.system == "instructions":
+            self._instructions = encode_json(text) if (text := clean(system)).strip() else b""
+            system = ""
+        layout = partial(ResponsesLayout, self._dialect, request.producer)
+        encoded = self._history.encode(messages, system, request.producer, layout)
         head = [encode_json({"model": request.model})[:-1]]
         if self._instructions:
             head += [b',"instructions":', self._instructions]
         tools = WEB_SEARCH if request.web_search else self._tools.take(request.tools, self._functions, (self.name, self._dialect))
         options = encode_json(self._options(request))[1:]
-        return messages.join((*head, b',"input":['), (b"]", b',"tools":' if tools else b"", tools, b",", options))
+        return encoded.join((*head, b',"input":['), (b"]", b',"tools":' if tools else b"", tools, b",", options))
 
     def blocks(self) -> Blocks:
         system = (block("system", self._instructions),) if self._instructions else ()
@@ -50,14 +57,6 @@ class OpenAIResponses(BaseFormat[ResponsesDialect]):
         from wolo.formats.openai_responses.decode import ResponsesDecoder  # noqa: PLC0415  # not needed before the response
 
         return ResponsesDecoder({tool.name: tool.parameters for tool in tools}, self._dialect.reserved_tool_names)
-
-    def _input(self, request: Request) -> EncodedRequest:
-        system, messages = split_system(request.messages, request.system)
-        self._instructions = b""
-        if self._dialect.system == "instructions":
-            self._instructions = encode_json(text) if (text := clean(system)).strip() else b""
-            system = ""
-        return self._history.encode(messages, system, request.producer, lambda: ResponsesLayout(self._dialect, request.producer))
 
     def _functions(self, tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
         """`strict` would require every property."""
@@ -72,7 +71,12 @@ class OpenAIResponses(BaseFormat[ResponsesDialect]):
             options["include"] = ["reasoning.encrypted_content"]
         if request.web_search:
             options["include"] = [*options.get("include", ()), "web_search_call.action.sources"]
-        reasoning = {name: value for name, value in self._reasoning(request).items() if name not in dropped}
+        level = request.thinking  # without one the model's default applies
+        if level is not None and dialect.thinking_levels:
+            level = nearest_level(level, dialect.thinking_levels)
+        effort = {"effort": "none" if level == "off" else level} if dialect.effort and level is not None else {}
+        summary = {"summary": dialect.summary} if dialect.summary and effort.get("effort") != "none" else {}
+        reasoning = {name: value for name, value in (effort | summary).items() if name not in dropped}
         options |= {"reasoning": reasoning} if reasoning else {}
         if request.tools and dialect.parallel_flag:
             options["parallel_tool_calls"] = True
@@ -92,14 +96,3 @@ class OpenAIResponses(BaseFormat[ResponsesDialect]):
         if dialect.cache_key and request.session_id:
             options["prompt_cache_key"] = clean(request.session_id)[:LONGEST_CACHE_KEY]
         return {name: value for name, value in options.items() if name in MUST_STAY or name not in dropped}
-
-    def _reasoning(self, request: Request) -> dict[str, Any]:
-        """Without a level the model's default applies."""
-        dialect, level = self._dialect, request.thinking
-        reasoning: dict[str, Any] = {}
-        if dialect.effort and level is not None:
-            level = nearest_level(level, dialect.thinking_levels) if dialect.thinking_levels else level
-            if level == "off":
-                return {"effort": "none"}
-            reasoning["effort"] = level
-        return reasoning | ({"summary": dialect.summary} if dialect.summary else {})

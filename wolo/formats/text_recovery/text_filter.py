@@ -60,7 +60,17 @@ class TextFilter:
             if self._scanner is not None:
                 self._scanner.follow(text)
             return
-        self._read(text, deltas)
+        for piece in self._tags.feed(text) if self._tags is not None else (TextDelta(text),):
+            if isinstance(piece, TextDelta):
+                self._scan_text(piece.text, deltas)
+                continue
+            if piece.takes_text and self._scanner is not None:  # calls inside what turned out to be reasoning are text
+                for rest in self._scanner.flush():
+                    self._emit(rest, deltas)
+                held, self._held = self._held, []
+                self._scanner = CallScanner(self._offered)
+                deltas += (TextDelta(each if isinstance(each, str) else each.raw) for each in held)
+            deltas.append(piece)
         self._is_idle = (
             (self._tags is None or self._tags.is_idle) and (self._scanner is None or self._scanner.is_idle) and not self._held
         )
@@ -104,17 +114,6 @@ class TextFilter:
             else:
                 deltas += call(piece)
 
-    def _read(self, text: str, deltas: list[Delta]) -> None:
-        if self._tags is None:
-            self._scan_text(text, deltas)
-            return
-        for piece in self._tags.feed(text):
-            if isinstance(piece, TextDelta):
-                self._scan_text(piece.text, deltas)
-            else:
-                deltas += self._discard_leaks() if piece.takes_text else ()
-                deltas.append(piece)
-
     def _scan_text(self, text: str, deltas: list[Delta]) -> None:
         if self._scanner is None:
             deltas.append(TextDelta(text))
@@ -127,15 +126,6 @@ class TextFilter:
             self._held.append(piece)
         else:
             deltas.append(TextDelta(piece))
-
-    def _discard_leaks(self) -> list[Delta]:
-        """Calls inside what turned out to be reasoning are text."""
-        deltas: list[Delta] = []
-        for rest in self._scanner.flush() if self._scanner is not None else ():
-            self._emit(rest, deltas)
-        held, self._held = self._held, []
-        self._scanner = CallScanner(self._offered) if self._scanner is not None else None
-        return [*deltas, *(TextDelta(piece if isinstance(piece, str) else piece.raw) for piece in held)]
 
 
 class CallScanner:
@@ -170,8 +160,9 @@ class CallScanner:
 
     def feed(self, text: str) -> Sequence[str | LeakedCall]:
         if self._calls is None:
-            first, *others = text.split("\n")
-            if not any(map(_may_start_call, (first, *others) if self._is_line_start else others)):
+            first, *others = (line.lstrip() for line in text.split("\n"))
+            begun = (first, *others) if self._is_line_start else others
+            if not any(line.startswith(_CALL_STARTS) or line in ("t", "to") for line in begun):
                 self.follow(text)
                 return (text,) if text else ()
             from wolo.formats.text_recovery.leaked_calls import LeakedCalls  # noqa: PLC0415  # many patterns, for few answers
@@ -184,11 +175,6 @@ class CallScanner:
     def flush(self) -> Sequence[str | LeakedCall]:
         """The text ended, or something else arrived."""
         return () if self._calls is None else self._calls.flush()
-
-
-def _may_start_call(line: str) -> bool:
-    begun = line.lstrip()
-    return begun.startswith(_CALL_STARTS) or begun in ("t", "to")
 
 
 class ThinkTags:
@@ -243,7 +229,14 @@ class ThinkTags:
 
     def _split(self) -> Iterator[TextDelta | ThinkingDelta]:
         while self._state in ("inside", "text") or self._begin():
-            yield from self._split_thinking() if self._state == "inside" else self._split_text()
+            if self._state == "text":
+                yield from self._split_text()
+            else:
+                thought, closed, rest = self._held.partition(self._closer)
+                safe = len(thought) - (0 if closed else size_of_begun_tag(thought, (self._closer,)))
+                self._state, self._held = ("after", rest) if closed else ("inside", thought[safe:])
+                if safe:
+                    yield ThinkingDelta(thought[:safe], FIELD)
             if self._state != "after":
                 return
 
@@ -261,18 +254,6 @@ class ThinkTags:
         self._held = begun if self._state == "after" and not is_blank else self._held
         self._state = "text"
         return True
-
-    def _split_thinking(self) -> Iterator[TextDelta | ThinkingDelta]:
-        thought, closed, rest = self._held.partition(self._closer)
-        if closed:
-            self._state, self._held = "after", rest
-            if thought:
-                yield ThinkingDelta(thought, FIELD)
-            return
-        safe = len(thought) - size_of_begun_tag(thought, (self._closer,))
-        self._held = thought[safe:]
-        if safe:
-            yield ThinkingDelta(thought[:safe], FIELD)
 
     def _split_text(self) -> Iterator[TextDelta | ThinkingDelta]:
         held = self._held

@@ -89,10 +89,9 @@ class XmlDecoder:
 
     def feed(self, *payloads: bytes) -> Sequence[Delta]:
         deltas = self._carrier.feed(*payloads)
-        if self._reading.passes_through(deltas):
-            return deltas
         out = self._reading.take(deltas)
-        self._held_chars += size_of(deltas) - size_of(out)
+        if out is not deltas:
+            self._held_chars += size_of(deltas) - size_of(out)
         return out
 
     def close(self) -> Sequence[Delta]:
@@ -116,21 +115,19 @@ class _TextReader:
         self._is_idle = False
         self._follow = self._blocks.follow
 
-    def passes_through(self, deltas: Sequence[Delta]) -> bool:
-        """Fast path: text that cannot start anything is passed through unread."""
-        if not self._is_idle or len(deltas) != 1:
-            return False
-        delta = deltas[0]
-        if type(delta) is not TextDelta or _may_matter(delta.text):
-            return False
-        self._follow(delta.text)
-        return True
-
     def take(self, deltas: Sequence[Delta]) -> Sequence[Delta]:
+        if self._is_idle and len(deltas) == 1 and type(delta := deltas[0]) is TextDelta and not _may_matter(delta.text):
+            self._follow(delta.text)  # a fast path: it cannot start anything
+            return deltas
         out: list[Delta] = []
         for delta in deltas:
             if isinstance(delta, TextDelta):
-                self._on_text(delta.text, out)
+                # Text that has started opens no tag.
+                for part in (delta,) if self._opened is None or self._opened.is_idle else self._opened.feed(delta.text):
+                    if isinstance(part, TextDelta):
+                        self._find_calls(part.text, out)
+                    else:
+                        out.append(part)
             elif isinstance(delta, FinishDelta):
                 self._flush_tags(self._opened, out)
                 for piece in self._blocks.flush():
@@ -166,16 +163,6 @@ class _TextReader:
         return out
 
     # Stages: opened think tags, calls, unopened think tags, brackets
-
-    def _on_text(self, text: str, out: list[Delta]) -> None:
-        if self._opened is None or self._opened.is_idle:  # idle: text has started, so no tag can open
-            self._find_calls(text, out)
-            return
-        for piece in self._opened.feed(text):
-            if isinstance(piece, TextDelta):
-                self._find_calls(piece.text, out)
-            else:
-                out.append(piece)
 
     def _find_calls(self, text: str, out: list[Delta]) -> None:
         for piece in self._blocks.feed(text):

@@ -62,8 +62,11 @@ def raw_blobs(written: CallBlock) -> tuple[Blob, ...]:
 
 
 def _plain(message: Message, producer: Producer) -> Iterator[Message]:
-    if message.role != "assistant":
-        yield _quote_message(message)
+    if message.role != "assistant":  # later system messages become user messages
+        quoted = (replace(part, text=_quote(part.text)) if isinstance(part, TextPart) else part for part in message.parts)
+        is_quoted = any(isinstance(part, TextPart) and OPEN in part.text for part in message.parts)
+        message = replace(message, role="user") if message.role == "system" else message
+        yield replace(message, parts=tuple(quoted)) if is_quoted else message
         return
     calls = message.calls
     if not calls and not any(_is_bracketed(part, message, producer) for part in message.parts):
@@ -88,15 +91,6 @@ def _plain(message: Message, producer: Producer) -> Iterator[Message]:
         media = tuple(part for call in calls for part in call.output_parts)
         parts = (TextPart(text=_quote(results)), *media)
         yield Message(id=f"{message.id}_results", role="user", parts=parts, timestamp=message.timestamp, finished=True)
-
-
-def _quote_message(message: Message) -> Message:
-    """Escape tags in messages of other roles; later system messages become user messages."""
-    message = replace(message, role="user") if message.role == "system" else message
-    if not any(isinstance(part, TextPart) and OPEN in part.text for part in message.parts):
-        return message
-    quoted = (replace(part, text=_quote(part.text)) if isinstance(part, TextPart) else part for part in message.parts)
-    return replace(message, parts=tuple(quoted))
 
 
 def _quote(text: str) -> str:

@@ -17,7 +17,7 @@ from wolo.formats.format import Framing
 from wolo.models.address import DEFAULT_PORTS, proxy_for
 from wolo.models.headers import may_be_set
 from wolo.models.http import network_errors, response_body, tls, transport
-from wolo.models.http.direct_connection import CONNECT_S, KEEP_ALIVE_S, DirectConnection, DirectResponse, Place
+from wolo.models.http.direct_connection import CONNECT_S, KEEP_ALIVE_S, DirectConnection, DirectResponse
 
 if TYPE_CHECKING:
     from wolo.models.http.proxied_connection import ProxiedConnections
@@ -136,7 +136,14 @@ class DirectConnections:
                 raise transport.InvalidRequest(f"unusable header {name!r}")
             lines.append(f"{name}: {value}")
         head = "\r\n".join((*lines, f"content-length: {len(call.body)}", "", "")).encode()
-        if (kept := self._take(place)) is not None:
+        # The connection used last, without those that are closed, too old or of another event loop
+        loop, oldest = asyncio.get_running_loop(), time.monotonic() - KEEP_ALIVE_S
+        for each in [each for each in self._idle if not each.is_usable(loop) or each.idle_since <= oldest]:
+            self._idle.remove(each)
+            each.abort()
+        kept = next((each for each in reversed(self._idle) if each.place == place), None)
+        if kept is not None:
+            self._idle.remove(kept)
             try:
                 return await kept.ask(head, call)
             except transport.NetworkFailure as failure:
@@ -149,17 +156,6 @@ class DirectConnections:
             connection.abort()
         self._idle.clear()
         await asyncio.sleep(0)  # sockets are closed in the next round of the loop
-
-    def _take(self, place: Place) -> DirectConnection | None:
-        """The connection used last, without those that are closed, too old or of another event loop."""
-        loop, oldest = asyncio.get_running_loop(), time.monotonic() - KEEP_ALIVE_S
-        for each in [each for each in self._idle if not each.is_usable(loop) or each.idle_since <= oldest]:
-            self._idle.remove(each)
-            each.abort()
-        fits = next((each for each in reversed(self._idle) if each.place == place), None)
-        if fits is not None:
-            self._idle.remove(fits)
-        return fits
 
 
 async def _connect(connection: DirectConnection, context: ssl.SSLContext | None) -> DirectConnection:

@@ -63,16 +63,13 @@ class MessageStream:
                 self._note(row.seq, row.body)
 
     def __iter__(self) -> Iterator[Message]:
-        for message in replay_entries.stream_messages(self._entries(), self._last_changes):
+        rows = (row for row in self._store.raw.rows(self._session_id) if row.seq in self._path)
+        path = ((row.seq, entry) for row in rows if (entry := row.entry) is not None)
+        for message in replay_entries.stream_messages(path, self._last_changes):
             if message.role == "user" and any(isinstance(part, TextPart) and part.is_notice for part in message.parts):
                 shown = tuple(part for part in message.parts if not isinstance(part, TextPart) or not part.is_notice)
                 message = replace(message, parts=shown)
             yield self._redactor.message(message) if self._redactor else message
-
-    def _entries(self) -> Iterator[tuple[int, entries.AnyEntry]]:
-        for row in self._store.raw.rows(self._session_id):
-            if row.seq in self._path and (entry := row.entry) is not None:
-                yield row.seq, entry
 
     def _note(self, seq: int, body: bytes) -> None:
         try:

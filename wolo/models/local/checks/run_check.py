@@ -110,7 +110,14 @@ def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
         )
     quoted, times = asked_parts(request).quoted, repeat_count(request)
     if times:
-        return _output_problem(request, quoted[0], times, run)
+        # Difference between the output and a text that is to be printed so often
+        text = quoted[0]
+        lines, in_lines = output_lines(run), _OWN_LINE.search(parts.prose_of(request)) is not None
+        count = lines.count(text) if in_lines else sum(line.count(text) for line in lines)
+        if count != times:
+            return f"it prints “{text}” {count} times{' on a line of its own' * in_lines}, not {times} times"
+        others = [line for line in lines if line.replace(text, "").strip()] if _is_only_output(request) else []
+        return f"it also prints “{others[0][:80]}”, which nobody asked for" if others else ""
     argument = re.search(r" (\d+)$", str(run.input.get("command", "")))
     if argument and re.search(rf"(?m)^(?:{argument[1]}){{2,}}$", run.output):
         return f"it repeats its argument {argument[1]}: an argument is text until int() or float() makes it a number"
@@ -154,16 +161,6 @@ def correct_test(run: ToolPart, path: str, text: str) -> str:
                     text = replace_node(text, expected, value)
                     break
     return text
-
-
-def _output_problem(request: str, text: str, times: int, run: ToolPart) -> str:
-    """Difference between the output and a text that is to be printed so often."""
-    lines, in_lines = output_lines(run), _OWN_LINE.search(parts.prose_of(request)) is not None
-    count = lines.count(text) if in_lines else sum(line.count(text) for line in lines)
-    if count != times:
-        return f"it prints “{text}” {count} times{' on a line of its own' * in_lines}, not {times} times"
-    others = [line for line in lines if line.replace(text, "").strip()] if _is_only_output(request) else []
-    return f"it also prints “{others[0][:80]}”, which nobody asked for" if others else ""
 
 
 def output_lines(run: ToolPart) -> list[str]:
