@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from wolo.formats.chat_dialect import ChatDialect
+from wolo.formats.ollama import OllamaDialect
 from wolo.formats.ollama.decode import OllamaDecoder
-from wolo.formats.ollama.encode import OllamaDialect
 from wolo.formats.openai_chat.decode import ChatDecoder
 from wolo.formats.text_recovery.leaked_calls import LeakedCall, LeakedCalls
 from wolo.formats.xml_tools.decode import ToolBlocks

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from wolo.formats.chat_dialect import ChatDialect
-from wolo.formats.ollama.encode import OllamaDialect
+from wolo.formats.ollama import OllamaDialect
 from wolo.models.catalog import Catalog
 from wolo.models.catalog_files import PROVIDERS, in_format, load
 from wolo.models.format_selection import FORMATS, dialect_of

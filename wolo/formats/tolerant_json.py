@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Raw
 
+from wolo.messages.message import Usage
 from wolo.messages.unicode import whole
 
 T = TypeVar("T")
@@ -22,6 +23,14 @@ def read_json(data: bytes | str) -> Any:
     """Decode strictly, so that the value can be encoded again; infinite numbers are refused."""
     try:
         return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+def read_as(data: bytes, kind: type[T]) -> T | None:
+    """Decode a value of this type; None for anything else."""
+    try:
+        return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
 
@@ -130,3 +139,26 @@ MOST_ID_CHARS = 200
 def short_text(value: object) -> str:
     """Empty for anything but a short text."""
     return whole(value) if isinstance(value, str) and len(value) <= MOST_ID_CHARS else ""
+
+
+def usage_of(usage: object) -> Usage | None:
+    """None when there is no usage. Prompt counts include cached tokens, completion counts include reasoning."""
+    if not isinstance(usage, dict):
+        return None
+    counts = token_counts(usage)
+    of_prompt, of_output = (
+        token_counts(next((usage[name] for name in names if isinstance(usage.get(name), dict)), None))
+        for names in (("prompt_tokens_details", "input_tokens_details"), ("completion_tokens_details", "output_tokens_details"))
+    )
+    prompt = _first(counts, "prompt_tokens", "input_tokens")
+    read = min(_first(of_prompt, "cached_tokens") or _first(counts, "cached_tokens", "prompt_cache_hit_tokens"), prompt)
+    write = min(_first(of_prompt, "cache_write_tokens", "cache_creation_tokens"), prompt - read)
+    output = _first(counts, "completion_tokens", "output_tokens")
+    reasoning = _first(of_output, "reasoning_tokens") or _first(counts, "reasoning_tokens")
+    if reasoning and counts.get("total_tokens") == prompt + output + reasoning:
+        output += reasoning  # the total shows that the completion count excludes it (xAI)
+    return Usage(prompt - read - write, output, read, write, min(reasoning, output))
+
+
+def _first(counts: Mapping[str, int], *names: str) -> int:
+    return next((counts[name] for name in names if name in counts), 0)

@@ -150,7 +150,7 @@ class Assembler:
         self.usage: Usage | None = None
         self.finish: FinishDelta | None = None
         """None until the provider reports completion."""
-        self._pieces: list[_StreamedText | _Thinking | _StreamedCall] = []
+        self._pieces: list[_StreamedText | _StreamedCall] = []
         self._calls: dict[int, _StreamedCall] = {}
         self._text: list[str] | None = None
         """Fragments of the current part if it is text."""
@@ -237,13 +237,13 @@ class Assembler:
         self._text = None
         if delta.takes_text:
             for at, piece in enumerate(self._pieces):
-                if isinstance(piece, _StreamedText):
-                    self._pieces[at] = thinking = _Thinking(delta.field)
+                if isinstance(piece, _StreamedText) and not piece.field:
+                    self._pieces[at] = thinking = _StreamedText(delta.field)
                     thinking.fragments = piece.fragments
         last = self._pieces[-1] if self._pieces and not self._is_broken else None
         self._is_broken = False
-        if not isinstance(last, _Thinking) or last.field != delta.field:
-            last = _Thinking(delta.field)
+        if not isinstance(last, _StreamedText) or last.field != delta.field:
+            last = _StreamedText(delta.field)
             self._pieces.append(last)
         last.fragments.append(delta.text)
         last.blobs.extend(delta.blobs)
@@ -278,32 +278,23 @@ class Assembler:
 
 
 class _StreamedText:
-    def __init__(self) -> None:
+    """Reasoning with the field of this name; without one, text."""
+
+    def __init__(self, field: str = "") -> None:
+        self.field = field
         self.fragments: list[str] = []
         self.item_id = ""
         self.phase: Literal["", "commentary", "final_answer"] = ""
         self.blobs: list[Blob] = []
 
-    def part(self) -> TextPart | None:
+    def part(self) -> TextPart | ThinkingPart | None:
         """None for empty text without data to replay."""
-        text, blobs = whole("".join(self.fragments)), _whole_ones(self.blobs)
+        text, blobs, item_id = whole("".join(self.fragments)), _whole_ones(self.blobs), whole(self.item_id)
         if not text and not blobs:
             return None
-        return TextPart(text=text, item_id=whole(self.item_id), phase=self.phase, blobs=blobs)
-
-
-class _Thinking:
-    def __init__(self, field: str) -> None:
-        self.field = field
-        self.fragments: list[str] = []
-        self.blobs: list[Blob] = []
-        self.item_id = ""
-
-    def part(self) -> ThinkingPart | None:
-        text, blobs = whole("".join(self.fragments)), _whole_ones(self.blobs)
-        if not text and not blobs:
-            return None
-        return ThinkingPart(text=text, field=self.field, item_id=whole(self.item_id), blobs=blobs)
+        if self.field:
+            return ThinkingPart(text=text, field=self.field, item_id=item_id, blobs=blobs)
+        return TextPart(text=text, item_id=item_id, phase=self.phase, blobs=blobs)
 
 
 class _StreamedCall:

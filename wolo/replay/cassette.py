@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import SessionError
+from wolo.formats.tolerant_json import read_as
 from wolo.guard import protected_paths
 from wolo.guard.protected_paths import fold
 from wolo.replay.recording import RecordedTurns
@@ -88,9 +89,11 @@ def split(path: Path, session: Path) -> Cassette | None:
     with session.open("wb") as out:
         for line in read_lines(path):
             if header is None:
-                if (header := _header(line)) is None:
+                if (header := read_as(line or b"", CassetteHeader)) is None:
                     return None
-            elif len(files) < header.files and (file := _file(line)) is not None:
+                if header.version > VERSION:
+                    raise SessionError("A newer version of wolo recorded this cassette.", hint="Update wolo, or record it again.")
+            elif len(files) < header.files and (file := read_as(line or b"", File)) is not None:
                 files.append(file)
             else:
                 out.write((line or b"") + b"\n")
@@ -121,20 +124,3 @@ def _small_workspace(root: Path) -> Iterable[Path]:
     except (WalkStopped, OSError):
         return ()
     return files
-
-
-def _header(line: bytes | None) -> CassetteHeader | None:
-    try:
-        header = msgspec.json.decode(line or b"", type=CassetteHeader)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    if header.version > VERSION:
-        raise SessionError("A newer version of wolo recorded this cassette.", hint="Update wolo, or record it again.")
-    return header
-
-
-def _file(line: bytes | None) -> File | None:
-    try:
-        return msgspec.json.decode(line or b"", type=File)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None

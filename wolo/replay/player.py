@@ -182,7 +182,8 @@ class _Replay:
             left = f"{quantity(len(turn.script.answers), 'answer')}, {quantity(len(turn.new), 'message')}"
             came = f"The turn ended with {quantity(len(done.new), 'message')}, the last one of role {done.new[-1].role}."
             raise ReplayDiverged(Divergence.of(step, "left over", "the end of the turn", left, came))
-        return (*history, *recording.rename_like(done.new, turn.new))
+        # With the recorded ids, which compactions refer to
+        return (*history, *(replace(each, id=known.id) for each, known in zip(done.new, turn.new, strict=True)))
 
     # The parts, as a conversation is opened
 

@@ -206,7 +206,9 @@ def _is_answer(messages: Sequence[Message], at: int) -> bool:
     message = messages[at]
     if message.role == "assistant":
         return True
-    return message.metadata[NUDGE] == EMPTY_ANSWER and _follows_nothing(messages[at - 1])
+    before = messages[at - 1]
+    is_saved = before.role == "assistant" and before.finish_reason == "tool_calls" and not before.calls
+    return message.metadata[NUDGE] == EMPTY_ANSWER and not is_saved
 
 
 def _user_input(messages: Sequence[Message], begin: int, end: int) -> UserInput:
@@ -245,11 +247,6 @@ def _sent_messages(cut: Cut, messages: Sequence[Message], end: int) -> tuple[Mes
     return cut.apply(messages[:end])
 
 
-def _follows_nothing(before: Message) -> bool:
-    """The nudge was caused by an empty answer, which is not saved."""
-    return not (before.role == "assistant" and before.finish_reason == "tool_calls" and not before.calls)
-
-
 def _needed_person(call: ToolPart) -> bool:
     verdict = call.metadata.get("verdict")
     decided = verdict if isinstance(verdict, dict) else {}
@@ -260,11 +257,6 @@ def _needed_person(call: ToolPart) -> bool:
         or decided.get("decision") == "ask"
         or decided.get("source") == "session"
     )
-
-
-def rename_like(messages: Sequence[Message], like: Sequence[Message]) -> tuple[Message, ...]:
-    """With the recorded ids, which compactions refer to."""
-    return tuple(replace(message, id=recorded.id) for message, recorded in zip(messages, like, strict=True))
 
 
 class _Recorded(HookResponse, frozen=True):

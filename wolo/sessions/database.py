@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from pathlib import Path
 from threading import RLock
 from types import FunctionType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from wolo.errors import SessionError
 from wolo.sessions import database_file, migrations
@@ -232,17 +232,12 @@ def _attach(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tup
 C = TypeVar("C", bound=type)
 
 
-class Repairable(Protocol):
-    def repair(self, damage: DatabaseDamaged) -> bool:
-        """False when another process has the database open."""
-
-
 def retry_after_repair(*, exclude: Collection[str]) -> Callable[[C], C]:
-    """Decorates a class: its public methods run again after a repair, all but `exclude`."""
+    """Decorates a class with a method `repair`: its public methods run again after that, all but `exclude`."""
 
     def again(method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
-        def run(self: Repairable, *args: Any, **kwargs: Any) -> Any:
+        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 return method(self, *args, **kwargs)
             except DatabaseDamaged as damage:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import stat
-import time
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import SessionError
+from wolo.formats.tolerant_json import read_as
 from wolo.operating_system import LOCK_EX, flock, os
 from wolo.sessions.session_rows import DIGEST_BYTES
 from wolo.sessions.storage import storage_error
@@ -83,9 +83,7 @@ def read_deletions(data: Path, end: End = (0, "")) -> Iterator[tuple[Deletion | 
     """Each with whether its chain holds; None: the line cannot be read, or the file was cut before `end`."""
     before, lines = "", _read(data / FILE)
     for line in lines:
-        try:
-            deletion = msgspec.json.decode(line, type=Deletion)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        if (deletion := read_as(line, Deletion)) is None:
             yield None, False
             continue
         yield deletion, _chain(deletion, before) == line.rstrip(b"\n")
@@ -99,18 +97,6 @@ def _has_end(lines: list[bytes], end: End) -> bool:
     return count == 0 or (count <= len(lines) and _chain_of(lines[count - 1]) == chain)
 
 
-def deletion_now(session: str, cwd: str, created_at: float, num_entries: int, last_hash: bytes, reason: Reason) -> Deletion:
-    return Deletion(
-        at=time.time(),
-        session=session,
-        cwd=cwd,
-        created=created_at,
-        num_entries=num_entries,
-        last_hash=last_hash.hex(),
-        reason=reason,
-    )
-
-
 def _chain(deletion: Deletion, before: str) -> bytes:
     plain = msgspec.json.encode(msgspec.structs.replace(deletion, chain=""))
     chain = blake2b(before.encode() + plain, digest_size=DIGEST_BYTES).hexdigest()
@@ -118,10 +104,8 @@ def _chain(deletion: Deletion, before: str) -> bytes:
 
 
 def _chain_of(line: bytes) -> str:
-    try:
-        return msgspec.json.decode(line, type=Deletion).chain
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ""
+    deletion = read_as(line, Deletion)
+    return deletion.chain if deletion else ""
 
 
 def _read(path: Path) -> list[bytes]:

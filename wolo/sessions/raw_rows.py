@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from wolo.errors import SessionError
+from wolo.formats.tolerant_json import read_as
 from wolo.messages import message, unicode
 from wolo.sessions import blobs, listing, session_rows, storage
 from wolo.sessions.database import Database, ReadOnlyDatabase, retry_after_repair
@@ -86,10 +86,8 @@ class SessionTotals:
 
 
 def kind_of(body: bytes | None) -> str:
-    try:
-        return msgspec.json.decode(body or b"{}", type=_Kind).kind
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return NO_KIND
+    entry = read_as(body or b"{}", _Kind)
+    return entry.kind if entry else NO_KIND
 
 
 _FROM = "SELECT blobs.session FROM blobs JOIN sessions ON sessions.id = blobs.session WHERE blobs.name = ? AND head {} 0"

@@ -23,7 +23,7 @@ from wolo.messages.parts import AnyPart
 from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing, loading, migrations, session_rows
 from wolo.sessions.database import Database, ReadOnlyDatabase, retry_after_repair
-from wolo.sessions.deletions import End, Reason, deletion_now, keep_end, kept_end, record_deletion
+from wolo.sessions.deletions import Deletion, End, Reason, keep_end, kept_end, record_deletion
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
 from wolo.sessions.index import Index, IndexDamaged, IndexPosition, TimedEntry, forget
 from wolo.sessions.listing import SessionInfo
@@ -307,7 +307,8 @@ class Store:
                 query += "FROM entries WHERE session = ?1"
                 num_entries, last_hash = connection.execute(query, (session_id,)).fetchone()
                 before = kept_end(connection)
-            deletion = deletion_now(session_id, info.cwd, info.created, num_entries, last_hash or b"", reason)
+            about = {"session": session_id, "cwd": info.cwd, "created": info.created, "num_entries": num_entries}
+            deletion = Deletion(at=time.time(), last_hash=(last_hash or b"").hex(), reason=reason, **about)
             end = record_deletion(self.data_dir, deletion, before)
             with self._database.writing() as connection:
                 listing.require(connection, session_id)

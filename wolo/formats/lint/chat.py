@@ -26,6 +26,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     messages = body["messages"]
     roles = [message["role"] for message in messages]
     unanswered = f"the last message is the {roles[-1]}'s: there is nothing to answer"
+    marks = _count_marks(body.get("tools")) + _count_marks(messages)
     return [
         *_pairing(messages),
         *_ids(messages),
@@ -33,7 +34,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *([unanswered] if roles[-1] not in ("user", "tool") else []),
         *checks.order_problems("messages", roles, strict_template=strict_template),
         *checks.tool_problems(body, lambda tool: _function(tool).get("name"), _tool),
-        *_marks(body),
+        *([f"{marks} cache marks; {MOST_MARKS} are allowed"] if marks > MOST_MARKS else []),
         *_answer(body.get("response_format")),
         *checks.prefix_problems(_without_marks(body), _without_marks(previous), head=("tools",), turns="messages"),
     ]
@@ -126,12 +127,6 @@ def _tool(name: Any, tool: Any) -> Iterator[str]:
     if not checks.is_tool_name(name):
         yield f"tools: illegal name {name!r}"
     yield from checks.schema_problems(name, _function(tool).get("parameters", {"type": "object"}) if _function(tool) else None)
-
-
-def _marks(body: Mapping[str, Any]) -> Iterator[str]:
-    count = _count_marks(body.get("tools")) + _count_marks(body["messages"])
-    if count > MOST_MARKS:
-        yield f"{count} cache marks; {MOST_MARKS} are allowed"
 
 
 def _count_marks(value: Any) -> int:

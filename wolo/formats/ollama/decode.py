@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from wolo.formats import response_end
 from wolo.formats.encoding.wire_forms import names_by_wire
-from wolo.formats.ollama.encode import OllamaDialect
+from wolo.formats.ollama import OllamaDialect
 from wolo.formats.text_recovery.text_filter import TextFilter
 from wolo.formats.tolerant_json import EMPTY_JSON, MAX_COUNT, as_raw, list_at, read_json, read_object, token_count
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta

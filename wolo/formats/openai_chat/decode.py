@@ -14,9 +14,8 @@ from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.encoding.wire_forms import names_by_wire
 from wolo.formats.openai_chat.chunks import Chunk, ChunkReader, Fragment, MessageDelta, OpenCalls, PlainChoice
 from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
-from wolo.formats.openai_usage import usage_of
 from wolo.formats.text_recovery.text_filter import TextFilter
-from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, short_text
+from wolo.formats.tolerant_json import EMPTY_JSON, read_json, read_object, short_text, usage_of
 from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage, UsageCost
 from wolo.messages.parts import Blob
@@ -125,8 +124,13 @@ class ChatDecoder:
         if self._usage is not None and (usage := read_usage(self._usage)) is not None:
             deltas.append(UsageDelta(usage))
         deltas += [self.findings.mark()] if self.findings is not None else ()
+        # Without a finish reason, only `[DONE]` after complete content ends a response.
         has_calls = bool(self._calls.calls)
-        reason = response_end.resolve_finish(self._finish, has_calls=has_calls) if self._finish else self._finish_without_reason()
+        reason: FinishReason = "tool_calls" if has_calls else "stop"
+        if self._finish:
+            reason = response_end.resolve_finish(self._finish, has_calls=has_calls)
+        elif not self._done or not (self._calls.are_whole() if has_calls else self._has_text):
+            raise response_end.ended_early_error(self._chunks.skipped)
         id, model = (short_text(read_json(each)) if each else "" for each in (self._id, self._model))
         return [*deltas, FinishDelta(reason, self._finish, response_id=id, model=model)]
 
@@ -203,8 +207,9 @@ class ChatDecoder:
             details = read_json(bytes(message.reasoning_details))
             if isinstance(details, list):
                 self._details += details
-                if not text and (shown := "".join(map(_detail_text, details))):
-                    self._add_reasoning(shown, "reasoning", deltas)
+                shown = [each.get("text") or each.get("summary") for each in details if isinstance(each, dict)]
+                if not text:
+                    self._add_reasoning("".join(each for each in shown if isinstance(each, str)), "reasoning", deltas)
 
     def _add_reasoning(self, text: str, field: str, deltas: list[Delta]) -> None:
         if text:
@@ -230,23 +235,6 @@ class ChatDecoder:
             return deltas
         is_told = not leaked.raw or self._calls.has(leaked.tool, leaked.arguments)
         return () if is_told else (TextDelta(leaked.raw),)
-
-    # Finish
-
-    def _finish_without_reason(self) -> FinishReason:
-        """Without a finish reason, only `[DONE]` after complete content ends a response."""
-        if self._done and self._calls.calls and self._calls.are_whole():
-            return "tool_calls"
-        if self._done and self._has_text and not self._calls.calls:
-            return "stop"
-        raise response_end.ended_early_error(self._chunks.skipped)
-
-
-def _detail_text(detail: object) -> str:
-    if not isinstance(detail, dict):
-        return ""
-    text = detail.get("text") or detail.get("summary")
-    return text if isinstance(text, str) else ""
 
 
 def read_usage(raw: bytes) -> Usage | None:

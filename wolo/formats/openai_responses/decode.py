@@ -15,9 +15,8 @@ import msgspec
 from wolo.formats.encoding.wire_forms import names_by_wire
 from wolo.formats.openai_responses import output_items
 from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, ENCRYPTED, MESSAGE_CONTENT, SUMMARY, blobs_of, pieces_of
-from wolo.formats.openai_usage import usage_of
 from wolo.formats.response_end import bad_body_error, ended_early_error, is_error, resolve_finish, response_error
-from wolo.formats.tolerant_json import list_at, mapping_at, read_object, short_text, text_at
+from wolo.formats.tolerant_json import list_at, mapping_at, read_object, short_text, text_at, usage_of
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason
 from wolo.messages.parts import Blob

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -107,18 +108,13 @@ def _on_new_line(text: str) -> str:
 
 def _raw(call: ToolPart) -> str:
     """The call as originally written, if its arguments are unchanged."""
-    kept = blob_of(call.blobs, BLOCK)
-    frame = tolerant_json.read_json(kept) if kept else None
-    return call.raw_input.join(frame) if frame and (not call.input or _is_meant(call)) else ""
-
-
-def _is_meant(call: ToolPart) -> bool:
-    if tolerant_json.read_json(call.raw_input) == call.input:
-        return True
-    try:
-        return call_arguments.read_arguments(call.raw_input) == call.input
-    except call_arguments.Unreadable:
-        return False
+    if not (frame := tolerant_json.read_json(blob_of(call.blobs, BLOCK))):
+        return ""
+    arguments = tolerant_json.read_json(call.raw_input) if call.input else {}
+    if arguments != call.input:
+        with suppress(call_arguments.Unreadable):
+            arguments = call_arguments.read_arguments(call.raw_input)
+    return call.raw_input.join(frame) if arguments == call.input else ""
 
 
 def _result(call: ToolPart) -> str:

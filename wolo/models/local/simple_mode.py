@@ -142,7 +142,7 @@ async def _create(step: SimpleStep) -> Message:
     named = named_files(step.question, step.names)
     path = next((name for name in named if not step.names.exists(name)), "")
     if not path:
-        sampling = Sampling(max_tokens=PATH_TOKENS, schema=texts.text_like(texts.PATH_PATTERN))
+        sampling = Sampling(max_tokens=PATH_TOKENS, schema={"type": "string", "pattern": texts.PATH_PATTERN})
         completion = await step.response.complete(texts.new_path(step.question), sampling)
         name = re.search(texts.PATH_PATTERN.strip("^$"), completion.text)  # a server may ignore the schema
         path = texts.json_text(completion.text) or (name[0] if name else "program.py")

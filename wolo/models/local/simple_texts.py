@@ -182,10 +182,6 @@ def one_of(values: Sequence[str]) -> dict[str, Any]:
     return {"enum": list(values)}
 
 
-def text_like(pattern: str) -> dict[str, Any]:
-    return {"type": "string", "pattern": pattern}
-
-
 def json_text(text: str) -> str:
     """The text that a schema of texts asks for; empty if it was cut off before the closing quote."""
     try:

@@ -7,6 +7,7 @@ import platform
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from hashlib import blake2b, sha256
 from typing import Any
 from urllib.parse import urlsplit
@@ -112,7 +113,10 @@ def _call(part: ToolPart) -> dict[str, Any]:
     verdict = part.metadata.get("verdict")
     approval = {key: value for key, value in verdict.items() if value} if isinstance(verdict, dict) else {}
     texts = [value for value in part.input.values() if isinstance(value, str)]
-    domains = {urlsplit(url).hostname or "" for text in texts for url in re.findall(_URL, text) if _is_url(url)}
+    domains: set[str] = set()
+    for url in (url for text in texts for url in re.findall(_URL, text)):
+        with suppress(ValueError):
+            domains.add(urlsplit(url).hostname or "")
     facts = {
         "type": "call",
         "tool": part.tool,
@@ -125,13 +129,6 @@ def _call(part: ToolPart) -> dict[str, Any]:
     }
     more: dict[str, Any] = {name: part.metadata[name] for name in ("exit_code", "connections") if name in part.metadata}
     return {**facts, **more}
-
-
-def _is_url(url: str) -> bool:
-    try:
-        return bool(urlsplit(url).hostname)
-    except ValueError:
-        return False
 
 
 def _shorten(value: Any) -> Any:

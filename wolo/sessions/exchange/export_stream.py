@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import SessionError
+from wolo.formats.tolerant_json import read_as
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart
 from wolo.sessions import entries, replay_entries, session_rows
@@ -72,9 +72,7 @@ class MessageStream:
             yield self._redactor.message(message) if self._redactor else message
 
     def _note(self, seq: int, body: bytes) -> None:
-        try:
-            about = msgspec.json.decode(body, type=_EntrySubject)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if (about := read_as(body, _EntrySubject)) is None:
             return
         named = about.message or about.summary
         message_id = named.id if named else about.message_id

@@ -211,12 +211,12 @@ def _integer(digits: str) -> int | None:
         return None
 
 
-def _float(digits: str) -> float | None:
-    value = float(digits)
-    return value if math.isfinite(value) else None
-
-
-_loads = json.JSONDecoder(strict=False, parse_int=_integer, parse_float=_float, parse_constant=lambda _: None).decode
+_loads = json.JSONDecoder(
+    strict=False,
+    parse_int=_integer,
+    parse_float=lambda digits: value if math.isfinite(value := float(digits)) else None,
+    parse_constant=lambda _: None,
+).decode
 
 
 # Typed access to the fields of a record; a value of another type counts as missing.

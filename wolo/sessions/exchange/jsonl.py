@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from wolo.formats.tolerant_json import read_as
 from wolo.sessions import blobs, listing, raw_rows, session_rows
 from wolo.sessions.entries import PartialEntry
 from wolo.sessions.exchange import export_stream, redaction
@@ -116,10 +117,7 @@ def write(store: Store, info: listing.SessionInfo, out: export_stream.Write, red
 
 def origin_of(store: Store, session_id: str) -> ImportOrigin | None:
     """None for a session that was not imported."""
-    try:
-        return msgspec.json.decode(store.raw.origin(session_id), type=ImportOrigin)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+    return read_as(store.raw.origin(session_id), ImportOrigin)
 
 
 def _line(row: session_rows.StoredRow, redactor: redaction.Redactor | None, pieces: dict[int, str], seals: Seals) -> JsonlEntry:

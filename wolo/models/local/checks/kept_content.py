@@ -125,15 +125,10 @@ def _lost_entries(before: dict[str, Any], after: dict[str, Any], request: str) -
             and not keys & named
             and not is_parent
             and not _grows(value, after[path])
-            and named & set(_all_keys(before))
+            and named & {key for each in before for key in each.split(".")}
         ):
             lost.append(f"the value of {path}")
     return lost
-
-
-def _all_keys(entries: dict[str, Any]) -> Iterator[str]:
-    for path in entries:
-        yield from path.split(".")
 
 
 def _grows(before: Any, after: Any) -> bool:

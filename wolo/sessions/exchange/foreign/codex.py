@@ -56,11 +56,16 @@ def read(source: Path) -> Imported:
         raise SessionError(f"{source} is compressed.", hint=f"Unpack it with `zstd -d {source.name}` and import the result.")
     lines = JsonLines(source)
     reader = CodexReader()
-    return reader.read(lines).to_imported(
+    conversation = reader.read(lines)
+    # The name may be in the index of the folder that the file is in.
+    home = next((folder.parent for folder in source.absolute().parents if folder.name.endswith("sessions")), None)
+    stamped = _STAMPED.fullmatch(source.stem)
+    named = _names(home).get(reader.id or (stamped[1] if stamped else ""), "") if home and not reader.title else ""
+    return conversation.to_imported(
         source,
         "Codex",
         "~/.codex/sessions",
-        title=reader.title or _thread_name(source, reader.id),
+        title=reader.title or named,
         cwd=reader.cwd,
         created_at=reader.created,
         skipped=lines.skipped,
@@ -91,12 +96,6 @@ def _prompts(there: Iterable[Record]) -> Iterator[str]:
             words = builder.words_of(parts_of(payload)).strip()
             if words and not _INJECTED.match(words):
                 yield words
-
-
-def _thread_name(source: Path, id: str) -> str:
-    home = next((folder.parent for folder in source.absolute().parents if folder.name.endswith("sessions")), None)
-    stamped = _STAMPED.fullmatch(source.stem)
-    return _names(home).get(id or (stamped[1] if stamped else ""), "") if home else ""
 
 
 def _names(home: Path) -> dict[str, str]:

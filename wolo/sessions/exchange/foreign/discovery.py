@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.sessions.exchange.json_files import Record, parse_object, parse_objects
+from wolo.sessions.exchange.json_files import Record, content, parse_object, parse_objects, text
 
 HEAD_BYTES = 256 * 1024
 TAIL_BYTES = 64 * 1024
@@ -39,19 +39,12 @@ def same_directory(a: str, b: Path) -> bool:
 
 def records_of(path: Path) -> list[Record]:
     """Reads a small index; empty when missing."""
-    try:
-        return parse_objects(path.read_bytes())
-    except OSError:
-        return []
+    return parse_objects(_read(path))
 
 
 def head(path: Path) -> list[Record]:
     """The records at the beginning; an incomplete last one is ignored."""
-    try:
-        with path.open("rb") as file:
-            return parse_objects(file.read(HEAD_BYTES))
-    except OSError:
-        return []
+    return parse_objects(_read(path, HEAD_BYTES))
 
 
 def first(path: Path) -> Record:
@@ -63,13 +56,23 @@ def first(path: Path) -> Record:
 
 
 def tail(path: Path) -> list[Record]:
+    return parse_objects(_read(path, TAIL_BYTES, at_end=True))
+
+
+def _read(path: Path, most_bytes: int = -1, *, at_end: bool = False) -> bytes:
     try:
         with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(size - TAIL_BYTES, 0))
-            return parse_objects(file.read(TAIL_BYTES))
+            if at_end:
+                file.seek(max(file.seek(0, os.SEEK_END) - most_bytes, 0))
+            return file.read(most_bytes)
     except OSError:
-        return []
+        return b""
+
+
+def first_prompt(records: Iterable[Record], own: tuple[str, ...] = ()) -> str:
+    """The first text of the user, in records with a role and content; texts that begin with `own` are the agent's."""
+    texts = ("".join(text(block, "text") for block in content(each)) for each in records if each.get("role") == "user")
+    return next((words for words in texts if words.strip() and not words.startswith(own)), "")
 
 
 def last_change_at(path: Path) -> float:

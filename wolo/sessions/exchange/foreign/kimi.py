@@ -15,7 +15,15 @@ from wolo.messages.parts import AnyPart, AudioPart, FilePart, MediaPart, Outcome
 from wolo.messages.roles import AssistantMessage, ToolMessage
 from wolo.sessions.exchange import json_files
 from wolo.sessions.exchange.foreign import builder, kimi_v2
-from wolo.sessions.exchange.foreign.discovery import FoundSession, children, head, home_of, last_change_at, newest_first
+from wolo.sessions.exchange.foreign.discovery import (
+    FoundSession,
+    children,
+    first_prompt,
+    head,
+    home_of,
+    last_change_at,
+    newest_first,
+)
 from wolo.sessions.exchange.foreign.kimi_v2 import ENCRYPTED
 from wolo.sessions.exchange.foreign.record_writer import SessionHeader, address, is_blank, line_export, text_block
 from wolo.sessions.exchange.json_files import FilePreview, JsonLines, Record, content, read_object, record, records, text
@@ -84,7 +92,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     home = home_of(".kimi", environ, "KIMI_SHARE_DIR")
     sessions = kimi_v2.find_sessions(cwd, environ)
     for path in children(home / "sessions", f"*{_folder_name(str(cwd))}/*/{CONTEXT}"):
-        if first := next(_prompts(head(path)), ""):
+        if first := first_prompt(head(path), ("<system>",)):
             title = text(read_object(path.with_name("state.json")), "custom_title") or first
             sessions.append(FoundSession(path.parent, path.parent.name, title, last_change_at(path)))
     return newest_first(sessions)
@@ -92,13 +100,6 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
 
 def _folder_name(cwd: str) -> str:
     return md5(cwd.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
-
-
-def _prompts(begin: list[Record]) -> Iterator[str]:
-    for each in begin:
-        words = "".join(text(block, "text") for block in content(each))
-        if each.get("role") == "user" and words.strip() and not words.startswith("<system>"):
-            yield words
 
 
 def _wire(path: Path) -> Wire:

@@ -117,7 +117,10 @@ class KimiCodeReader(builder.RecordReader):
                     case "user" if origin in OWN:
                         return
                     case "user" | "system":
-                        self._add(builder.Draft("user", self._parts(content(message)), timestamp=at, is_prompt=origin in PEOPLE))
+                        draft = builder.Draft("user", self._parts(content(message)), timestamp=at, is_prompt=origin in PEOPLE)
+                        self._deferred += [draft] if draft.parts else []
+                        if not self._open_calls:
+                            self._flush_deferred()
                     case "assistant":
                         draft = self.builder.add(
                             builder.Draft("assistant", self._parts(content(message)), timestamp=at, producer=self._producer())
@@ -172,12 +175,6 @@ class KimiCodeReader(builder.RecordReader):
         self._open_calls.discard(call_id)
         if not self._open_calls:
             self._flush_deferred()
-
-    def _add(self, draft: builder.Draft) -> None:
-        if draft.parts:
-            self._deferred.append(draft)
-            if not self._open_calls:
-                self._flush_deferred()
 
     def _flush_deferred(self) -> None:
         self.builder.drafts += self._deferred

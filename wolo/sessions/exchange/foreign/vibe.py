@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from wolo.messages.parts import AnyPart, Outcome, TextPart, ThinkingPart
@@ -55,20 +55,13 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[discovery.Found
     for path in discovery.children(discovery.home_of(".vibe", environ, "VIBE_HOME") / "logs" / "session", f"*/{MESSAGES}"):
         meta = read_object(path.with_name(META))
         if discovery.same_directory(_cwd(meta), cwd):
-            title = text(meta, "title") or next(_prompts(discovery.head(path)), "")
+            title = text(meta, "title") or discovery.first_prompt(discovery.head(path)).strip()
             sessions.append(discovery.FoundSession(path.parent, path.parent.name, title, discovery.last_change_at(path)))
     return discovery.newest_first(sessions)
 
 
 def _cwd(meta: Record) -> str:
     return text(record(meta, "environment"), "working_directory")
-
-
-def _prompts(begin: list[Record]) -> Iterator[str]:
-    for each in begin:
-        words = "".join(text(block, "text") for block in content(each))
-        if each.get("role") == "user" and words.strip():
-            yield words.strip()
 
 
 class VibeReader(builder.RecordReader):
