@@ -89,7 +89,7 @@ class HttpModelClient:
     """One model for one conversation. Owns its transport, and remembers what the server refused."""
 
     def __init__(self, choice: ModelChoice, format: Format, transport: Transport, options: ClientOptions | None = None) -> None:
-        self._choice, self._format, self._transport = choice, format, transport
+        self.choice, self._format, self._transport = choice, format, transport
         self._options = options or ClientOptions()
         self._producer = producer_of(choice, format.name)
         secrets = self._options.secrets or partial(key_of, choice)
@@ -108,12 +108,8 @@ class HttpModelClient:
         self._without_media: tuple[Message, ...] = ()
         """The last messages that had no attachments."""
 
-    @property
-    def choice(self) -> ModelChoice:
-        return self._choice
-
     def think(self, level: ThinkingLevel) -> None:
-        self._choice = replace(self._choice, thinking=level)
+        self.choice = replace(self.choice, thinking=level)
 
     async def close(self) -> None:
         await self._transport.close()
@@ -126,11 +122,11 @@ class HttpModelClient:
         new_parts = (part for message in new for part in message.parts)
         if any(isinstance(part, MediaPart) or (isinstance(part, ToolPart) and part.output_parts) for part in new_parts):
             self._attachment_notices = self._attachment_notices or AttachmentNotices()
-            if notice := self._attachment_notices.notice(self._choice, question.messages):
+            if notice := self._attachment_notices.notice(self.choice, question.messages):
                 await listener.on_notice(notice)
         else:
             self._without_media = question.messages
-        limiter = retry.limiter_of(self._choice.base_url, self._choice.api_key)
+        limiter = retry.limiter_of(self.choice.base_url, self.choice.api_key)
         while True:
             try:
                 # A first attempt waits while another agent is rate limited; a retry has waited already.
@@ -145,7 +141,7 @@ class HttpModelClient:
                 limiter.on_answer()
                 return message
             except ProviderError as error:
-                redact(error, self._choice)
+                redact(error, self.choice)
                 if asked := await self._drop_schema(error, question, listener):
                     question = asked
                     continue
@@ -166,7 +162,7 @@ class HttpModelClient:
                 if next_wait_s is None:
                     await self._report_limit(error)
                     if isinstance(error, Unreachable):
-                        _name_address(error, self._choice)
+                        _name_address(error, self.choice)
                     raise
                 if isinstance(error, RateLimited):
                     limiter.on_rate_limit(now, next_wait_s)
@@ -195,7 +191,7 @@ class HttpModelClient:
         if self._shared:
             await self._shared.enter(prompt_tokens, listener)
         await listener.on_request(attempt, prompt_tokens)
-        log.debug("request %d to %s, about %d tokens", attempt, self._choice.model.id, prompt_tokens)
+        log.debug("request %d to %s, about %d tokens", attempt, self.choice.model.id, prompt_tokens)
         exchange = self._log.begin(body) if self._log else None
         try:
             assembler = await self._receive(request, self._call(question, body, exchange), listener)
@@ -203,7 +199,7 @@ class HttpModelClient:
             if self._shared:
                 self._shared.learn(refused.headers)
             error = self._format.read_error(refused.status, refused.headers, refused.body)
-            window = self._choice.model.context
+            window = self.choice.model.context
             if isinstance(error, Unexplained) and window and prompt_tokens >= window * NEAR_SHARE:
                 error = ContextOverflow(error.message, hint=error.hint, status=error.status)
             if refused.status in WRONG_PLACE or refused.body.lstrip().startswith(b"<"):
@@ -212,7 +208,7 @@ class HttpModelClient:
                 error.message = f"{display_url(refused.url)}: {error.message}"
                 if error.hint == CHECK_BASE_URL:
                     error.hint = (
-                        f"{CHECK_BASE_URL} Wolo asked for {API_NAMES[self._choice.format]} there; --api names another API."
+                        f"{CHECK_BASE_URL} Wolo asked for {API_NAMES[self.choice.format]} there; --api names another API."
                     )
             raise error from None
         finally:
@@ -222,7 +218,7 @@ class HttpModelClient:
         if self._shared:
             await self._shared.report_usage(message.usage, prompt_tokens)
         message = self._prefixes.remember(message, question.messages, blocks)
-        if miss := find_miss(message, question.messages, self._choice.model.price):
+        if miss := find_miss(message, question.messages, self.choice.model.price):
             await listener.on_notice(miss.sentence, "info")
         await self._warn_if_truncated(message, prompt_tokens, listener)
         return message
@@ -260,10 +256,10 @@ class HttpModelClient:
         return assembler
 
     def _request(self, question: ModelQuestion) -> Request:
-        return request_for(self._choice, self._producer, question, self._dropped)
+        return request_for(self.choice, self._producer, question, self._dropped)
 
     def _call(self, question: ModelQuestion, body: bytes, exchange: Exchange | None) -> HttpCall:
-        choice, settings = self._choice, self._options.retries
+        choice, settings = self.choice, self._options.retries
         headers = request_headers(choice) | introduce(
             self._options.headers, project=self._options.project, session_id=question.session_id, prompt_id=question.prompt_id
         )
@@ -291,7 +287,7 @@ class HttpModelClient:
             return None
         self._refused_schema = question.json_schema
         await listener.on_notice(
-            f"{self._choice.label} refuses to enforce the schema of the answer, which is only asked for: {error}"
+            f"{self.choice.label} refuses to enforce the schema of the answer, which is only asked for: {error}"
         )
         return asked
 
@@ -304,18 +300,18 @@ class HttpModelClient:
             names = join_names(names_of(question.messages, error.field)) or "what the model does not take"
             error.hint = f"{error.hint} --ignore-unsupported sends the prompt without {names}.".strip()
             return False
-        sent, before = self._format.encode(self._request(question)), (self._dropped, self._choice, self._format)
+        sent, before = self._format.encode(self._request(question)), (self._dropped, self.choice, self._format)
         self._dropped |= {error.field}
         if error.field in MEDIA:  # disabled through the dialect, so the history is encoded again
-            model = self._choice.model
-            self._choice = replace(self._choice, model=replace(model, dialect={**model.dialect, error.field: False}))
-            self._format = format_of(self._choice)
+            model = self.choice.model
+            self.choice = replace(self.choice, model=replace(model, dialect={**model.dialect, error.field: False}))
+            self._format = format_of(self.choice)
         if self._format.encode(self._request(question)) == sent:
-            self._dropped, self._choice, self._format = before
+            self._dropped, self.choice, self._format = before
             return False
         what = f"{error.field}; they are" if error.field in MEDIA else f"the field `{error.field}`; it is"
         names = f": {join_names(names_of(question.messages, error.field))}" if error.field in MEDIA else ""
-        await listener.on_notice(f"{self._choice.label} refuses {what} omitted from now on{names}.")
+        await listener.on_notice(f"{self.choice.label} refuses {what} omitted from now on{names}.")
         return True
 
     def _with_usage(self, message: Message, prompt_tokens: int) -> Message:
@@ -324,13 +320,13 @@ class HttpModelClient:
             usage = replace(usage, input_tokens=prompt_tokens, estimated=True)
         if not usage.output_tokens and message.parts:
             usage = replace(usage, output_tokens=max(1, estimate_message(message) - ROLE_TOKENS), estimated=True)
-        cost = usage.cost or cost_of(usage, self._choice.model.price)
+        cost = usage.cost or cost_of(usage, self.choice.model.price)
         return replace(message, usage=replace(usage, cost=cost))
 
     async def _warn_if_truncated(self, message: Message, prompt_tokens: int, listener: Listener) -> None:
         usage = message.usage
-        provider = self._choice.provider
-        may_cut = provider.loopback or self._choice.base_url != provider.base_url  # hosted services refuse long prompts
+        provider = self.choice.provider
+        may_cut = provider.loopback or self.choice.base_url != provider.base_url  # hosted services refuse long prompts
         if usage is None or usage.estimated or self._warned_of_truncation or prompt_tokens < CUT_OFF_TOKENS or not may_cut:
             return
         if usage.prompt_tokens < prompt_tokens * CUT_OFF_SHARE:

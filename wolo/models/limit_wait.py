@@ -117,7 +117,7 @@ class PromptWaits:
     """Decides for one model client which limits of a prompt are waited for."""
 
     def __init__(self, wait: LimitWait) -> None:
-        self._wait = wait
+        self._wait, self.clock = wait, wait.clock
         self._prompt_id = ""
         self._num_windows = self._num_late = 0
         self._waited_s = 0.0
@@ -126,7 +126,7 @@ class PromptWaits:
         """None: it is no limit, or is not waited for; where its end is the reason, the hint of the error says so."""
         if prompt_id != self._prompt_id:
             self._prompt_id, self._num_windows, self._num_late, self._waited_s = prompt_id, 0, 0, 0.0
-        policy, now = self._wait.policy, self._wait.clock()
+        policy, now = self._wait.policy, self.clock()
         if (end_at := limit_end(error, now)) is None:
             return None
         left_s, stated = end_at - now, clock_time(end_at, now)
@@ -146,16 +146,10 @@ class PromptWaits:
 
     async def wait(self, wait_s: float) -> ModelChoice | None:
         """The model that the user wants instead until then."""
-        is_over = await self._wait.until(self._wait.clock() + wait_s + _MARGIN_S)
+        is_over = await self._wait.until(self.clock() + wait_s + _MARGIN_S)
         if is_over and wait_s != _LATE_WAIT_S:
             self._num_windows, self._waited_s = self._num_windows + 1, self._waited_s + wait_s
         return self._wait.take_other()
-
-    def is_before(self, end_at: float) -> bool:
-        return self._wait.clock() < end_at
-
-    def end_at(self, wait_s: float) -> float:
-        return self._wait.clock() + wait_s
 
 
 class ResumingModelClient:
@@ -174,7 +168,7 @@ class ResumingModelClient:
 
     @property
     def _current(self) -> ModelClient:
-        return self._other if self._other and self._waits.is_before(self._other_until) else self._first
+        return self._other if self._other and self._waits.clock() < self._other_until else self._first
 
     def think(self, level: ThinkingLevel) -> None:
         self._level = level
@@ -190,7 +184,7 @@ class ResumingModelClient:
                 wait_s = self._waits.wait_s(error, question.prompt_id) if question.prompt_id else None
                 if wait_s is None:
                     raise
-                failure, end_at = error, self._waits.end_at(wait_s)
+                failure, end_at = error, self._waits.clock() + wait_s
             await listener.on_attempt_failed(failure, 1, 0, wait_s)
             if (other := await self._waits.wait(wait_s)) is not None:
                 if self._other is not None:

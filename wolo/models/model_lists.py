@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from wolo.models import probe_cache
 from wolo.models.address import display_url, is_near
 from wolo.models.provider import ModelChoice
-from wolo.places import make_private
 
 FRESH_S = 86400.0
 MOST_IDS = 2_000
@@ -34,11 +34,8 @@ def place_of(cache: Path, base_url: str) -> Path:
 
 def read_list(cache: Path, base_url: str) -> ModelList | None:
     """None if the server was never asked, or the file is unreadable. Of any age; asks nobody."""
-    try:
-        saved = msgspec.json.decode(place_of(cache, base_url).read_bytes(), type=ModelList)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    return saved if saved.base_url == display_url(base_url) else None
+    saved = probe_cache.read_kept(place_of(cache, base_url), ModelList)
+    return saved if saved and saved.base_url == display_url(base_url) else None
 
 
 def list_ids(cache: Path, choice: ModelChoice, now: float | None = None) -> tuple[str, ...]:
@@ -53,9 +50,6 @@ def list_ids(cache: Path, choice: ModelChoice, now: float | None = None) -> tupl
     if not (ids := tuple(dict.fromkeys(served))[:MOST_IDS]):
         return saved.ids if saved is not None else ()
     with contextlib.suppress(OSError):  # a read-only cache
-        place = place_of(cache, choice.base_url)
-        make_private(place.parent)
-        from wolo.workspace.files.unfinished import write_whole  # noqa: PLC0415  # few runs write here
-
-        write_whole(place, msgspec.json.encode(ModelList(display_url(choice.base_url), now, ids)), durable=False)
+        listed = ModelList(display_url(choice.base_url), now, ids)
+        probe_cache.keep(place_of(cache, choice.base_url), msgspec.json.encode(listed))
     return ids

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -16,6 +16,8 @@ from wolo.models.address import display_url, is_near
 from wolo.models.catalog_files import in_format
 from wolo.models.provider import MEDIA, Ability, DriveMode, ModelChoice, ModelSettings, ProviderSettings
 from wolo.places import make_private
+
+T = TypeVar("T")
 
 SIGNS = {True: "yes", False: "no", None: "?"}
 
@@ -72,24 +74,29 @@ def place_of(cache: Path, base_url: str, model: str) -> Path:
 
 def read(cache: Path, choice: ModelChoice) -> ProbeResult | None:
     """None if never probed there, or unreadable."""
-    try:
-        card = msgspec.json.decode(place_of(cache, choice.base_url, choice.model.id).read_bytes(), type=ProbeResult)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    return card if (card.base_url, card.model) == (display_url(choice.base_url), choice.model.id) else None
+    card = read_kept(place_of(cache, choice.base_url, choice.model.id), ProbeResult)
+    return card if card and (card.base_url, card.model) == (display_url(choice.base_url), choice.model.id) else None
 
 
 def write(cache: Path, card: ProbeResult) -> Path:
     """Raises OSError."""
     place = place_of(cache, card.base_url, card.model)
-    make_private(place.parent)
-    _write(place, msgspec.json.format(msgspec.json.encode(card)))
+    keep(place, msgspec.json.format(msgspec.json.encode(card)))
     return place
 
 
-def _write(place: Path, data: bytes) -> None:
+def read_kept(place: Path, kind: type[T]) -> T | None:
+    """What an earlier run kept; None: nothing, or unreadable."""
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def keep(place: Path, data: bytes) -> None:
     from wolo.workspace.files.unfinished import write_whole  # noqa: PLC0415  # few runs write here
 
+    make_private(place.parent)
     write_whole(place, data, durable=False)
 
 
@@ -100,15 +107,11 @@ def remember(cache: Path, choice: ModelChoice, facts: ServerFacts | None) -> Ser
     """
     place = place_of(cache, choice.base_url, choice.model.id)
     kept = place.with_suffix(".facts")
-    try:
-        known = msgspec.json.decode(kept.read_bytes(), type=ServerFacts)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        known = None
+    known = read_kept(kept, ServerFacts)
     if facts is None or facts == known:
         return known
     with contextlib.suppress(OSError):  # a read-only cache
-        make_private(kept.parent)
-        _write(kept, msgspec.json.encode(facts))
+        keep(kept, msgspec.json.encode(facts))
         card = read(cache, choice)
         if card is not None and card.facts not in (None, facts):
             place.unlink()

@@ -65,18 +65,14 @@ class AnthropicDecoder:
         self._call_count = 0
         self._finish = ""
         self._explanation = ""
-        self._ended = False
-
-    @property
-    def is_complete(self) -> bool:
-        return self._ended
+        self.is_complete = False
 
     def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips invalid JSON. Raises a ProviderError for error events and for two mixed responses."""
         deltas: list[Delta] = []
         for payload in payloads:
             event = self._read(payload)
-            if event is None or (self._ended and event.type != "message_start"):
+            if event is None or (self.is_complete and event.type != "message_start"):
                 continue  # ignore everything after the end
             if self._prefilled:
                 deltas += self._begin_prefilled(event)
@@ -107,7 +103,7 @@ class AnthropicDecoder:
 
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
-        if not self._ended:
+        if not self.is_complete:
             raise response_end.ended_early_error(self._events.skipped)
         deltas = [delta for index in list(self._open) for delta in self._complete(index)]
         reason = response_end.resolve_finish(self._finish, has_calls=self._call_count > 0)
@@ -128,7 +124,7 @@ class AnthropicDecoder:
         for index, block in enumerate(blocks):
             deltas += [*self._begin(index, block), *self._complete(index)]
         self._set_finish(document.get("stop_reason"), document.get("stop_details"))
-        self._ended = True
+        self.is_complete = True
         return [*deltas, *self._count(document.get("usage")), *self.close()]
 
     # Message events
@@ -153,9 +149,9 @@ class AnthropicDecoder:
                     self._set_finish(event.delta.stop_reason, _object(event.delta.stop_details))
                 return self._count(_object(event.usage))
             case "message_stop":
-                self._ended = True
+                self.is_complete = True
             case "[DONE]":
-                self._ended = self._ended or bool(self._finish)
+                self.is_complete = self.is_complete or bool(self._finish)
             case "error":
                 raise response_end.response_error(200, {}, payload)
             case "":

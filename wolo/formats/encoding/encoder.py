@@ -116,8 +116,8 @@ class Layout(ABC):
     def role_of(self, item: Item) -> str:
         return str(item["role"])
 
-    @abstractmethod
-    def user_item(self, text: str) -> Item: ...
+    def user_item(self, text: str) -> Item:
+        return {"role": "user", "content": text}
 
     @abstractmethod
     def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:

@@ -72,9 +72,6 @@ class OllamaLayout(Layout):
         self.role = "system"
         return [{"role": "system", "content": text}]
 
-    def user_item(self, text: str) -> Item:
-        return {"role": "user", "content": text}
-
     def _between(self, role: str) -> list[Item]:
         """Many chat templates require alternating roles that start with the user."""
         if role == "assistant" and self.role in ("", "system", "assistant"):

@@ -70,14 +70,10 @@ class OllamaDecoder:
         """Calls with an id or index, to detect repeated calls."""
         self._has_native = False
         """A native tool call arrived."""
-        self._ended = False
+        self.is_complete = False
         self._reason = ""
         self._usage: Usage | None = None
         self._skipped = 0
-
-    @property
-    def is_complete(self) -> bool:
-        return self._ended
 
     @property
     def held_chars(self) -> int:
@@ -107,7 +103,7 @@ class OllamaDecoder:
 
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
-        if not self._ended:
+        if not self.is_complete:
             raise response_end.ended_early_error(self._skipped)
         deltas: list[Delta] = []
         self._text.finish(deltas, self._resolve_leak)
@@ -123,7 +119,7 @@ class OllamaDecoder:
         deltas = [*self._on_line(line, body)]
         if line.message is None:
             raise response_end.no_message_error()
-        self._ended = True
+        self.is_complete = True
         return [*deltas, *self.close()]
 
     def _on_line(self, line: ResponseLine, payload: bytes) -> Sequence[Delta]:
@@ -135,7 +131,7 @@ class OllamaDecoder:
         if line.message is not None:
             self._on_message(line.message, deltas)
         if line.done:
-            self._ended = True
+            self.is_complete = True
             self._reason = line.done_reason or self._reason
             prompt, answer = token_count(line.prompt_eval_count), token_count(line.eval_count)
             if prompt or answer:

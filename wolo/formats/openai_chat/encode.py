@@ -58,9 +58,6 @@ class ChatLayout(Layout):
         self.role = role
         return [{"role": role, "content": text}]
 
-    def user_item(self, text: str) -> Item:
-        return {"role": "user", "content": text}
-
     def close(self) -> list[Item]:
         return super().close() if self._takes_turns else []
 

@@ -197,15 +197,11 @@ class EmbeddedModel:
         self._progress = progress
         self._spec, self._weights = _find(choice.model.id, places, self._cwd, download=download)
         own_model = replace(choice.model, context=CONTEXT_TOKENS, price=FREE)  # the user's own file is in no catalogue
-        self._choice = choice if self._spec else replace(choice, model=own_model)
+        self.choice = choice if self._spec else replace(choice, model=own_model)
         self._transport = HttpTransport({})
         self._process: EmbeddedProcess | None = None
         self._client: protocol.ModelClient | None = None
         self._attachment_notices = capabilities.AttachmentNotices()
-
-    @property
-    def choice(self) -> provider.ModelChoice:
-        return self._choice
 
     @property
     def pid(self) -> int | None:
@@ -222,7 +218,7 @@ class EmbeddedModel:
             self._client = None
 
     async def ask(self, question: protocol.ModelQuestion, listener: protocol.Listener) -> Message:
-        if notice := self._attachment_notices.notice(self._choice, question.messages):
+        if notice := self._attachment_notices.notice(self.choice, question.messages):
             await listener.on_notice(notice)
         if self._weights is None:
             self._weights = await self._prepare(listener)
@@ -232,9 +228,9 @@ class EmbeddedModel:
         if self._client is None:
             serving = await process.ready()
             facts = probe_cache.ServerFacts(kind="llama.cpp", parameters=serving.n_params, context=CONTEXT_TOKENS)
-            drive = self._choice.drive or driving.decide(self._choice, facts).mode
-            self._choice = replace(self._choice, drive=drive)
-            choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
+            drive = self.choice.drive or driving.decide(self.choice, facts).mode
+            self.choice = replace(self.choice, drive=drive)
+            choice = replace(self.choice, base_url=f"{serving.url}/v1", api_key=serving.key)
             if drive not in provider.DRIVEN:
                 self._client = self._plain(driving.as_written(choice) if drive == "written" else choice)
             else:

@@ -124,15 +124,11 @@ def _lost_entries(before: dict[str, Any], after: dict[str, Any], request: str) -
             after[path] != value
             and not keys & named
             and not is_parent
-            and not _grows(value, after[path])
+            and not (isinstance(value, list) and isinstance(after[path], list) and all(each in after[path] for each in value))
             and named & {key for each in before for key in each.split(".")}
         ):
             lost.append(f"the value of {path}")
     return lost
-
-
-def _grows(before: Any, after: Any) -> bool:
-    return isinstance(before, list) and isinstance(after, list) and all(each in after for each in before)
 
 
 def _lost_lines(old: str, new: str, request: str) -> list[str]:
