@@ -115,10 +115,10 @@ def token_count(value: object) -> int:
     return int(value)
 
 
-def mapping_at(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def mapping_at(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Empty for anything but an object."""
     inner = value.get(name)
-    return inner if isinstance(inner, Mapping) else {}
+    return inner if isinstance(inner, dict) else {}
 
 
 def list_at(value: Mapping[str, Any], name: str, kind: type[Any] = object) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from functools import partial
@@ -18,6 +17,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from wolo.agent import events
 from wolo.agent.asker import RedactingAsker
+from wolo.messages.call_arguments import as_json
 from wolo.messages.message import RESPONSE_ID, RESPONSE_MODEL, Message, Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 
@@ -101,9 +101,9 @@ class Spans:
                 run.start_chat(NAMES.get(provider, provider), model, asker.choice.base_url if asker else "")
                 if self._identity.content and run.chat is not None and asker is not None:
                     system, messages = asker.last_sent
-                    run.chat.set_attribute("gen_ai.input.messages", _as_json([_message(each) for each in messages]))
+                    run.chat.set_attribute("gen_ai.input.messages", as_json([_message(each) for each in messages]))
                     if system:
-                        run.chat.set_attribute("gen_ai.system_instructions", _as_json([{"type": "text", "content": system}]))
+                        run.chat.set_attribute("gen_ai.system_instructions", as_json([{"type": "text", "content": system}]))
             case events.AnswerEnded():
                 self._answer(run, event.message)
             case events.AttemptFailed() | events.ModelReplaced():
@@ -124,7 +124,7 @@ class Spans:
             {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent, "gen_ai.conversation.id": session_id},
         )
         if self._identity.content and prompt is not None:
-            span.set_attribute("gen_ai.input.messages", _as_json([_message(prompt)]))
+            span.set_attribute("gen_ai.input.messages", as_json([_message(prompt)]))
         self._runs[task] = _AgentSpans(self._tracer, self._durations, self._waits, span, session_id)
 
     def _end(
@@ -145,7 +145,7 @@ class Spans:
             run.span.set_attribute("gen_ai.response.finish_reasons", [finish_reason])
         run.span.set_attributes(_usage(usage))
         if self._identity.content and answer:
-            run.span.set_attribute("gen_ai.output.messages", _as_json(answer))
+            run.span.set_attribute("gen_ai.output.messages", as_json(answer))
         _end(run.span, _kind(error) if error else cause, error.message if error and self._identity.content else "")
 
     def _answer(self, run: _AgentSpans, message: Message) -> None:
@@ -159,12 +159,12 @@ class Spans:
         if message.finish_reason:
             run.chat.set_attribute("gen_ai.response.finish_reasons", [message.finish_reason])
         if self._identity.content:
-            run.chat.set_attribute("gen_ai.output.messages", _as_json([_message(message)]))
+            run.chat.set_attribute("gen_ai.output.messages", as_json([_message(message)]))
         shared = {**run.attributes, "gen_ai.response.model": model}
         if usage.cost is not None:
             run.chat.set_attribute("wolo.cost_usd", usage.cost.total)
             self._costs.add(usage.cost.total, shared)
-        self._tokens.record(_input(usage), {**shared, "gen_ai.token.type": "input"})
+        self._tokens.record(usage.prompt_tokens, {**shared, "gen_ai.token.type": "input"})
         self._tokens.record(usage.output_tokens, {**shared, "gen_ai.token.type": "output"})
         run.end_chat("interrupted" if message.finish_reason == "interrupted" else "")
 
@@ -177,7 +177,7 @@ class Spans:
             "gen_ai.conversation.id": run.session_id,
         }
         if self._identity.content:
-            attributes["gen_ai.tool.call.arguments"] = _as_json(part.input)
+            attributes["gen_ai.tool.call.arguments"] = as_json(part.input)
         return self._tracer.start_span(f"execute_tool {part.tool}", run.context, SpanKind.INTERNAL, attributes)
 
 
@@ -250,16 +250,11 @@ def _server(address: str) -> dict[str, Any]:
     return {"server.address": parts.hostname, "server.port": port} if parts.hostname and port else {}
 
 
-def _input(usage: Usage) -> int:
-    """All input tokens, as the conventions count them."""
-    return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-
-
 def _usage(usage: Usage) -> dict[str, int]:
     thinking = {"gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens} if usage.reasoning_tokens else {}
     return {
         **thinking,
-        "gen_ai.usage.input_tokens": _input(usage),
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
         "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
@@ -279,7 +274,3 @@ def _message(message: Message) -> dict[str, Any]:
                 parts.append({"type": "tool_call_response", "id": part.wire_id, "response": part.output})
     made: dict[str, Any] = {"role": message.role, "parts": parts}
     return {**made, "finish_reason": message.finish_reason} if message.finish_reason else made
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

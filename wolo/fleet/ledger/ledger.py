@@ -16,6 +16,7 @@ from wolo.fleet.ledger.results_file import ResultsFile, write_summary
 from wolo.fleet.ledger.run_rows import Added, BatchTotals, Beat, Meta, Refusals, Row
 from wolo.fleet.ledger.shared_limits import SharedLimits
 from wolo.fleet.tasks import BatchTask, is_folder_name
+from wolo.workspace.files.sqlite_connection import placeholders
 
 T = TypeVar("T")
 _ROWS_AT_ONCE = 500
@@ -129,7 +130,7 @@ class Ledger:
         if refusals.too_many:
             return []
         names = list(refusals.providers)
-        others = f"provider NOT IN ({_marks(names)}) ORDER BY"
+        others = f"provider NOT IN ({placeholders(names)}) ORDER BY"
         return execute((NEXT.replace("ORDER BY", f"AND {others}") if names else NEXT) + self._store.skip_locked, names)
 
     def _is_elsewhere(self, execute: Execute) -> bool:
@@ -268,7 +269,7 @@ class Ledger:
         """Ends queued tasks and tells the workers of running ones. None: all. Returns how many."""
         count = 0
         for some in self._choose(("leased",), ids):
-            asked = f"UPDATE tasks SET cancelling = 1 WHERE state = 'leased' AND id IN ({_marks(some)}) RETURNING 1"
+            asked = f"UPDATE tasks SET cancelling = 1 WHERE state = 'leased' AND id IN ({placeholders(some)}) RETURNING 1"
             count += len(self._run(asked, some))
         for some in self._choose(("queued",), ids):
             count += self._store.transaction(partial(self._cancel_queued, some))
@@ -277,10 +278,8 @@ class Ledger:
 
     def _cancel_queued(self, ids: Sequence[str], execute: Execute) -> int:
         execute("UPDATE run SET published = published", ())  # first, so that two of these do not wait for each other
-        ended = (
-            f"UPDATE tasks SET state = 'cancelled' WHERE state = 'queued' AND id IN ({_marks(ids)}) RETURNING seq, key, attempt"
-        )
-        rows = execute(ended, ids)
+        ended = f"UPDATE tasks SET state = 'cancelled' WHERE state = 'queued' AND id IN ({placeholders(ids)})"
+        rows = execute(f"{ended} RETURNING seq, key, attempt", ids)
         now = self._host.utc()
         outcome = _text(AttemptOutcome(state="cancelled", started=now, ended=now, host=self._host.name, engine=""))
         for seq, key, attempt in sorted(rows):
@@ -296,7 +295,7 @@ class Ledger:
         for some in self._choose(tuple(states), ids):
             again = (
                 "UPDATE tasks SET state = 'queued', retries = 0, cancelling = 0 "
-                f"WHERE state IN ({_marks(states)}) AND id IN ({_marks(some)}) RETURNING 1"
+                f"WHERE state IN ({placeholders(states)}) AND id IN ({placeholders(some)}) RETURNING 1"
             )
             count += len(self._run(again, (*states, *some)))
         return count
@@ -304,13 +303,13 @@ class Ledger:
     def _choose(self, states: Sequence[str], ids: Collection[str] | None) -> Iterator[list[str]]:
         if not states:
             return
-        query = f"SELECT id FROM tasks WHERE state IN ({_marks(states)}) ORDER BY seq"
+        query = f"SELECT id FROM tasks WHERE state IN ({placeholders(states)}) ORDER BY seq"
         found = [row[0] for row in self._run(query, states)]
         yield from _parts([each for each in found if ids is None or each in ids])
 
     def rows(self, states: Collection[str] = (), task_id: str = "") -> list[Row]:
         """Tasks in the order of their file. No states: all."""
-        where = [f"t.state IN ({_marks(states)})"] if states else []
+        where = [f"t.state IN ({placeholders(states)})"] if states else []
         where += ["t.id = ?"] if task_id else []
         query = f"{_ROWS} {'WHERE ' + ' AND '.join(where) if where else ''} ORDER BY t.seq"
         values = (*states, *((task_id,) if task_id else ()))
@@ -435,10 +434,6 @@ def _number(value: object) -> int:
 
 def _text(value: object) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _marks(values: Collection[object]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def _parts(values: list[T]) -> Iterator[list[T]]:

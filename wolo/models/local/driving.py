@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from wolo.errors import BadAnswer, ConfigError, WoloError
 from wolo.formats.format import ThinkingLevel
+from wolo.formats.tolerant_json import mapping_at
 from wolo.messages.message import EMPTY_ANSWER, Message, named_mode, nudge
 from wolo.models import capabilities, catalog_files, probe_cache, protocol
 from wolo.models.address import is_near, join_url
@@ -287,7 +288,11 @@ async def look_up(transport: Transport, choice: ModelChoice) -> ServerFacts | No
 
 
 def _of_llama_cpp(row: Mapping[str, Any], props: Mapping[str, Any], counted: int | None) -> ServerFacts:
-    meta, caps, settings = _map(row, "meta"), _map(props, "chat_template_caps"), _map(props, "default_generation_settings")
+    meta, caps, settings = (
+        mapping_at(row, "meta"),
+        mapping_at(props, "chat_template_caps"),
+        mapping_at(props, "default_generation_settings"),
+    )
     template = props.get("chat_template")
     tools = caps.get("supports_tools", "tools" in template if isinstance(template, str) else None)
     return ServerFacts(
@@ -301,7 +306,7 @@ def _of_llama_cpp(row: Mapping[str, Any], props: Mapping[str, Any], counted: int
 
 
 def _of_ollama(shown: Mapping[str, Any], counted: int | None) -> ServerFacts:
-    details, info = _map(shown, "details"), _map(shown, "model_info")
+    details, info = mapping_at(shown, "details"), mapping_at(shown, "model_info")
     can = shown.get("capabilities")
     return ServerFacts(
         kind="ollama",
@@ -329,11 +334,6 @@ async def _get(transport: Transport, choice: ModelChoice, url: str, body: bytes 
     except (WoloError, HttpStatusError, msgspec.DecodeError, UnicodeDecodeError):
         return None
     return document if isinstance(document, dict) else None
-
-
-def _map(page: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    inner = page.get(name)
-    return inner if isinstance(inner, dict) else {}
 
 
 def _int(value: object) -> int | None:

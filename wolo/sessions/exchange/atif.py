@@ -17,8 +17,8 @@ from wolo.errors import SessionError
 from wolo.formats.encoding import attachments, wire_forms
 from wolo.messages.message import Message, Usage, UsageCost
 from wolo.messages.parts import ImagePart, MediaPart, TextPart, ToolPart, new_id
-from wolo.messages.unicode import whole_throughout
 from wolo.sessions.exchange import export_stream, json_diff, openai_messages, redaction, rows, text_export
+from wolo.sessions.exchange.foreign.record_writer import encode
 from wolo.sessions.exchange.json_files import FilePreview, Imported, number, read_document, record, records, text, unix_time
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
@@ -95,10 +95,10 @@ def write(store: Store, info: SessionInfo, out: export_stream.Write, redactor: r
         reader = openai_messages.ChatReader()
         _read_step(step, reader)
         step["extra"][rows.OWN] = json_diff.missing_in(reader.finish()[0], message)
-        out(_json(step))
+        out(encode(step))
     if not totals.steps:
         raise SessionError(f"Session {info.id} has no messages.", hint="A trajectory has at least one step.")
-    out(b'\n],"final_metrics":' + _json(totals.metrics()) + b"}\n")
+    out(b'\n],"final_metrics":' + encode(totals.metrics()) + b"}\n")
 
 
 def matches(preview: FilePreview) -> bool:
@@ -141,7 +141,7 @@ def _head(info: SessionInfo, redactor: redaction.Redactor | None) -> bytes:
     agent = {"name": "wolo", "version": __version__, "model_name": info.model or None}
     extra = {"title": info.title, "cwd": info.cwd}
     head = {"schema_version": VERSION, "session_id": info.id, "agent": {k: v for k, v in agent.items() if v}, "extra": extra}
-    return _json(redactor.value(head) if redactor else head)[:-1] + b',"steps":[\n'
+    return encode(redactor.value(head) if redactor else head)[:-1] + b',"steps":[\n'
 
 
 def _content(parts: list[Any]) -> str | list[Step]:
@@ -207,7 +207,3 @@ def _read_content(content: Any) -> Any:
             case _:
                 items.append(item)
     return items
-
-
-def _json(value: Any) -> bytes:
-    return msgspec.json.encode(whole_throughout(value))

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import SessionError
+from wolo.formats import tolerant_json
 from wolo.messages.message import Message
 from wolo.messages.unicode import whole
 
@@ -222,9 +223,15 @@ _loads = json.JSONDecoder(
 # Typed access to the fields of a record; a value of another type counts as missing.
 
 
+record = tolerant_json.mapping_at
+
+
+def records(of: Mapping[str, Any], name: str) -> list[Record]:
+    return tolerant_json.list_at(of, name, dict)
+
+
 def text(record: Mapping[str, Any], name: str) -> str:
-    value = record.get(name)
-    return whole(value) if isinstance(value, str) else ""
+    return whole(tolerant_json.text_at(record, name))
 
 
 def number(record: Mapping[str, Any], name: str) -> int:
@@ -237,16 +244,6 @@ def number(record: Mapping[str, Any], name: str) -> int:
 def amount(record: Mapping[str, Any], name: str) -> float:
     value = record.get(name)
     return float(value) if isinstance(value, int | float) and 0 <= value < END_OF_TIME else 0.0
-
-
-def record(of: Mapping[str, Any], name: str) -> Record:
-    value = of.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def records(of: Mapping[str, Any], name: str) -> list[Record]:
-    value = of.get(name)
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def content(of: Mapping[str, Any], name: str = "content") -> list[Record]:

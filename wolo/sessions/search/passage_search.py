@@ -18,6 +18,7 @@ from wolo.sessions import listing
 from wolo.sessions.index import Index
 from wolo.sessions.indexed_text import JOINER, ROLES, clean, one_line, pieces, space_out
 from wolo.sessions.listing import SessionInfo, iso
+from wolo.workspace.files.sqlite_connection import placeholders
 
 FILTERS = ("tool", "path", "model", "since", "until", "role", "cwd")
 HINT = 'Search for words, "phrases" and beginnings*; narrow with tool: path: model: role: cwd: since: until:.'
@@ -211,10 +212,10 @@ def _rows(connection: sqlite3.Connection, query: Query) -> list[tuple[int, str, 
         conditions.append("words MATCH ?")
         values.append(query.match)
     if query.tools:
-        conditions.append(f"tool IN ({_marks(query.tools)})")
+        conditions.append(f"tool IN ({placeholders(query.tools)})")
         values += query.tools
     if query.roles:
-        conditions.append(f"role IN ({_marks(query.roles)})")
+        conditions.append(f"role IN ({placeholders(query.roles)})")
         values += query.roles
     if query.paths:
         conditions.append(f"({' OR '.join(['paths GLOB ?'] * len(query.paths))})")
@@ -240,10 +241,6 @@ def _rows(connection: sqlite3.Connection, query: Query) -> list[tuple[int, str, 
         raise UsageError("Cannot parse this search.", hint=HINT) from error
 
 
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
-
-
 def _balance(rows: list[tuple[int, str, float]], limit: int) -> list[tuple[int, str, float]]:
     if len(rows) > limit:
         counts: Counter[str] = Counter()
@@ -261,7 +258,7 @@ def _snippets(connection: sqlite3.Connection, query: Query, passages: Sequence[i
     if query.match and passages:
         marked = f"snippet(words, 0, '{BEGIN}', '{END}', '…', {SNIPPET_WORDS})"
         # The + keeps SQLite from running the match again for each rowid.
-        statement = f"SELECT rowid, {marked} FROM words WHERE words MATCH ? AND +rowid IN ({_marks(passages)})"
+        statement = f"SELECT rowid, {marked} FROM words WHERE words MATCH ? AND +rowid IN ({placeholders(passages)})"
         rows = connection.execute(statement, (query.match, *passages))
         snippets = {passage: text for passage, text in rows if BEGIN in text}
     for passage in passages:

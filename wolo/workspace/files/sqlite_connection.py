@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,11 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def placeholders(values: Collection[object]) -> str:
+    """A parameter for each value."""
+    return ", ".join("?" * len(values))
 
 
 def is_damage(error: SqliteError) -> bool:
