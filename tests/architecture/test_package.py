@@ -10,13 +10,76 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 
 from tests.components import find, require
 from wolo.cli.options import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 HOME = "https://git.example.com/someone/wolo"
+ZIP = "wolo-1.2.3-windows-x86_64.zip"
+
+_ADDRESS = {"type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://.+$", "maxLength": 2048}
+_LOCALE = {"type": "string", "pattern": "^[a-zA-Z]{2,3}(-[a-zA-Z]{1,8})*$", "maxLength": 20}
+_IN_EACH = {
+    "PackageIdentifier": {
+        "type": "string",
+        "pattern": r'^[^.\s\\/:*?"<>|]{1,32}(\.[^.\s\\/:*?"<>|]{1,32}){1,7}$',
+        "maxLength": 128,
+    },
+    "PackageVersion": {"type": "string", "pattern": r'^[^\\/:*?"<>|]+$', "maxLength": 128},
+    "ManifestVersion": {"const": "1.10.0"},
+}
+_INSTALLER = {
+    "Architecture": {"enum": ["x86", "x64", "arm", "arm64", "neutral"]},
+    "InstallerUrl": _ADDRESS,
+    "InstallerSha256": {"type": "string", "pattern": "^[A-Fa-f0-9]{64}$"},
+}
+_NESTED = {
+    "RelativeFilePath": {"type": "string", "minLength": 1, "maxLength": 512},
+    "PortableCommandAlias": {"type": "string", "minLength": 1, "maxLength": 40},
+}
+
+
+def _exactly(**properties: Any) -> dict[str, Any]:
+    """No other fields: winget has more, whose form is not written down here."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+WINGET = {
+    "Wolo.Wolo.yaml": _exactly(**_IN_EACH, DefaultLocale=_LOCALE, ManifestType={"const": "version"}),
+    "Wolo.Wolo.locale.en-US.yaml": _exactly(
+        **_IN_EACH,
+        PackageLocale=_LOCALE,
+        Publisher={"type": "string", "minLength": 2, "maxLength": 256},
+        PackageName={"type": "string", "minLength": 2, "maxLength": 256},
+        PackageUrl=_ADDRESS,
+        License={"type": "string", "minLength": 3, "maxLength": 512},
+        ShortDescription={"type": "string", "minLength": 3, "maxLength": 256},
+        Moniker={"type": "string", "minLength": 1, "maxLength": 40},
+        Tags={"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 40}, "maxItems": 16, "uniqueItems": True},
+        ManifestType={"const": "defaultLocale"},
+    ),
+    "Wolo.Wolo.installer.yaml": _exactly(
+        **_IN_EACH,
+        Platform={
+            "type": "array",
+            "items": {"enum": ["Windows.Desktop", "Windows.Universal"]},
+            "maxItems": 2,
+            "uniqueItems": True,
+        },
+        MinimumOSVersion={"type": "string", "pattern": r"^(0|[1-9][0-9]{0,4})(\.(0|[1-9][0-9]{0,4})){0,3}$"},
+        InstallerType={"const": "zip"},
+        NestedInstallerType={"const": "portable"},
+        NestedInstallerFiles={"type": "array", "items": _exactly(**_NESTED), "minItems": 1, "maxItems": 1024},
+        ArchiveBinariesDependOnPath={"type": "boolean"},
+        Installers={"type": "array", "items": _exactly(**_INSTALLER), "minItems": 1, "maxItems": 1024},
+        ManifestType={"const": "installer"},
+    ),
+}
+"""Of the fields in use: what the schemas of winget's manifests require (microsoft/winget-cli, schemas/JSON/manifests/v1.10.0)."""
 
 
 def load(path: Path) -> Any:
@@ -41,7 +104,7 @@ def dist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("WOLO_RELEASES", f"{HOME}/releases/latest/download")
     out = tmp_path / "dist"
     out.mkdir()
-    for name in (wheel := "wolo_cli-1.2.3-py3-none-any.whl", "wolo_cli-1.2.3.tar.gz", "wolo-1.2.3-linux-x86_64.tar.gz"):
+    for name in (wheel := "wolo_cli-1.2.3-py3-none-any.whl", "wolo_cli-1.2.3.tar.gz", "wolo-1.2.3-linux-x86_64.tar.gz", ZIP):
         (out / name).write_text(name)
     program = load(ROOT / ".ci" / "packaging" / "make_dist.py")
     program.write_recipes(out, out / wheel)
@@ -59,6 +122,17 @@ def test_recipes_are_what_their_programs_read(dist: Path) -> None:
         assert not re.search("@[A-Z0-9_]+@", text)
     assert checksum in (dist / "wolo.rb").read_text()
     assert 'name = "aarch64"; sha256 = "";' in (dist / "wolo.nix").read_text()
+
+
+def test_winget_manifests_have_the_form_of_winget(dist: Path) -> None:
+    manifests = {name: yaml.safe_load((dist / name).read_text()) for name in WINGET}
+    for name, schema in WINGET.items():
+        jsonschema.Draft7Validator(schema).validate(manifests[name])
+    assert sorted(WINGET) == sorted(path.name for path in dist.glob("*.yaml"))
+    [installer] = manifests["Wolo.Wolo.installer.yaml"]["Installers"]
+    assert installer["InstallerUrl"] == f"{HOME}/releases/download/v1.2.3/{ZIP}"
+    assert installer["InstallerSha256"] == hashlib.sha256(ZIP.encode()).hexdigest()
+    assert {manifest["PackageVersion"] for manifest in manifests.values()} == {"1.2.3"}
 
 
 def test_checksums_are_signed_for_every_file(dist: Path, tmp_path: Path) -> None:
