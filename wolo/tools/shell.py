@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import signal
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -29,6 +30,8 @@ from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import MOST_PROCESSES, Finished, ProgramStart
 
+if TYPE_CHECKING or sys.platform == "win32":
+    from wolo.tools.windows_shell import CONCERN, write_script
 if TYPE_CHECKING:
     from wolo.tools.web.command_proxy import CommandProxy
 
@@ -73,7 +76,7 @@ class Shell:
 
     def intents(self, args: ShellArgs, services: ToolServices) -> Sequence[Intent]:
         _refuse_unusable(args)
-        return (RunIntent(args.command, _place(services).cwd),)
+        return (RunIntent(args.command, _place(services).cwd, CONCERN if sys.platform == "win32" else ""),)
 
     def preview(self, args: ShellArgs, services: ToolServices) -> Output:
         return Output(args.command, "", None, 0.0)
@@ -128,8 +131,8 @@ class _ShellRun:
         return (await self._run_once())[0]
 
     async def _run_once(self) -> tuple[Finished, bool]:
-        with shell_report() as report, self._definitions() as (definitions, fds):
-            start = self._start(report.script + definitions, report.fd, *fds)
+        with shell_report(self._command) as report, self._definitions() as (definitions, fds):
+            start = self._start(report.script + definitions, *report.fds, *fds, argv=report.argv)
             try:
                 finished = await self._services.shell.processes.run(
                     start.argv,
@@ -159,7 +162,10 @@ class _ShellRun:
         jobs = self._services.shell.jobs
         try:
             with self._definitions() as (definitions, fds):
-                start = self._start(definitions, *fds, in_background=True)
+                script = write_script(self._command) if sys.platform == "win32" else None
+                start = self._start(definitions, *fds, in_background=True, argv=script.argv if script else ())
+                if script:
+                    start = replace(start, cleanup=script.remove)
                 job = jobs.start(self._command, start, timeout_s=self._limit_s, confined=self._call.confined)
         except OSError as error:
             raise _unstartable(error) from error
@@ -185,9 +191,11 @@ class _ShellRun:
         """Code that loads what the login shell defines, and its descriptors."""
         login = self._services.shell.login_shell
         # A command is on the list of safe ones for what its programs do, not for aliases of their names.
-        return nullcontext(("", ())) if login is None or self._call.only_reads else login.load()
+        is_without = login is None or self._call.only_reads or sys.platform == "win32"
+        return nullcontext(("", ())) if is_without or login is None else login.load()
 
-    def _start(self, first: str = "", *fds: int, in_background: bool = False) -> ProgramStart:
+    def _start(self, first: str = "", *fds: int, in_background: bool = False, argv: tuple[str, ...] = ()) -> ProgramStart:
+        """`argv` is a shell with its line, in place of bash."""
         bash = find_program("bash", self._services.workspace)
         shell = [bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]
         name = Path(shell[0]).name
@@ -197,9 +205,9 @@ class _ShellRun:
             setsid = find_program("setsid", self._services.workspace) if self._call.confined else None
             shell = [*([setsid, "--ctty", "--wait"] if setsid else []), *shell]
             first = f"{_TAKE_TERMINAL}{first}" if not setsid else first
-        argv = [*shell, f'{first}__wolo=$1; shift; eval "$__wolo"', name, self._command]
+        line = list(argv) or [*shell, f'{first}__wolo=$1; shift; eval "$__wolo"', name, self._command]
         self._proxy = self._call.open_proxy(in_background=in_background)
-        enclosed = self._call.enclose(argv, self._place.cwd, in_background=in_background, proxy=self._proxy)
+        enclosed = self._call.enclose(line, self._place.cwd, in_background=in_background, proxy=self._proxy)
         return ProgramStart(
             argv=enclosed.argv,
             cwd=self._place.cwd,
@@ -291,7 +299,7 @@ def _place(services: ToolServices) -> _Place:
 def _refuse_unusable(args: ShellArgs) -> None:
     if not args.command.strip():
         raise ToolError("The command is empty.")
-    if not hasattr(os, "killpg"):
+    if not (hasattr(os, "killpg") or sys.platform == "win32"):
         raise ToolError("No command can run on this system: wolo needs process groups to end it. The user may start wolo in WSL.")
     if "\0" in args.command:
         raise ToolError("The command contains a NUL character.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
@@ -181,6 +182,10 @@ def build_prefix(
     Raises UsageError for an unknown tool.
     """
     more = dict.fromkeys(NEEDS_SUBAGENTS, describe_subagents(agents.offers))
+    if sys.platform == "win32":
+        from wolo.tools.windows_shell import describe_shell  # noqa: PLC0415  # not needed elsewhere
+
+        more["shell"] = describe_shell()
     builtin = BUILTIN_WITH_COMPLETION if calls_in_text else BUILTIN
     toolbox = Toolbox((*builtin, *custom_tools), edit_tool=edit_tool, more=more, most=most_tools, budget=budget)
     learns = config.settings.memory.learn and can_learn

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +21,8 @@ _SCRIPT = 'read -r word || : > "$1"'
 class KillMarker:
     def __init__(self, folder: Path) -> None:
         """Raises OSError when the child cannot be started."""
+        if sys.platform == "win32":  # Wine would start the shell of Linux
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
         self.path = folder / f"killed-{os.urandom(8).hex()}"
         reading, self._writing = os.pipe()
         try:

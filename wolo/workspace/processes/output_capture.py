@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
+import threading
 from collections import deque
 from collections.abc import Callable
 
@@ -65,12 +67,15 @@ class OutputReader:
 
     def __init__(self, fd: int, take: OnOutput, *, in_background: bool = False) -> None:
         """In the background a flood is read slowly, which leaves time for other work."""
-        os.set_blocking(fd, False)
         self._fd, self._on_output, self._in_background = fd, take, in_background
         self._burst_bytes = 0
         self._ended = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(fd, self._read)
+        if sys.platform == "win32":  # whose loops watch no pipes
+            threading.Thread(target=self._read_in_thread, daemon=True).start()
+        else:
+            os.set_blocking(fd, False)
+            self._loop.add_reader(fd, self._read)
 
     @property
     def descriptor(self) -> int | None:
@@ -85,7 +90,7 @@ class OutputReader:
 
     def read_what_is_there(self) -> None:
         """Reads at most what a pipe can hold."""
-        for _ in range(8):
+        for _ in range(8 if sys.platform != "win32" else 0):
             if not self._read():
                 return
 
@@ -95,7 +100,9 @@ class OutputReader:
 
     def close(self) -> None:
         if not self._ended.is_set():
-            os.close(self.release_descriptor())
+            descriptor = self.release_descriptor()
+            if sys.platform != "win32":  # where the thread that reads it closes it
+                os.close(descriptor)
 
     def release_descriptor(self) -> int:
         """Stops reading and returns the descriptor, which the caller closes."""
@@ -124,10 +131,32 @@ class OutputReader:
                 self._loop.call_later(_PAUSE_S, self._resume)
         return True
 
+    def _read_in_thread(self) -> None:
+        """Reads no more before the loop has taken what was read. Ends with the last program that holds the pipe."""
+        chunk = b"."
+        while chunk and not self._loop.is_closed():
+            try:
+                chunk = os.read(self._fd, _CHUNK_BYTES)
+            except OSError:
+                chunk = b""
+            is_taken = threading.Event()
+            with contextlib.suppress(RuntimeError):  # the loop was closed
+                self._loop.call_soon_threadsafe(self._on_chunk, chunk, is_taken)
+            while not is_taken.wait(1) and not self._loop.is_closed():
+                pass
+        os.close(self._fd)
+
+    def _on_chunk(self, chunk: bytes, is_taken: threading.Event) -> None:
+        if not chunk:
+            self.close()
+        elif not self._ended.is_set():
+            self._on_output(chunk)
+        is_taken.set()
+
     def _resume(self) -> None:
         if not self._ended.is_set():
             self._loop.add_reader(self._fd, self._read)
 
     def _stop_reading(self) -> None:
-        if not self._loop.is_closed():
+        if not self._loop.is_closed() and sys.platform != "win32":
             self._loop.remove_reader(self._fd)

@@ -7,8 +7,8 @@ import atexit
 import contextlib
 import errno
 import os
-import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +20,10 @@ from wolo.workspace.processes import process_table, process_tree
 from wolo.workspace.processes.output_capture import CapturedOutput, OnOutput, OutputReader
 from wolo.workspace.processes.process_table import MARK_NAME, Mark, count_tasks, fix_mark, is_apart, limit, new_mark
 
+if sys.platform == "win32":
+    from wolo.workspace.processes.windows_job import CREATION_FLAGS, JobTree
+else:
+    CREATION_FLAGS = 0
 GRACE_S = 1.5
 """Between TERM and KILL after a timeout or a cancellation."""
 INTERRUPT_GRACE_S = 0.2
@@ -120,7 +124,7 @@ class Program:
     def exit_code(self) -> int:
         """The program's code; minus the signal's number after a signal."""
         code = self._process.returncode
-        return -signal.SIGKILL if code is None else code
+        return -9 if code is None else code
 
     async def wait(self, timeout_s: float | None, is_held: Callable[[], bool] = lambda: False) -> Cause:
         """Waits for the end, or ends it with all it started on a timeout. While `is_held`, its time does not run."""
@@ -231,7 +235,7 @@ class Processes:
 
     def start(self, start: ProgramStart, take: OnOutput, *, in_background: bool = False) -> Program:
         """Starts a program; its output goes to `take`. Raises OSError."""
-        if not hasattr(os, "killpg"):
+        if not (hasattr(os, "killpg") or sys.platform == "win32"):
             raise OSError(errno.ENOSYS, "wolo needs process groups to end programs, and this system has none")
         mark = self._next_mark()
         tasks, since = count_tasks(), process_table.uptime_s()
@@ -258,7 +262,12 @@ class Processes:
                     start_new_session=True,
                     pass_fds=start.pass_fds,
                     preexec_fn=start.before_exec,
+                    creationflags=CREATION_FLAGS,
                 )
+            if sys.platform == "win32":
+                tree: process_tree.ProcessTree = JobTree(process, mark, MOST_PROCESSES)
+            else:
+                tree = process_tree.ProcessTree(process.pid, mark, self._orphans, since)
         except BaseException:
             os.close(reading)
             start.cleanup()
@@ -267,7 +276,6 @@ class Processes:
             os.close(writing)
         fix_mark(process.pid, mark.number)
         output = OutputReader(reading, take, in_background=in_background)
-        tree = process_tree.ProcessTree(process.pid, mark, self._orphans, since)
         program = Program(process, tree, output, start.cleanup, tasks, start.why_ended)
         self._running.append(program)
         return program
@@ -304,10 +312,10 @@ class Processes:
     def detach(self, program: Program) -> int | None:
         """Lets a program outlive wolo; returns its output descriptor, which the caller reads.
 
-        None when it cannot be recorded: a later wolo would end it.
+        None when it cannot be recorded, or the system ends it with wolo.
         """
         name = f"{process_tree.DETACHED}{program.tree.mark.number}"
-        if self._traces is None or process_tree.write_marker(self._traces, name) is None:
+        if self._traces is None or sys.platform == "win32" or process_tree.write_marker(self._traces, name) is None:
             return None
         self._running.remove(program)
         return program.output.release_descriptor()
