@@ -82,6 +82,14 @@ def on_signal(loop: Any, number: int, answer: Callable[..., object], *arguments:
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(answer, *arguments))
 
 
+def forget_signal(loop: Any, number: int) -> None:
+    """`loop.remove_signal_handler`, for the loops of Windows as well."""
+    try:
+        loop.remove_signal_handler(number)
+    except NotImplementedError:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
 def has_input(descriptor: int, wait_s: float) -> bool:
     """Waits until a pipe or socket can be read, also if only its end; Windows knows it of sockets alone."""
     if sys.platform != "win32":
@@ -169,14 +177,7 @@ def account_home() -> str:
 
 def terminal_control() -> tuple[Any, Any]:
     """The modules `fcntl` and `termios`. Raises OSError where there are no pseudo terminals."""
-    if not has_terminal_modes():
-        raise OSError(errno.ENOSYS, "this system has no pseudo terminals")
-    return fcntl, importlib.import_module("termios")
-
-
-def has_terminal_modes() -> bool:
     try:
-        importlib.import_module("termios")
+        return fcntl, importlib.import_module("termios")
     except ImportError:
-        return False
-    return True
+        raise OSError(errno.ENOSYS, "this system has no pseudo terminals") from None

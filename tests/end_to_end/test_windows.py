@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,10 +21,12 @@ from msgspec import Struct
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
+from tests.fakes.screen import pty_program
 
 ROOT = Path(__file__).parents[2]
 PACKAGING = ROOT / ".ci" / "packaging"
 WINE = next(filter(None, map(shutil.which, ("wine64", "/usr/lib/wine/wine64"))), None)
+SLOW_S = 120.0
 pytestmark = [pytest.mark.skipif(WINE is None, reason="Windows is played by Wine (package wine64)"), pytest.mark.timeout(900)]
 
 
@@ -48,7 +51,20 @@ class Windows(Struct, frozen=True):
 
     def start(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Standard streams are pipes: Wine offers Python no others without a console."""
-        environ = {
+        return subprocess.run(
+            [str(WINE), *command],
+            input="",
+            capture_output=True,
+            encoding="utf-8",
+            timeout=300,
+            check=False,
+            cwd=cwd,
+            env=self.environ,
+        )
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.prefix.parent),
             "WINEPREFIX": str(self.prefix),
@@ -56,9 +72,6 @@ class Windows(Struct, frozen=True):
             "SECRET_TOKEN": "never-shown",
             "WINEDLLOVERRIDES": "wbemprox=;mscoree=;mshtml=;winemenubuilder.exe=",  # the first lacks a function that WMI needs
         }
-        return subprocess.run(
-            [str(WINE), *command], input="", capture_output=True, encoding="utf-8", timeout=300, check=False, cwd=cwd, env=environ
-        )
 
     def wolo(self, *args: str, program: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
         command = program or (str(self.python / "python.exe"), "-B", "-m", "wolo")
@@ -142,7 +155,8 @@ def test_commands_run_and_end_whole_on_windows(windows: Windows, provider: Provi
         text("Done."),
     )
     done = windows.wolo(*provider.flags, "--mode", "yolo", "-p", "run them")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "Done.\n", "")
+    assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
+    assert "Traceback" not in done.stderr
     moved, made, late, leftover, begun, stopped, flood = results_of(provider)
     assert "[%SECRET_TOKEN%]" in moved or "[]" in moved
     assert "[exit 5]" in moved
@@ -170,7 +184,45 @@ def test_commands_need_a_person_on_windows(windows: Windows, provider: ProviderS
     done = windows.wolo(*provider.flags, *flags, "-p", "run it")
     assert done.returncode == code, done.stderr
     assert not (windows.drive / "project" / "asked.txt").exists()
-    provider.replies.clear()
+
+
+def test_an_interactive_session_reads_lines_on_windows(windows: Windows, provider: ProviderServer) -> None:
+    """At the console of Wine, which shows what it holds in a terminal of Linux."""
+    provider.script(
+        call("write", {"path": "typed.txt", "content": "made\n"}), call("shell", {"command": "echo from cmd"}), text("All done.")
+    )
+    command = [str(WINE), str(windows.python / "python.exe"), "-B", "-m", "wolo", *provider.flags, "--mode", "ask"]
+    with pty_program(command, {**windows.environ, "TERM": "xterm"}, windows.drive / "project", is_raw=True) as terminal:
+        terminal.wait_for("Enter sends", SLOW_S)
+        terminal.enter("write a file")
+        terminal.wait_for("Write this file?", SLOW_S)
+        terminal.wait_for("[y]es", SLOW_S)
+        terminal.enter("y")
+        terminal.wait_for("Run this command?", SLOW_S)
+        terminal.wait_for("[y]es, run it", SLOW_S)
+        terminal.enter("y")
+        terminal.wait_for("All done.", SLOW_S)
+        terminal.enter("/exit")
+        assert terminal.wait_for_exit(SLOW_S) == 0
+    assert (windows.drive / "project" / "typed.txt").read_text() == "made\n"
+    assert "from cmd" in results_of(provider)[1]
+
+
+def test_the_page_is_served_on_windows(windows: Windows, provider: ProviderServer) -> None:
+    command = [str(WINE), str(windows.python / "python.exe"), "-B", "-m", "wolo", "serve"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=windows.environ, cwd=windows.drive
+    ) as server:
+        try:
+            assert server.stdout is not None
+            address, _, token = server.stdout.readline().decode().strip().partition("/?token=")
+            request = urllib.request.Request(f"{address}/v1/sessions", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(request, timeout=SLOW_S) as answer:
+                assert answer.status == 200
+            with urllib.request.urlopen(f"{address}/?token={token}", timeout=SLOW_S) as answer:
+                assert b"<html" in answer.read()
+        finally:
+            server.kill()
 
 
 def test_file_open_elsewhere_is_written_in_place(windows: Windows) -> None:

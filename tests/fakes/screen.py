@@ -10,6 +10,7 @@ import signal
 import sys
 import termios
 import time
+import tty
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -322,7 +323,32 @@ def pty_wolo(
     inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     whole = {**inherited, "TERM": "xterm-256color", "XTERM_VERSION": CUTS_ROWS, **(env or {})}
     spawn = _fork_in_pty if forked and can_fork(whole) else _spawn_in_pty
-    child = spawn(args, whole, (cwd or Path()).absolute(), (rows, columns))
+    with _terminal_of(spawn(args, whole, (cwd or Path()).absolute(), (rows, columns)), rows, columns) as terminal:
+        yield terminal
+
+
+@contextlib.contextmanager
+def pty_program(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path | None = None, *, is_raw: bool = False
+) -> Iterator[Terminal]:
+    """Another program than wolo itself, in a terminal. `is_raw`: keys reach it as they are, from the first one on."""
+    before = (lambda: tty.setraw(0)) if is_raw else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # as below
+        child = pexpect.spawn(
+            command[0],
+            [*command[1:]],
+            env=dict(env),
+            cwd=str(cwd or Path()),
+            dimensions=(Kind.rows, Kind.columns),
+            preexec_fn=before,
+        )
+    with _terminal_of(child, Kind.rows, Kind.columns) as terminal:
+        yield terminal
+
+
+@contextlib.contextmanager
+def _terminal_of(child: pexpect.spawn[bytes], rows: int, columns: int) -> Iterator[Terminal]:
     child.delaybeforesend = None
     child.ptyproc.delayafterclose = 0.01  # pexpect would sleep a tenth of a second, in every test
     try:

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ import pytest
 
 import wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, text
+from tests.fakes.replies import Hold, call, text
+from tests.fakes.screen import pty_program
 from wolo.operating_system import LOCK_EX, LOCK_NB, LOCK_SH, flock, flock_with
 
 PACKAGE = Path(wolo.__file__).parent
 WITHOUT = """
-import os, signal, sys
+import asyncio, os, signal, sys
 
 MISSING = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
 
@@ -54,7 +55,16 @@ def without_folders(call):
 
 for name in "access chmod link mkdir open readlink rename rmdir stat symlink unlink".split():
     setattr(os, name, without_folders(getattr(os, name)))
-del os.fork, os.geteuid, os.killpg, os.major, os.sysconf, signal.SIGHUP
+del os.fork, os.geteuid, os.killpg, os.major, os.sysconf, os.tcgetpgrp, os.ttyname
+del signal.SIGCONT, signal.SIGHUP, signal.SIGTSTP
+
+
+def without_watching(loop, *args):
+    raise NotImplementedError
+
+
+for name in ("add_reader", "add_signal_handler", "remove_reader", "remove_signal_handler"):
+    setattr(asyncio.unix_events._UnixSelectorEventLoop, name, without_watching)
 from wolo.__main__ import main
 main()
 """
@@ -150,7 +160,6 @@ POSIX_ONLY = {
     "guard/sandbox/calls.py": "launchers of Linux",
     "guard/sandbox/escape_probe.py": "tries the sandboxes of Linux and macOS",
     "guard/sandbox/namespace_launcher.py": "launcher of Linux",
-    "frontends/terminal/io/keyboard.py": "the terminal, which `wolo -p` does not load",
 }
 """Modules that may import what Windows lacks, and why."""
 
@@ -245,28 +254,33 @@ def test_a_command_is_refused_without_process_groups(provider: ProviderServer) -
     assert "WSL" in provider.requests[-1].json["messages"][-1]["content"]
 
 
-def test_an_interactive_session_needs_terminal_modes(provider: ProviderServer) -> None:
-    with pty_terminal() as terminal:
-        done = subprocess.run(
-            [sys.executable, "-c", WITHOUT, *provider.flags],
-            stdin=terminal,
-            stdout=terminal,
-            stderr=subprocess.PIPE,
-            timeout=60,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert b"WSL" in done.stderr
-
-
-@contextmanager
-def pty_terminal() -> Iterator[int]:
-    ours, theirs = os.openpty()
-    try:
-        yield theirs
-    finally:
-        os.close(ours)
-        os.close(theirs)
+def test_an_interactive_session_reads_lines_without_terminal_modes(provider: ProviderServer) -> None:
+    """As on a console of Windows: nothing is painted, and an approval is a line."""
+    hold, slow = Hold(), text("Never seen.")
+    provider.script(
+        call("write", {"path": "made.txt", "content": "made\n"}),
+        text("It is there."),
+        replace(slow, pieces=(hold, *slow.pieces)),
+        text("Again."),
+    )
+    command = [sys.executable, "-c", WITHOUT, *provider.flags, "--mode", "ask", "--no-session"]
+    with pty_program(command, {**os.environ, "TERM": "xterm"}) as terminal:
+        terminal.wait_for("Enter sends")
+        terminal.enter("write a file")
+        terminal.wait_for("[y]es")
+        assert not Path("made.txt").exists()
+        terminal.enter("y")
+        terminal.wait_for("It is there.")
+        terminal.enter("stop this")
+        hold.wait_until_reached()
+        terminal.press("ctrl-c")
+        terminal.wait_for("Interrupted.")
+        hold.release()
+        terminal.enter("once more")
+        terminal.wait_for("Again.")
+        terminal.enter("/exit")
+        assert terminal.wait_for_exit() == 0
+    assert Path("made.txt").read_text() == "made\n"
 
 
 def test_a_session_needs_locks(provider: ProviderServer) -> None:

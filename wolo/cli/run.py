@@ -23,7 +23,7 @@ from wolo.config.cli_options import many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.headless_run import Headless, OutputFormat, check_format, print_failure
 from wolo.frontends.streams import OutputLost, print_message, print_messages, show_error
-from wolo.operating_system import EXIT_BY_SIGNAL, has_input, has_terminal_modes
+from wolo.operating_system import EXIT_BY_SIGNAL, has_input
 from wolo.workspace.root import find_root
 
 if TYPE_CHECKING:
@@ -96,10 +96,6 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
     files, last = tuple(map(Path, many(line.values, "file"))), _last_message_file(line.values)
     if headless and not prompt.strip() and not piped.strip() and not reads_lines:
         raise UsageError("No prompt was given.", hint='wolo -p "create a calculator"')
-    if not (headless or has_terminal_modes()):
-        raise UsageError(
-            "An interactive session needs a terminal of Linux or macOS.", hint="On Windows run wolo in WSL, or `wolo -p`."
-        )
     came = note_signals()
     from wolo.conversation.local_context import LocalContext
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -11,12 +12,16 @@ from wolo.frontends.terminal.display.line_prompt import read_typed
 from wolo.frontends.terminal.display.terminal import Terminal
 
 PROMPT = "> "
-KEYS = """\
+_LEAVING = """\
+Ctrl-D  quits, when nothing is typed
+Ctrl-Z  back to the shell; fg comes back"""
+if sys.platform == "win32":
+    _LEAVING = "Ctrl-Z  and Enter quit, when nothing is typed"
+KEYS = f"""\
 Enter   sends
 \\       at the end of a line: the text continues on the next line
 Ctrl-C  drops the line, or stops what runs; twice within two seconds quits
-Ctrl-D  quits, when nothing is typed
-Ctrl-Z  back to the shell; fg comes back
+{_LEAVING}
 
 All other keys are your terminal's own."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 
 from rich.text import Text
 
-from wolo.frontends.terminal.display.line_prompt import READING_S, ask_line
+from wolo.frontends.terminal.display.line_prompt import READING_S, Dismissed, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.io.keyboard import INTERRUPTED, Keyboard
 
 ENTER, END_OF_INPUT, ERASE, ERASE_ALL = b"\r\n", 0x04, (0x7F, 0x08), 0x15
 PASTE = (b"\x1b[200~", b"\x1b[201~")
@@ -53,7 +52,7 @@ async def ask_secret(question: str, terminal: Terminal) -> str:
     terminal.keyboard.forget_typed()
     terminal.screen.show_text(question)
     try:
-        typed = await _read_line()
+        typed = await _read_line(terminal.keyboard)
     finally:
         terminal.keyboard.forget_typed()
     for mark in PASTE:
@@ -61,27 +60,14 @@ async def ask_secret(question: str, terminal: Terminal) -> str:
     return typed.decode("utf-8", "replace").strip()
 
 
-async def _read_line() -> bytes:
-    loop, descriptor = asyncio.get_running_loop(), sys.stdin.fileno()
-    line: asyncio.Future[bytes] = loop.create_future()
+async def _read_line(keyboard: Keyboard) -> bytes:
     typed = bytearray()
-
-    def read() -> None:
-        try:
-            come = os.read(descriptor, 1024)
-        except OSError:
-            come = b""
-        if not line.done() and _ends(typed, come or bytes([END_OF_INPUT])):
-            line.set_result(bytes(typed))
-
-    loop.add_reader(descriptor, read)
-    try:
-        typed_line = await line
-    finally:
-        loop.remove_reader(descriptor)
-    if typed_line.endswith(bytes([END_OF_INPUT])):
+    while not _ends(typed, come := await keyboard.read(is_hidden=True) or bytes([END_OF_INPUT])):
+        if come == INTERRUPTED:
+            raise Dismissed
+    if typed.endswith(bytes([END_OF_INPUT])):
         raise EOFError
-    return typed_line
+    return bytes(typed)
 
 
 def _ends(typed: bytearray, come: bytes) -> bool:

@@ -21,7 +21,6 @@ ESCAPE_S = 0.1
 READING_S = 0.4
 """Keys pressed sooner are dropped: the question could not have been read."""
 
-_MOST_BYTES = 65_536
 _BURST_S = 0.02
 """Lines of a paste follow each other faster than this."""
 
@@ -110,8 +109,8 @@ async def read_typed(question: str, keyboard: Keyboard, stdout: Stdout) -> str:
     stdout.write(question)
     stdout.flush()
     try:
-        data = await _readable()
-        while data.endswith(b"\n") and (more := await _readable(_BURST_S)):
+        data = await keyboard.read()
+        while data.endswith(b"\n") and (more := await keyboard.read(_BURST_S)):
             data += more
     finally:
         if was_hushed:
@@ -119,18 +118,3 @@ async def read_typed(question: str, keyboard: Keyboard, stdout: Stdout) -> str:
     if not data:
         raise EOFError
     return data.decode("utf-8", "replace").removesuffix("\n")
-
-
-async def _readable(within_s: float | None = None) -> bytes:
-    """Empty at the end of input, and after the timeout."""
-    loop, descriptor = asyncio.get_running_loop(), sys.stdin.fileno()
-    is_ready = asyncio.Event()
-    loop.add_reader(descriptor, is_ready.set)
-    try:
-        async with asyncio.timeout(within_s):
-            await is_ready.wait()
-        return os.read(descriptor, _MOST_BYTES)
-    except (TimeoutError, OSError):
-        return b""
-    finally:
-        loop.remove_reader(descriptor)

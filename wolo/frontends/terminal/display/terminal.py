@@ -10,7 +10,7 @@ from typing import Protocol
 
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.io.keyboard import Keyboard
+from wolo.frontends.terminal.io.keyboard import make_keyboard
 from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.io.terminal_signals import Signals
 
@@ -23,7 +23,7 @@ class Abandonable(Protocol):
 class Terminal:
     def __init__(self) -> None:
         self.state = TerminalState()
-        self.keyboard = Keyboard()
+        self.keyboard = make_keyboard()
         self.input_area: Abandonable | None = None
         """The place to write in, while there is one."""
         self._stdout = Stdout()

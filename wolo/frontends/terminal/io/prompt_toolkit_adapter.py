@@ -15,8 +15,6 @@ from prompt_toolkit.completion import Completion
 from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import ansi_escape_sequences
-from prompt_toolkit.input.posix_utils import PosixStdinReader
-from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import Container, HSplit, UIContent
@@ -27,6 +25,11 @@ from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import DEFAULT_ATTRS, BaseStyle
 from prompt_toolkit.utils import _CHAR_SIZES_CACHE
 
+try:
+    from prompt_toolkit.input.posix_utils import PosixStdinReader
+    from prompt_toolkit.input.vt100 import Vt100Input
+except (AssertionError, ImportError):  # Windows, where lines are read and nothing is painted
+    PosixStdinReader = Vt100Input = object  # type: ignore[assignment,misc]
 PRIVATE_MEMBERS: dict[type, tuple[str, ...]] = {
     Vt100Input: ("_fileno", "_buffer", "stdin_reader", "vt100_parser"),
     Vt100_Output: ("_buffer", "_cursor_visible"),

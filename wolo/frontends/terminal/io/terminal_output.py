@@ -28,8 +28,13 @@ class Stdout:
 
     @property
     def can_move(self) -> bool:
-        """The cursor can move, so lines can be repainted."""
-        return not self.is_plain and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "") and self.isatty()
+        """The cursor can move, so lines can be repainted; consoles of Windows are not asked."""
+        return (
+            not self.is_plain
+            and hasattr(os, "ttyname")
+            and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
+            and self.isatty()
+        )
 
     @property
     def has_colours(self) -> bool:

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, Self
 
-from wolo.operating_system import EXIT_BY_SIGNAL
+from wolo.operating_system import EXIT_BY_SIGNAL, forget_signal, on_signal
 
 AGAIN_WITHIN_S = 2.0
 """A second Ctrl-C within this time quits."""
+_HANG_UP, _SUSPENDED, _RESUMED = (getattr(signal, name, None) for name in ("SIGHUP", "SIGTSTP", "SIGCONT"))
+"""None on Windows."""
 LOOK_S = 0.5
 """How often a terminal is looked at that nothing reads from; its end may come without a signal."""
 
@@ -58,10 +60,11 @@ class Signals:
         self._stop = task.cancel
         for number in EXIT_BY_SIGNAL:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-                loop.add_signal_handler(number, self.on_signal, number)
-        loop.add_signal_handler(signal.SIGTSTP, self._suspend)
-        loop.add_signal_handler(signal.SIGCONT, self._resume)
-        if sys.stdin.isatty():
+                on_signal(loop, number, self.on_signal, number)
+        if _SUSPENDED and _RESUMED:
+            loop.add_signal_handler(_SUSPENDED, self._suspend)
+            loop.add_signal_handler(_RESUMED, self._resume)
+        if sys.stdin.isatty() and _HANG_UP:
             if sys.platform == "linux":  # the kernel says when the terminal ends; elsewhere it is looked at again and again
                 self._ending = select.epoll()
                 self._ending.register(sys.stdin.fileno(), 0)  # for nothing but its end
@@ -77,10 +80,10 @@ class Signals:
         if self._ending is not None:
             loop.remove_reader(self._ending.fileno())
             self._ending.close()
-        for number in (*EXIT_BY_SIGNAL, signal.SIGTSTP, signal.SIGCONT):
-            loop.remove_signal_handler(number)
-        if self.exit_status == EXIT_BY_SIGNAL[signal.SIGHUP]:
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the shell's own may come while wolo exits
+        for number in filter(None, (*EXIT_BY_SIGNAL, _SUSPENDED, _RESUMED)):
+            forget_signal(loop, number)
+        if _HANG_UP and self.exit_status == EXIT_BY_SIGNAL[_HANG_UP]:
+            signal.signal(_HANG_UP, signal.SIG_IGN)  # the shell's own may come while wolo exits
 
     @contextmanager
     def during(self, stop: Callable[[], object]) -> Iterator[None]:
@@ -103,7 +106,7 @@ class Signals:
     def on_signal(self, number: signal.Signals = signal.SIGINT) -> None:
         if self._is_aside and number == signal.SIGINT:
             return
-        if number == signal.SIGHUP:
+        if number == _HANG_UP:
             if self.exit_status == EXIT_BY_SIGNAL[number]:
                 return  # a shell passes it on before the kernel sends one
             self._target.on_hang_up()
@@ -117,7 +120,7 @@ class Signals:
 
     def hang_up(self) -> None:
         """Handles a closed terminal, with or without a signal."""
-        self.on_signal(signal.SIGHUP)
+        self.on_signal(_HANG_UP or signal.SIGTERM)
 
     def _on_ending(self) -> None:
         assert self._ending is not None
@@ -127,7 +130,7 @@ class Signals:
     def _look(self) -> None:
         terminal = select.poll()
         terminal.register(sys.stdin.fileno(), 0)  # for nothing but its end
-        is_answered = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN  # a task goes on under nohup
+        is_answered = _HANG_UP is None or signal.getsignal(_HANG_UP) is not signal.SIG_IGN  # a task goes on under nohup
         if terminal.poll(0) and (is_answered or self._target.needs_terminal):
             self.hang_up()
         else:
