@@ -13,8 +13,8 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,6 +42,15 @@ _POLL_S = 0.05
 _LOCK_VIOLATION = 33
 _NOT_LOCKED = (158, 33)
 """The second as Wine says it."""
+
+
+@contextmanager
+def hold_open(descriptor: int) -> Iterator[int]:
+    """Closes the descriptor with the block."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def flock_elsewhere(descriptor: int, operation: int) -> None:

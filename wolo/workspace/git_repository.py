@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from wolo.errors import ToolError
+from wolo.operating_system import hold_open
 from wolo.workspace.files.safe_open import open_regular, read_all
 from wolo.workspace.git import GitEnd, GitFailed, GitReader, run_git
 
@@ -178,10 +179,7 @@ def _line(path: Path) -> str:
 
 def _read(path: Path, most_bytes: int = _MAX_HEAD_BYTES) -> bytes:
     try:
-        handle = open_regular(path)
-        try:
+        with hold_open(open_regular(path)) as handle:
             return read_all(handle, most_bytes)
-        finally:
-            os.close(handle)
     except (OSError, ToolError) as error:
         raise GitFailed(f"Cannot read {path}: {error}.") from error

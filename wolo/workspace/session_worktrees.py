@@ -18,7 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import UsageError, WoloError
-from wolo.operating_system import LOCK_EX, flock, os
+from wolo.operating_system import LOCK_EX, flock, hold_open, os
 from wolo.places import Notices, make_private
 from wolo.workspace.directory_copy import MAX_BYTES, remove_tree
 from wolo.workspace.files.unfinished import write_whole
@@ -393,9 +393,6 @@ def _read(place: Path) -> SessionWorktree | None:
 def _lock(folder: Path) -> Iterator[None]:
     """Of all worktrees of one repository."""
     make_private(folder)
-    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with hold_open(os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as descriptor:
         flock(descriptor, LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import ToolError
-from wolo.operating_system import inherited_number, os
+from wolo.operating_system import hold_open, inherited_number, os
 from wolo.workspace.files.safe_open import open_folder, open_regular_in
 from wolo.workspace.processes import command_environment
 from wolo.workspace.processes.output_capture import CapturedOutput
@@ -160,12 +160,8 @@ def _open_files(start: Path, names: Sequence[str]) -> Iterator[dict[int, str]]:
     try:
         for name in names:
             path = start / name
-            with suppress(OSError, ToolError):
-                folder = open_folder(path.parent)
-                try:
-                    opened[open_regular_in(folder, path.name)] = name
-                finally:
-                    os.close(folder)
+            with suppress(OSError, ToolError), hold_open(open_folder(path.parent)) as folder:
+                opened[open_regular_in(folder, path.name)] = name
         yield opened
     finally:
         for handle in opened:

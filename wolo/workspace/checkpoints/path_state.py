@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from wolo.errors import ToolError
-from wolo.operating_system import os
+from wolo.operating_system import hold_open, os
 from wolo.workspace.files.safe_open import open_folder, open_regular_in, read_all
 
 Kind = Literal["", "file", "link", "folder"]
@@ -141,8 +141,5 @@ def content_in(folder: int, name: str) -> bytes | None:
 
 def content(path: str) -> bytes | None:
     """As `content_in`."""
-    folder = open_folder(Path(path).parent)
-    try:
+    with hold_open(open_folder(Path(path).parent)) as folder:
         return content_in(folder, Path(path).name)
-    finally:
-        os.close(folder)

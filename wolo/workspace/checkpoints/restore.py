@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.operating_system import os, user_id
+from wolo.operating_system import hold_open, os, user_id
 from wolo.workspace.checkpoints import path_state
 from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
 from wolo.workspace.checkpoints.path_state import UNKNOWN_MODE, PathChange, RecordedChange, State, content, observe
@@ -148,13 +148,10 @@ class _Restoring:
                 os.close(folder)
 
     def _make_folder(self, step: path_state.PathChange) -> None:
-        folder = open_folder(Path(step.path).parent, created=[])
-        try:
+        with hold_open(open_folder(Path(step.path).parent, created=[])) as folder:
             with suppress(FileExistsError):
                 os.mkdir(Path(step.path).name, 0o700, dir_fd=folder)
             sync_folder(folder)
-        finally:
-            os.close(folder)
 
     def _restore(self, step: path_state.PathChange) -> None:
         path, after = Path(step.path), step.after
@@ -266,8 +263,7 @@ def _require(folder: int, name: str, state: path_state.State) -> None:
 
 def _set_mode(step: path_state.PathChange, mode: int) -> None:
     path = Path(step.path)
-    folder = open_folder(path.parent)
-    try:
+    with hold_open(open_folder(path.parent)) as folder:
         if step.after.kind == "folder":
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
@@ -287,8 +283,6 @@ def _set_mode(step: path_state.PathChange, mode: int) -> None:
             os.fchmod(handle, mode)
         finally:
             os.close(handle)
-    finally:
-        os.close(folder)
 
 
 def _chmod_unopened(folder: int, name: str, mode: int) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.operating_system import os
+from wolo.operating_system import hold_open, os
 from wolo.workspace.files.file_locks import lock_file, new_temporary_name, note_temporary
 from wolo.workspace.files.safe_open import open_folder, open_regular_in, read_all
 
@@ -88,11 +88,8 @@ def write_locked(
     """
     made: list[Path] = []
     try:
-        folder = open_folder(path.parent, created=made)
-        try:
+        with hold_open(open_folder(path.parent, created=made)) as folder:
             written = _Write(folder, path, data, expected, journal, note, like, tuple(made)).run()
-        finally:
-            os.close(folder)
     except BaseException:
         remove_folders(made)
         raise
@@ -161,8 +158,9 @@ class _Write(Struct, frozen=True):
                 if error.errno not in _NO_RENAME:
                     raise
             # Writes in place, for a writable file in a read-only folder; a failure restores the old content
-            handle = os.open(self.path.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
-            try:
+            with hold_open(
+                os.open(self.path.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
+            ) as handle:
                 status = os.fstat(handle)
                 if status.st_nlink > 1:
                     raise ToolError(
@@ -177,8 +175,6 @@ class _Write(Struct, frozen=True):
                 except BaseException:
                     _write_over(handle, before)
                     raise
-            finally:
-                os.close(handle)
             return WrittenFile(content_hash(self.data), False, 1)
 
     def _write_temporary(self, like: int | None, release: Callable[[], None] | None = None) -> None:
@@ -260,12 +256,8 @@ def _copy_attributes(new: int, old: int) -> None:
 
 def sync_folder(folder: int) -> None:
     # An O_PATH descriptor cannot be synced; some file systems cannot sync folders.
-    with suppress(OSError):
-        handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    with suppress(OSError), hold_open(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)) as handle:
+        os.fsync(handle)
 
 
 def remove_file(path: Path, *, locks: Path, expected: str, note: ChangeListener = ignore_change) -> None:
@@ -279,8 +271,7 @@ def remove_file(path: Path, *, locks: Path, expected: str, note: ChangeListener 
 
 def remove_locked(path: Path, *, expected: str, note: ChangeListener = ignore_change) -> int:
     """As `remove_file`, under the file's lock. Returns the removed file, open; the caller closes it."""
-    folder = open_folder(path.parent)
-    try:
+    with hold_open(open_folder(path.parent)) as folder:
         if (handle := open_expected(folder, path.name, expected)) is None:
             raise FileChanged("The file was deleted meanwhile.")
         try:
@@ -293,5 +284,3 @@ def remove_locked(path: Path, *, expected: str, note: ChangeListener = ignore_ch
             os.close(handle)
             raise
         return handle
-    finally:
-        os.close(folder)

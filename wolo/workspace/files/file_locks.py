@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from wolo.errors import ToolError
-from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock, hold_open, os
 from wolo.places import make_private
 
 _WAIT_S = 4.0
@@ -57,14 +57,10 @@ def clear_leftovers(locks: Path) -> None:
     except OSError:
         return
     for name in names:
-        with suppress(OSError):
-            handle = os.open(locks / name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                if _try_lock(handle) and _is_on_disk(handle, locks / name):
-                    _remove_noted(handle)
-                    (locks / name).unlink()
-            finally:
-                os.close(handle)
+        with suppress(OSError), hold_open(os.open(locks / name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)) as handle:
+            if _try_lock(handle) and _is_on_disk(handle, locks / name):
+                _remove_noted(handle)
+                (locks / name).unlink()
 
 
 def _acquire(lock: Path) -> int | None:
@@ -126,11 +122,8 @@ async def hold_process_lock(folder: Path, key: str) -> AsyncIterator[None]:
     """Outlives no process; after a minute it is no longer waited for."""
     make_private(folder)
     name = sha256(key.encode()).hexdigest()[:32]
-    handle = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with hold_open(os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as handle:
         deadline = time.monotonic() + _LONGEST_WAIT_S
         while not _try_lock(handle) and time.monotonic() < deadline:  # noqa: ASYNC110  # another process releases it
             await asyncio.sleep(_POLL_S)
         yield
-    finally:
-        os.close(handle)

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.operating_system import os
+from wolo.operating_system import hold_open, os
 from wolo.workspace.files.atomic_write import content_hash
 from wolo.workspace.files.encodings import Encoding, binary_kind, find_encoding, newline_name, printable, split_lines
 from wolo.workspace.files.file_locks import clear_leftovers
@@ -77,12 +77,9 @@ def read_file(path: Path) -> TextFile:
 
 def read_whole(path: Path) -> bytes:
     """Reads a regular file at a real path. Raises OSError, or ToolError for a too large file."""
-    handle = open_regular(path)
-    try:
+    with hold_open(open_regular(path)) as handle:
         is_huge = os.fstat(handle).st_size > MAX_TEXT_BYTES
         data = b"" if is_huge else read_all(handle, MAX_TEXT_BYTES + 1)
-    finally:
-        os.close(handle)
     if is_huge or len(data) > MAX_TEXT_BYTES:
         raise ToolError(f"The file is larger than {MAX_TEXT_BYTES >> 20} MiB; change it with `shell`.")
     return data

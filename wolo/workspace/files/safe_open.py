@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from wolo.errors import ToolError
-from wolo.operating_system import os
+from wolo.operating_system import hold_open, os
 
 _OPENAT2 = 437
 """The same number on every architecture."""
@@ -36,11 +36,8 @@ def open_at_once(path: Path, flags: int) -> int | None:
     """
     if (call := _openat2()) is None:
         return None
-    start = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with hold_open(os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as start:
         handle = call(start, os.fsencode(path).lstrip(b"/") or b".", flags)
-    finally:
-        os.close(start)
     if handle >= 0:
         return handle
     if -handle in _CANNOT:
@@ -144,11 +141,8 @@ def open_regular(path: Path) -> int:
     """Opens for reading; never blocks. Raises OSError, or ToolError for anything but a regular file."""
     if not path.name:
         raise IsADirectoryError(errno.EISDIR, "is a folder")
-    folder = open_folder(path.parent)
-    try:
+    with hold_open(open_folder(path.parent)) as folder:
         return open_regular_in(folder, path.name)
-    finally:
-        os.close(folder)
 
 
 def open_regular_in(folder: int, name: str) -> int:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os, user_id
+from wolo.operating_system import LOCK_EX, LOCK_NB, flock, hold_open, os, user_id
 
 _NAME = r"\.wolo-[0-9a-f]{16}\.new"
 _HERE, _EXCHANGE = -100, 2
@@ -52,12 +52,9 @@ def replacing(path: Path, *, mode: int = 0o600, durable: bool = True, over: bool
             # Also after a link, and for names that are in use no longer.
             temporary.unlink(missing_ok=True)
     if durable:
-        with suppress(OSError):  # some file systems cannot sync folders
-            handle = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        with suppress(OSError), hold_open(os.open(target.parent, flags)) as handle:  # some file systems cannot sync folders
+            os.fsync(handle)
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
@@ -103,19 +100,15 @@ def remove_leftovers(folder: Path) -> None:
     """Removes what killed processes left in a folder, as far as this user may."""
     with suppress(OSError), os.scandir(folder) as entries:
         for path in [folder / each.name for each in entries if re.fullmatch(_NAME, each.name)]:
-            with suppress(OSError):
-                handle = os.open(path, _READS)
-                try:
-                    if os.fstat(handle).st_uid == user_id():
-                        flock(handle, LOCK_EX | LOCK_NB)
-                        if path.is_dir():
-                            import shutil  # noqa: PLC0415  # slow to load
+            with suppress(OSError), hold_open(os.open(path, _READS)) as handle:
+                if os.fstat(handle).st_uid == user_id():
+                    flock(handle, LOCK_EX | LOCK_NB)
+                    if path.is_dir():
+                        import shutil  # noqa: PLC0415  # slow to load
 
-                            shutil.rmtree(path, ignore_errors=True)
-                        else:
-                            path.unlink()
-                finally:
-                    os.close(handle)
+                        shutil.rmtree(path, ignore_errors=True)
+                    else:
+                        path.unlink()
 
 
 def _own(handle: int, path: Path) -> bool:
