@@ -288,7 +288,7 @@ def _first_request() -> str:
         NEEDS_SYMBOLS,
         Toolbox,
     )
-    from wolo.workspace.tree_state import TreeState
+    from wolo.workspace.git_repository import TreeState
 
     system, here, _ = build_system_prompt(Path("/home/you/project")).partition("\nSystem: ")
     system += f"{here}Linux x86_64"

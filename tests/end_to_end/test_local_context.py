@@ -20,7 +20,7 @@ from wolo.messages.message import Message, user
 from wolo.models.local.simple_context import read_turn
 from wolo.tools.questions.present_plan import mode_notice
 from wolo.workspace.git_branch import find_worktree
-from wolo.workspace.tree_state import find_own_repository, read_tree_state
+from wolo.workspace.git_repository import find_own_repository, read_tree_state
 
 MOST_CHARS = 600
 """150 tokens."""

@@ -260,22 +260,19 @@ class RepetitionGuard:
 
     def take(self, deltas: Sequence[Delta]) -> None:
         """Raises BadAnswer when the model repeats itself."""
-        if any(map(self._is_stuck, deltas)):
-            raise BadAnswer(
-                "The model repeats the same passage; the answer was stopped.",
-                hint="Rephrase the task, or try another model with --model.",
-            )
-
-    def _is_stuck(self, delta: Delta) -> bool:
-        match delta:
-            case TextDelta(text):
-                return self._text.is_stuck(text)
-            case ThinkingDelta(text):
-                return self._thinking.is_stuck(text)
-            case CallDelta(arguments=arguments):
-                return self._arguments.is_stuck(arguments)
-            case _:
-                return False
+        for delta in deltas:
+            match delta:
+                case TextDelta(text):
+                    is_stuck = self._text.is_stuck(text)
+                case ThinkingDelta(text):
+                    is_stuck = self._thinking.is_stuck(text)
+                case CallDelta(arguments=arguments):
+                    is_stuck = self._arguments.is_stuck(arguments)
+                case _:
+                    continue
+            if is_stuck:
+                hint = "Rephrase the task, or try another model with --model."
+                raise BadAnswer("The model repeats the same passage; the answer was stopped.", hint=hint)
 
 
 def _times_in_cycle(history: Sequence[bytes], length: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -20,10 +21,6 @@ FOLDER = Path(__file__).parent / "prompts"
 UNCOMMITTED = "the uncommitted changes in this directory (`git status`, `git diff HEAD`, and the untracked files)"
 
 
-async def _init(context: CommandContext, rest: str) -> Outcome:
-    return SendPrompt(_read_prompt("init", rest))
-
-
 async def _review(context: CommandContext, rest: str) -> Outcome:
     return SendPrompt(review_prompt(rest))
 
@@ -32,8 +29,8 @@ def review_prompt(what: str) -> str:
     return _read_prompt("review").replace("{what}", what or UNCOMMITTED)
 
 
-async def _commit(context: CommandContext, rest: str) -> Outcome:
-    return SendPrompt(_read_prompt("commit", rest))
+async def _send(name: str, context: CommandContext, rest: str) -> Outcome:
+    return SendPrompt(_read_prompt(name, rest))
 
 
 def _read_prompt(name: str, instructions: str = "") -> str:
@@ -99,7 +96,7 @@ COMMANDS = (
     Command(
         "init",
         "let the model write an AGENTS.md",
-        _init,
+        partial(_send, "init"),
         usage="[INSTRUCTIONS]",
         more="For this directory. Sends an ordinary prompt, which is shown.",
         group="Conversation",
@@ -118,7 +115,7 @@ COMMANDS = (
     Command(
         "commit",
         "let the model commit the work",
-        _commit,
+        partial(_send, "commit"),
         usage="[INSTRUCTIONS]",
         more="Sends an ordinary prompt, which is shown; the model runs git, with the usual approvals.",
         group="Conversation",

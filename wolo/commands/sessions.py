@@ -125,20 +125,14 @@ async def _export(context: CommandContext, rest: str) -> Outcome:
     first, _, others = rest.partition(" ")
     named = first in ENDS
     file = (others if named else rest).strip()
-    format = first if named else _format_of(file)
+    fitting = [format for format, end in ENDS.items() if file.casefold().endswith(end)]
+    if not named and file and not fitting:
+        raise UsageError(f"The name {file} selects no format.", hint=f"/export FORMAT FILE; formats are {', '.join(ENDS)}.")
+    format = first if named else fitting[-1] if fitting else "markdown"
     path = await asyncio.to_thread(
         _write_export, facts.session_id, format, facts.cwd, file or f"{facts.session_id}{ENDS[format]}"
     )
     return ShowText(f"Exported to {path}\nKnown secrets were removed; review the file before you share it.")
-
-
-def _format_of(file: str) -> str:
-    if not file:
-        return "markdown"
-    fitting = [format for format, end in ENDS.items() if file.casefold().endswith(end)]
-    if not fitting:
-        raise UsageError(f"The name {file} selects no format.", hint=f"/export FORMAT FILE; formats are {', '.join(ENDS)}.")
-    return fitting[-1]
 
 
 def _write_export(session_id: str, format: str, cwd: Path, file: str) -> Path:

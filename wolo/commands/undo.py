@@ -114,14 +114,10 @@ def _as_markdown(changed: list[ChangedFile], where: Path) -> str:
     lines = [line for each in changed for line in patch(each, where)]
     more = len(lines) - MOST_DIFF_LINES
     lines = lines[:MOST_DIFF_LINES]
-    fence = "`" * max(3, *(_run_of_ticks(line) + 1 for line in lines))
+    bare = [line.lstrip(" +-") for line in lines]
+    fence = "`" * max(3, *(len(each) - len(each.lstrip("`")) + 1 for each in bare))
     rest = f"\n\n{quantity(more, 'more line')}; /diff PATH shows a part." if more > 0 else ""
     return f"{fence}diff\n" + "\n".join(lines) + f"\n{fence}\n\n{quantity(len(changed), 'file')} changed in this session.{rest}"
-
-
-def _run_of_ticks(line: str) -> int:
-    stripped = line.lstrip(" +-")
-    return len(stripped) - len(stripped.lstrip("`"))
 
 
 COMMANDS = (

@@ -39,6 +39,7 @@ from wolo.conversation.resources.user_files import UserFiles, find_custom_tools,
 from wolo.conversation.subagents.subagents import MakeReviewer, Parent, Subagents
 from wolo.errors import UsageError
 from wolo.extensions.agent_files import Agents
+from wolo.extensions.instructions.instruction_files import byte_limit
 from wolo.extensions.skill_files import Skills
 from wolo.guard.judge import Judge
 from wolo.guard.modes import PLAN
@@ -203,8 +204,12 @@ class _Requests:
         window = config.settings.context.window_of(choice.model.context)
         # Read once: a file that is named may be a pipe
         self.prompts = prompts = request_prefix.read_prompts(state.flags, state.agent, state.style)
-        self.reader = request_prefix.instruction_reader(
-            config, state.site, state.workspace, choice, lambda path: env.judge.rule_against_reading(path) is None
+        self.reader = request_prefix.InstructionReader(
+            state.workspace,
+            state.site,
+            byte_limit(window),
+            is_readable=lambda path: env.judge.rule_against_reading(path) is None,
+            is_safe=config.is_safe,
         )
         self.prefix = request_prefix.build_prefix(
             config,

@@ -21,7 +21,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import TextPart
 
 if TYPE_CHECKING:
-    from wolo.workspace.tree_state import TreeState
+    from wolo.workspace.git_repository import TreeState
 
 P = TypeVar("P", bound=Message)
 
@@ -72,7 +72,11 @@ class LocalContext:
         date, zone = time.strftime("%Y-%m-%d", now), time.strftime("%z", now)
         today = f"Date: {date} ({time.strftime('%A', now)}, UTC{zone[:3]}:{zone[3:]})"
         if not isinstance(known, dict):
-            look = await self._finish_look()
+            look = self._look
+            if look is None or look.age_s > STALE_S:
+                look = self._look = _Look(self._cwd)
+            if (left_s := WAIT_S - look.age_s) > 0 and not look.is_done:
+                await asyncio.to_thread(look.wait, left_s)
             branch, lines = look.branch, [today, *look.lines(is_readable)]
         else:
             branch = await asyncio.to_thread(_branch, self._cwd) or str(known.get("branch", ""))
@@ -84,14 +88,6 @@ class LocalContext:
         text = BLOCK.format(text="\n".join(lines))
         metadata = {**prompt.metadata, CONTEXT: {"date": date, "branch": branch}}
         return replace(prompt, parts=(*prompt.parts, TextPart(text=text, is_notice=True)), metadata=metadata)
-
-    async def _finish_look(self) -> _Look:
-        look = self._look
-        if look is None or look.age_s > STALE_S:
-            look = self._look = _Look(self._cwd)
-        if (left_s := WAIT_S - look.age_s) > 0 and not look.is_done:
-            await asyncio.to_thread(look.wait, left_s)
-        return look
 
 
 class _Look:
@@ -123,7 +119,7 @@ class _Look:
             self._runtimes = find_runtimes(os.environ.get("PATH", ""))
             self.branch = _branch(self._cwd)
             if self.branch:
-                from wolo.workspace.tree_state import find_own_repository, read_tree_state  # noqa: PLC0415  # in a repository only
+                from wolo.workspace.git_repository import find_own_repository, read_tree_state  # noqa: PLC0415  # in a repository only
 
                 if (repository := find_own_repository(self._cwd)) is not None:
                     self._top = repository.top

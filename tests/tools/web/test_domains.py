@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wolo.errors import ConfigError
-from wolo.tools.web.domains import Domains
+from wolo.tools.web.address import Domains
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,22 @@ import pytest
 
 from tests import unprivileged
 from wolo.errors import ToolError
-from wolo.workspace.files.atomic_write import FileChanged, PendingChange, content_hash, remove_file
+from wolo.workspace.files.atomic_write import (
+    ChangeListener,
+    FileChanged,
+    PendingChange,
+    content_hash,
+    ignore_change,
+    remove_locked,
+)
+from wolo.workspace.files.file_locks import lock_file
 
 OLD = b"old content\n"
+
+
+def remove_file(path: Path, *, locks: Path, expected: str, note: ChangeListener = ignore_change) -> None:
+    with lock_file(path, locks):
+        os.close(remove_locked(path, expected=expected, note=note))
 
 
 @pytest.fixture

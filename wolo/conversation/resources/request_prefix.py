@@ -35,7 +35,7 @@ from wolo.guard.rules import Decision, Rule, parse_rule
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import INSTRUCTIONS, NUDGE, Message, nudge
 from wolo.messages.parts import ToolPart
-from wolo.models.provider import EditTool, ModelChoice
+from wolo.models.provider import EditTool
 from wolo.places import Notices, Places, Site
 from wolo.tools.tool import ExternalTool
 from wolo.tools.tool_values import describe_subagents
@@ -136,14 +136,6 @@ class InstructionReader(Struct, frozen=True):
         roots = (self.workspace.root, *self.workspace.extra, *(() if cwd.is_relative_to(self.workspace.root) else (cwd,)))
         files = NestedFiles(roots, cwd, self.is_readable, min(self.limit, MAX_BYTES), self.empty).for_files(touched, notices)
         return {each.name: each.text for each in files}, tuple(notices)
-
-
-def instruction_reader(
-    config: Config, site: Site, workspace: Workspace, choice: ModelChoice, is_readable: Callable[[Path], bool]
-) -> InstructionReader:
-    """Allows at most a quarter of the context window."""
-    window = config.settings.context.window_of(choice.model.context)
-    return InstructionReader(workspace, site, instruction_files.byte_limit(window), is_readable, is_safe=config.is_safe)
 
 
 def tool_budget(window: int | None) -> int:

@@ -183,8 +183,8 @@ def load_network(config: Config, *, is_open: bool = False) -> CommandNetwork:
 
     `is_open`: any public host, where the settings allow none by name.
     """
+    from wolo.tools.web.address import Domains  # noqa: PLC0415  # as above
     from wolo.tools.web.command_proxy import CommandNetwork  # noqa: PLC0415  # few commands connect to anything
-    from wolo.tools.web.domains import Domains  # noqa: PLC0415  # as above
 
     settings = config.settings.sandbox
     key = "sandbox.allowed_domains" if settings.allowed_domains else "sandbox.denied_domains"

@@ -18,8 +18,7 @@ from msgspec import Struct
 from wolo.errors import ConfigError, ToolError
 from wolo.guard.denial_detection import ADVICE, PREFIX
 from wolo.models.address import DEFAULT_PORTS, basic_auth, display_url, proxy_for
-from wolo.tools.web.address import LookUp, WebAddress, is_public, system_look_up
-from wolo.tools.web.domains import Domains
+from wolo.tools.web.address import Domains, LookUp, WebAddress, is_public, system_look_up
 from wolo.tools.web.proxy_request import MOST_HEAD_BYTES, ProxyRequest, RefusedRequest, parse_request
 
 HEAD_S, CONNECT_S, LOOK_UP_BEHIND_PROXY_S = 10.0, 30.0, 3.0

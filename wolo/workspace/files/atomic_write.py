@@ -260,17 +260,11 @@ def sync_folder(folder: int) -> None:
         os.fsync(handle)
 
 
-def remove_file(path: Path, *, locks: Path, expected: str, note: ChangeListener = ignore_change) -> None:
-    """Removes the file at the real `path`, whose content must have the hash `expected`.
-
-    Raises FileChanged, ToolError or OSError; the file is then unchanged.
-    """
-    with lock_file(path, locks):
-        os.close(remove_locked(path, expected=expected, note=note))
-
-
 def remove_locked(path: Path, *, expected: str, note: ChangeListener = ignore_change) -> int:
-    """As `remove_file`, under the file's lock. Returns the removed file, open; the caller closes it."""
+    """Removes the file at the real `path`, whose content must have the hash `expected`, under its lock.
+
+    Returns the removed file, open; the caller closes it. Raises FileChanged, ToolError or OSError; the file is then unchanged.
+    """
     with hold_open(open_folder(path.parent)) as folder:
         if (handle := open_expected(folder, path.name, expected)) is None:
             raise FileChanged("The file was deleted meanwhile.")
