@@ -8,7 +8,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.agent import AgentLoop
@@ -79,9 +78,10 @@ async def open_conversation(options: StartOptions) -> Conversation:
         state.sink.close()
         raise
     try:
-        python = PythonFiles(await find_custom_tools(state.config, state.site), await find_extensions(state.config, state.site))
+        custom = await find_custom_tools(state.config, state.site)
+        extensions = await find_extensions(state.config, state.site)
         login = await tool_environment.find_login_shell(state.config, state.site.places, state.workspace, options.shell)
-        conversation = _assemble_conversation(state, found_servers, python, login)
+        conversation = _assemble_conversation(state, found_servers, custom, extensions, login)
         if options.change is None and {"goal", "until", "budget"} & {*state.flags}:
             from wolo.conversation.goals import make_goal  # most sessions have no goal
 
@@ -96,19 +96,13 @@ async def open_conversation(options: StartOptions) -> Conversation:
         raise
 
 
-class PythonFiles(Struct, frozen=True):
-    """Custom tools and extensions; None: there are none."""
-
-    tools: FoundTools | None
-    extensions: FoundExtensions | None
-
-
 class _Environment:
     """Tools and hooks, before the model and the front end are connected."""
 
     def __init__(
         self, state: StartupState, found_servers: FoundServers, login: LoginShell | None, extensions: FoundExtensions | None
     ) -> None:
+        self.state, self.found_servers = state, found_servers
         config, workspace, cwd, places, options = state.config, state.workspace, state.site.cwd, state.site.places, state.options
         self.user_files = UserFiles(config, state.site, options.agents, options.files)
         self.skills = self.user_files.skills(state.choice)
@@ -196,11 +190,9 @@ def _hooks_of_components(
 class _Requests:
     """What the model is sent, and who sends it."""
 
-    def __init__(
-        self, state: StartupState, found_servers: FoundServers, tools: Sequence[ExternalTool], env: _Environment
-    ) -> None:
+    def __init__(self, env: _Environment, tools: Sequence[ExternalTool]) -> None:
         """`tools` are those of the user's Python files."""
-        config, choice = state.config, state.choice
+        state, config, choice = env.state, env.state.config, env.state.choice
         window = config.settings.context.window_of(choice.model.context)
         # Read once: a file that is named may be a pipe
         self.prompts = prompts = request_prefix.read_prompts(state.flags, state.agent, state.style)
@@ -226,7 +218,7 @@ class _Requests:
             can_look_up=_can_look_up(state),
             has_map=config.settings.tools.repo_map,
             custom_tools=(*tools, *state.options.tools),
-            more_tools=found_servers.servers.tools,
+            more_tools=env.found_servers.servers.tools,
             instructions=self.reader.read(),
             can_learn=isinstance(state.sink, SavedSession) and choice.provider.name != "local",
             can_plan=choice.provider.name != "local" and env.judge.mode_ceiling != PLAN,
@@ -252,7 +244,8 @@ class _Requests:
 class _Outlets:
     """Where events go: to the disk, the front end, hooks and telemetry."""
 
-    def __init__(self, state: StartupState, env: _Environment, requests: _Requests) -> None:
+    def __init__(self, env: _Environment, requests: _Requests) -> None:
+        state = env.state
         facts = partial(_hook_facts, state, env.judge)
         beginning = HookSessionStart(
             places=state.site.places,
@@ -289,14 +282,17 @@ class _Outlets:
 
 
 def _assemble_conversation(
-    state: StartupState, found_servers: FoundServers, python: PythonFiles, login: LoginShell | None
+    state: StartupState,
+    found_servers: FoundServers,
+    custom: FoundTools | None,
+    extensions: FoundExtensions | None,
+    login: LoginShell | None,
 ) -> Conversation:
-    env = _Environment(state, found_servers, login, python.extensions)
-    custom, extensions = python.tools, env.hooks.extensions
+    env = _Environment(state, found_servers, login, extensions)
     tools: tuple[ExternalTool, ...] = custom.tools if custom else ()
-    more = extensions.tools([each.name for each in tools]) if extensions else ()
-    requests = _Requests(state, found_servers, (*tools, *more), env)
-    outlets = _Outlets(state, env, requests)
+    more = env.hooks.extensions.tools([each.name for each in tools]) if env.hooks.extensions else ()
+    requests = _Requests(env, (*tools, *more))
+    outlets = _Outlets(env, requests)
     parent = Parent(
         state=state,
         access=requests.access,
@@ -309,16 +305,16 @@ def _assemble_conversation(
         emit=outlets.events.emit,
         ask_user=outlets.approvals.ask if state.options.asks_approvals else None,
         ask_questions=outlets.questions.ask if state.options.asks_questions else None,
-        reviewer=_prepare_reviewer(state, env, requests),
+        reviewer=_prepare_reviewer(env, requests),
         nested=None if state.choice.provider.name == "local" else requests.reader.read_nested,
         follow=outlets.telemetry.follow if outlets.telemetry else None,
         watch=partial(_watch, (*outlets.watchers, *filter(None, (state.options.on_task_event,)))),
     )
     subagents = Subagents(parent, env.agents)
-    services = _make_services(state, env, parent, subagents)
+    services = _make_services(env, parent, subagents)
     env.hooks.ask_agent = partial(_ask_agent_for_hook, parent, services)
     parts = ConversationParts(
-        agent=_assemble_agent(state, env, found_servers, requests, outlets, parent, subagents, services),
+        agent=_assemble_agent(env, requests, outlets, parent, subagents, services),
         services=services,
         events=outlets.events,
         recorder=outlets.recorder,
@@ -364,9 +360,9 @@ def _complete(state: StartupState, outlets: _Outlets, conversation: Conversation
     return conversation
 
 
-def _make_services(state: StartupState, env: _Environment, parent: Parent, subagents: Subagents) -> ToolServices:
+def _make_services(env: _Environment, parent: Parent, subagents: Subagents) -> ToolServices:
     """What the tools of the main agent share."""
-    config, judge = state.config, env.judge
+    state, config, judge = env.state, env.state.config, env.judge
     return ToolServices(
         workspace=state.workspace,
         ledger=FileLedger(state.site.places.state / "file-locks"),
@@ -391,7 +387,7 @@ def _make_services(state: StartupState, env: _Environment, parent: Parent, subag
         network=cache(partial(tool_environment.load_network, config)),
         has_domains=bool(config.settings.sandbox.allowed_domains),
         tracker=env.tracking.tracker,
-        edit_checks=partial(_edit_checks, state, env, parent.emit) if config.settings.lsp.enabled else None,
+        edit_checks=partial(_edit_checks, env, parent.emit) if config.settings.lsp.enabled else None,
         editor=state.options.editor,
         record_change=env.tracking.note,
     )
@@ -409,16 +405,9 @@ def _find_search(state: StartupState, parent: Parent) -> SearchService | Provide
 
 
 def _assemble_agent(
-    state: StartupState,
-    env: _Environment,
-    found_servers: FoundServers,
-    requests: _Requests,
-    outlets: _Outlets,
-    parent: Parent,
-    subagents: Subagents,
-    services: ToolServices,
+    env: _Environment, requests: _Requests, outlets: _Outlets, parent: Parent, subagents: Subagents, services: ToolServices
 ) -> AgentLoop:
-    settings, prefix = state.config.settings, requests.prefix
+    state, settings, prefix, servers = env.state, env.state.config.settings, requests.prefix, env.found_servers.servers
     verify = None
     if settings.verify.command:
         from wolo.conversation.resources.verify_command import make_verify  # most users have no check
@@ -449,7 +438,7 @@ def _assemble_agent(
                 prefix.toolbox,
                 env.compactor,
                 services.secrets,
-                late_tools=None if found_servers.servers.is_empty else found_servers.servers,
+                late_tools=None if servers.is_empty else servers,
                 reread=system.reread,
                 changed_instructions=system.changes,
             ),
@@ -462,14 +451,15 @@ def _assemble_agent(
             budget=None if settings.limits == Limits() else BudgetNotices(),
             session_id=state.sink.session_id,
             verify=verify,
-            finish=partial(_finish_check, state, env, services, requests),
+            finish=partial(_finish_check, env, services, requests),
             open_small=partial(make_asker, requests.access, state.small) if state.small else None,
             tasks=subagents,
         )
     )
 
 
-def _prepare_reviewer(state: StartupState, env: _Environment, requests: _Requests) -> MakeReviewer | None:
+def _prepare_reviewer(env: _Environment, requests: _Requests) -> MakeReviewer | None:
+    state = env.state
     if state.config.settings.approvals.reviewer == "user":
         return None
     from wolo.agent.reviewer import Reviewer  # most users decide themselves
@@ -483,18 +473,18 @@ def _prepare_reviewer(state: StartupState, env: _Environment, requests: _Request
     )
 
 
-def _finish_check(state: StartupState, env: _Environment, services: ToolServices, requests: _Requests) -> FinishCheck:
+def _finish_check(env: _Environment, services: ToolServices, requests: _Requests) -> FinishCheck:
     """Models of `local`, and those that a driver leads, are too small for another request about their work."""
     from wolo.conversation.project_checks import open_finish_check  # not needed before the first change
 
-    settings, choice = state.config.settings, requests.asker.choice
+    settings, choice = env.state.config.settings, requests.asker.choice
     return open_finish_check(
         services,
         env.judge,
         verify=settings.verify.command,
         asks=settings.finish.check and choice.provider.name != "local" and choice.drive not in DRIVEN,
         shows=settings.finish.check,
-        attended=state.options.asks_approvals,
+        attended=env.state.options.asks_approvals,
         offers_shell="shell" in requests.prefix.toolbox.names,
     )
 
@@ -508,10 +498,10 @@ def _can_look_up(state: StartupState) -> bool:
     return any(find_installed(state.config, state.workspace, state.site.places, Notices()))
 
 
-def _edit_checks(state: StartupState, env: _Environment, emit: Emit) -> EditChecks:
+def _edit_checks(env: _Environment, emit: Emit) -> EditChecks:
     from wolo.conversation.resources import edit_checks
 
-    return edit_checks.LanguageServerChecks(state.config, env.sandbox, env.shell, env.variables, emit, env.secrets.hide)
+    return edit_checks.LanguageServerChecks(env.state.config, env.sandbox, env.shell, env.variables, emit, env.secrets.hide)
 
 
 def _propose_note(state: StartupState, note: str, everywhere: bool) -> str:
