@@ -184,7 +184,7 @@ def test_cut_listing_has_at_least_so_many_files(work: Path) -> None:
     found = find_own_repository(work)
     assert found is not None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wolo.workspace.tree_state._MOST_STATUS_BYTES", 4096)
+        patch.setattr("wolo.workspace.git_repository._MOST_STATUS_BYTES", 4096)
         state = read_tree_state(found, "main", 30)
     assert not state.is_whole
     assert 10 < len(state.changed) < 60

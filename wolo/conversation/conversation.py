@@ -540,7 +540,7 @@ class Conversation:
 
     async def _write_title(self, prompt: str) -> None:
         """The title stays the prompt's beginning when the small model does not write one."""
-        from wolo.conversation.session_title import ask_for_title  # noqa: PLC0415  # only where a small model is set
+        from wolo.agent.side_question import ask_for_title  # noqa: PLC0415  # only where a small model is set
 
         assert self.agent.services.open_small is not None
         try:

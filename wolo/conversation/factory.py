@@ -410,7 +410,7 @@ def _assemble_agent(
     state, settings, prefix, servers = env.state, env.state.config.settings, requests.prefix, env.found_servers.servers
     verify = None
     if settings.verify.command:
-        from wolo.conversation.resources.verify_command import make_verify  # most users have no check
+        from wolo.conversation.project_checks import make_verify  # most users have no check
 
         verify = make_verify(settings.verify, services, env.judge.confine)
     prompts = partial(request_prefix.read_prompts, state.flags, state.agent, state.style)

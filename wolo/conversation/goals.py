@@ -12,7 +12,7 @@ import msgspec
 from wolo.agent.budget import Limits
 from wolo.agent.compaction_run import can_summarize
 from wolo.agent.goal import Goal, GoalPolicy
-from wolo.conversation.resources.verify_command import check
+from wolo.conversation.project_checks import check
 from wolo.errors import UsageError
 from wolo.messages.message import Usage
 

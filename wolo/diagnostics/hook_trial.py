@@ -15,7 +15,7 @@ from wolo.config import layers
 from wolo.config.cli_options import Flags
 from wolo.conversation.resources.conversation_hooks import HookSet, component_hooks, environment, find_hooks, register_hooks
 from wolo.conversation.resources.hook_model import ask_for_hook
-from wolo.conversation.resources.hook_records import HookRecords
+from wolo.conversation.resources.hook_session import HookRecords
 from wolo.conversation.resources.model_selection import ModelAccess, choose_now, make_asker
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import UsageError

@@ -25,11 +25,11 @@ from wolo.agent.tool_execution import DENIED_BY_PERSON, NO_REASON, NOT_ANSWERED
 from wolo.config import layers
 from wolo.config.cli_options import Flags
 from wolo.config.schema import Config
+from wolo.conversation.project_checks import recorded_verify
 from wolo.conversation.resources.request_prefix import NestedGiven, PromptOptions, build_prefix, saved_options
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_environment import jobs_folder, new_shell, sandbox_profile
 from wolo.conversation.resources.user_files import UserFiles, own_folders
-from wolo.conversation.resources.verify_command import recorded_verify
 from wolo.errors import UsageError
 from wolo.guard.intents import CallIntent, FetchIntent, WriteIntent
 from wolo.guard.judge import Judge

@@ -13,8 +13,7 @@ import pytest
 from tests.tools.web.site import Site, answer
 from wolo.tools.web import command_proxy
 from wolo.tools.web.address import Domains, is_public
-from wolo.tools.web.command_proxy import CommandNetwork, CommandProxy
-from wolo.tools.web.proxy_request import MOST_HEADERS
+from wolo.tools.web.command_proxy import MOST_HEADERS, CommandNetwork, CommandProxy
 
 
 @dataclass
