@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from wolo.agent.tool_execution import CHANGED_BY_HOOK, FROM_HOOK, Emit
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import HOOK_OUTPUT, SENT_BACK, Message, nudge
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.tools.tool_values import View
+from wolo.tools.tool_values import HookDecision, HookReply, View
 
 T = TypeVar("T")
 NEWS = "news"
@@ -28,7 +28,6 @@ APPROVED_INPUT = "approved_input"
 """Metadata key of the arguments that the user put in place of a call's when approving it."""
 ReportSlow = Callable[[Sequence[str]], Awaitable[None]]
 """Receives the commands of hooks that take long."""
-HookDecision = Literal["", "allow", "ask", "deny"]
 STOP_FAILURES = {
     "rate_limited": "rate_limit",
     "quota": "billing_error",
@@ -46,42 +45,10 @@ CONTEXT = "<hook_context>\n{text}\n</hook_context>"
 """Wraps text that hooks add to a prompt."""
 
 
-class HookAnswer(Protocol):
-    """The combined answer of all hooks of one event."""
-
-    @property
-    def decision(self) -> HookDecision: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def context(self) -> str:
-        """Text for the model."""
-
-    @property
-    def updated_input(self) -> Mapping[str, Any] | None:
-        """Replaces the arguments of a call."""
-
-    @property
-    def updated_output(self) -> str | None:
-        """Replaces the output of a call."""
-
-    @property
-    def stops(self) -> bool:
-        """Ends the turn."""
-
-    @property
-    def stop_reason(self) -> str:
-        """Shown to the user when the turn ends."""
-
-    @property
-    def notices(self) -> Sequence[str]:
-        """Shown to the user."""
-
-
 class RunHook(Protocol):
     """Runs all hooks of an event. Must not raise; a cancellation ends them."""
 
-    def __call__(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> Coroutine[Any, Any, HookAnswer]:
+    def __call__(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> Coroutine[Any, Any, HookReply]:
         """`slow` receives the commands that take long."""
 
 

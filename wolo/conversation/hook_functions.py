@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from inspect import isawaitable
 from typing import Any
 
-from wolo.agent.hook_calls import HookAnswer, ReportSlow, RunHook
-from wolo.extensions.hooks.response import NOTHING, HookReply, combine, read_answer
+from wolo.agent.hook_calls import ReportSlow, RunHook
+from wolo.extensions.hooks.response import NOTHING, combine, read_answer
+from wolo.tools.tool_values import HookReply
 
 HookFunction = Callable[[dict[str, Any]], Any]
 
@@ -23,12 +24,12 @@ class HookFunctions:
         self._functions, self._facts, self._run = functions, facts, run
         self._has_begun = False
 
-    async def run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
+    async def run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookReply:
         answer = await self._call(event, payload)
         if self._run is None or answer.decision == "deny":
             return answer
         configured = await self._run(event, payload, slow)
-        return combine([answer, configured]) if isinstance(configured, HookReply) else configured
+        return combine([answer, configured])
 
     async def _call(self, event: str, payload: Mapping[str, Any]) -> HookReply:
         function = self._functions.get(event)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from wolo.agent.hook_calls import NEWS, HookAnswer, ReportSlow, RunHook
+from wolo.agent.hook_calls import NEWS, ReportSlow, RunHook
 from wolo.errors import ProviderError
 from wolo.extensions.custom_tools.custom_tool import CustomTool
 from wolo.extensions.custom_tools.extension_host import ExtensionDownError, ExtensionHost, ExtensionLaunch
-from wolo.extensions.hooks.response import GUARD, NOTHING, HookReply, combine
+from wolo.extensions.hooks.response import GUARD, NOTHING, combine
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.messages.message import Message, nudge
@@ -25,6 +25,7 @@ from wolo.models.provider import ModelChoice
 from wolo.models.tokens import TokenEstimate
 from wolo.places import Notices, Site
 from wolo.tools.tool import FIND_TOOLS
+from wolo.tools.tool_values import HookReply
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, MCP_PREFIX
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Extensions:
             return None
         return partial(self._run, run)
 
-    async def _run(self, run: RunHook | None, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
+    async def _run(self, run: RunHook | None, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookReply:
         if event == NEWS:
             self._pass_on_compaction()
             answers = [HookReply(context="\n\n".join(text for host in self.hosts for text in host.take_texts()))]
@@ -122,7 +123,7 @@ class Extensions:
         if run is None or any(each.decision == "deny" for each in answers):
             return combine(answers)
         configured = await run(event, payload, slow)
-        return combine([*answers, configured]) if isinstance(configured, HookReply) else configured
+        return combine([*answers, configured])
 
     async def _ask_each(
         self, event: str, payload: Mapping[str, Any], slow: ReportSlow

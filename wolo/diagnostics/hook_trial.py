@@ -22,9 +22,10 @@ from wolo.errors import UsageError
 from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ClaudeCall, to_wolo_arguments
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, EVENTS, FILE_CHANGED
 from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook
-from wolo.extensions.hooks.response import HookReply, combine, when_late
+from wolo.extensions.hooks.response import combine, when_late
 from wolo.guard.secrets.redactor import Secrets
 from wolo.places import Site, find_places
+from wolo.tools.tool_values import HookReply
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace, find_root, find_site

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.compaction.history_cut import Cut, cut_of
-from wolo.agent.hook_calls import HOOKS, HookAnswer, HookResponse, ReportSlow, RunHook
+from wolo.agent.hook_calls import HOOKS, ReportSlow, RunHook
 from wolo.agent.tool_execution import SKIPPED_FOR_STEERING
 from wolo.agent.turn_policy import EMPTY_CUT_OFF
 from wolo.config import keys
@@ -45,7 +45,7 @@ from wolo.models.replay_model import Check, Divergence, RecordedAnswer, ReplayDi
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.tools.tool import DIAGNOSTICS, CallContext
-from wolo.tools.tool_values import CallResult
+from wolo.tools.tool_values import CallResult, HookReply
 from wolo.tools.toolbox import NEEDS_PLANNER, NEEDS_USER
 from wolo.workspace.root import find_site
 
@@ -259,10 +259,6 @@ def _needed_person(call: ToolPart) -> bool:
     )
 
 
-class _Recorded(HookResponse, frozen=True):
-    notices: tuple[str, ...] = ()
-
-
 class RecordedChecks(Struct, frozen=True):
     """Adds the errors that language servers found when the call was recorded."""
 
@@ -287,9 +283,9 @@ def recorded_hooks(new: Iterable[Message], *, may_allow: bool) -> RunHook | None
         return None
     left = iter(sent_back)
 
-    async def run(event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
+    async def run(event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookReply:
         said = next(left, None) if event == "Stop" else calls.get(payload.get("tool_use_id", ""), {}).get(event)
-        answer = msgspec.convert(said, _Recorded) if said is not None else _Recorded()
+        answer = msgspec.convert(said, HookReply) if said is not None else HookReply()
         return answer if may_allow or answer.decision != "allow" else replace(answer, decision="")
 
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
@@ -223,3 +224,29 @@ class PutQuestions(Protocol):
     """The same with the id of the `task` call whose subagent asks."""
 
     def __call__(self, call_id: str, questions: Sequence[Question], task: str = "") -> Awaitable[Replies | None]: ...
+
+
+HookDecision = Literal["", "allow", "ask", "deny"]
+
+
+class HookReply(Struct, frozen=True, kw_only=True):
+    """Answer of one hook, or of all hooks of an event."""
+
+    decision: HookDecision = ""
+    """`deny` also means: do not send the prompt, make the model continue, do not compact."""
+    reason: str = ""
+    context: str = ""
+    """Text for the model."""
+    updated_input: Mapping[str, Any] | None = None
+    """Arguments that replace those of the call."""
+    updated_output: str | None = None
+    """Text that replaces the result for the model."""
+    stops: bool = False
+    """Ends the turn; `stop_reason` is shown to the user."""
+    stop_reason: str = ""
+    watch: tuple[Path, ...] | None = None
+    """Files that `FileChanged` hooks want to hear about, besides those in their matchers."""
+    notices: tuple[str, ...] = ()
+    """Shown to the user."""
+    unclear: str = ""
+    """Names the parts of the decision that cannot be understood."""

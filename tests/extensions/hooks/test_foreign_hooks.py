@@ -14,7 +14,7 @@ from wolo.extensions.hooks.definitions import ForeignHook
 from wolo.extensions.hooks.foreign_contracts import read_foreign_answer, to_stdin
 from wolo.extensions.hooks.foreign_hook_files import contract_of, read_foreign_hooks
 from wolo.extensions.hooks.hook_files import FromFile
-from wolo.extensions.hooks.response import HookReply
+from wolo.tools.tool_values import HookReply
 
 SHELL = {
     "hook_event_name": "PreToolUse",

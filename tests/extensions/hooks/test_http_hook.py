@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.search_server import search_server
 from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.hooks.http_hook import MOST_BYTES, post
-from wolo.extensions.hooks.response import HookReply
+from wolo.tools.tool_values import HookReply
 
 
 def sent(url: str, *, is_own: bool = False, event: str = "Stop") -> HookReply | str:

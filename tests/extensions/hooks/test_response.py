@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.extensions.hooks.response import NO_REASON, NOTHING, HookReply, combine, read_answer, restrict
+from wolo.extensions.hooks.response import NO_REASON, NOTHING, combine, read_answer, restrict
+from wolo.tools.tool_values import HookReply
 
 
 def said(output: Any, event: str = "PreToolUse") -> HookReply | str:

@@ -18,7 +18,7 @@ from wolo.workspace.root import find_root, find_site
 if TYPE_CHECKING:
     from wolo.config.cli_options import Flags
     from wolo.diagnostics.hook_trial import HookTrial
-    from wolo.extensions.hooks.response import HookReply
+    from wolo.tools.tool_values import HookReply
 
 app = typer.Typer(rich_markup_mode=None)
 

@@ -15,17 +15,18 @@ import msgspec
 from msgspec.structs import replace
 
 from wolo.agent.agent_services import MessageHistory
-from wolo.agent.hook_calls import NEWS, HookAnswer, ReportSlow
+from wolo.agent.hook_calls import NEWS, ReportSlow
 from wolo.config import project
 from wolo.conversation.resources.startup import HookProgress, HookSessionStart
 from wolo.extensions.hooks.claude_calls import to_claude_calls
 from wolo.extensions.hooks.definitions import FILE_CHANGED
 from wolo.extensions.hooks.file_watch import FileWatch
 from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook
-from wolo.extensions.hooks.response import NOTHING, HookReply, combine
+from wolo.extensions.hooks.response import NOTHING, combine
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.places import make_private
+from wolo.tools.tool_values import HookReply
 from wolo.workspace.processes.command_environment import OF_THE_SHELL, UNATTENDED, rule_against
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.process_table import status_of
@@ -76,7 +77,7 @@ class HookSession:
     def progress(self) -> HookProgress:
         return HookProgress(self._has_begun, self._variables, frozenset(self._hooks.ran))
 
-    async def run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
+    async def run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookReply:
         if event == NEWS:
             # Runs hooks for changed files, and adds the output of hooks in the background
             answers = []

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from wolo.agent import events
 from wolo.agent.approvals import AskUser
 from wolo.agent.budget import NOTHING, add
-from wolo.agent.hook_calls import NEWS, HookAnswer, HookResponse, ReportSlow, RunHook
+from wolo.agent.hook_calls import NEWS, ReportSlow, RunHook
 from wolo.agent.tool_execution import Emit
 from wolo.config import keys
 from wolo.conversation.phrasing import describe_work
@@ -30,7 +30,7 @@ from wolo.messages.terminal_text import clean_line
 from wolo.models.protocol import ModelClient
 from wolo.models.provider import ModelChoice
 from wolo.tools.tool import CallContext
-from wolo.tools.tool_values import AskQuestions, CallResult, Delegated, PutQuestions, Question, Replies
+from wolo.tools.tool_values import AskQuestions, CallResult, Delegated, HookReply, PutQuestions, Question, Replies
 
 MOST_LINES = 500
 """Calls in the view."""
@@ -231,19 +231,15 @@ _NOT_ITS_OWN = frozenset(("SessionStart", NEWS))
 """They belong to the user's session."""
 
 
-class _Silence(HookResponse, frozen=True):
-    notices: tuple[str, ...] = ()
-
-
 def for_agent(run: RunHook | None, agent: str, session_id: str) -> RunHook | None:
     """Adds the subagent to the payload, and renames events."""
     if run is None:
         return None
     run_parent_hook = run
 
-    async def run_hook(event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
+    async def run_hook(event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookReply:
         if event in _NOT_ITS_OWN:
-            return _Silence()
+            return HookReply()
         return await run_parent_hook(
             _OTHER_NAMES.get(event, event), {**payload, "agent_type": agent, "agent_id": session_id}, slow
         )

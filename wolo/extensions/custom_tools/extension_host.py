@@ -17,9 +17,10 @@ from wolo.errors import ToolError
 from wolo.extension import LoginStep
 from wolo.extensions.custom_tools.tool_listing import Enclose, ExtensionListing, ToolFile
 from wolo.extensions.custom_tools.tool_process import ToolCrashedError, ToolProcess, start_and_load
-from wolo.extensions.hooks.response import GUARD, NOTHING, HookReply
+from wolo.extensions.hooks.response import GUARD, NOTHING
 from wolo.places import make_private
 from wolo.tools.tool import CallContext
+from wolo.tools.tool_values import HookReply
 from wolo.workspace.files.unfinished import write_whole
 from wolo.workspace.processes.process_runner import Processes
 

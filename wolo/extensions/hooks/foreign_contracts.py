@@ -14,9 +14,10 @@ import msgspec
 
 from wolo.extensions.hooks.definitions import ForeignHook, pattern
 from wolo.extensions.hooks.matchers import matches
-from wolo.extensions.hooks.response import BLOCKS, NO_REASON, NOTHING, TEXT_IS_CONTEXT, HookReply, Word, read_answer
+from wolo.extensions.hooks.response import BLOCKS, NO_REASON, NOTHING, TEXT_IS_CONTEXT, read_answer
 from wolo.messages.terminal_text import clean
 from wolo.operating_system import os
+from wolo.tools.tool_values import HookDecision, HookReply
 
 _MOST_CONTENT = 1 << 20
 """Bytes of a file that a hook is shown before it is read."""
@@ -287,7 +288,7 @@ def read_foreign_answer(hook: ForeignHook, event: str, exit_code: int, stdout: b
     nested = each if isinstance(each := table.get("hookSpecificOutput"), dict) else {}
     fields = {**table, **nested}
     word = next((fields[name] for name in ("permission", "permissionDecision", "behavior", "decision") if fields.get(name)), "")
-    decision: Word = _WORDS.get(word, "") if isinstance(word, str) else ""
+    decision: HookDecision = _WORDS.get(word, "") if isinstance(word, str) else ""
     reasons = (
         *("agent_message", "agentMessage", "user_message", "userMessage", "permissionDecisionReason"),
         *("message", "reason", "errorMessage"),
@@ -327,4 +328,4 @@ def _last_object(stdout: bytes) -> bytes:
     return parts[0] if parts else b""
 
 
-_WORDS: Mapping[str, Word] = {"allow": "allow", "deny": "deny", "ask": "ask", "block": "deny", "approve": "allow"}
+_WORDS: Mapping[str, HookDecision] = {"allow": "allow", "deny": "deny", "ask": "ask", "block": "deny", "approve": "allow"}

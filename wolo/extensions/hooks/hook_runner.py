@@ -20,9 +20,10 @@ from wolo.extensions.hooks.claude_calls import ClaudeCall, to_claude_calls, to_w
 from wolo.extensions.hooks.claude_results import failure, to_claude_response
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, FILE_CHANGED, ForeignHook, Hook
 from wolo.extensions.hooks.matchers import PERMISSION_MODES, matches, names_file, names_of
-from wolo.extensions.hooks.response import GUARD, NO_REASON, NOTHING, HookReply, combine, read_answer, restrict, when_late
+from wolo.extensions.hooks.response import GUARD, NO_REASON, NOTHING, combine, read_answer, restrict, when_late
 from wolo.extensions.referenced_files import add_contents, files_named, runs_relative_program
 from wolo.messages.terminal_text import clean
+from wolo.tools.tool_values import HookReply
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.run_with_input import run_with_input
 

@@ -12,11 +12,12 @@ from typing import Any
 from wolo import __version__
 from wolo.errors import ConfigError, ToolError
 from wolo.extensions.hooks.definitions import Hook
-from wolo.extensions.hooks.response import HookReply, read_answer
+from wolo.extensions.hooks.response import read_answer
 from wolo.models.address import proxy_for
 from wolo.models.http.network_errors import describe_network_error
 from wolo.models.http.tls import ssl_context
 from wolo.models.http.transport import HttpCall
+from wolo.tools.tool_values import HookReply
 from wolo.tools.web.address import Hosts, WebAddress, is_public, read_address
 
 MOST_BYTES = 256 * 1024

@@ -6,7 +6,7 @@ import codecs
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from wolo.extensions.hooks.claude_results import replacement_output
 from wolo.messages.call_arguments import Unreadable, check_usable
 from wolo.messages.terminal_text import clean
+from wolo.tools.tool_values import HookDecision, HookReply
 
-Word = Literal["", "allow", "ask", "deny"]
-_RANK: Mapping[Word, int] = {"": 0, "allow": 1, "ask": 2, "deny": 3}
+_RANK: Mapping[HookDecision, int] = {"": 0, "allow": 1, "ask": 2, "deny": 3}
 
 GUARD = "PreToolUse"
 """Its hooks check calls: without an understandable answer of theirs nothing is allowed."""
@@ -31,29 +31,6 @@ WHEN_DONE = frozenset(("Stop", "SubagentStop"))
 _MOST_CHARS = 16_000
 NO_REASON = "No reason given."
 RETRY = "You may try this call again."
-
-
-class HookReply(Struct, frozen=True, kw_only=True):
-    """Answer of one hook, or of all hooks of an event."""
-
-    decision: Word = ""
-    """`deny` also means: do not send the prompt, make the model continue, do not compact."""
-    reason: str = ""
-    context: str = ""
-    """Text for the model."""
-    updated_input: Mapping[str, Any] | None = None
-    """Arguments that replace those of the call."""
-    updated_output: str | None = None
-    """Text that replaces the result for the model."""
-    stops: bool = False
-    """Ends the turn; `stop_reason` is shown to the user."""
-    stop_reason: str = ""
-    watch: tuple[Path, ...] | None = None
-    """Files that `FileChanged` hooks want to hear about, besides those in their matchers."""
-    notices: tuple[str, ...] = ()
-    """Shown to the user."""
-    unclear: str = ""
-    """Names the parts of the decision that cannot be understood."""
 
 
 NOTHING = HookReply()
@@ -121,7 +98,7 @@ def restrict(answer: HookReply) -> HookReply:
 
 def combine(answers: Sequence[HookReply]) -> HookReply:
     """Deny beats ask beats allow. Of several changed arguments the last wins."""
-    strictest: Word = max((each.decision for each in answers), key=_RANK.__getitem__, default="")
+    strictest: HookDecision = max((each.decision for each in answers), key=_RANK.__getitem__, default="")
     reasons = (each.reason for each in answers if each.decision == strictest and each.reason)
     changes = [each.updated_input for each in answers if each.updated_input is not None]
     outputs = [each.updated_output for each in answers if each.updated_output is not None]
@@ -164,7 +141,7 @@ def _reply(event: str, table: Mapping[str, Any]) -> HookReply:
     decided = None if specific.decision is None else _read_fields(specific.decision, _Decision, unread)
     words = (("behavior", decided.behavior if decided else None), ("permissionDecision", specific.permissionDecision))
     # The first known word decides; unknown ones are collected
-    known: list[Word] = []
+    known: list[HookDecision] = []
     for name, word in (*words, ("decision", fields.decision)):
         if word and word in _DECISIONS:
             known.append(_DECISIONS[word])
@@ -203,7 +180,7 @@ def _reply(event: str, table: Mapping[str, Any]) -> HookReply:
     )
 
 
-def _in_doubt(event: str, decision: Word, reason: str, unclear: str) -> tuple[Word, str]:
+def _in_doubt(event: str, decision: HookDecision, reason: str, unclear: str) -> tuple[HookDecision, str]:
     """A decision that cannot be understood allows nothing: the user is asked about the call."""
     if not unclear or decision in ("ask", "deny"):
         return decision, reason
@@ -222,7 +199,7 @@ def _output(event: str, specific: _Specific) -> tuple[str | None, list[str]]:
     return text, [] if text is not None else [f"The updatedToolOutput of a {event} hook has no text; the result stays as it was."]
 
 
-_DECISIONS: Mapping[str, Word] = {
+_DECISIONS: Mapping[str, HookDecision] = {
     "approve": "allow",
     "allow": "allow",
     "block": "deny",
