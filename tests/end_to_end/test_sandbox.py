@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -14,12 +15,13 @@ import pytest
 
 from tests import components
 from tests.fakes.command import run_wolo
-from tests.fakes.provider_server import ProviderServer
+from tests.fakes.provider_server import KEY, ProviderServer
 from tests.fakes.replies import call, calls, text
 from tests.fakes.screen import pty_wolo
 from tests.fleet.batches import serve
 from tests.guard.sandbox_setup import CHOSEN, Ground, land
 from tests.guard.test_sandbox_contract import need
+from wolo import Agent
 
 ASKED = "or type why not ›"
 
@@ -73,6 +75,25 @@ def test_command_runs_unasked_inside_without_outside_effect(provider: ProviderSe
     assert sorted(path.name for path in ground.work.iterdir()) == [".git", "AGENTS.md", "deep", "made", "place", "sub", "tree"]
     denied = [each["input"]["command"] for each in done.json["permission_denials"]]
     assert denied == [command for command, result in zip(commands, results, strict=True) if result.startswith("Denied")]
+
+
+async def run_agent(provider: ProviderServer) -> None:
+    """Of the Python API, whose sandbox is made when the first call comes."""
+    async with Agent("test-model", base_url=provider.base_url, api_key=KEY, mode="auto") as agent:
+        await agent.run("go")
+
+
+def test_file_of_first_call_opens_no_folder(provider: ProviderServer, ground: Ground) -> None:
+    """The home of a virtual environment is visible to commands, if the user has made it before."""
+    other = ground.folder / "outside" / "python"
+    (other / "bin").mkdir(parents=True)
+    (other / "bin" / "python3").touch(mode=0o755)
+    (other / "notes").write_text("sesame\n")
+    environment = {"path": "env/pyvenv.cfg", "content": f"home = {other}/bin\n"}
+    provider.script(call("write", environment), call("shell", {"command": f"cat {other}/notes"}), text("ok"))
+    asyncio.run(run_agent(provider))
+    assert (ground.work / "env" / "pyvenv.cfg").exists()
+    assert "No such file" in provider.requests[2].results[1]
 
 
 def test_sandbox_denial_is_no_refusal(provider: ProviderServer, ground: Ground) -> None:

@@ -145,7 +145,7 @@ class Unsteady:
 async def test_shell_runs_an_unstarted_command_once(ground: Ground, elsewhere: Path, times: int, expected: str) -> None:
     harness = ToolHarness(ground.folder)
     walls = put_up("bubblewrap", ground.profile)
-    harness.services.sandbox.walls = Unsteady(walls, elsewhere / "brief", times)
+    harness.services.sandbox.made = Unsteady(walls, elsewhere / "brief", times)
     harness.confined = True
     try:
         result = await harness.call("shell", command="echo x >> runs; echo ran $((3 + 4)); exit 1")

@@ -307,7 +307,7 @@ async def test_protected_file_write_ends_job_with_sentence() -> None:
     need("bubblewrap")
     with land("root") as folder, Ground(folder) as ground:
         harness = ToolHarness(ground.folder)
-        harness.services.sandbox.walls = put_up("bubblewrap", ground.profile)
+        harness.services.sandbox.made = put_up("bubblewrap", ground.profile)
         harness.confined = True
         try:
             await harness.call("shell", command="sleep 60", background=True)
@@ -318,7 +318,7 @@ async def test_protected_file_write_ends_job_with_sentence() -> None:
             assert ground.text("work/CLAUDE.md") == "kept"
         finally:
             harness.services.shell.close()
-            harness.services.sandbox.walls.close()
+            harness.services.sandbox.made.close()
 
 
 @with_mounts

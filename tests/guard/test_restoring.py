@@ -215,7 +215,7 @@ async def test_background_leftovers_change_nothing_later(way: str) -> None:
     need("landlock")
     with land("root") as folder, Ground(folder) as ground:
         harness = ToolHarness(ground.folder)
-        harness.services.sandbox.walls = put_up("landlock", ground.profile)
+        harness.services.sandbox.made = put_up("landlock", ground.profile)
         harness.confined = True
         try:
             result = await harness.call("shell", command=f"{LATER[way]}\ntrue")
@@ -224,7 +224,7 @@ async def test_background_leftovers_change_nothing_later(way: str) -> None:
             subprocess.run(["sleep", "0.4"], check=True)  # when it would have come
             assert ground.text("work/.git/config") != "planted\n"
         finally:
-            harness.services.sandbox.walls.close()
+            harness.services.sandbox.made.close()
             harness.services.shell.close()
 
 
@@ -232,13 +232,13 @@ async def test_sandbox_without_mounts_starts_no_job() -> None:
     need("landlock")
     with land("root") as folder, Ground(folder) as ground:
         harness = ToolHarness(ground.folder)
-        harness.services.sandbox.walls = put_up("landlock", ground.profile)
+        harness.services.sandbox.made = put_up("landlock", ground.profile)
         harness.confined = True
         try:
             with pytest.raises(ToolError, match="a job may run on"):
                 await harness.call("shell", command="sleep 5", background=True)
         finally:
-            harness.services.sandbox.walls.close()
+            harness.services.sandbox.made.close()
             harness.services.shell.close()
 
 

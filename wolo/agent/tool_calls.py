@@ -371,6 +371,7 @@ class ToolCalls:
         if cancellation.cause is not None:
             raise Cancelled
         await (secrets := self.services.secrets).scan_workspace()
+        self.services.sandbox.prepare()
         part = replace(call.part, status="running", start_time=time.time())
         places = self.services.secrets.hide_structs(locations_of(call.args, call.intents))
         await self.emit(events.CallStarted(message_id=message_id, part=part, locations=places))

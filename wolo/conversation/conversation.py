@@ -217,7 +217,7 @@ class Conversation:
 
     def give_way(self, path: str) -> None:
         """Call before a file of the workspace is written: what runs in the sandbox is ended if `path` is protected."""
-        if (walls := self._parts.sandbox.sandbox.walls) is not None:
+        if (walls := self._parts.sandbox.sandbox.made) is not None:
             walls.give_way(path)
 
     def context_usage(self) -> ContextUsage:

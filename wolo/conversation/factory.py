@@ -149,6 +149,8 @@ class _Environment:
         shown = (outputs, *skill_folders)
         self.sandbox = tool_environment.SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
         self.sandbox.apply(state.sandbox_plan, runs_commands=_runs_commands(state))
+        if options.sends_local_context:  # a program's conversation may have no call at all
+            self.sandbox.sandbox.prepare()
         self.tracking = track_files(places, workspace, state.sink)
         self.notices = (
             *found_servers.notices,

@@ -262,7 +262,7 @@ class _Replay:
             raise UsageError(NO_SANDBOX, hint="; ".join((*found.tried, "--sandbox off runs them without one")))
         profile = sandbox_profile(judge, workspace, self._places, self._stage.outputs)
         walls = found.make(replace(profile, is_copy=True))
-        services.sandbox.walls = walls
+        services.sandbox.made = walls
         services.shell.closing.append(walls.close)
         judge.confine = "always"
 

@@ -95,8 +95,19 @@ class ShellState(Struct):
 class CommandSandbox(Struct):
     """The sandbox that commands run in; shared by a conversation and its subagents."""
 
-    walls: Sandbox | None = None
+    make: Callable[[], Sandbox] | None = None
     """None: no sandbox. Set when a mode is entered that needs one."""
+    made: Sandbox | None = None
+
+    def prepare(self) -> None:
+        """Makes the sandbox. Called before each call: none of them changes what commands will see."""
+        if self.made is None and self.make is not None:
+            self.made = self.make()
+
+    @property
+    def walls(self) -> Sandbox | None:
+        self.prepare()
+        return self.made
 
 
 class ModeSwitch(Struct):
@@ -231,8 +242,8 @@ class CallContext(Struct, frozen=True):
 
     def note_change(self, change: PendingChange) -> None:
         """Pass this to `write_atomic` and its like as `note`: every change by the model must be recorded."""
-        if self.services.sandbox.walls is not None:
-            self.services.sandbox.walls.give_way(str(change.path))
+        if self.services.sandbox.made is not None:
+            self.services.sandbox.made.give_way(str(change.path))
         self.services.record_change(self.services.works_for or self.call_id, change)
 
     async def prepare(self) -> None:

@@ -248,7 +248,7 @@ async def test_undetachable_job_says_why(harness: ToolHarness) -> None:
     with pytest.raises(ToolError, match="has ended"):
         jobs.detach(jobs.find(1))
 
-    harness.services.sandbox.walls = Sandbox()
+    harness.services.sandbox.made = Sandbox()
     harness.confined = True
     await begin(harness, "sleep 60")
     with pytest.raises(ToolError, match="inside the sandbox"):
@@ -258,7 +258,7 @@ async def test_undetachable_job_says_why(harness: ToolHarness) -> None:
 async def test_sandbox_ends_after_everything_of_its_job(harness: ToolHarness) -> None:
     tidied: list[str] = []
 
-    harness.services.sandbox.walls = Sandbox(lambda: tidied.append("tidied"))
+    harness.services.sandbox.made = Sandbox(lambda: tidied.append("tidied"))
     harness.confined = True
     await begin(harness, "sleep 60")
     assert tidied == []

@@ -226,7 +226,7 @@ class Sandbox:
 
 @pytest.mark.parametrize("command", ["sleep 60 & echo up", "(sleep 60 & wait) & echo up"])
 async def test_end_with_the_sandbox_is_reported(harness: ToolHarness, command: str) -> None:
-    harness.services.sandbox.walls = Sandbox()
+    harness.services.sandbox.made = Sandbox()
     harness.confined = True
     result = await harness.call("shell", command=command)
     assert result.text.startswith("up\n[exit 0]\n[the sandbox ended the processes that it left running with &;")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from wolo.guard.command_judge import Confine
 from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode, effective, find_mode
+from wolo.guard.sandbox.backend import SandboxFactory
 from wolo.guard.sandbox.profile import SandboxProfile, profile_for
 from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.guard.sandbox_contract import Sandbox
@@ -216,32 +218,30 @@ class SandboxSetup(Struct, frozen=True):
         """Without commands no sandbox is made; one that came nevertheless would not run."""
         self.judge.confine = plan.confine
         if plan.selection.make is not None and runs_commands:
-            self.sandbox.walls = plan.selection.make(self._profile())
-            self.shell.closing.append(self.sandbox.walls.close)
+            self.sandbox.make = partial(self._make, plan.selection.make)
 
     def walls_for_servers(self) -> Sandbox | None:
         """The sandbox of commands, or one for language servers alone where commands have none. May block."""
         if self.sandbox.walls is not None:
             return self.sandbox.walls
         found = find_sandbox(self.config, self.workspace, self.places)
-        if found.make is None:
-            return None
-        walls = found.make(self._profile())
-        self.shell.closing.append(walls.close)
-        return walls
+        return None if found.make is None else self._make(found.make)
 
     def enter(self, mode: str) -> SandboxPlan:
         """Changes the mode and its sandbox from the next call on. Raises UsageError for one that is unknown or not allowed."""
         self.config.settings.managed.check_mode(mode)
         settings = replace(self.config.settings, mode=find_mode(mode).name)
         plan = plan_sandbox(replace(self.config, settings=settings), self.workspace, self.places)
-        if self.sandbox.walls is None:
+        if self.sandbox.make is None:
             self.apply(plan)
         self.judge.confine, self.judge.mode = plan.confine, plan.mode
         return plan
 
-    def _profile(self) -> SandboxProfile:
-        return sandbox_profile(self.judge, self.workspace, self.places, self.shown, is_trusted=self.config.trusts_project)
+    def _make(self, make: SandboxFactory) -> Sandbox:
+        profile = sandbox_profile(self.judge, self.workspace, self.places, self.shown, is_trusted=self.config.trusts_project)
+        walls = make(profile)
+        self.shell.closing.append(walls.close)
+        return walls
 
 
 def sandbox_profile(
