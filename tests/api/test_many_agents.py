@@ -7,11 +7,17 @@ import gc
 import os
 import threading
 import tracemalloc
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import pytest
 
+from tests.architecture.test_growth import Bytecodes
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import error, text
 from wolo import Agent, RunError
 from wolo.places import find_places
 from wolo.sessions.store import Store
@@ -22,12 +28,21 @@ MOST_BYTES = 75_000
 """Of one conversation with all tools: 60,000 on Python 3.11; 80,000 when each had its own environment, paths and prompt."""
 
 
+MOST_BYTECODES = 56_000
+"""Of wolo, for a run of one more agent that saves nothing: 52,000; 97,000 when each one prepared its sandbox, looked its
+model up, and searched tools and settings for secrets."""
+
+
 async def run_agents(stack: AsyncExitStack, number: int, session: str | None = None) -> list[Agent]:
     agents = [Agent("test/m", transport=ScriptedTransport(["Hi!"]), session=session) for _ in range(number)]
     for each in agents:
         await stack.enter_async_context(each)
         await each.run("Hello")
     return agents
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def open_files(name: str = "") -> list[str]:
@@ -79,6 +94,63 @@ async def test_conversation_takes_few_bytes() -> None:
         assert num_bytes < MOST_BYTES
 
 
+async def run_next(provider: ProviderServer, session: str | None = "memory") -> None:
+    provider.script(text("Hi!"))
+    async with Agent("test-model", base_url=provider.base_url, api_key="key", session=session) as agent:
+        await agent.run("Hello")
+
+
+async def test_next_agent_looks_up_nothing(provider: ProviderServer) -> None:
+    await run_next(provider)
+    assert [asked.path for asked in provider.looked_up] == ["/v1/models"]
+    await run_next(provider)
+    assert len(provider.looked_up) == 1
+
+
+async def test_failed_run_leaves_look_up_to_next(provider: ProviderServer) -> None:
+    provider.script(error(401, {"error": {"message": "Unknown key."}}))
+    async with Agent("test-model", base_url=provider.base_url, api_key="wrong", session="memory") as agent:
+        with pytest.raises(RunError):
+            await agent.run("Hello")
+    await run_next(provider)
+    assert len(provider.looked_up) == 2
+
+
+async def test_unsaved_run_needs_no_thread(provider: ProviderServer) -> None:
+    with NoThreads() as threads:
+        asyncio.get_running_loop().set_default_executor(threads)
+        await run_next(provider)
+        threads.work.clear()  # it looked the model up
+        await run_next(provider)
+    assert threads.work == []
+
+
+class NoThreads(ThreadPoolExecutor):
+    """Records what it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.work: list[object] = []
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        self.work.append(fn)
+        return super().submit(fn, *args, **kwargs)
+
+
+@pytest.mark.parametrize(("session", "most"), [("memory", MOST_BYTECODES), (None, MOST_BYTECODES + 4_000)])
+async def test_run_of_another_agent_takes_few_bytecodes(provider: ProviderServer, session: str | None, most: int) -> None:
+    provider.linted = False  # its linter is wolo's
+    await run_next(provider, session)
+    await run_next(provider, session)
+    bytecodes = Bytecodes()
+    bytecodes.turn_on(True)
+    try:
+        await run_next(provider, session)
+    finally:
+        bytecodes.turn_on(False)
+    assert bytecodes.count < most
+
+
 async def test_closed_conversation_leaves_others_their_database() -> None:
     async with AsyncExitStack() as stack:
         (staying,) = await run_agents(stack, 1)
@@ -99,7 +171,8 @@ async def test_dropped_agent_gives_its_share_back(tmp_path: Path) -> None:
 
 
 async def test_cancelled_close_leaves_session_unlocked() -> None:
-    agent = Agent("test/m", transport=ScriptedTransport(["Hi!", "Again."]))
+    write = {"tool": "write", "input": {"path": "new", "content": "x"}}  # its record is closed in a thread
+    agent = Agent("test/m", mode="edit", transport=ScriptedTransport([write, "Hi!", "Again."]))
     await agent.run("Hello")
     closing = asyncio.create_task(agent.close())
     await asyncio.sleep(0)

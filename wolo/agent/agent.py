@@ -227,7 +227,7 @@ class TurnRunner:
         self._history.messages.append(self._prompt)  # only after the prompt was saved
         if services.prefix.changed_instructions is not None:
             sent = services.compactor.apply_cut(self._history.messages)
-            if message := await asyncio.to_thread(services.prefix.changed_instructions, sent):
+            if message := await services.prefix.changed_instructions(sent):
                 names = ", ".join(message.metadata[INSTRUCTIONS])
                 await self._notice(f"Changed instructions: {names}. The model gets the new text.")
                 await self._add_message(message)

@@ -87,14 +87,20 @@ def redact_question(question: ModelQuestion, secrets: Secrets) -> ModelQuestion:
     return replace(question, messages=messages, system=secrets.hide(question.system), tools=tools)
 
 
+_clean: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
+"""The last tools that held none of these texts: most conversations of a process have the same."""
+
+
 def _hide_tools(tools: tuple[ToolSpec, ...], secrets: Secrets) -> tuple[ToolSpec, ...]:
-    redacted = secrets.hide_value([[spec.description, spec.parameters] for spec in tools])
-    return tuple(
-        spec
-        if description is spec.description and parameters is spec.parameters
-        else replace(spec, description=description, parameters=parameters)
-        for spec, (description, parameters) in zip(tools, redacted, strict=True)
-    )
+    known = _clean.get(texts := secrets.exact.texts, ())
+    if len(known) == len(tools) and all(map(operator.is_, known, tools)):
+        return tools
+    given = [[spec.description, spec.parameters] for spec in tools]
+    if (redacted := secrets.hide_value(given)) is given:
+        _clean.clear()
+        _clean[texts] = tools
+        return tools
+    return tuple(replace(spec, description=text, parameters=schema) for spec, (text, schema) in zip(tools, redacted, strict=True))
 
 
 class _RedactingListener:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -46,8 +46,8 @@ class LateTools(Protocol):
         """Returns a notice for the user, once; empty: none."""
 
 
-ChangedInstructions = Callable[[Sequence[Message]], Message | None]
-"""Returns a message about instructions that differ from those in the system prompt and the sent messages. May block."""
+ChangedInstructions = Callable[[Sequence[Message]], Awaitable[Message | None]]
+"""Returns a message about instructions that differ from those in the system prompt and the sent messages."""
 
 
 class PromptPrefix:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain, pairwise
 
-from msgspec import to_builtins
+import msgspec
 
 from wolo.config import key_store, schema
 from wolo.errors import ConfigError
@@ -101,11 +102,17 @@ def in_environment(environ: Mapping[str, str]) -> Iterator[Secret]:
 def written_down(places: Places, settings: object) -> Iterator[Secret]:
     """Stored keys, and secrets in the settings. Raises ConfigError."""
     yield from (Secret(f"{name.replace('@', '_')}_API_KEY", key) for name, key in key_store.values(places))
-    yield from _telling(to_builtins(settings))
+    yield from _in_settings(msgspec.json.encode(settings))
     if os.path.lexists(places.config / "mcp_logins.json"):
         from wolo.config.mcp_logins import MCPLogins  # noqa: PLC0415  # most users have none
 
         yield from MCPLogins(places).secrets()
+
+
+@lru_cache(8)
+def _in_settings(settings: bytes) -> tuple[Secret, ...]:
+    """Equal settings of conversations in a process are searched once."""
+    return tuple(_telling(msgspec.json.decode(settings)))
 
 
 def unique_secrets(*sources: Iterable[Secret]) -> tuple[Secret, ...]:

@@ -77,7 +77,8 @@ class Handover:
             self._shell.close()
         await self._parts.recorder.close()
         sink = self._state.sink
-        await asyncio.to_thread(self._tracking.close, forget=not sink.is_started and not self._handed.history)
+        if self._tracking.is_open:
+            await asyncio.to_thread(self._tracking.close, forget=not sink.is_started and not self._handed.history)
         sink.close()
         if self._parts.telemetry is not None and not self._handed.servers:
             await self._parts.telemetry.exporter.flush()

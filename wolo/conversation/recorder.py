@@ -198,7 +198,9 @@ class Recorder:
         """A cancelled task does not cancel work that waits for that of other sessions; its error is that of the next save."""
         save = self._submit(work, *args, **kwargs)
         try:
-            await asyncio.shield(asyncio.wrap_future(save))
+            # Without a thread there is nothing to wait for, but others get their turn
+            await (asyncio.sleep(0) if save.done() else asyncio.shield(asyncio.wrap_future(save)))
+            save.result()
             if self._last is save:
                 self._last = None
         except asyncio.CancelledError:

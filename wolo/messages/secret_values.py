@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
@@ -33,6 +34,7 @@ class Secret(Struct, frozen=True):
     value: str
 
 
+@lru_cache(4096)
 def is_secret_name(name: str) -> bool:
     return any(word in name.upper() for word in SECRET_WORDS)
 
@@ -87,12 +89,12 @@ class ValueRedactor:
     """Replaces exact texts in any value. `stand_in` maps each to a stable placeholder."""
 
     def __init__(self, texts: Iterable[str] = (), stand_in: Callable[[str], str] = lambda found: "[redacted]") -> None:
-        self._texts = tuple(sorted({text for text in texts if len(text) >= MIN_CHARS}, key=lambda text: (-len(text), text)))
-        self._encoded = tuple(text.encode("utf-8", "replace") for text in self._texts)
-        self._reach = 3 * max((len(text.encode("utf-8", "surrogatepass")) for text in self._texts), default=0)
+        self.texts = tuple(sorted({text for text in texts if len(text) >= MIN_CHARS}, key=lambda text: (-len(text), text)))
+        self._encoded = tuple(text.encode("utf-8", "replace") for text in self.texts)
+        self._reach = 3 * max((len(text.encode("utf-8", "surrogatepass")) for text in self.texts), default=0)
         """Bytes of the longest value with a line break behind each character, or percent-encoded."""
         self._beginnings: dict[str, list[str]] = {}
-        for text in self._texts:
+        for text in self.texts:
             self._beginnings.setdefault(text[0], []).append(text)
         self._placeholder = stand_in
 
@@ -100,7 +102,7 @@ class ValueRedactor:
         """Returns the same object when nothing was found."""
         if len(text) < MIN_CHARS:
             return text
-        found = [each for each in self._texts if each in text]
+        found = [each for each in self.texts if each in text]
         if found:
             text = re.sub("|".join(map(re.escape, found)), lambda match: self._placeholder(match[0]), text)
         text = self._redact_quoted(text) if "%" in text and re.search(_QUOTED, text) else text
@@ -156,7 +158,7 @@ class ValueRedactor:
 
     def num_held(self, text: str) -> int:
         """Number of trailing characters that may start a secret."""
-        longest = len(self._texts[0]) - 1 if self._texts else 0
+        longest = len(self.texts[0]) - 1 if self.texts else 0
         tail = text[-longest:] if longest else ""
         for at, first in enumerate(tail):
             if first in self._beginnings and any(each.startswith(tail[at:]) for each in self._beginnings[first]):
@@ -173,8 +175,8 @@ class ValueRedactor:
             # The text near percent-encoded bytes, in overlapping pieces to bound memory.
             start, end = max(0, mark.start() - self._reach), mark.end() + self._reach + _PIECE
             decoded = (unquote(text[start:end]), unquote_plus(text[start:end]))
-            encoded.update(each for each in self._texts if any(each in way for way in decoded))
-        for each in self._texts:
+            encoded.update(each for each in self.texts if any(each in way for way in decoded))
+        for each in self.texts:
             if each in encoded:
                 quoted = "".join(map(_maybe_quoted, each))
                 text = re.sub(quoted, self._placeholder(each).replace("\\", r"\\"), text)
@@ -185,7 +187,7 @@ class ValueRedactor:
         if re.search(_WRAPPED, text) is None:
             return text
         joined = text.replace("\r\n", "").replace("\n", "")
-        for each in self._texts:
+        for each in self.texts:
             if each in joined and each.isascii() and not each.isspace():
                 broken = "\r?\n?".join(map(re.escape, each))
                 text = re.sub(broken, lambda match: self._placeholder(re.sub("\r?\n", "", match[0])), text)

@@ -29,6 +29,10 @@ class FileTracking:
         self._tracker: FileTracker | None = None
         self._opening = Lock()
 
+    @property
+    def is_open(self) -> bool:
+        return self._tracker is not None
+
     def tracker(self) -> FileTracker:
         """May be called from any thread."""
         with self._opening:

@@ -232,13 +232,13 @@ class SystemPrompt:
         self._known = instructions.texts
         return _composer(self._reader.site.cwd, prompts, instructions)(skills=list_skills(skills))
 
-    def changes(self, sent: Sequence[Message]) -> Message | None:
+    async def changes(self, sent: Sequence[Message]) -> Message | None:
         """A message with the instructions that differ from the system prompt and the messages `sent`; None: no difference."""
         earlier = [message.metadata.get(INSTRUCTIONS, {}) for message in sent if message.metadata.get(NUDGE) == INSTRUCTIONS]
         is_new, self._is_new = self._is_new, False
         if is_new and not earlier:
             return None
-        current = self._hide_all(self._reader.read().texts)
+        current = await asyncio.to_thread(lambda: self._hide_all(self._reader.read().texts))
         known = self._hide_all(self._known)
         for each in earlier:
             known |= each

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -154,7 +154,7 @@ class _Proof(Struct, frozen=True):
 
 def _prove(make: SandboxFactory, what: str, state: Path, cache: Path | None, *, is_replaceable: bool = False) -> _Proof:
     """`is_replaceable`: other backends do the same, so a failure is remembered too."""
-    mark = sha256(f"{VERSION} {what} {_environment_facts()}".encode()).hexdigest()
+    mark = sha256(f"{VERSION} {what} {_environment_facts(os.getpid())}".encode()).hexdigest()
     failure = f"{mark}-{int(time.time() // _DAY_S)}"
     proofs = cache / "sandbox-probes" if cache else None
     if proofs is not None:
@@ -192,7 +192,8 @@ def _identity(binary: str) -> str:
     return f"{binary} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_mode}"
 
 
-def _environment_facts() -> str:
+@cache
+def _environment_facts(process: int) -> str:
     facts = [sys.platform, os.uname().release, os.uname().version, str(os.getuid()), str(os.getgid()), sys.executable]
     for name in _MACHINE_FILES:
         with suppress(OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -25,6 +26,8 @@ from wolo.models.provider import DRIVE_MODES, DRIVEN, DriveMode, ModelChoice
 
 LOOK_UP_S: Final = 2.0
 """Limit of the whole look-up; a server that is busy answers it meanwhile."""
+RECENT_S: Final = 10.0
+"""Conversations of a process that begin so soon after an answer do not look up again."""
 LEAST_FOR_CALLS: Final = 3e9
 """Parameters; smaller models are driven with small questions."""
 LEAST_FOR_NATIVE: Final = 6.5e9
@@ -146,11 +149,13 @@ class DrivenModelClient:
     """Settles the mode at the first question, and passes every question to the client of that mode."""
 
     def __init__(self, choice: ModelChoice, transport: Transport, cache: Path, open_driver: OpenDriver) -> None:
-        self._choice = choice
+        self._choice, self._place = choice, (choice.provider.name, choice.base_url, choice.model.id)
         self._transport = transport
         self._cache = cache
         self._open_driver = open_driver
         self._client: protocol.ModelClient | None = None
+        self._facts: ServerFacts | None = None
+        """Just looked up, for a first question that has no answer yet."""
         self._nudged = ""
         """Id of the prompt whose work was asked for again."""
         self._longest: int | None = None
@@ -167,17 +172,8 @@ class DrivenModelClient:
 
     async def ask(self, question: protocol.ModelQuestion, listener: protocol.Listener) -> Message:
         if self._client is None:
-            from wolo.models.http.http_transport import HttpTransport  # noqa: PLC0415  # loaded by the first question
-            from wolo.models.http.tls import certificates_of  # noqa: PLC0415  # as above
-
             choice = self._choice
-            look_up = HttpTransport(
-                certificates=certificates_of(choice)
-            )  # the connection of a look-up is not kept: a request on it might be sent twice
-            try:
-                facts = await known_facts(look_up, choice, self._cache)
-            finally:
-                await look_up.close()
+            facts = await self._look_up()
             if choice.drive is None:
                 decision = decide(choice, facts)
                 choice = replace(choice, drive=decision.mode)
@@ -189,6 +185,8 @@ class DrivenModelClient:
         if self._longest and question.max_tokens is None and self.choice.drive != "simple":
             question = replace(question, max_tokens=self._longest)
         answer = await self._client.ask(question, listener)
+        if self._facts is not None:  # its server is there and takes the key
+            _recent[self._place], self._facts = (time.monotonic() + RECENT_S, self._facts), None
         checks_itself = not self._longest or self.choice.drive in DRIVEN  # constrained mode may have become written mode
         if checks_itself or answer.calls or answer.finish_reason != "stop" or not _left_undone(question):
             return answer
@@ -203,6 +201,21 @@ class DrivenModelClient:
             return answer
         raise error
 
+    async def _look_up(self) -> ServerFacts:
+        valid_until_s, facts = _recent.get(self._place, (0.0, None))
+        if facts is not None and time.monotonic() < valid_until_s:
+            return facts
+        from wolo.models.http.http_transport import HttpTransport  # noqa: PLC0415  # loaded by the first question
+        from wolo.models.http.tls import certificates_of  # noqa: PLC0415  # as above
+
+        # The connection of a look-up is not kept: a request on it might be sent twice
+        transport = HttpTransport(certificates=certificates_of(self._choice))
+        try:
+            facts = self._facts = await known_facts(transport, self._choice, self._cache)
+            return facts
+        finally:
+            await transport.close()
+
     async def close(self) -> None:
         if self._client:
             await self._client.close()
@@ -210,6 +223,9 @@ class DrivenModelClient:
 
 
 # Looking up
+
+_recent: dict[tuple[str, str, str], tuple[float, ServerFacts]] = {}
+"""Facts about models that have answered, and until when they are valid."""
 
 
 def facts_by_name(choice: ModelChoice) -> ServerFacts:
