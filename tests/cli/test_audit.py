@@ -41,6 +41,24 @@ def exported(*args: str) -> list[dict[str, Any]]:
     return run_wolo("audit", "export", *args).lines
 
 
+def test_export_of_a_run_has_its_attempts(session: str, provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = Path("tasks.jsonl")
+    tasks.write_text('{"id": "t0", "prompt": "go"}\n{"id": "t1", "prompt": "go"}\n')
+    for name, value in (("WOLO_BASE_URL", provider.base_url), ("WOLO_API_KEY", "none"), ("WOLO_MODEL", "custom/test-model")):
+        monkeypatch.setenv(name, value)
+    provider.script(text("one"), text("two"))
+    made = run_wolo("batch", "run", str(tasks), "--out", "run", timeout=120)
+    assert made.exit_code == 0, made.stderr
+    assert len(exported()) == 7
+    own, added = (lines := exported("--run", "run"))[:6], lines[6:-1]
+    assert not [line for line in own if "run" in line]
+    assert [(line["run"], line["type"]) for line in added] == [("run", "prompt"), ("run", "answer")] * 2
+    assert {(line["task"], line["attempt"][:2]) for line in added} == {("t0", "1-"), ("t1", "1-")}
+    Path("audit.jsonl").write_text(run_wolo("audit", "export", "--run", "run").stdout)
+    assert run_wolo("audit", "verify", "audit.jsonl").exit_code == 0
+    assert run_wolo("audit", "export", "--run", "elsewhere").exit_code == 2
+
+
 def test_export_names_who_where_what_and_why(session: str) -> None:
     lines = exported()
     assert [line["type"] for line in lines] == ["prompt", "answer", "call", "answer", "call", "answer", "end"]

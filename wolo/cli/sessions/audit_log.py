@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +12,9 @@ from wolo.cli.sessions.lookup import open_store
 from wolo.errors import ConfigError, SessionError, UsageError
 from wolo.frontends.streams import print_line, print_messages, stdout_bytes
 from wolo.sessions.exchange.audit import audit_lines, check_audit
+
+if TYPE_CHECKING:
+    from wolo.sessions.store import Store
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -20,6 +24,10 @@ def export(
     since: Annotated[
         str, typer.Option("--since", metavar="TIME", help="From then on: 30d, 8w, 12h or 2026-11-01.", show_default=False)
     ] = "",
+    runs: Annotated[
+        list[Path] | None,
+        typer.Option("--run", metavar="RUN", help="Also the attempts of this run of `wolo batch`.", show_default=False),
+    ] = None,
 ) -> None:
     """Print the record of all sessions as JSON lines, without secrets: who, where, model, commands, domains, approvals, hashes.
 
@@ -32,9 +40,27 @@ def export(
 
     start = moment("--since", since, time.time()) if since else 0.0
     secrets = redactor()
+    attempts = [database for run in runs or () for database in _attempts(run.resolve())]
     with open_store() as store, stdout_bytes() as write:
-        for line in audit_lines(store, start, secrets):
+        for line in audit_lines(_stores(store, attempts), start, secrets):
             write(line)
+
+
+def _attempts(run: Path) -> list[Path]:
+    """The databases of a run, ATTEMPTS/TASK/ATTEMPT/session/wolo.db. Raises UsageError where there are none."""
+    if not (found := sorted(run.glob("attempts/*/[!.]*/session/wolo.db"))):
+        raise UsageError(f"{run} has no attempts with sessions.", hint="`wolo batch run --out RUN` makes such a folder.")
+    return found
+
+
+def _stores(own: Store, attempts: Sequence[Path]) -> Iterator[tuple[dict[str, str], Store]]:
+    from wolo.sessions.store import Store
+
+    yield {}, own
+    for database in attempts:
+        *_, run, _, task, attempt, _, _ = database.parts
+        with Store.open_to_read(database.parent) as store:
+            yield {"run": run, "task": task, "attempt": attempt}, store
 
 
 @app.command("verify")

@@ -38,13 +38,24 @@ class AuditChain:
         return msgspec.json.encode({**line, "chain": self._last}) + b"\n"
 
 
-def audit_lines(store: Store, start_at: float, redactor: redaction.Redactor) -> Iterator[bytes]:
-    """Everything from `start_at` (Unix seconds) on, session by session, the latest first; then deletions, and an `end`.
+def audit_lines(
+    stores: Iterable[tuple[Mapping[str, Any], Store]], start_at: float, redactor: redaction.Redactor
+) -> Iterator[bytes]:
+    """Everything from `start_at` (Unix seconds) on, session by session, the latest first; then deletions; last an `end`.
 
-    Where the chain of a session is broken, whenever that was, a line has `holds` false.
+    Each store comes with fields for its lines. Where the chain of a session is broken, whenever that was, a line has `holds`
+    false.
     """
     chain = AuditChain()
     where = {"user": getpass.getuser(), "host": platform.node()}
+    for more, store in stores:
+        yield from _store_lines(store, start_at, redactor, chain, {**where, **more})
+    yield chain.add({"type": "end", "at": iso(time.time(), "milliseconds"), "lines": chain.num_lines, **where})
+
+
+def _store_lines(
+    store: Store, start_at: float, redactor: redaction.Redactor, chain: AuditChain, where: Mapping[str, Any]
+) -> Iterator[bytes]:
     for info in store.list(with_tasks=True):
         if info.updated < start_at:
             continue
@@ -67,7 +78,6 @@ def audit_lines(store: Store, start_at: float, redactor: redaction.Redactor) -> 
             facts = msgspec.to_builtins(deletion)
             facts["deletion_chain"] = facts.pop("chain")
             yield chain.add({"type": "deletion", "holds": holds, **where, **facts, "at": iso(deletion.at, "milliseconds")})
-    yield chain.add({"type": "end", "at": iso(time.time(), "milliseconds"), "lines": chain.num_lines, **where})
 
 
 def check_audit(lines: Iterable[bytes]) -> str:
