@@ -39,6 +39,7 @@ def serve(
         float | None,
         typer.Option("--end-idle", min=1, metavar="SECONDS", help="End when unused for so long.", show_default=False),
     ] = None,
+    yolo: Annotated[bool, typer.Option("--yolo", help="Let clients choose mode yolo, in which nothing asks.")] = False,
     openapi: Annotated[bool, typer.Option("--openapi", help="Only print the OpenAPI document of the API.")] = False,
 ) -> None:
     """Serve the web page and its HTTP API on this machine; the printed address holds the token."""
@@ -54,7 +55,8 @@ def serve(
 
     log_to_file()
     exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
-    raise typer.Exit(asyncio.run(serve(port, exit_codes, webbrowser.open if open_page else None, runs or (), end_idle)))
+    page = webbrowser.open if open_page else None
+    raise typer.Exit(asyncio.run(serve(port, exit_codes, page, runs or (), end_idle, has_yolo=yolo)))
 
 
 def attach(

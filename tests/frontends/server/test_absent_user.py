@@ -53,7 +53,7 @@ async def asked(hub: SessionHub, provider: ProviderServer, reply: Reply) -> Live
 
 @pytest.mark.parametrize("reply", [FORM, APPROVAL, QUESTION])
 async def test_question_waits_for_a_listener(provider: ProviderServer, reply: Reply) -> None:
-    hub = SessionHub(Path.cwd(), idle_s=0.0)
+    hub = SessionHub(Path.cwd(), idle_s=0.0, has_yolo=True)
     live = await asked(hub, provider, reply)
     assert not live.log.listeners
     await live.let_go()
@@ -74,7 +74,7 @@ async def test_question_waits_for_a_listener(provider: ProviderServer, reply: Re
 @pytest.mark.parametrize("ends_server", [True, False])
 @pytest.mark.parametrize("reply", [FORM, APPROVAL, QUESTION])
 async def test_question_ends_unaccepted_with_its_turn(provider: ProviderServer, reply: Reply, ends_server: bool) -> None:
-    hub = SessionHub(Path.cwd())
+    hub = SessionHub(Path.cwd(), has_yolo=True)
     live = await asked(hub, provider, reply)
     id = waiting(live)
     if ends_server:

@@ -29,7 +29,7 @@ ASK = {"path": "made.py", "content": "print(1)\n"}
 
 @pytest.fixture
 def server(provider: ProviderServer) -> Iterator[Server]:
-    with running(provider) as server:
+    with running(provider, "--yolo") as server:
         yield server
 
 

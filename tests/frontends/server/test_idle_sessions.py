@@ -73,7 +73,7 @@ async def test_session_reopens_in_no_looser_mode(
 ) -> None:
     monkeypatch.setenv("WOLO_MODE", "edit")
     provider.script(text("One."), text("Two."), text("Three."))
-    first, second = SessionHub(Path.cwd()), SessionHub(Path.cwd())
+    first, second = SessionHub(Path.cwd(), has_yolo=True), SessionHub(Path.cwd())
     live = await first.get((await first.create(NewSession(mode=mode)))["id"])
     await turn(live, "first")
     await live.let_go()

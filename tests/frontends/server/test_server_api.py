@@ -36,7 +36,7 @@ ASK = {"path": "made.py", "content": "print(1)\n"}
 
 @pytest.fixture
 def server(provider: ProviderServer) -> Iterator[Server]:
-    with running(provider) as server:
+    with running(provider, "--yolo") as server:
         yield server
 
 
@@ -193,6 +193,17 @@ def test_model_and_mode_are_chosen_and_changed(server: Server, provider: Provide
     events.result(after=seen)
     assert provider.requests[-1].json["model"] == "other-model"
     assert "init" in {each["name"] for each in server.get(f"/v1/sessions/{id}/commands")}
+
+
+def test_yolo_is_chosen_on_the_command_line(provider: ProviderServer) -> None:
+    """As in editors and over MCP: no client can choose it where the server was not started so."""
+    with running(provider) as server:
+        assert [each["name"] for each in server.get("/v1/choices")["modes"]] == ["plan", "ask", "edit", "auto"]
+        refused = server.post("/v1/sessions", 422, mode="yolo")
+        assert "command line" in refused["error"]["message"]
+        id = server.new(mode="edit")
+        server.post(f"/v1/sessions/{id}/change", 422, mode="yolo", title="no")
+        assert server.get(f"/v1/sessions/{id}")["mode"] == "edit"
 
 
 def test_a_session_is_renamed_open_or_not(server: Server, provider: ProviderServer) -> None:

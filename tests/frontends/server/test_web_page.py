@@ -51,7 +51,7 @@ def browser(*, width: int = 1200) -> Iterator[Any]:
 
 @pytest.fixture
 def server(provider: ProviderServer) -> Iterator[Server]:
-    with running(provider, WOLO_MODE="ask") as server:
+    with running(provider, "--yolo", WOLO_MODE="ask") as server:
         yield server
 
 

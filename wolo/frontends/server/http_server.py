@@ -58,8 +58,11 @@ async def serve(
     open_page: Callable[[str], object] | None,
     runs: Sequence[Path] = (),
     end_idle_s: float | None = None,
+    *,
+    has_yolo: bool = False,
 ) -> int:
-    """Returns the exit code. Port 0: a free one. `end_idle_s`: it ends when nobody has used it for so long.
+    """Returns the exit code. Port 0: a free one. `end_idle_s`: it ends when nobody has used it for so long. `has_yolo`: clients
+    may choose that mode.
 
     Raises UsageError for a port in use, and a folder in `runs` without a run.
     """
@@ -71,7 +74,7 @@ async def serve(
     listener = _listen(port)
     port = listener.getsockname()[1]
     running = RunningServer(port, secrets.token_urlsafe(24), os.getpid(), end_idle_s is not None, __version__)
-    hub = SessionHub(Path.cwd(), runs=shown)
+    hub = SessionHub(Path.cwd(), runs=shown, has_yolo=has_yolo)
     hub.port = port
     origins = layers.load(find_site()).settings.server.cors
     application = make_application(hub, running.token, port, origins)

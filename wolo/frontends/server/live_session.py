@@ -406,7 +406,7 @@ def start_options(cwd: Path, flags: dict[str, str | bool | list[str]]) -> StartO
 MOST_MODELS = 200
 
 
-def choices_in(cwd: Path, places: Places) -> dict[str, Any]:
+def choices_in(cwd: Path, places: Places, *, has_yolo: bool) -> dict[str, Any]:
     """The folder's defaults, the modes and the usable models. Raises ConfigError."""
     config = layers.load(replace(find_site(cwd), places=places))
     usable = [each for each in models_here(config) if each.has_key and each.model is not None][:MOST_MODELS]
@@ -414,7 +414,7 @@ def choices_in(cwd: Path, places: Places) -> dict[str, Any]:
         "cwd": str(cwd),
         "model": config.settings.model,
         "mode": config.settings.mode,
-        "modes": [{"name": mode.name, "about": mode.about} for mode in MODES.values()],
+        "modes": [{"name": mode.name, "about": mode.about} for mode in MODES.values() if has_yolo or mode.name != "yolo"],
         "models": [{"name": each.label, "about": " ".join(in_brief(each).split())} for each in usable],
     }
 

@@ -98,6 +98,7 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
 
 async def _change(call: RouteCall) -> Any:
     body: bodies.Change = call.body
+    call.hub.check_mode(body.mode)
     live = await call.session()
     if body.title:
         await call.hub.rename(live, body.title)

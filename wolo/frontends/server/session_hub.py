@@ -48,10 +48,11 @@ RIGHTS_S, MOST_RIGHTS = 5.0, 32
 
 
 class SessionHub:
-    def __init__(self, cwd: Path, idle_s: float = IDLE_S, runs: BatchRuns | None = None) -> None:
+    def __init__(self, cwd: Path, idle_s: float = IDLE_S, runs: BatchRuns | None = None, *, has_yolo: bool = False) -> None:
         self._cwd, self._idle_s = cwd, idle_s
         self.runs = runs
         """None: no run of a batch is shown."""
+        self._has_yolo = has_yolo
         self._places = find_places()
         self.port = 0
         """Of the server; 0: not yet known."""
@@ -96,8 +97,14 @@ class SessionHub:
         empty = {"updated": now, "turns": 0, "tokens": 0, "cost_usd": None, "live": True}
         return facts | empty | {"busy": live.is_busy, "open": True, "mode": live.mode}
 
+    def check_mode(self, name: str) -> None:
+        """Raises HttpError for one that no client may choose."""
+        if name == "yolo" and not self._has_yolo:
+            raise HttpError(422, "Mode yolo can only be chosen on the command line.", "Start `wolo serve --yolo`.")
+
     async def create(self, new: NewSession) -> dict[str, Any]:
         """Raises HttpError and WoloError."""
+        self.check_mode(new.mode)
         cwd = await asyncio.to_thread(self._folder, new.cwd)
         if new.name:
             try:
@@ -177,7 +184,7 @@ class SessionHub:
 
     async def choices(self, cwd: str) -> dict[str, Any]:
         """Raises HttpError for a missing folder, and WoloError for settings that cannot be read."""
-        return await asyncio.to_thread(lambda: choices_in(self._folder(cwd), self._places))
+        return await asyncio.to_thread(lambda: choices_in(self._folder(cwd), self._places, has_yolo=self._has_yolo))
 
     def _folder(self, name: str) -> Path:
         try:
