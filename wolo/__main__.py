@@ -60,6 +60,10 @@ def main() -> None:
     if sys.platform == "win32":
         for stream in filter(None, (sys.stdin, sys.stdout, sys.stderr)):
             stream.reconfigure(encoding="utf-8", errors="surrogateescape")
+    elif not sys.flags.optimize:
+        from wolo.module_finder import ModuleFinder
+
+        sys.meta_path.insert(0, ModuleFinder)
     try:
         from wolo.cli.app import main as run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -58,9 +59,10 @@ MOST_ANNOTATIONS = 75
 """That are text and are compiled; those of NamedTuples count."""
 NEEDLESS = {
     *("typing_extensions", "platform", "shutil", "bz2", "lzma", "tomllib", "shlex", "termios", "platformdirs"),
-    *("inspect", "ast", "dis", "tokenize", "textwrap", "ipaddress", "locale"),
+    *("inspect", "ast", "dis", "tokenize", "textwrap", "ipaddress", "locale", "uuid", "decimal"),
+    *("ssl", "_ssl", "asyncio.sslproto", "msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml"),
 }
-"""Modules of the library that a plain turn without settings does not use; together a ninth of its instructions."""
+"""Modules of libraries that a plain turn without settings and without TLS does not use; together a sixth of its instructions."""
 UNPACKED = {
     "wolo.agent.compaction.history_cut.Move",
     "wolo.cli.options.CommandLine",
@@ -88,8 +90,8 @@ runpy.run_module("wolo", run_name="__main__")
 """
 
 COUNTING = """
-import atexit, collections, dataclasses, json, re, runpy, sys, typing
-patterns, tuples, classes, annotations = [], [], [], []
+import atexit, builtins, collections, dataclasses, json, re, runpy, sys, typing
+patterns, tuples, classes, annotations, compiled = [], [], [], [], []
 compile_pattern, make_tuple, make_class = re._compiler.compile, collections.namedtuple, dataclasses._process_class
 
 def on_pattern(pattern, flags=0):
@@ -108,6 +110,14 @@ def on_class(made, *args):
     classes.append(made.__qualname__)
     return make_class(made, *args)
 
+compile_source = builtins.compile
+
+def on_source(source, name, *args, **options):
+    if name == "<string>":
+        compiled.append(source)
+    return compile_source(source, name, *args, **options)
+
+builtins.compile = on_source
 make_reference = typing.ForwardRef.__init__
 
 def on_reference(self, text, *args, **options):
@@ -117,11 +127,20 @@ def on_reference(self, text, *args, **options):
 typing.ForwardRef.__init__ = on_reference
 
 re._compiler.compile, collections.namedtuple, dataclasses._process_class = on_pattern, on_tuple, on_class
+import threading
+threads, start_thread = [], threading.Thread.start
+
+def on_thread(thread):
+    threads.append(thread.name)
+    start_thread(thread)
+
+threading.Thread.start = on_thread
 sys.argv = ["wolo", *ARGV]
 
 def print_counts():
     by_wolo = sys._getframe().f_back is not None
-    counts = patterns, tuples, classes, len(annotations), sorted(sys.modules), by_wolo
+    slow = [name for name, each in sys.modules.items() if name.startswith("wolo.") and not hasattr(each.__loader__, "head")]
+    counts = patterns, tuples, classes, len(annotations), compiled, slow, threads, sorted(sys.modules), by_wolo
     print("COUNTED", json.dumps(counts), file=sys.stderr)
 
 atexit.register(print_counts)
@@ -166,15 +185,20 @@ def test_stand_ins_are_gone_after_the_start() -> None:
 import sys
 from wolo.cli.app import _import_libraries
 _import_libraries()
-assert {"asyncio", "msgspec", "uuid"} <= {*sys.modules}
-assert not {"inspect", "ipaddress", "locale", "textwrap"} & {*sys.modules}
-import asyncio.coroutines, functools, inspect, ipaddress, locale, platform, subprocess, textwrap, typing_extensions, urllib.parse
+assert {"asyncio", "msgspec"} <= {*sys.modules}
+assert not {"inspect", "ipaddress", "locale", "textwrap", "ssl", "uuid", "decimal", "msgspec.toml"} & {*sys.modules}
+import msgspec
+assert msgspec.toml.decode("a = 1") == {"a": 1} and msgspec.inspect.type_info(int) == msgspec.inspect.IntType()
+import asyncio.coroutines, functools, inspect, ipaddress, locale, platform, ssl, subprocess, textwrap
+import typing_extensions, urllib.parse
 from unittest.mock import AsyncMock
 
 async def function(): pass
 
 assert all(map(asyncio.iscoroutinefunction, (function, functools.partial(function), AsyncMock())))
 assert not asyncio.iscoroutinefunction(len) and not asyncio.iscoroutinefunction(lambda: None)
+assert asyncio.base_events.ssl.SSLContext is ssl.SSLContext
+assert asyncio.selector_events.sslproto.SSLProtocol is asyncio.sslproto.SSLProtocol
 assert asyncio.coroutines.inspect.isfunction is inspect.isfunction
 assert urllib.parse.urlsplit("http://[::1]:8").port == 8
 assert subprocess.check_output(["echo", "é"], text=True) == "é\\n"
@@ -198,9 +222,13 @@ def test_a_plain_turn_makes_and_loads_little(provider: ProviderServer) -> None:
     assert modules_of(*argv) & NEEDLESS == set()
     code = COUNTING.replace("ARGV", repr(argv))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
-    patterns, tuples, classes, num_annotations, modules, by_wolo = json.loads(done.stderr.rpartition("COUNTED")[2])
+    counts = json.loads(done.stderr.rpartition("COUNTED")[2])
+    patterns, tuples, classes, num_annotations, compiled, slow, threads, modules, by_wolo = counts
     assert by_wolo, "a thread that nobody ended makes the interpreter end slowly, which costs 15 million"
     assert PROBE_OF_SANDBOX not in modules, "the compiled launcher is older than its source: install wolo again"
+    assert len(threads) <= 2, f"besides one that saves and one that looks at git: {threads}"
+    assert {*slow} == {"wolo.module_finder"}, "Python's own way to a module costs three times the system calls"
+    assert not compiled, "the first compile() makes the classes of `ast`, which costs 10 million"
     assert num_annotations <= MOST_ANNOTATIONS, "msgspec compiles each annotation of a decoded struct that is text"
     assert not classes, "a msgspec.Struct costs a fiftieth of a dataclass"
     assert {name for name in tuples if name.startswith("wolo.")} <= UNPACKED, "a msgspec.Struct costs a sixth of a NamedTuple"
@@ -292,3 +320,42 @@ def test_package_version_is_the_distribution_version() -> None:
     from wolo import __version__
 
     assert version("wolo-cli") == __version__
+
+
+def test_a_module_found_by_name_is_never_stale(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    (first / "part").mkdir(parents=True)
+    for place in (first / "late.py", first / "part" / "__init__.py"):
+        place.write_text("def name(): return 'source'\n")
+    assert find_late(first) == ["source", "True"] * 2, "compiled"
+    cached = next((first / "__pycache__").iterdir())
+    cached.write_bytes(cached.read_bytes().replace(b"source", b"memory"))
+    assert find_late(first) == ["memory", "True", "source", "True"], "read from bytecode"
+    first.rename(second)
+    assert find_late(second) == ["memory", "True", "source", "True"], "where it is, not where it was compiled"
+    (second / "late.py").write_text("def name(): return 'newer'\n")
+    assert find_late(second)[0] == "newer"
+    next((second / "__pycache__").iterdir()).write_bytes(b"")
+    assert find_late(second)[0] == "newer"
+    (second / "late.py").unlink()
+    assert find_late(second) == ["none"]
+
+
+def find_late(folder: Path) -> list[str]:
+    """What two modules of wolo in a folder return, and whether they know their files."""
+    code = """
+import sys, wolo
+from wolo.module_finder import ModuleFinder
+sys.meta_path.insert(0, ModuleFinder)
+wolo.__path__.insert(0, sys.argv[1])
+try:
+    from wolo import late, part
+except ImportError:
+    sys.exit(print("none"))
+for module in (late, part):
+    print(module.name(), isinstance(module.__loader__, ModuleFinder) and module.name.__code__.co_filename == module.__file__)
+"""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=60, env=env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.components import require
+from tests.fakes.command import run_wolo
 from tests.models.test_http_proxy import Proxy, running
 from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.models.http.http_transport import HttpTransport
@@ -83,6 +84,18 @@ async def ask(url: str, environ: dict[str, str]) -> list[bytes]:
 
 async def test_named_private_authority_is_trusted(port: int, certificates: Path) -> None:
     assert await ask(f"https://localhost:{port}/v1", {"SSL_CERT_FILE": str(certificates / "ca.pem")}) == [b"one"]
+
+
+async def test_turn_of_a_new_process_speaks_tls(certificates: Path) -> None:
+    """A process of its own loads `ssl` only when it connects."""
+    chunk = b'{"choices": [{"index": 0, "delta": {"content": "Hello."}, "finish_reason": "stop"}]}'
+    async with serving(server_context(certificates), ANSWER.replace(b"one", chunk)) as port:
+        words = ("-p", "--base-url", f"https://localhost:{port}/v1", "--api-key", "k", "-m", "test-model", "hi")
+        env = {"SSL_CERT_FILE": str(certificates / "ca.pem")}
+        done = await asyncio.to_thread(run_wolo, *words, env=env, forked=False)
+        assert (done.stdout, done.exit_code) == ("Hello.\n", 0), done.stderr
+        done = await asyncio.to_thread(run_wolo, *words, "--set", "retry.tries=1", forked=False)
+        assert "is not trusted" in done.stderr, done.stderr
 
 
 async def test_named_authority_joins_the_system_ones(certificates: Path, tmp_path: Path) -> None:

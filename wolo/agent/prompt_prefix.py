@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from wolo.agent.compaction.compactor import Compactor, Fixed
-from wolo.formats.default_prompt import NAME, default_prompt, with_display_name
-from wolo.formats.format import ToolSpec
+from wolo.formats.format import NAME, ToolSpec, default_prompt, with_display_name
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import MCP_INSTRUCTIONS, NUDGE, Message
 from wolo.messages.parts import ToolKind

@@ -7,6 +7,7 @@ import gc
 import importlib
 import sys
 import time
+import typing
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, cast
 
@@ -15,6 +16,10 @@ from wolo.cli.signals import InterruptedBySignal, answer_signals, hold, leave
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import OutputLost, abandon, flush, print_message, show_error
 
+LATE = (
+    *("inspect", "ipaddress", "linecache", "locale", "textwrap", "ssl", "asyncio.sslproto"),
+    *("msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml"),
+)
 CO_COROUTINE = 0x80
 """The flag of `async def`, as in `inspect`."""
 
@@ -109,19 +114,25 @@ class _LateModule(ModuleType):
 def _import_libraries() -> None:
     """Without what they load for rare cases, or for other Pythons and systems; that takes longer than to read the settings.
 
-    msgspec asks typing_extensions first for what `typing` has, and uuid asks platform for the name of the system.
+    msgspec asks typing_extensions first for what `typing` has, and knows two types that nothing here encodes.
+    `compile` would make a class of each kind of syntax first, for annotations that `eval` reads as text as well.
     """
-    late = {name: _LateModule(name) for name in ("inspect", "ipaddress", "linecache", "locale", "textwrap")}
+    late = {name: _LateModule(name) for name in LATE}
     late["inspect"].__dict__["iscoroutinefunction"] = _is_coroutine_function
-    stand_ins = {"typing_extensions": None, "platform": SimpleNamespace(system=lambda: "Linux"), **late}
+    late["ssl"].__dict__["SSLSocket"] = ()  # no socket is an instance of it
+    uuid = SimpleNamespace(UUID=type("UUID", (), {}), SafeUUID=SimpleNamespace(unknown=None))
+    decimal = SimpleNamespace(Decimal=type("Decimal", (), {}))
+    stand_ins = {"typing_extensions": None, "uuid": uuid, "decimal": decimal, **late}
     is_first = sys.platform == "linux" and "asyncio" not in sys.modules
     missing = {name: module for name, module in stand_ins.items() if is_first and name not in sys.modules}
     sys.modules.update(cast("dict[str, ModuleType]", missing))
+    if is_first:
+        vars(typing)["compile"] = lambda text, *_: text
     try:
         import asyncio  # noqa: F401
         import urllib.parse  # noqa: F401
 
-        import msgspec  # noqa: F401  # loads uuid
+        import msgspec  # noqa: F401
     finally:
         for name, module in missing.items():
             if sys.modules.get(name) is module:

@@ -4,8 +4,6 @@ Typer cannot parse it (options anywhere, words joined to one prompt, `-r` with o
 Typer prints the help from the same table and runs the subcommands; a prompt never loads it.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -15,7 +13,7 @@ Kind = Literal["flag", "value", "many", "maybe", "joined"]
 """`many` may be repeated; `maybe` has no value at the end of the line and before another option; `joined` has one only behind
 `=`."""
 
-Values = dict[str, "str | bool | list[str]"]
+Values = dict[str, str | bool | list[str]]
 
 
 class Option(NamedTuple):

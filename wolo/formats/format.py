@@ -1,8 +1,10 @@
-"""The interface of wire formats: requests become JSON bytes, payloads become deltas."""
+"""The interface of wire formats: requests become JSON bytes, payloads become deltas; and the system prompt of all."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -16,7 +18,7 @@ Framing = Literal["sse", "lines"]
 
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 
-
+NAME = "Wolo"
 MOST_SEARCHES = 3
 """By the provider itself, for one request that wants the web to be searched; where it can be told so."""
 
@@ -121,3 +123,12 @@ class Format(Protocol):
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """Classify an error response; header names are lower case."""
+
+
+def default_prompt() -> str:
+    return Path(__file__).with_name("default_prompt.md").read_text(encoding="utf-8").strip()
+
+
+def with_display_name(text: str, display_name: str) -> str:
+    """Replace the word "Wolo" by the display name."""
+    return re.sub(rf"\b{NAME}\b", lambda _: display_name, text)

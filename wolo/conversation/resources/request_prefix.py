@@ -29,7 +29,7 @@ from wolo.extensions.agent_files import AgentProfile, Agents
 from wolo.extensions.instructions import instruction_files
 from wolo.extensions.instructions.file_reading import MAX_BYTES
 from wolo.extensions.skill_files import NO_SKILLS, Skills, list_skills
-from wolo.formats.default_prompt import NAME
+from wolo.formats.format import NAME
 from wolo.guard.intents import Intent, ReadIntent, WriteIntent
 from wolo.guard.rules import Decision, Rule, parse_rule
 from wolo.guard.secrets.redactor import Secrets

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from wolo.formats.chat_dialect import ChatDialect
-from wolo.formats.default_prompt import NAME, default_prompt, with_display_name
 from wolo.formats.encoding.attachments import MEDIA_BELOW, ONLY_ATTACHMENT, base64_text, data_url, not_fetched, not_sent
 from wolo.formats.encoding.encoder import (
     CONTINUE,
@@ -20,6 +19,7 @@ from wolo.formats.encoding.encoder import (
     split_system,
 )
 from wolo.formats.encoding.wire_forms import arguments_text, result_text, wire_name
+from wolo.formats.format import NAME, default_prompt, with_display_name
 from wolo.formats.tolerant_json import read_json
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import ssl
 import time
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import Future
@@ -20,6 +19,8 @@ from wolo.models.http import network_errors, response_body, tls, transport
 from wolo.models.http.direct_connection import CONNECT_S, KEEP_ALIVE_S, DirectConnection, DirectResponse
 
 if TYPE_CHECKING:
+    import ssl
+
     from wolo.models.http.proxied_connection import ProxiedConnections
 
 ACCEPT: Mapping[Framing, str] = {"sse": "text/event-stream, application/json", "lines": "application/x-ndjson, application/json"}
@@ -95,9 +96,7 @@ class HttpTransport:
         if (proxy, is_secure) not in self._proxied:
             from wolo.models.http.proxied_connection import ProxiedConnections  # noqa: PLC0415  # loads httpx2
 
-            # A plain connection needs no certificates.
-            context = await self._trusting() if is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            self._proxied[proxy, is_secure] = ProxiedConnections(proxy, context)
+            self._proxied[proxy, is_secure] = ProxiedConnections(proxy, await self._trusting() if is_secure else None)
         return await self._proxied[proxy, is_secure].open(call, headers)
 
     async def _trusting(self) -> ssl.SSLContext:

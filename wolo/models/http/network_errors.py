@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import ssl
 from collections.abc import Iterator
 
 from wolo.errors import ProviderError, Unavailable, Unreachable
@@ -60,6 +59,8 @@ _CERTIFICATE_HINT = (
 
 def _from_cause(cause: BaseException, host: str, via: str, lost: type[Unavailable]) -> ProviderError | None:
     """`lost` is the class for network failures."""
+    import ssl  # noqa: PLC0415  # only failures, and connections with TLS, load it
+
     match cause:
         case ssl.SSLCertVerificationError():
             return _permanent(f"The certificate of {host}{via} is not trusted: {cause.verify_message}.", _CERTIFICATE_HINT)

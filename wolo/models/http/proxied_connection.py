@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
-from ssl import SSLContext
+from ssl import PROTOCOL_TLS_CLIENT, SSLContext
 from typing import Any
 
 import httpx2
@@ -20,9 +20,9 @@ DISCONNECTED = ("disconnected", "peer closed")
 class ProxiedConnections:
     """Keeps connections for later requests."""
 
-    def __init__(self, proxy: str, context: SSLContext) -> None:
+    def __init__(self, proxy: str, context: SSLContext | None) -> None:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEEP_ALIVE_S)
-        self._engine = httpx2.AsyncHTTPTransport(verify=context, proxy=proxy, limits=limits)
+        self._engine = httpx2.AsyncHTTPTransport(verify=context or SSLContext(PROTOCOL_TLS_CLIENT), proxy=proxy, limits=limits)
 
     async def open(self, call: transport.HttpCall, headers: Mapping[str, str]) -> ProxiedResponse:
         """Send the request and read the response head. Raises NetworkFailure.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import ssl
 import sys
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +13,8 @@ from wolo.errors import ConfigError
 from wolo.models.address import display_url
 
 if TYPE_CHECKING:
+    import ssl
+
     from wolo.models.provider import ModelChoice
 
 BUNDLES = (
@@ -57,6 +58,8 @@ def ssl_context(environ: Mapping[str, str], client: tuple[str, str] = ("", "")) 
 
     `client`: files of a certificate to show and of its key; empty: none, and in the same file.
     """
+    import ssl  # noqa: PLC0415  # only connections with TLS load it
+
     context = _system_context()
     file, directory = environ.get("SSL_CERT_FILE") or None, environ.get("SSL_CERT_DIR") or None
     try:
@@ -82,6 +85,8 @@ def ssl_context(environ: Mapping[str, str], client: tuple[str, str] = ("", "")) 
 
 
 def _system_context() -> ssl.SSLContext:
+    import ssl  # noqa: PLC0415  # as above
+
     if sys.platform in ("darwin", "win32"):
         import truststore  # noqa: PLC0415  # asks the platform to verify
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import Final
 
 from wolo.errors import BadAnswer
-from wolo.formats.default_prompt import default_prompt
+from wolo.formats.format import default_prompt
 from wolo.messages.message import Message
 from wolo.models.local import constrained_texts as texts
 from wolo.models.local.checks.code_check import syntax_problem

@@ -256,7 +256,7 @@ async def known_facts(transport: Transport, choice: ModelChoice, cache: Path, *,
     found = await look_up(transport, choice)
     if found == from_name:
         return from_name
-    return await asyncio.to_thread(probe_cache.remember, cache, choice, found) or from_name
+    return probe_cache.remember(cache, choice, found) or from_name
 
 
 async def look_up(transport: Transport, choice: ModelChoice) -> ServerFacts | None:
